@@ -1,0 +1,166 @@
+"""Checkpoint: one unfinished run on disk, and the way back into it.
+
+A checkpoint is a folder with a journal and segments. Each belongs to a `RunFingerprint`; what
+does not match is left alone until a new result is published, never mixed in.
+"""
+
+import os
+import shutil
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from dagster_dataops.checkpoints.fingerprint import RunFingerprint
+from dagster_dataops.checkpoints.journal import (
+    FrameKind,
+    Journal,
+    json_frame,
+    read_frames,
+    read_spans,
+    spans_frame,
+)
+from dagster_dataops.checkpoints.segments import SegmentWriter, segment_path
+from dagster_dataops.checkpoints.spans import Span, SpanTable, columns_of
+from dagster_dataops.datasets.files import make_folder, storage, sync_folder
+
+_SYNC_SHARE: Final = 50  # at most 1/50 of the run is spent syncing
+
+
+@dataclass
+class CheckpointContent:
+    """What the journal of a checkpoint says."""
+
+    folder: Path
+    fingerprint: RunFingerprint | None
+    attempts: list[str]
+    table: SpanTable
+    publishing: bool
+
+    @classmethod
+    def read(cls, folder: Path) -> "CheckpointContent":
+        """Read a journal; a missing or damaged one yields what is left of it."""
+        content = cls(folder, None, [], SpanTable(), publishing=False)
+        try:
+            data = (folder / "journal").read_bytes()
+        except FileNotFoundError:
+            return content
+        for kind, payload in read_frames(data):
+            if kind == FrameKind.SPANS:
+                spans = read_spans(payload)
+                if spans:
+                    content.table.add(spans.columns, spans.segment, spans.offset)
+            elif kind == FrameKind.ATTEMPT:
+                attempt: dict[str, Any] = orjson.loads(payload)
+                content.fingerprint = RunFingerprint.from_json(attempt["fingerprint"])
+                content.attempts.append(str(attempt["run"]))
+            elif kind == FrameKind.PUBLISHING:
+                content.publishing = True
+        overlaps = content.table.overlapping()
+        if overlaps:
+            content.table = content.table.without(overlaps)
+        return content
+
+
+class Checkpoint:
+    """A checkpoint that this run writes to."""
+
+    def __init__(
+        self, content: CheckpointContent, fingerprint: RunFingerprint, run: str, flush_seconds: float
+    ) -> None:
+        make_folder(content.folder)
+        self.folder = content.folder
+        self.table = content.table
+        self.attempts = [*content.attempts, run]
+        self.resumed_records = content.table.records
+        self._flush_seconds = flush_seconds
+        self._dirty: set[int] = set()
+        self._next_sync = 0.0
+        self._journal = Journal(self.folder / "journal")
+        attempt = {"run": run, "fingerprint": fingerprint.to_json()}
+        self._journal.append(json_frame(FrameKind.ATTEMPT, attempt))
+        numbers = [int(path.stem.split("-")[1]) for path in self.folder.glob("segment-*.jsonl")]
+        self._next_segment = max(numbers, default=0) + 1
+
+    def take_segment_number(self) -> int:
+        """Return the number of a segment that nobody has written to."""
+        self._next_segment += 1
+        return self._next_segment - 1
+
+    def new_segment(self) -> SegmentWriter:
+        """Return a new segment, written by this process."""
+        return SegmentWriter(self.folder, self.take_segment_number())
+
+    def settle(self, segment: int, offset: int, spans: list[Span]) -> None:
+        """Journal spans whose outputs lie one after the other from ``offset`` of ``segment``."""
+        self._journal.append(spans_frame(segment, offset, spans))
+        self.table.add(columns_of(spans), segment, offset)
+        self._dirty.add(segment)
+
+    def sync_if_due(self, now: float) -> None:
+        """Make settled spans survive a power loss, every ``flush_seconds`` or less often.
+
+        Args:
+            now: A monotonic time in seconds.
+        """
+        if not self._dirty or now < self._next_sync:
+            return
+        began = time.monotonic()
+        self.sync()
+        spent = time.monotonic() - began
+        self._next_sync = now + max(self._flush_seconds, spent * _SYNC_SHARE)
+
+    def sync(self) -> None:
+        """Make every settled span survive a power loss: first outputs, then the journal."""
+        dirty, self._dirty = self._dirty, set()
+        for number in dirty:
+            path = segment_path(self.folder, number)
+            with storage(path, "sync"):
+                descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+                try:
+                    os.fdatasync(descriptor)
+                finally:
+                    os.close(descriptor)
+        self._journal.sync()
+
+    def reject(self, starts: list[int]) -> None:
+        """Forget spans whose output turned out to be damaged."""
+        self.table = self.table.without(starts)
+
+    def mark_publishing(self) -> None:
+        """Say durably that the drafts are complete and only renames are left."""
+        self._journal.append(json_frame(FrameKind.PUBLISHING, {"run": self.attempts[-1]}))
+        self._journal.sync()
+        sync_folder(self.folder)
+
+    def close(self) -> None:
+        """Close the journal; what is settled stays."""
+        self._journal.close()
+
+
+def existing(folder: Path) -> list[CheckpointContent]:
+    """Return the checkpoints below ``folder``, newest first."""
+    if not folder.is_dir():
+        return []
+    with storage(folder, "list the checkpoints"):
+        found = [path for path in folder.iterdir() if path.name.isdigit()]
+        return [
+            CheckpointContent.read(path)
+            for path in sorted(found, key=lambda path: int(path.name), reverse=True)
+        ]
+
+
+def fresh(folder: Path) -> CheckpointContent:
+    """Return the content of a checkpoint that does not exist yet, beside those that do."""
+    numbers = [int(path.name) for path in folder.glob("*") if path.name.isdigit()]
+    new = folder / str(max(numbers, default=0) + 1)
+    return CheckpointContent(new, None, [], SpanTable(), publishing=False)
+
+
+def remove_all(folder: Path) -> None:
+    """Delete every checkpoint below ``folder``; done once a result is published."""
+    with storage(folder, "remove the checkpoints of the published run"):
+        if folder.exists():
+            shutil.rmtree(folder)

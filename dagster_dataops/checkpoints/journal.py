@@ -1,0 +1,122 @@
+"""The journal: one append-only file that is the whole truth about an unfinished run.
+
+It is a row of frames, each written by a single ``write``::
+
+    magic "DOJ1" | kind, 1 byte | payload length, 4 bytes | checksum of kind and payload, 8 bytes
+    payload
+
+A crash can only cut the last frame short. Reading stops at nothing: a frame that fails its
+checksum is passed over and the next magic looked for, so damage costs the spans it hit.
+"""
+
+import os
+import struct
+from collections.abc import Iterator
+from enum import IntEnum
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import orjson
+import xxhash
+
+from dagster_dataops.checkpoints.spans import Column, Span, pack, unpack
+from dagster_dataops.datasets.files import storage, write_all
+
+_MAGIC: Final = b"DOJ1"
+_HEAD: Final = struct.Struct("<4sBIQ")
+_PLACE: Final = struct.Struct("<IQI")
+
+
+class FrameKind(IntEnum):
+    """What a frame says."""
+
+    ATTEMPT = 1  # JSON: which run, with which fingerprint, goes on from here
+    SPANS = 2  # spans whose outputs lie one after the other in one segment
+    PUBLISHING = 3  # JSON: the drafts are complete and durable; only renames are left
+
+
+class Frame(NamedTuple):
+    """One frame that passed its checksum."""
+
+    kind: int
+    payload: bytes
+
+
+class PackedSpans(NamedTuple):
+    """The content of a spans frame; ``columns`` are `Span`'s fields."""
+
+    segment: int
+    offset: int
+    columns: list[Column]
+
+
+def frame(kind: FrameKind, payload: bytes) -> bytes:
+    """Return one frame as bytes."""
+    return _HEAD.pack(_MAGIC, kind, len(payload), _check(kind, payload)) + payload
+
+
+def _check(kind: int, payload: bytes) -> int:
+    return xxhash.xxh3_64_intdigest(payload, seed=kind)
+
+
+def read_frames(data: bytes) -> Iterator[Frame]:
+    """Yield every frame of ``data`` that is whole, passing over what is not."""
+    at = data.find(_MAGIC)
+    while 0 <= at <= len(data) - _HEAD.size:
+        _, kind, length, check = _HEAD.unpack_from(data, at)
+        payload = data[at + _HEAD.size : at + _HEAD.size + length]
+        if len(payload) == length and _check(kind, payload) == check:
+            yield Frame(kind, payload)
+            at = data.find(_MAGIC, at + _HEAD.size + length)
+        else:
+            at = data.find(_MAGIC, at + 1)
+
+
+def spans_frame(segment: int, offset: int, spans: list[Span]) -> bytes:
+    """Return the frame of ``spans``, whose outputs start at ``offset`` of ``segment``."""
+    return frame(FrameKind.SPANS, _PLACE.pack(segment, offset, len(spans)) + pack(spans))
+
+
+def read_spans(payload: bytes) -> PackedSpans | None:
+    """Return the spans of a frame, or ``None`` if they cannot be what was written."""
+    try:
+        segment, offset, count = _PLACE.unpack_from(payload)
+        return PackedSpans(segment, offset, unpack(payload[_PLACE.size :], count))
+    except (struct.error, ValueError):
+        return None
+
+
+def json_frame(kind: FrameKind, content: dict[str, Any]) -> bytes:
+    """Return the frame of a JSON object."""
+    return frame(kind, orjson.dumps(content))
+
+
+class Journal:
+    """Appends frames to a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with storage(path, "open the journal"):
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+            self._descriptor = os.open(path, flags, 0o666)
+
+    def append(self, data: bytes) -> None:
+        """Append one frame; after a SIGKILL it is there, after a power loss only if synced."""
+        with storage(self.path, "write"):
+            before = os.lseek(self._descriptor, 0, os.SEEK_END)
+            try:
+                write_all(self._descriptor, data)
+            except OSError:
+                os.ftruncate(self._descriptor, before)  # no half frame before later ones
+                raise
+
+    def sync(self) -> None:
+        """Make everything appended survive a power loss."""
+        with storage(self.path, "sync"):
+            os.fdatasync(self._descriptor)
+
+    def close(self) -> None:
+        """Close the file; safe to call twice."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1

@@ -1,0 +1,134 @@
+"""NodeFolder: the files of one operator node. Manifest: what its published result is."""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from dagster_dataops.checkpoints.fingerprint import RunFingerprint
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.errors import ResultMissingError
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFolder:
+    """Where one operator node keeps its files.
+
+    Attributes:
+        path: ``<root>/<...>/<name>``.
+        name: The node's name, the first part of every file's name.
+    """
+
+    path: Path
+    name: str
+
+    @property
+    def result(self) -> Path:
+        """The published result."""
+        return self.path / f"{self.name}_results.jsonl"
+
+    @property
+    def manifest(self) -> Path:
+        """What the published result is: counts, fingerprints, the run."""
+        return self.path / f"{self.name}_results.jsonl.json"
+
+    @property
+    def errors(self) -> Path:
+        """The records that failed; there only if any did."""
+        return self.path / f"{self.name}_error.jsonl"
+
+    @property
+    def input(self) -> Path:
+        """Where records given as a list, or several inputs, are gathered for the run."""
+        return self.path / f"{self.name}_input.jsonl"
+
+    @property
+    def checkpoints(self) -> Path:
+        """Checkpoints of unfinished runs."""
+        return self.path / "checkpoints"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """What a published result is; stands beside it as JSON.
+
+    Attributes:
+        done: Always true: a manifest is written when a result is published.
+        operator: Qualified name of the operator.
+        rows_in: Input records.
+        rows_out: Result records.
+        dropped: Input records that emitted nothing and did not fail.
+        failed: Input records that failed; they are in the error file.
+        resumed: Input records that earlier attempts had settled.
+        size_bytes: Size of the result.
+        modified_ns: Modification time of the result.
+        fingerprint: Digest of the result's bytes.
+        run: Which run published it.
+        attempts: The runs that worked on it, in order.
+        seconds: Duration of the last attempt.
+        made_from: Fingerprint of operator, options, code and input.
+    """
+
+    done: bool = True
+    operator: str
+    rows_in: int
+    rows_out: int
+    dropped: int
+    failed: int
+    resumed: int
+    size_bytes: int
+    modified_ns: int
+    fingerprint: str
+    run: str
+    attempts: list[str]
+    seconds: float
+    made_from: dict[str, str]
+
+    def to_bytes(self) -> bytes:
+        """Return the manifest as readable JSON."""
+        return orjson.dumps(asdict(self), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+    @classmethod
+    def load(cls, path: Path) -> "Manifest | None":
+        """Return the manifest at ``path``, or ``None`` if there is none that can be read."""
+        try:
+            content: dict[str, Any] = orjson.loads(path.read_bytes())
+            return cls(**content)
+        except (OSError, TypeError, orjson.JSONDecodeError):
+            return None
+
+    def made_by(self, fingerprint: RunFingerprint) -> bool:
+        """Whether this result came of that operator, options, code and input."""
+        return RunFingerprint.from_json(self.made_from) == fingerprint
+
+
+def published(folder: NodeFolder) -> tuple[JsonlDataset, Manifest] | None:
+    """Return a node's published result, or ``None`` if there is none that is intact."""
+    manifest = Manifest.load(folder.manifest)
+    try:
+        status = folder.result.stat()
+    except OSError:
+        return None
+    if manifest is None:
+        return None
+    if (status.st_size, status.st_mtime_ns) != (manifest.size_bytes, manifest.modified_ns):
+        return None  # replaced or edited by other hands since
+    dataset = JsonlDataset(
+        folder.result.absolute(), manifest.size_bytes, manifest.rows_out, manifest.fingerprint
+    )
+    return dataset, manifest
+
+
+def load_result(folder: NodeFolder) -> JsonlDataset:
+    """Return a node's published result; one edited by hand counts as a file of unknown rows.
+
+    Raises:
+        ResultMissingError: Nothing was published.
+    """
+    found = published(folder)
+    if found:
+        return found[0]
+    if not folder.result.exists():
+        raise ResultMissingError(str(folder.result), "nothing was published there yet")
+    return JsonlDataset.of_file(folder.result)

@@ -1,0 +1,62 @@
+"""Reads span outputs back from segments: mostly forward, a little back and forth."""
+
+import os
+from collections import OrderedDict
+from pathlib import Path
+from typing import Final
+
+from dagster_dataops.checkpoints.segments import segment_path
+from dagster_dataops.datasets.files import read_range
+
+_BLOCK: Final = 256 << 10
+_BLOCKS: Final = 64
+_FILES: Final = 64
+
+
+class SegmentReader:
+    """Random access to the segments of one checkpoint, with a small cache of blocks.
+
+    Spans of one record are read in input order but were written in the order they finished:
+    near one another, not in a row.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._files: OrderedDict[int, int] = OrderedDict()
+        self._blocks: OrderedDict[tuple[int, int], bytes] = OrderedDict()
+
+    def read(self, segment: int, offset: int, length: int) -> bytes:
+        """Return the bytes, fewer if the segment is missing or too short."""
+        number, within = divmod(offset, _BLOCK)
+        if within + length <= _BLOCK:
+            return self._block(segment, number)[within : within + length]
+        return read_range(self._file(segment), offset, length) if self._exists(segment) else b""
+
+    def _block(self, segment: int, number: int) -> bytes:
+        key = (segment, number)
+        block = self._blocks.get(key)
+        if block is None:
+            exists = self._exists(segment)
+            block = read_range(self._file(segment), number * _BLOCK, _BLOCK) if exists else b""
+            self._blocks[key] = block
+            if len(self._blocks) > _BLOCKS:
+                self._blocks.popitem(last=False)
+        return block
+
+    def _exists(self, segment: int) -> bool:
+        return segment in self._files or segment_path(self._folder, segment).exists()
+
+    def _file(self, segment: int) -> int:
+        descriptor = self._files.get(segment)
+        if descriptor is None:
+            path = segment_path(self._folder, segment)
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            self._files[segment] = descriptor
+            if len(self._files) > _FILES:
+                os.close(self._files.popitem(last=False)[1])
+        return descriptor
+
+    def close(self) -> None:
+        """Close every segment."""
+        while self._files:
+            os.close(self._files.popitem()[1])

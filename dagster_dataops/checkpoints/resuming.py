@@ -1,0 +1,117 @@
+"""Decides whether a run goes on from a checkpoint, and says why or why not."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from dagster_dataops.checkpoints.checkpoint import CheckpointContent, fresh
+from dagster_dataops.checkpoints.fingerprint import RunFingerprint, in_words
+from dagster_dataops.checkpoints.manifest import NodeFolder
+from dagster_dataops.checkpoints.segments import checksum
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.files import read_range
+
+
+class ResumePolicy(Enum):
+    """When finished records of an unfinished run are used again.
+
+    Attributes:
+        NEVER: Start afresh; what is there is kept until the new result is published.
+        AUTO: Go on where operator, options, code and input are the same.
+        ACROSS_CODE: Go on even where the operator's code has changed since: records finished
+            by the old code are kept as they are.
+    """
+
+    NEVER = "never"
+    AUTO = "auto"
+    ACROSS_CODE = "across_code"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What to go on from, and what to tell the user (``None`` if there is nothing to tell)."""
+
+    content: CheckpointContent
+    note: str | None
+
+
+def decide(
+    folder: NodeFolder,
+    found: list[CheckpointContent],
+    fingerprint: RunFingerprint,
+    policy: ResumePolicy,
+    dataset: JsonlDataset,
+) -> Decision:
+    """Choose among the checkpoints ``found``, newest first, the one to go on from, or a new one."""
+    found = [content for content in found if content.table.records]
+    if policy is not ResumePolicy.NEVER:
+        for content in found:
+            if _matches(content, fingerprint, policy, dataset):
+                return Decision(content, _resuming(content, fingerprint, dataset))
+    new = fresh(folder.checkpoints)
+    return Decision(new, _afresh(found[0], fingerprint, policy) if found else None)
+
+
+def _matches(
+    content: CheckpointContent,
+    fingerprint: RunFingerprint,
+    policy: ResumePolicy,
+    dataset: JsonlDataset,
+) -> bool:
+    if content.fingerprint is None:
+        return False
+    differing = set(content.fingerprint.differences(fingerprint))
+    if policy is ResumePolicy.ACROSS_CODE:
+        differing.discard("code")
+    if differing == {"input"} and _input_unchanged(content, fingerprint, dataset):
+        return True
+    return not differing
+
+
+def _input_unchanged(
+    content: CheckpointContent, fingerprint: RunFingerprint, dataset: JsonlDataset
+) -> bool:
+    """Whether a file that was touched or copied still holds every settled span's input."""
+    before = content.fingerprint.input if content.fingerprint else ""
+    if not (before.startswith("stat:") and fingerprint.input.startswith("stat:")):
+        return False
+    if before.split(":")[1] != fingerprint.input.split(":")[1]:  # the sizes
+        return False
+    with dataset.path.open("rb") as file:
+        descriptor = file.fileno()
+        return all(
+            checksum(read_range(descriptor, span.start, span.length)) == span.input_check
+            for span, _, _ in content.table.ordered()
+        )
+
+
+def _resuming(
+    content: CheckpointContent, fingerprint: RunFingerprint, dataset: JsonlDataset
+) -> str:
+    total = f" of {dataset.rows:,}" if dataset.rows is not None else ""
+    note = f"resuming: {content.table.records:,}{total} records settled by {_runs(content)}"
+    if content.fingerprint and "code" in content.fingerprint.differences(fingerprint):
+        note += "; the operator's code has changed since, those records are kept as asked"
+    return note
+
+
+def _afresh(
+    content: CheckpointContent, fingerprint: RunFingerprint, policy: ResumePolicy
+) -> str:
+    if policy is ResumePolicy.NEVER:
+        why = "resuming is switched off"
+    elif content.fingerprint is None:
+        why = "it does not say what it belongs to"
+    else:
+        differing = content.fingerprint.differences(fingerprint)
+        plural = "have" if len(differing) > 1 or differing == ["options"] else "has"
+        why = f"{in_words(differing)} {plural} changed since"
+    return (
+        f"starting afresh: {content.table.records:,} records settled by {_runs(content)} are not "
+        f"used, since {why}; they are kept until this run's result is published"
+    )
+
+
+def _runs(content: CheckpointContent) -> str:
+    latest = content.attempts[-1] if content.attempts else "unknown"
+    earlier = len(content.attempts) - 1
+    return f"run {latest}" + (f" and {earlier} before it" if earlier > 0 else "")

@@ -1,0 +1,88 @@
+"""Settings of plain Python runs, named as LazyLLM names them.
+
+Read when a run starts, never when an operator is made. Precedence: a value assigned to
+``config`` > the environment > the default. Under Dagster, `DataOpsResource` takes their place.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from dagster_dataops.errors import ConfigurationError
+
+_TRUE = {"1", "true", "yes", "on"}
+_FALSE = {"0", "false", "no", "off", ""}
+
+
+class Configuration:
+    """The settings; attributes may be assigned, and ``None`` goes back to the environment.
+
+    Attributes:
+        data_process_path: Root folder of all results. Environment DATAOPS_DATA_PROCESS_PATH,
+            default ``data_pipeline_res`` in the working directory.
+        data_process_resume: Whether a call goes on from an unfinished checkpoint and reuses
+            finished results of the same operator, options, code and input. Environment
+            DATAOPS_DATA_PROCESS_RESUME, default False.
+        data_process_progress: Whether to draw progress bars: True, False, or None for "when
+            standard error is a terminal". Environment DATAOPS_DATA_PROCESS_PROGRESS.
+    """
+
+    def __init__(self) -> None:
+        self._assigned: Final[dict[str, object]] = {}
+
+    @property
+    def data_process_path(self) -> Path:
+        """Root folder of all results, as an absolute path."""
+        value = self._read("data_process_path")
+        return Path(str(value) if value else "data_pipeline_res").expanduser().absolute()
+
+    @data_process_path.setter
+    def data_process_path(self, value: str | Path | None) -> None:
+        self._assigned["data_process_path"] = value
+
+    @property
+    def data_process_resume(self) -> bool:
+        """Whether calls go on from what an earlier run left."""
+        return self._read_bool("data_process_resume") or False
+
+    @data_process_resume.setter
+    def data_process_resume(self, value: bool | None) -> None:
+        self._assigned["data_process_resume"] = value
+
+    @property
+    def data_process_progress(self) -> bool | None:
+        """Whether progress bars are drawn; ``None`` when standard error decides."""
+        return self._read_bool("data_process_progress")
+
+    @data_process_progress.setter
+    def data_process_progress(self, value: bool | None) -> None:
+        self._assigned["data_process_progress"] = value
+
+    @contextmanager
+    def temporary(self, **values: object) -> Iterator[None]:
+        """Assign ``values`` inside a ``with`` block."""
+        before = dict(self._assigned)
+        self._assigned.update(values)
+        try:
+            yield
+        finally:
+            self._assigned.clear()
+            self._assigned.update(before)
+
+    def _read(self, setting: str) -> object:
+        assigned = self._assigned.get(setting)
+        return os.environ.get(f"DATAOPS_{setting.upper()}") if assigned is None else assigned
+
+    def _read_bool(self, setting: str) -> bool | None:
+        value = self._read(setting)
+        if value is None or isinstance(value, bool):
+            return value
+        text = str(value).strip().lower()
+        if text not in _TRUE | _FALSE:
+            raise ConfigurationError(setting, value, "true or false")
+        return text in _TRUE
+
+
+config: Final = Configuration()

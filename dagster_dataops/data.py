@@ -1,0 +1,23 @@
+"""The registry of this process: ``data_register``, and its groups as ``data.<group>``.
+
+    from dagster_dataops import data, data_register
+    from dagster_dataops.data import demo
+"""
+
+from typing import Any, Final
+
+from dagster_dataops.operators.registry import OperatorRegistry
+from dagster_dataops.services.running import run_operator
+
+data_register: Final = OperatorRegistry(run_operator, libraries=["dagster_dataops.library"])
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("_"):
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    return data_register.group(name)
+
+
+def __dir__() -> list[str]:
+    return ["data_register", *data_register.groups()]

@@ -1,0 +1,79 @@
+"""JsonlDataset: a handle on one jsonl file, cheap to pass around, never the rows themselves."""
+
+import itertools
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from dagster_dataops.datasets.lines import content_interval, iterate_lines
+from dagster_dataops.errors import InputError
+from dagster_dataops.records import Record, decode
+
+
+@dataclass(frozen=True, slots=True)
+class JsonlDataset:
+    """Records in a fixed order, one JSON object a line.
+
+    Attributes:
+        path: The file, absolute.
+        size_bytes: Its size.
+        rows: How many records it holds; ``None`` for a file that we did not write and
+            therefore never counted.
+        fingerprint: Digest of its bytes, ``xxh3:...``; ``None`` where it was never computed.
+    """
+
+    path: Path
+    size_bytes: int
+    rows: int | None = None
+    fingerprint: str | None = None
+
+    @classmethod
+    def of_file(cls, path: str | os.PathLike[str]) -> "JsonlDataset":
+        """Return a handle on an existing file; nothing of it is read but its first bytes.
+
+        Raises:
+            InputError: There is no such file, or it is none.
+        """
+        absolute = Path(path).expanduser().absolute()
+        return cls(path=absolute, size_bytes=content_interval(absolute).end)
+
+    @property
+    def identity(self) -> str:
+        """What tells this content from another: the digest, or size and time of the file."""
+        return self.fingerprint or f"stat:{':'.join(map(str, self.stamp()[2:]))}"
+
+    def stamp(self) -> tuple[int, int, int, int]:
+        """Return device, inode, size and modification time; a change means another content."""
+        try:
+            status = self.path.stat()
+        except OSError as error:
+            raise InputError(str(self.path), f"cannot be read: {error.strerror}") from error
+        return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+    def __iter__(self) -> Iterator[Record]:
+        """Yield the records in order, decoding one at a time.
+
+        Raises:
+            InputError: A line is no record; file and line are named.
+        """
+        interval = content_interval(self.path)
+        with self.path.open("rb") as file:
+            for line in iterate_lines(file.fileno(), [interval]):
+                try:
+                    yield decode(line.text)
+                except ValueError as error:
+                    number = self._line_number(line.start)
+                    raise InputError(f"{self.path}, line {number}", str(error)) from None
+
+    def read(self) -> list[Record]:
+        """Return all records."""
+        return list(self)
+
+    def head(self, count: int) -> list[Record]:
+        """Return the first ``count`` records."""
+        return list(itertools.islice(self, count))
+
+    def _line_number(self, offset: int) -> int:
+        with self.path.open("rb") as file:
+            return file.read(offset).count(b"\n") + 1

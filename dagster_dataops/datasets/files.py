@@ -1,0 +1,91 @@
+"""The few file operations that crash safety rests on, with errors that name the path."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dagster_dataops.errors import StorageError
+
+COPY_BYTES = 8 << 20
+
+
+@contextmanager
+def storage(path: Path, action: str) -> Iterator[None]:
+    """Turn an ``OSError`` of the block into a `StorageError` that names ``path``."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(str(path), action, error.strerror or str(error)) from error
+
+
+def write_all(descriptor: int, data: bytes | memoryview) -> None:
+    """Write every byte of ``data``; a single ``write`` may stop short."""
+    written = os.write(descriptor, data)
+    if written < len(data):
+        rest = memoryview(data)[written:]
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+
+
+def read_range(descriptor: int, start: int, length: int) -> bytes:
+    """Return ``length`` bytes from ``start``, fewer only at the end of the file."""
+    data = os.pread(descriptor, length, start)
+    if len(data) == length or not data:
+        return data
+    parts = [data]
+    missing = length - len(data)
+    while missing and (more := os.pread(descriptor, missing, start + length - missing)):
+        parts.append(more)
+        missing -= len(more)
+    return b"".join(parts)
+
+
+def make_folder(folder: Path) -> None:
+    """Create ``folder`` and its parents where they are missing."""
+    with storage(folder, "create the folder"):
+        folder.mkdir(parents=True, exist_ok=True)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make renames inside ``folder`` survive a power loss."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_durably(path: Path, data: bytes) -> None:
+    """Replace ``path`` by ``data``, whole or not at all."""
+    draft = draft_of(path)
+    with storage(path, "write the file"):
+        with draft.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+        sync_folder(path.parent)
+
+
+def copy_durably(source: Path, target: Path) -> None:
+    """Copy ``source`` to ``target``, which is replaced whole or not at all."""
+    make_folder(target.parent)
+    draft = draft_of(target)
+    with storage(target, f"copy {source} to it"):
+        with source.open("rb") as reader, draft.open("wb") as writer:
+            append_file(reader.fileno(), writer.fileno())
+            os.fsync(writer.fileno())
+        draft.replace(target)
+        sync_folder(target.parent)
+
+
+def append_file(reader: int, writer: int) -> None:
+    """Append all of ``reader``'s file to ``writer``'s, from their present positions."""
+    while block := os.read(reader, COPY_BYTES):
+        write_all(writer, block)
+
+
+def draft_of(path: Path) -> Path:
+    """Where the next version of ``path`` is written before it takes its place."""
+    return path.with_name(f".{path.name}.draft")

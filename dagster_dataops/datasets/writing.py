@@ -1,0 +1,94 @@
+"""JsonlWriter: writes a whole dataset beside its place, then puts it there in one rename."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+
+import xxhash
+
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.files import draft_of, make_folder, storage, sync_folder
+from dagster_dataops.errors import InputError, UnencodableError
+from dagster_dataops.records import encode
+
+_BUFFER_BYTES = 1 << 20
+
+
+class JsonlWriter:
+    """Collects lines in a draft file; `publish` replaces ``path`` by it, whole or not at all."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.rows = 0
+        self.size_bytes = 0
+        self._draft = draft_of(path)
+        self._digest = xxhash.xxh3_128()
+        make_folder(path.parent)
+        with storage(self._draft, "create the file"):
+            self._file = self._draft.open("wb", buffering=_BUFFER_BYTES)
+
+    def write(self, lines: bytes, rows: int = 1) -> None:
+        """Append ``lines``, which hold ``rows`` records and end with a newline."""
+        with storage(self._draft, "write"):
+            self._file.write(lines)
+        self._digest.update(lines)
+        self.rows += rows
+        self.size_bytes += len(lines)
+
+    def finish(self) -> JsonlDataset:
+        """Make the draft durable and return the handle it will have once in place."""
+        with storage(self._draft, "write"):
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+        return JsonlDataset(
+            path=self.path,
+            size_bytes=self.size_bytes,
+            rows=self.rows,
+            fingerprint=f"xxh3:{self._digest.hexdigest()}",
+        )
+
+    def publish(self) -> JsonlDataset:
+        """Finish and put the draft in place."""
+        dataset = self.finish()
+        with storage(self.path, "replace the file"):
+            self._draft.replace(self.path)
+            sync_folder(self.path.parent)
+        return dataset
+
+    def __enter__(self) -> "JsonlWriter":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if not self._file.closed:
+            self._file.close()
+            self._draft.unlink(missing_ok=True)
+
+
+def write_records(path: Path, records: Iterable[object], source: str) -> JsonlDataset:
+    """Write ``records`` to ``path``.
+
+    Args:
+        path: Replaced whole or not at all.
+        records: Dicts; consumed once, in order, never changed.
+        source: What to call them in an error.
+
+    Raises:
+        InputError: One of them is no dict or holds what JSON cannot; its position is named.
+    """
+    with JsonlWriter(path) as writer:
+        for position, record in enumerate(records):
+            if not isinstance(record, dict):
+                reason = f"record {position} is a {type(record).__name__}, not a dict"
+                raise InputError(source, reason)
+            try:
+                writer.write(encode(record))
+            except UnencodableError as error:
+                raise InputError(source, f"record {position}: {error}") from None
+        return writer.publish()

@@ -1,0 +1,162 @@
+"""Collector: settles single records in the order they finish, for threads and asyncio.
+
+Finished records wait in a queue until somebody drains it: the main thread every few hundredths of
+a second, or the worker that finds it full. Neighbours of one drain are joined into one span.
+"""
+
+import os
+import threading
+from collections import deque
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from dagster_dataops.checkpoints.segments import checksum
+from dagster_dataops.checkpoints.spans import Span
+from dagster_dataops.datasets.lines import Line, iterate_lines
+from dagster_dataops.execution.job import Job
+from dagster_dataops.execution.settling import Failed, Failure, Outcome, error_line
+
+DRAIN_SECONDS: Final = 0.05
+_DRAIN_RECORDS: Final = 512
+
+
+class _Finished(NamedTuple):
+    line: Line
+    outcome: Outcome
+
+
+class Collector:
+    """Hands out the lines to do, takes their outcomes, settles them.
+
+    Args:
+        job: What is run.
+    """
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._segment = job.checkpoint.new_segment()
+        self._descriptor = os.open(job.dataset.path, os.O_RDONLY | os.O_CLOEXEC)
+        self._lines = iterate_lines(self._descriptor, job.todo)
+        self._take_lock = threading.Lock()
+        self._drain_lock = threading.Lock()
+        self._finished: deque[_Finished] = deque()
+        self._first_failure: Failed | None = None
+        self._fault: BaseException | None = None
+        self.stopped = False
+
+    def take(self) -> Line | None:
+        """Return the next line to do, or ``None`` if there is none or the run stops."""
+        with self._take_lock:
+            return None if self.stopped else next(self._lines, None)
+
+    def put(self, line: Line, outcome: Outcome) -> None:
+        """Take the outcome of ``line``; called by whoever finished it."""
+        if isinstance(outcome, Failure) and not self._job.settings.ignore_errors:
+            self._first_failure = self._first_failure or Failed(line.start, line.text, outcome)
+            self.stopped = True
+            return
+        self._finished.append(_Finished(line, outcome))
+        # A hot operator can keep the main thread from running: whoever fills the queue drains it.
+        if len(self._finished) >= _DRAIN_RECORDS and not self.stopped:
+            try:
+                self.drain()
+            except BaseException as error:  # noqa: BLE001 - handed to the main thread
+                self.fail(error)
+
+    def fail(self, error: BaseException) -> None:
+        """Stop the run for a fault of ours, which the main thread will raise."""
+        self._fault = self._fault or error
+        self.stopped = True
+
+    def drain(self) -> None:
+        """Settle everything that has finished."""
+        with self._drain_lock:
+            finished = [self._finished.popleft() for _ in range(len(self._finished))]
+            if finished:
+                finished.sort(key=lambda item: item.line.start)
+                self._settle(finished)
+
+    def _settle(self, finished: list[_Finished]) -> None:
+        outputs: list[bytes] = []
+        spans: list[Span] = []
+        for neighbours in _neighbours(finished):
+            span, output = self._span(neighbours)
+            spans.append(span)
+            outputs.append(output)
+        offset = self._segment.append(b"".join(outputs))
+        self._job.settle(self._segment.number, offset, spans)
+
+    def _span(self, finished: list[_Finished]) -> tuple[Span, bytes]:
+        results: list[bytes] = []
+        errors: list[bytes] = []
+        for position, (line, outcome) in enumerate(finished):
+            if isinstance(outcome, Failure):
+                failed = Failed(line.start, line.text, outcome)
+                errors.append(error_line(failed, self._job.name, position))
+                results.append(b"")
+            else:
+                results.append(outcome or b"")
+        output, failures = b"".join(results), b"".join(errors)
+        start, end = finished[0].line.start, finished[-1].line.end
+        span = Span(
+            start=start,
+            length=end - start,
+            records=len(finished),
+            dropped=results.count(b"") - len(errors),
+            failed=len(errors),
+            output_bytes=len(output),
+            error_bytes=len(failures),
+            input_check=checksum(_raw(finished)) if self._job.check_input else 0,
+            output_check=checksum(output + failures),
+        )
+        return span, output + failures
+
+    def raise_if_failed(self) -> None:
+        """Raise what stopped the run, if anything did."""
+        if self._fault is not None:
+            raise self._fault
+        if self._first_failure is not None:
+            raise self._job.error_of(self._first_failure) from self._first_failure.failure.error
+
+    def watch(self, running: "list[threading.Thread]") -> None:
+        """Drain and tick until ``running`` have ended; the main thread's part.
+
+        Whatever is raised here, an interrupt included, stops the run after settling what has
+        finished. Calls in flight are abandoned.
+        """
+        try:
+            for thread in running:
+                while thread.is_alive() and self._first_failure is None:
+                    thread.join(DRAIN_SECONDS)
+                    self.drain()
+                    self._job.tick()
+        finally:
+            self.stopped = True
+            self.drain()
+            self._segment.close()
+        self.raise_if_failed()
+
+    def close(self) -> None:
+        """Close the input, once nobody takes lines any more."""
+        with self._take_lock:
+            self.stopped = True
+            os.close(self._descriptor)
+
+
+def _neighbours(finished: list[_Finished]) -> Iterator[list[_Finished]]:
+    """Yield runs of records that follow one another in the input without a gap."""
+    run = [finished[0]]
+    for item in finished[1:]:
+        if item.line.start == run[-1].line.end:
+            run.append(item)
+        else:
+            yield run
+            run = [item]
+    yield run
+
+
+def _raw(finished: list[_Finished]) -> bytes:
+    return b"".join(
+        line.text + b"\n" if line.end - line.start > len(line.text) else line.text
+        for line, _ in finished
+    )

@@ -1,0 +1,231 @@
+"""OperatorExecutor: one operator over one dataset, from lock to published result."""
+
+import time
+from collections.abc import Sequence
+
+from dagster_dataops.checkpoints.checkpoint import (
+    Checkpoint,
+    CheckpointContent,
+    existing,
+    fresh,
+)
+from dagster_dataops.checkpoints.fingerprint import RunFingerprint
+from dagster_dataops.checkpoints.lock import FolderLock
+from dagster_dataops.checkpoints.manifest import Manifest, NodeFolder, published
+from dagster_dataops.checkpoints.publication import Drafts, commit, compose, finish_interrupted
+from dagster_dataops.checkpoints.resuming import decide
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.lines import content_interval
+from dagster_dataops.errors import InputError
+from dagster_dataops.execution.asynchronous import run_async
+from dagster_dataops.execution.gathering import gathered
+from dagster_dataops.execution.job import Job
+from dagster_dataops.execution.processes import run_processes
+from dagster_dataops.execution.report import RunContext, RunReport
+from dagster_dataops.execution.single import run_single
+from dagster_dataops.execution.threads import run_threads
+from dagster_dataops.execution.whole import run_whole
+from dagster_dataops.operators.operator import Operator
+
+
+class OperatorExecutor:
+    """Runs operators into node folders.
+
+    Args:
+        context: How attempts are made.
+    """
+
+    def __init__(self, context: RunContext) -> None:
+        self.context = context
+
+    def run(
+        self, operator: Operator, inputs: Sequence[JsonlDataset], folder: NodeFolder
+    ) -> RunReport:
+        """Run ``operator`` over ``inputs`` and publish the result in ``folder``.
+
+        Args:
+            operator: A record or dataset operator.
+            inputs: One dataset, or several: joined one after the other for an operator that
+                takes one, handed over separately to a dataset operator that takes as many.
+            folder: Where result, error file, manifest and checkpoints are.
+
+        Raises:
+            FolderLockedError: Another run is at work there.
+            RecordError: A record failed and failures are not ignored.
+            DatasetOperatorError: A dataset operator failed.
+            StorageError: The disk refused.
+            RunStoppedError: Told to stop.
+        """
+        lock = FolderLock(folder.path, self.context.run, self.context.lock_seconds)
+        try:
+            return _Attempt(self.context, operator, folder, lock).run(inputs)
+        finally:
+            lock.release()
+
+
+class _Attempt:
+    """One attempt, made under the folder's lock."""
+
+    def __init__(
+        self, context: RunContext, operator: Operator, folder: NodeFolder, lock: FolderLock
+    ) -> None:
+        self._context = context
+        self._operator = operator
+        self._folder = folder
+        self._lock = lock
+        self._began = time.monotonic()
+        self._notes: list[str] = []
+
+    def run(self, inputs: Sequence[JsonlDataset]) -> RunReport:
+        invocation = self._operator.__dataops__
+        found = existing(self._folder.checkpoints)
+        note = finish_interrupted(self._folder, found)
+        if note is not None:
+            self._note(note)
+            found = []
+        separate = invocation.spec.kind == "dataset" and invocation.spec.inputs == len(inputs)
+        datasets = inputs if separate else [gathered(inputs, self._folder.input)]
+        identity = " ".join(dataset.identity for dataset in datasets)
+        fingerprint = RunFingerprint.of(invocation, identity)
+        report = self._finished_before(fingerprint)
+        if report is not None:
+            return report
+        if invocation.spec.kind == "dataset":
+            manifest = self._run_dataset_operator(datasets, fingerprint)
+        else:
+            manifest = self._run_record_operator(datasets[0], fingerprint, found)
+        self._folder.input.unlink(missing_ok=True)
+        return self._report(manifest, reused=False)
+
+    def _finished_before(self, fingerprint: RunFingerprint) -> RunReport | None:
+        """Return the published result if it is this run's already."""
+        found = published(self._folder)
+        if found is None:
+            return None
+        manifest = found[1]
+        ours = manifest.run in self._context.earlier_runs | {self._context.run}
+        if (ours or self._context.reuse_finished) and manifest.made_by(fingerprint):
+            self._note(
+                f"already finished by run {manifest.run}: {manifest.rows_out:,} records, "
+                "same operator, options, code and input"
+            )
+            return self._report(manifest, reused=True)
+        return None
+
+    def _run_record_operator(
+        self, dataset: JsonlDataset, fingerprint: RunFingerprint, found: list[CheckpointContent]
+    ) -> Manifest:
+        context = self._context
+        decision = decide(self._folder, found, fingerprint, context.resume, dataset)
+        checkpoint = Checkpoint(
+            decision.content, fingerprint, context.run, context.flush_seconds
+        )
+        try:
+            job = self._job(dataset, checkpoint)
+            context.progress.start(self._folder.name, job.state())
+            try:
+                if decision.note is not None:
+                    self._note(decision.note)
+                drafts = self._until_complete(job)
+            finally:
+                context.progress.finish(job.state())
+            manifest = self._manifest(drafts, checkpoint, fingerprint)
+            commit(self._folder, checkpoint, manifest)
+            return manifest
+        finally:
+            checkpoint.close()
+
+    def _job(self, dataset: JsonlDataset, checkpoint: Checkpoint) -> Job:
+        return Job(
+            operator=self._operator,
+            settings=self._operator.__dataops__.resolved,
+            dataset=dataset,
+            content=content_interval(dataset.path),
+            todo=[],
+            checkpoint=checkpoint,
+            progress=self._context.progress,
+            should_stop=self._context.should_stop,
+            interrupts=self._context.interrupts,
+        )
+
+    def _until_complete(self, job: Job) -> Drafts:
+        """Settle what is open and compose the result; damaged spans are done again."""
+        while True:
+            job.todo = job.checkpoint.table.gaps(job.content)
+            if job.todo:
+                self._settle(job)
+            job.check_input_unchanged()
+            drafts = compose(self._folder, job.checkpoint, job.dataset)
+            if not drafts.damaged:
+                return drafts
+            self._note(f"{len(drafts.damaged)} settled spans are damaged on disk; doing them again")
+            job.checkpoint.reject(drafts.damaged)
+
+    def _settle(self, job: Job) -> None:
+        try:
+            match job.settings.concurrency_mode:
+                case "single":
+                    run_single(job)
+                case "thread":
+                    run_threads(job)
+                case "async":
+                    run_async(job)
+                case "process":
+                    run_processes(job, (self._lock.descriptor,))
+        except BaseException:
+            job.checkpoint.sync()
+            raise
+
+    def _run_dataset_operator(
+        self, datasets: Sequence[JsonlDataset], fingerprint: RunFingerprint
+    ) -> Manifest:
+        drafts = run_whole(self._operator, datasets, self._folder, self._context)
+        content = fresh(self._folder.checkpoints)
+        checkpoint = Checkpoint(content, fingerprint, self._context.run, 0.0)
+        try:
+            manifest = self._manifest(drafts, checkpoint, fingerprint)
+            commit(self._folder, checkpoint, manifest)
+        finally:
+            checkpoint.close()
+        return manifest
+
+    def _manifest(
+        self, drafts: Drafts, checkpoint: Checkpoint, fingerprint: RunFingerprint
+    ) -> Manifest:
+        dataset = drafts.dataset
+        if dataset is None:
+            raise InputError(str(self._folder.path), "nothing was composed")
+        return Manifest(
+            operator=fingerprint.operator,
+            rows_in=drafts.records,
+            rows_out=dataset.rows or 0,
+            dropped=drafts.dropped,
+            failed=drafts.failed,
+            resumed=checkpoint.resumed_records,
+            size_bytes=dataset.size_bytes,
+            modified_ns=drafts.modified_ns,
+            fingerprint=dataset.fingerprint or "",
+            run=self._context.run,
+            attempts=checkpoint.attempts,
+            seconds=round(time.monotonic() - self._began, 3),
+            made_from=fingerprint.to_json(),
+        )
+
+    def _note(self, text: str) -> None:
+        self._notes.append(text)
+        self._context.progress.note(text)
+
+    def _report(self, manifest: Manifest, *, reused: bool) -> RunReport:
+        folder = self._folder
+        return RunReport(
+            node=folder.name,
+            dataset=JsonlDataset(
+                folder.result.absolute(), manifest.size_bytes, manifest.rows_out, manifest.fingerprint
+            ),
+            manifest=manifest,
+            error_path=folder.errors if manifest.failed else None,
+            reused=reused,
+            notes=tuple(self._notes),
+            seconds=time.monotonic() - self._began,
+        )
+

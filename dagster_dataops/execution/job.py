@@ -1,0 +1,123 @@
+"""Job: what an execution backend is given, and where it settles what it finishes."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from dagster_dataops.checkpoints.checkpoint import Checkpoint
+from dagster_dataops.checkpoints.spans import Span
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.lines import Interval, LineCounter, count_records
+from dagster_dataops.errors import InputError, RecordError, RunStoppedError
+from dagster_dataops.execution.progress import Progress, ProgressState
+from dagster_dataops.execution.settling import Failed, Interrupts
+from dagster_dataops.operators.operator import Operator
+from dagster_dataops.operators.settings import ResolvedSettings
+
+_TICK_SECONDS: Final = 0.1
+_STOP_CHECK_SECONDS: Final = 1.0
+
+
+@dataclass
+class Job:
+    """One operator over the unsettled part of one dataset.
+
+    Attributes:
+        operator: What to run.
+        settings: How to run it.
+        dataset: Its input.
+        content: Where the input's lines are.
+        todo: What of them is not settled, in order.
+        checkpoint: Where to settle it.
+        progress: Whom to tell.
+        should_stop: Asked once a second; a reason to stop, or ``None``.
+        interrupts: What signals raise in the main thread.
+    """
+
+    operator: Operator
+    settings: ResolvedSettings
+    dataset: JsonlDataset
+    content: Interval
+    todo: list[Interval]
+    checkpoint: Checkpoint
+    progress: Progress
+    should_stop: Callable[[], str | None]
+    interrupts: Interrupts
+    _stamp: tuple[int, ...] = field(init=False)
+    _next_tick: float = field(default=0.0, init=False)
+    _next_stop_check: float = field(default=0.0, init=False)
+
+    def __post_init__(self) -> None:
+        self._stamp = self.dataset.stamp()
+
+    @property
+    def name(self) -> str:
+        """Qualified name of the operator."""
+        return self.operator.__dataops__.spec.qualified_name
+
+    @property
+    def check_input(self) -> bool:
+        """Whether spans must carry a checksum of their input: no digest of the whole is known."""
+        return self.dataset.fingerprint is None
+
+    def settle(self, segment: int, offset: int, spans: list[Span]) -> None:
+        """Journal finished spans, whose outputs lie in a row from ``offset`` of ``segment``."""
+        self.checkpoint.settle(segment, offset, spans)
+
+    def tick(self) -> None:
+        """Show progress, sync, and stop if told to; cheap when called often.
+
+        Raises:
+            RunStoppedError: Somebody asked to stop.
+        """
+        now = time.monotonic()
+        if now < self._next_tick:
+            return
+        self._next_tick = now + _TICK_SECONDS
+        self.checkpoint.sync_if_due(now)
+        self.progress.update(self.state())
+        if now >= self._next_stop_check:
+            self._next_stop_check = now + _STOP_CHECK_SECONDS
+            reason = self.should_stop()
+            if reason is not None:
+                raise RunStoppedError(self.name, reason)
+
+    def state(self) -> ProgressState:
+        """Return how far the job is."""
+        table = self.checkpoint.table
+        return ProgressState(
+            records=table.records,
+            failed=table.failed,
+            input_bytes=table.input_bytes,
+            total_bytes=self.content.end - self.content.start,
+            total_records=self.dataset.rows,
+            resumed=self.checkpoint.resumed_records,
+        )
+
+    def check_input_unchanged(self) -> None:
+        """Refuse to go on if the input is not the file it was at the start.
+
+        Raises:
+            InputError: It was replaced or changed while it was read.
+        """
+        if self.dataset.stamp() != self._stamp:
+            reason = "changed while it was being processed; run again once nobody writes to it"
+            raise InputError(str(self.dataset.path), reason)
+
+    def error_of(self, failed: Failed) -> RecordError:
+        """Return the error that a failure is raised as."""
+        with self.dataset.path.open("rb") as file:
+            line = LineCounter(file.fileno()).line_at(failed.offset)
+            before = Interval(self.content.start, failed.offset)
+            index = count_records(file.fileno(), before)
+        failure = failed.failure
+        return RecordError(
+            self.name,
+            index,
+            str(self.dataset.path),
+            line,
+            failure.exception,
+            failure.message,
+            failure.traceback_text,
+        )

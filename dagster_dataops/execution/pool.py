@@ -1,0 +1,210 @@
+"""Starts and ends worker processes.
+
+By ``fork`` from a process with a single thread, which costs a few milliseconds and carries any
+operator over; otherwise as a fresh lean interpreter, since forking a threaded process can
+deadlock the child.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from contextlib import suppress
+from dataclasses import asdict
+from multiprocessing.connection import Connection, Pipe
+from pathlib import Path
+from typing import Final
+
+import orjson
+
+from dagster_dataops.execution.messages import STOP, Range
+from dagster_dataops.execution.worker import (
+    Assignment,
+    bind_to_lifeline,
+    end,
+    serve,
+    set_signals,
+)
+from dagster_dataops.operators.operator import Operator
+from dagster_dataops.operators.shipping import ship
+
+_GRACE_SECONDS: Final = 1.0
+_TASKS: Final = Path("/proc/self/task")
+_BOOT: Final = (
+    "import sys, json; a = json.loads(sys.argv[1]); sys.path[:] = a['path']; "
+    "from dagster_dataops.execution.worker import main; main(a['connection'], a['lifeline'])"
+)
+
+
+class Worker:
+    """One worker process, seen from its parent.
+
+    Attributes:
+        connection: The parent's end of the pipe.
+        segment: Number of its segment.
+        ready: Whether it has said that it is ready.
+        ranges: What it was given and has not finished, in order.
+        settled_to: Up to which byte the first of these is settled.
+    """
+
+    def __init__(self, pid: int, connection: "Connection[bytes, bytes]", segment: int) -> None:
+        self.pid = pid
+        self.connection = connection
+        self.segment = segment
+        self.ready = False
+        self.ranges: deque[Range] = deque()
+        self.settled_to = 0
+        self.status: int | None = None
+
+    def poll(self) -> bool:
+        """Whether the process has ended; its status is then known."""
+        if self.status is None:
+            try:
+                pid, status = os.waitpid(self.pid, os.WNOHANG)
+            except ChildProcessError:  # somebody else reaped it
+                pid, status = self.pid, 0
+            if pid:
+                self.status = os.waitstatus_to_exitcode(status)
+        return self.status is not None
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the end of the process; return whether it came."""
+        until = time.monotonic() + seconds
+        while not self.poll():
+            if time.monotonic() >= until:
+                return False
+            time.sleep(0.002)
+        return True
+
+    def signal(self, number: int) -> None:
+        """Send a signal, if the process is still there."""
+        if not self.poll():
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    @property
+    def cause_of_death(self) -> str:
+        """How the process ended, in words."""
+        status = self.status or 0
+        if status < 0:
+            return f"killed by {signal.Signals(-status).name}"
+        return f"exit status {status}"
+
+
+class WorkerPool:
+    """The worker processes of one run.
+
+    Args:
+        operator: What they run.
+        unshared: Descriptors that forked workers must not keep, such as the folder's lock.
+    """
+
+    def __init__(self, operator: Operator, unshared: tuple[int, ...]) -> None:
+        self._operator = operator
+        self._unshared = unshared
+        self._payload: bytes | None = None
+        self._lifeline_reader, self._lifeline_writer = os.pipe()
+        self.workers: list[Worker] = []
+
+    def start(self, assignment: Assignment) -> Worker:
+        """Start one worker."""
+        mine, theirs = Pipe()
+        if may_fork():
+            pid = self._fork(assignment, mine, theirs)
+        else:
+            pid = self._spawn(assignment, mine, theirs)
+        theirs.close()
+        worker = Worker(pid, mine, assignment.segment)
+        self.workers.append(worker)
+        return worker
+
+    def _fork(
+        self,
+        assignment: Assignment,
+        mine: "Connection[bytes, bytes]",
+        theirs: "Connection[bytes, bytes]",
+    ) -> int:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        pid = os.fork()
+        if pid:
+            return pid
+        try:
+            os.close(self._lifeline_writer)
+            bind_to_lifeline(self._lifeline_reader)
+            set_signals()
+            mine.close()
+            for worker in self.workers:
+                worker.connection.close()
+            for descriptor in self._unshared:
+                os.close(descriptor)
+            serve(theirs, assignment, self._operator)
+        except BaseException:  # noqa: BLE001 - nothing may reach the parent's code above us
+            sys.excepthook(*sys.exc_info())
+            os._exit(70)
+        end()
+
+    def _spawn(
+        self,
+        assignment: Assignment,
+        mine: "Connection[bytes, bytes]",
+        theirs: "Connection[bytes, bytes]",
+    ) -> int:
+        if self._payload is None:
+            self._payload = ship(self._operator)
+        passed = (theirs.fileno(), self._lifeline_reader)
+        boot = {"path": sys.path, "connection": passed[0], "lifeline": passed[1]}
+        process = subprocess.Popen(  # noqa: S603 - our own interpreter and code
+            [sys.executable, "-c", _BOOT, orjson.dumps(boot).decode()],
+            pass_fds=passed,
+            stdin=subprocess.DEVNULL,
+        )
+        process.returncode = 0  # we reap it ourselves, by its pid
+        mine.send_bytes(orjson.dumps(asdict(assignment)))
+        mine.send_bytes(self._payload)
+        return process.pid
+
+    def discard(self, worker: Worker) -> None:
+        """Forget a worker that has ended."""
+        worker.wait(_GRACE_SECONDS)
+        worker.signal(signal.SIGKILL)
+        worker.wait(_GRACE_SECONDS)
+        worker.connection.close()
+        self.workers.remove(worker)
+
+    def dismiss(self) -> None:
+        """End the workers once nothing is left to do."""
+        for worker in self.workers:
+            with suppress(OSError):
+                worker.connection.send_bytes(STOP)
+
+    def terminate(self) -> None:
+        """Tell the workers to settle what they have finished and end."""
+        for worker in self.workers:
+            worker.signal(signal.SIGTERM)
+
+    def close(self) -> None:
+        """Wait a moment for the workers to end, then kill those that have not."""
+        until = time.monotonic() + _GRACE_SECONDS
+        for worker in self.workers:
+            if not worker.wait(max(0.0, until - time.monotonic())):
+                worker.signal(signal.SIGKILL)
+                worker.wait(_GRACE_SECONDS)
+            worker.connection.close()
+        self.workers.clear()
+        os.close(self._lifeline_writer)
+        os.close(self._lifeline_reader)
+
+
+def may_fork() -> bool:
+    """Whether this process is one that can be forked safely: Linux, a single thread."""
+    if sys.platform != "linux" or threading.active_count() > 1:
+        return False
+    try:
+        return len(os.listdir(_TASKS)) == 1
+    except OSError:
+        return False
+

@@ -1,0 +1,192 @@
+"""Process mode: workers take byte ranges of the input, never records.
+
+Each reads, decodes, runs, encodes and appends to a segment of its own; only where a span's output
+lies crosses the process boundary. A worker that dies is replaced, and its range gone through ever
+more carefully until the record that kills workers is alone in the error file.
+"""
+
+import os
+from multiprocessing.connection import wait
+from typing import Final
+
+from dagster_dataops.checkpoints.segments import SegmentWriter, checksum
+from dagster_dataops.checkpoints.spans import Span
+from dagster_dataops.datasets.files import read_range
+from dagster_dataops.errors import StorageError, WorkerError
+from dagster_dataops.execution import messages
+from dagster_dataops.execution.job import Job
+from dagster_dataops.execution.messages import Kind, Range
+from dagster_dataops.execution.pool import Worker, WorkerPool
+from dagster_dataops.execution.schedule import Schedule
+from dagster_dataops.execution.settling import Failed, Failure, error_line
+from dagster_dataops.execution.worker import Assignment
+
+_WAIT_SECONDS: Final = 0.1
+
+
+def run_processes(job: Job, unshared: tuple[int, ...]) -> None:
+    """Settle everything that is to do.
+
+    Args:
+        job: What to run.
+        unshared: Descriptors that forked workers must not keep, such as the folder's lock.
+
+    Raises:
+        RecordError: A record failed and failures are not ignored.
+        WorkerError: Workers cannot be started.
+    """
+    descriptor = os.open(job.dataset.path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        _Run(job, unshared, descriptor).run()
+    finally:
+        os.close(descriptor)
+
+
+class _Run:
+    def __init__(self, job: Job, unshared: tuple[int, ...], descriptor: int) -> None:
+        self._job = job
+        self._descriptor = descriptor
+        self._schedule = Schedule(descriptor, job.todo, job.settings.max_workers)
+        self._pool = WorkerPool(job.operator, unshared)
+        self._own_segment: SegmentWriter | None = None
+        self._failed: Failed | None = None
+        self._stamp = job.dataset.stamp()
+
+    def run(self) -> None:
+        try:
+            self._start_workers()
+            while self._failed is None and self._busy():
+                self._listen(_WAIT_SECONDS)
+                self._job.tick()
+            if self._failed is None:
+                self._pool.dismiss()
+        finally:
+            self._end()
+        if self._failed is not None:
+            raise self._job.error_of(self._failed)
+
+    def _busy(self) -> bool:
+        return bool(self._schedule) or any(worker.ranges for worker in self._pool.workers)
+
+    def _start_workers(self) -> None:
+        sizes = [interval.end - interval.start for interval in self._job.todo]
+        wanted = min(self._job.settings.max_workers, sum(sizes))
+        for _ in range(wanted - len(self._pool.workers)):
+            self._start_worker()
+
+    def _start_worker(self) -> None:
+        job = self._job
+        assignment = Assignment(
+            input=str(job.dataset.path),
+            stamp=self._stamp,
+            folder=str(job.checkpoint.folder),
+            segment=job.checkpoint.take_segment_number(),
+            ignore_errors=job.settings.ignore_errors,
+            check_input=job.check_input,
+        )
+        self._supply(self._pool.start(assignment))
+
+    def _supply(self, worker: Worker) -> None:
+        """Give a worker its next ranges; it may have died in the meantime, which shows later."""
+        while len(worker.ranges) < self._schedule.depth and (given := self._schedule.take()):
+            worker.ranges.append(given)
+            try:
+                worker.connection.send_bytes(messages.pack_range(given))
+            except OSError:
+                return
+
+    def _listen(self, seconds: float) -> None:
+        by_connection = {worker.connection: worker for worker in self._pool.workers}
+        for connection in wait(list(by_connection), seconds):
+            worker = by_connection[connection]  # type: ignore[index]
+            try:
+                while worker.connection.poll():
+                    self._hear(worker, worker.connection.recv_bytes())
+            except (EOFError, OSError):
+                self._bury(worker)
+
+    def _hear(self, worker: Worker, message: bytes) -> None:
+        match message[0]:
+            case Kind.READY:
+                worker.ready = True
+            case Kind.SPAN:
+                offset, span = messages.unpack_span(message)
+                self._job.settle(worker.segment, offset, [span])
+                worker.settled_to = span.start + span.length
+            case Kind.DONE:
+                done = worker.ranges.popleft()
+                self._schedule.measured(done.end - done.start, messages.unpack_done(message))
+                self._supply(worker)
+            case Kind.FAILED:
+                self._failed = self._failed or messages.unpack_failed(message)
+            case _:
+                self._raise_fault(worker, messages.unpack_fault(message))
+
+    def _raise_fault(self, worker: Worker, text: str) -> None:
+        self._job.check_input_unchanged()
+        if worker.ready:
+            raise StorageError(str(self._job.checkpoint.folder), "settle records", text)
+        raise WorkerError(self._job.name, text)
+
+    def _bury(self, worker: Worker) -> None:
+        """Replace a worker that died; what it was doing is done again by another."""
+        self._pool.discard(worker)
+        if not worker.ready:
+            reason = f"a worker died before it was ready ({worker.cause_of_death})"
+            raise WorkerError(self._job.name, reason)
+        if self._failed is not None:
+            return
+        for queued in reversed(list(worker.ranges)[1:]):
+            self._schedule.give_back(queued)
+        if worker.ranges:
+            given = worker.ranges[0]
+            killer = self._schedule.give_back_after_death(given, worker.settled_to)
+            if killer is not None:
+                self._blame(killer, worker.cause_of_death)
+        worker.ranges.clear()
+        if self._schedule:
+            self._start_worker()
+
+    def _blame(self, killer: Range, cause: str) -> None:
+        """Settle the record that killed its workers as failed, without running it again."""
+        data = read_range(self._descriptor, killer.start, killer.end - killer.start)
+        text = f"it ended its worker process three times, the last time alone in it ({cause})"
+        failure = Failure("WorkerDied", text, "")
+        failed = Failed(killer.start, data.rstrip(b"\n"), failure)
+        if not self._job.settings.ignore_errors:
+            self._failed = failed
+            return
+        line = error_line(failed, self._job.name, 0)
+        span = Span(
+            start=killer.start,
+            length=len(data),
+            records=1,
+            dropped=0,
+            failed=1,
+            output_bytes=0,
+            error_bytes=len(line),
+            input_check=checksum(data) if self._job.check_input else 0,
+            output_check=checksum(line),
+        )
+        if self._own_segment is None:
+            self._own_segment = self._job.checkpoint.new_segment()
+        self._job.settle(self._own_segment.number, self._own_segment.append(line), [span])
+
+    def _end(self) -> None:
+        """End the workers; on failure or interrupt settle what they have finished first."""
+        if self._busy() or self._failed is not None:
+            self._pool.terminate()
+            self._hear_last_words()
+        self._pool.close()
+        if self._own_segment is not None:
+            self._own_segment.close()
+
+    def _hear_last_words(self) -> None:
+        for worker in self._pool.workers:
+            try:
+                while worker.connection.poll(1.0):
+                    message = worker.connection.recv_bytes()
+                    if message[0] == Kind.SPAN:
+                        self._hear(worker, message)
+            except (EOFError, OSError):
+                continue

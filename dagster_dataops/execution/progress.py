@@ -1,0 +1,183 @@
+"""Progress: who is told how far a run is, and the bar that plain Python shows."""
+
+import logging
+import sys
+import time
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from typing_extensions import override
+
+_LOG: Final = logging.getLogger("dagster_dataops")
+_FIRST_LINE_SECONDS: Final = 10.0
+_LINE_GROWTH: Final = 1.3
+_LONGEST_PAUSE_SECONDS: Final = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressState:
+    """How far a run is.
+
+    Attributes:
+        records: Input records settled, those of earlier attempts included.
+        failed: How many of them failed.
+        input_bytes: Input bytes settled.
+        total_bytes: Bytes of the whole input.
+        total_records: Records of the whole input, or ``None`` if nobody counted them.
+        resumed: Records that earlier attempts had settled.
+    """
+
+    records: int
+    failed: int
+    input_bytes: int
+    total_bytes: int
+    total_records: int | None
+    resumed: int
+
+    @property
+    def estimated_records(self) -> int | None:
+        """Total records, from the bytes settled so far where they were never counted."""
+        if self.total_records is not None or not self.input_bytes:
+            return self.total_records
+        return round(self.records * self.total_bytes / self.input_bytes)
+
+    def describe(self, seconds: float) -> str:
+        """Return one line: done, total, rate, time left, failed.
+
+        Args:
+            seconds: How long this attempt has been running.
+        """
+        total = self.estimated_records
+        mark = "~" if self.total_records is None else ""
+        share = f" ({self.records / total:.0%})" if total else ""
+        rate = (self.records - self.resumed) / seconds if seconds > 0 else 0.0
+        left = f", {_duration((total - self.records) / rate)} left" if total and rate else ""
+        of_total = f" of {mark}{total:,}" if total is not None else ""
+        failed = f", {self.failed:,} failed" if self.failed else ""
+        return f"{self.records:,}{of_total} records{share}, {rate:,.1f} records/s{left}{failed}"
+
+
+def _duration(seconds: float) -> str:
+    whole = max(0, round(seconds))
+    hours, rest = divmod(whole, 3600)
+    minutes, seconds_left = divmod(rest, 60)
+    if hours:
+        return f"{hours} h {minutes:02d} min"
+    return f"{minutes} min {seconds_left:02d} s" if minutes else f"{seconds_left} s"
+
+
+class Progress(Protocol):
+    """Is told how far a run is; called from the thread that started it."""
+
+    def start(self, name: str, state: ProgressState) -> None:
+        """Begin; ``state`` holds what earlier attempts settled."""
+        ...
+
+    def note(self, text: str) -> None:
+        """Take one line that the user should read, such as where the run resumes."""
+        ...
+
+    def update(self, state: ProgressState) -> None:
+        """Take the present state; called about ten times a second."""
+        ...
+
+    def finish(self, state: ProgressState) -> None:
+        """End, successfully or not."""
+        ...
+
+
+class LogPace:
+    """Says when the next progress line is due: soon at first, ever more rarely on long runs."""
+
+    def __init__(
+        self, first_seconds: float = _FIRST_LINE_SECONDS, growth: float = _LINE_GROWTH
+    ) -> None:
+        self._pause = first_seconds
+        self._growth = growth
+        self.began = time.monotonic()
+        self._next = self.began + first_seconds
+
+    def seconds(self) -> float:
+        """Return how long the run has been going on."""
+        return time.monotonic() - self.began
+
+    def due(self) -> bool:
+        """Whether a line is due now; if so, the next one is scheduled."""
+        if time.monotonic() < self._next:
+            return False
+        self._pause = min(self._pause * self._growth, _LONGEST_PAUSE_SECONDS)
+        self._next = time.monotonic() + self._pause
+        return True
+
+
+class ConsoleProgress(Progress):
+    """A tqdm bar on a terminal; elsewhere one line in the log every so often.
+
+    Args:
+        bar: Whether to draw the bar; ``None`` asks whether standard error is a terminal.
+        seconds_between: The least time between two redraws.
+    """
+
+    def __init__(self, *, bar: bool | None, seconds_between: float = 0.1) -> None:
+        self._draw = sys.stderr.isatty() if bar is None else bar
+        self._seconds_between = seconds_between
+        self._bar: Any = None
+        self._name = ""
+        self._pace = LogPace()
+
+    @override
+    def start(self, name: str, state: ProgressState) -> None:
+        self._name = name
+        self._pace = LogPace()
+        if self._draw:
+            from tqdm import tqdm
+
+            tqdm.monitor_interval = 0  # no monitor thread: it would forbid forking workers
+            self._bar = tqdm(
+                total=state.estimated_records,
+                initial=state.records,
+                desc=name,
+                unit=" records",
+                mininterval=self._seconds_between,
+                dynamic_ncols=True,
+            )
+
+    @override
+    def note(self, text: str) -> None:
+        _LOG.info("%s: %s", self._name, text)
+
+    @override
+    def update(self, state: ProgressState) -> None:
+        if self._bar is not None:
+            self._show(state)
+        elif self._pace.due():
+            _LOG.info("%s: %s", self._name, state.describe(self._pace.seconds()))
+
+    @override
+    def finish(self, state: ProgressState) -> None:
+        if self._bar is not None:
+            self._show(state)
+            self._bar.close()
+            self._bar = None
+
+    def _show(self, state: ProgressState) -> None:
+        self._bar.total = state.estimated_records
+        if state.failed:
+            self._bar.set_postfix(failed=state.failed, refresh=False)
+        self._bar.update(state.records - self._bar.n)
+
+
+class Quiet(Progress):
+    """Tells nobody."""
+
+    @override
+    def start(self, name: str, state: ProgressState) -> None: ...
+
+    @override
+    def note(self, text: str) -> None: ...
+
+    @override
+    def update(self, state: ProgressState) -> None: ...
+
+    @override
+    def finish(self, state: ProgressState) -> None: ...

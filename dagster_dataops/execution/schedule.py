@@ -1,0 +1,102 @@
+"""Schedule: cuts what is to do into ranges of about a quarter second of work each.
+
+How long a range takes is not known beforehand: the first is a single record, and each later one
+is sized by how fast the ones before it went. Near the end ranges shrink, so that all workers end
+at about the same time.
+"""
+
+from collections import deque
+from typing import Final
+
+from dagster_dataops.datasets.lines import Interval, next_line_start
+from dagster_dataops.execution.messages import Mode, Range
+
+_TARGET_SECONDS: Final = 0.25
+_MAX_BYTES: Final = 4 << 20
+_MIN_BYTES: Final = 64 << 10
+_GROWTH: Final = 16
+_RANGES_A_WORKER: Final = 8
+_QUICK_SECONDS: Final = 0.1
+
+
+class Schedule:
+    """What is left to do.
+
+    Args:
+        descriptor: The open input.
+        todo: What is not settled, in order.
+        workers: How many will share it.
+    """
+
+    def __init__(self, descriptor: int, todo: list[Interval], workers: int) -> None:
+        self._descriptor = descriptor
+        self._gaps = deque(todo)
+        self._returned: deque[Range] = deque()
+        self._workers = workers
+        self._left = sum(end - start for start, end in todo)
+        share = self._left // (_RANGES_A_WORKER * workers)
+        self._most = min(max(share, _MIN_BYTES), _MAX_BYTES)
+        self._size = 1
+        self._seconds_per_byte: float | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self._gaps or self._returned)
+
+    @property
+    def depth(self) -> int:
+        """How many ranges a worker should have: two where they are quick, so that it never waits."""
+        expected = self._size * (self._seconds_per_byte or 1.0)
+        return 2 if expected < _QUICK_SECONDS else 1
+
+    def take(self) -> Range | None:
+        """Return the next range, or ``None`` if nothing is left."""
+        if self._returned:
+            return self._returned.popleft()
+        if not self._gaps:
+            return None
+        start, end = self._gaps.popleft()
+        # A fair share of what is left, but never so little that handing it over costs more.
+        share = max(self._left // (2 * self._workers), min(self._size, _MIN_BYTES))
+        cut = min(start + min(self._size, share), end)
+        cut = next_line_start(self._descriptor, cut, end)
+        if cut < end:
+            self._gaps.appendleft(Interval(cut, end))
+        self._left -= cut - start
+        return Range(start, cut)
+
+    def measured(self, length: int, seconds: float) -> None:
+        """Take note that ``length`` bytes took ``seconds``."""
+        pace = max(seconds, 1e-6) / max(length, 1)
+        known = self._seconds_per_byte
+        self._seconds_per_byte = pace if known is None else (known + pace) / 2
+        wanted = int(_TARGET_SECONDS / self._seconds_per_byte)
+        self._size = max(1, min(wanted, self._size * _GROWTH, self._most))
+
+    def give_back(self, given: Range) -> None:
+        """Put a range first in the queue again."""
+        if given.start < given.end:
+            self._returned.appendleft(given)
+
+    def give_back_after_death(self, given: Range, settled_to: int) -> Range | None:
+        """Put a dead worker's range back, ever more carefully.
+
+        Args:
+            given: The range that the worker was in.
+            settled_to: Up to where it is settled.
+
+        Returns:
+            The range of the record that has now killed its worker a third time, the last time
+            alone in it; ``None`` as long as none has.
+        """
+        start = max(given.start, settled_to)
+        if start >= given.end:
+            return None
+        if given.mode is Mode.NORMAL:
+            self.give_back(Range(start, given.end, Mode.CAREFUL))
+            return None
+        suspect_end = next_line_start(self._descriptor, start + 1, given.end)
+        if given.mode is Mode.ALONE:
+            return Range(start, suspect_end, Mode.ALONE)
+        self.give_back(Range(suspect_end, given.end))
+        self.give_back(Range(start, suspect_end, Mode.ALONE))
+        return None

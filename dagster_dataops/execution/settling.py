@@ -1,0 +1,181 @@
+"""Settling: one input line in, its encoded outcome or its failure out, the same in every mode.
+
+The only place where user code is called on a record, and so the only one that catches whatever
+it raises.
+"""
+
+import asyncio
+import threading
+import traceback
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import orjson
+
+from dagster_dataops.errors import UnencodableError
+from dagster_dataops.operators.calling import record_function
+from dagster_dataops.operators.operator import Operator
+from dagster_dataops.operators.outcome import ContractError, encode_outcome
+from dagster_dataops.records import decode
+
+_MAX_RAW_BYTES: Final = 64 << 10
+_MAX_TEXT: Final = 64 << 10
+
+
+class Failure(NamedTuple):
+    """What became of a record that failed.
+
+    Attributes:
+        exception: Class name of what was raised.
+        message: Its text.
+        traceback_text: The frames of the operator, ours left out; empty for a bad line.
+        error: What was raised, where it is still at hand.
+    """
+
+    exception: str
+    message: str
+    traceback_text: str
+    error: BaseException | None = None
+
+
+# A line's outcome: encoded records (none for a dropped one), a failure, or None for a blank line.
+Outcome: TypeAlias = bytes | Failure | None
+Settle: TypeAlias = Callable[[bytes], Outcome]
+Interrupts: TypeAlias = tuple[type[BaseException], ...]
+
+
+def settler(operator: Operator, interrupts: Interrupts) -> Settle:
+    """Return the function that settles one line.
+
+    Args:
+        operator: A record operator.
+        interrupts: What may be raised into the operator from outside, by a signal; it passes
+            through and is nobody's failure.
+    """
+    forward = record_function(operator)
+    if operator.__dataops__.spec.asynchronous:
+        forward = _in_own_loop(forward)
+    loads, encode = orjson.loads, encode_outcome
+
+    def settle(line: bytes) -> Outcome:
+        try:
+            record = loads(line)
+            if type(record) is not dict:
+                return _bad_line(line)
+        except orjson.JSONDecodeError:
+            return _bad_line(line)
+        try:
+            return encode(forward(record), record)
+        except interrupts:
+            raise
+        except BaseException as error:  # noqa: BLE001 - user code may raise anything
+            return failure_of(error)
+
+    return settle
+
+
+def async_settler(operator: Operator) -> Callable[[bytes], Awaitable[Outcome]]:
+    """Return the coroutine function that settles one line."""
+    forward = record_function(operator)
+
+    async def settle(line: bytes) -> Outcome:
+        try:
+            record = decode(line)
+        except ValueError:
+            return _bad_line(line)
+        try:
+            return encode_outcome(await forward(record), record)
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            return failure_of(error)
+        except BaseException as error:  # noqa: BLE001 - user code may raise anything
+            return failure_of(error)
+
+    return settle
+
+
+def _in_own_loop(forward: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``forward`` as a plain function; each thread runs it in an event loop of its own."""
+    local = threading.local()
+
+    def call(record: dict[str, Any]) -> object:
+        if not hasattr(local, "runner"):
+            local.runner = asyncio.Runner()
+        return local.runner.run(forward(record))
+
+    return call
+
+
+def _bad_line(line: bytes) -> Outcome:
+    if not line or line.isspace():
+        return None
+    try:
+        decode(line)
+    except ValueError as error:
+        return Failure("InvalidLine", str(error), "")
+    return Failure("InvalidLine", "no record", "")  # pragma: no cover - decode() refused it before
+
+
+def failure_of(error: BaseException) -> Failure:
+    """Return the failure that an exception from user code stands for."""
+    name = type(error).__name__
+    if isinstance(error, (ContractError, UnencodableError)):
+        return Failure("InvalidResult", f"{_message(error)}", "", error)
+    frames = error.__traceback__.tb_next if error.__traceback__ else None  # less our own
+    try:
+        lines = traceback.format_exception(type(error), error, frames)
+        text = "".join(lines)[-_MAX_TEXT:]
+    except Exception:  # noqa: BLE001 - an exception whose own text cannot be made
+        text = f"{name} (its text cannot be shown)\n"
+    return Failure(name, _message(error), text, error)
+
+
+def _message(error: BaseException) -> str:
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - __str__ is user code as well
+        text = "its message cannot be shown"
+    return text[:_MAX_TEXT].encode(errors="backslashreplace").decode()
+
+
+class Failed(NamedTuple):
+    """A failure and where in the input it happened.
+
+    Attributes:
+        offset: Byte position of the line in the input.
+        line: The input line.
+        failure: What happened.
+    """
+
+    offset: int
+    line: bytes
+    failure: Failure
+
+
+def error_line(failed: Failed, operator: str, position: int) -> bytes:
+    """Return the line that a segment keeps of a failure.
+
+    Keys: offset, position (of the record in its span), operator, exception, message, traceback,
+    input (the record; the raw text, cut at 64 KB, where it is none).
+    """
+    return orjson.dumps(
+        {
+            "offset": failed.offset,
+            "position": position,
+            "operator": operator,
+            "exception": failed.failure.exception,
+            "message": failed.failure.message,
+            "traceback": failed.failure.traceback_text.encode(errors="replace").decode(),
+            "input": _input_of(failed.line),
+        },
+        option=orjson.OPT_APPEND_NEWLINE,
+    )
+
+
+def _input_of(line: bytes) -> object:
+    try:
+        return decode(line)
+    except ValueError:
+        return line[:_MAX_RAW_BYTES].decode(errors="backslashreplace")

@@ -1,0 +1,195 @@
+"""SpanLoop: works through byte ranges of the input, settling a span at least twice a second.
+
+What worker processes and single mode run. A span ends with its range, after half a second of
+work, or when its output fills the buffer: so a kill costs at most that, whatever an operator takes
+for a record.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from dagster_dataops.checkpoints.segments import checksum
+from dagster_dataops.checkpoints.spans import Span
+from dagster_dataops.datasets.files import read_range
+from dagster_dataops.datasets.lines import split_lines
+from dagster_dataops.execution.settling import Failed, Settle, error_line
+
+SETTLE_SECONDS: Final = 0.5
+_BUFFER_BYTES: Final = 16 << 20
+_SLICE_SECONDS: Final = 0.01  # how often the clock is looked at
+_SLICE_BYTES: Final = 1 << 20
+_MAX_SLICE: Final = 4096
+
+
+class SpanLoop:
+    """Settles ranges of one input.
+
+    Args:
+        settle: Settles one line.
+        descriptor: The open input.
+        write: Takes every span with its output and error lines.
+        operator: Qualified name, for error lines.
+        ignore_errors: Whether a failure is written down or ends the range.
+        check_input: Whether spans carry a checksum of their input.
+    """
+
+    def __init__(
+        self,
+        settle: Settle,
+        descriptor: int,
+        write: Callable[[Span, bytes], None],
+        *,
+        operator: str,
+        ignore_errors: bool,
+        check_input: bool,
+    ) -> None:
+        self._settle = settle
+        self._descriptor = descriptor
+        self._write = write
+        self._operator = operator
+        self._ignore_errors = ignore_errors
+        self._check_input = check_input
+        self._slice = 1
+
+    def run(self, start: int, end: int, *, one_by_one: bool = False) -> Failed | None:
+        """Settle the lines of [start, end).
+
+        Args:
+            start: Where a line starts.
+            end: Where another one starts, or the end of the file.
+            one_by_one: Whether every record is a span of its own.
+
+        Returns:
+            The first failure if failures are not ignored; what came before it is settled.
+        """
+        block = read_range(self._descriptor, start, end - start)
+        pending = _Pending(self, block, start)
+        try:
+            return self._run(pending, 1 if one_by_one else 0)
+        finally:  # an interrupt as well leaves what was finished settled
+            pending.flush()
+
+    def _run(self, pending: "_Pending", fixed_slice: int) -> Failed | None:
+        settled_at = began = time.monotonic()
+        while not pending.exhausted:
+            failed = pending.advance(self._settle, fixed_slice or self._slice)
+            if failed is not None:
+                return failed
+            now = time.monotonic()
+            size = pending.take_new_bytes()
+            self._adapt(now - began, size)
+            began = now
+            due = now - settled_at >= SETTLE_SECONDS or pending.size >= _BUFFER_BYTES
+            if due or fixed_slice:
+                pending.flush()
+                settled_at = now
+        return None
+
+    def _adapt(self, seconds: float, size: int) -> None:
+        if seconds < _SLICE_SECONDS and size < _SLICE_BYTES:
+            self._slice = min(self._slice * 2, _MAX_SLICE)
+        elif seconds > 2 * _SLICE_SECONDS or size > 2 * _SLICE_BYTES:
+            self._slice = max(self._slice // 2, 1)
+
+    def emit(self, span: Span, output: bytes) -> None:
+        """Hand over a finished span."""
+        self._write(span, output)
+
+    def refuse(self, failed: Failed) -> Failed | None:
+        """Return ``failed`` if it ends the range, ``None`` if it is to be written down."""
+        return None if self._ignore_errors else failed
+
+    def error_line(self, failed: Failed, position: int) -> bytes:
+        """Return the error line of the record at ``position`` of its span."""
+        return error_line(failed, self._operator, position)
+
+    def input_check(self, data: bytes) -> int:
+        """Return the checksum of a span's input, 0 where nobody will ask for it."""
+        return checksum(data) if self._check_input else 0
+
+
+class _Pending:
+    """The lines of a range, and the span under way: its outputs count the lines consumed."""
+
+    def __init__(self, loop: SpanLoop, block: bytes, start: int) -> None:
+        self._loop = loop
+        self._block = block
+        self._block_start = start
+        self._lines = split_lines(block)
+        self._first = 0  # line at which the span starts, and its byte position
+        self._start = start
+        self._anchor = (0, start)  # a line and its byte position, for _offset
+        self._outputs: list[bytes] = []
+        self._errors: list[tuple[int, bytes]] = []
+        self._blank = 0
+        self._measured = 0
+        self.size = 0
+
+    @property
+    def _next(self) -> int:
+        return self._first + len(self._outputs) + self._blank
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether every line is consumed."""
+        return self._next >= len(self._lines)
+
+    def advance(self, settle: Settle, count: int) -> Failed | None:
+        """Settle the next ``count`` lines; return a failure that is not to be ignored."""
+        append = self._outputs.append
+        for text in self._lines[self._next : self._next + count]:
+            outcome = settle(text)
+            if isinstance(outcome, bytes):
+                append(outcome)
+            elif outcome is None:
+                self._blank += 1
+            else:
+                failed = Failed(self._offset(self._next), text, outcome)
+                if self._loop.refuse(failed):
+                    return failed
+                position = len(self._outputs)
+                self._errors.append((position, self._loop.error_line(failed, position)))
+                append(b"")
+        return None
+
+    def take_new_bytes(self) -> int:
+        """Return the output bytes since the last call."""
+        fresh = sum(map(len, self._outputs[self._measured :]))
+        self._measured = len(self._outputs)
+        self.size += fresh
+        return fresh
+
+    def _offset(self, line: int) -> int:
+        known, offset = self._anchor
+        offset += sum(map(len, self._lines[known:line])) + line - known
+        self._anchor = (line, offset)
+        return offset
+
+    def flush(self) -> None:
+        """Emit the span under way and start the next one."""
+        stop = self._next
+        if stop == self._first:
+            return
+        block_end = self._block_start + len(self._block)
+        end = block_end if stop >= len(self._lines) else self._offset(stop)
+        # An interrupt can fall between an error line and the record it belongs to.
+        errors = [line for position, line in self._errors if position < len(self._outputs)]
+        output, failures = b"".join(self._outputs), b"".join(errors)
+        data = output + failures if failures else output
+        consumed = self._block[self._start - self._block_start : end - self._block_start]
+        span = Span(
+            start=self._start,
+            length=end - self._start,
+            records=len(self._outputs),
+            dropped=self._outputs.count(b"") - len(errors),
+            failed=len(errors),
+            output_bytes=len(output),
+            error_bytes=len(failures),
+            input_check=self._loop.input_check(consumed),
+            output_check=checksum(data),
+        )
+        self._first, self._start = stop, end
+        self._outputs, self._errors = [], []
+        self._blank = self._measured = self.size = 0
+        self._loop.emit(span, data)

@@ -1,0 +1,158 @@
+"""Runs dataset operators: everything in, everything out, in the caller's thread.
+
+An input annotated as an iterable is streamed, and a result that is an iterator is written as it
+comes, so that such an operator holds no more than it wants to; lists are lists.
+"""
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import orjson
+
+from dagster_dataops.checkpoints.manifest import NodeFolder
+from dagster_dataops.checkpoints.publication import Drafts
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.lines import Line, LineCounter, content_interval, iterate_lines
+from dagster_dataops.datasets.writing import JsonlWriter
+from dagster_dataops.errors import (
+    DatasetOperatorError,
+    RecordError,
+    RunStoppedError,
+    UnencodableError,
+)
+from dagster_dataops.execution.progress import ProgressState
+from dagster_dataops.execution.report import RunContext
+from dagster_dataops.execution.settling import Failed, Failure, error_line, failure_of
+from dagster_dataops.operators.calling import dataset_function
+from dagster_dataops.operators.operator import Operator
+from dagster_dataops.records import Record, decode, encode
+
+_TICK_RECORDS: Final = 1024
+
+
+def run_whole(
+    operator: Operator, datasets: Sequence[JsonlDataset], folder: NodeFolder, context: RunContext
+) -> Drafts:
+    """Run a dataset operator and write its result and error file as drafts.
+
+    Raises:
+        DatasetOperatorError: It raised, or returned something that is no dataset.
+        RecordError: An input line is no record and failures are not ignored.
+    """
+    with JsonlWriter(folder.result) as results, JsonlWriter(folder.errors) as errors:
+        return _Whole(operator, folder, context, results, errors).run(datasets)
+
+
+class _Whole:
+    def __init__(
+        self,
+        operator: Operator,
+        folder: NodeFolder,
+        context: RunContext,
+        results: JsonlWriter,
+        errors: JsonlWriter,
+    ) -> None:
+        self._operator = operator
+        self._folder = folder
+        self._context = context
+        self._results = results
+        self._errors = errors
+        self._name = operator.__dataops__.spec.qualified_name
+        self._drafts = Drafts()
+        self._bytes = 0
+        self._total_bytes = 0
+
+    def run(self, datasets: Sequence[JsonlDataset]) -> Drafts:
+        self._total_bytes = sum(dataset.size_bytes for dataset in datasets)
+        drafts = self._drafts
+        self._context.progress.start(self._folder.name, self._state())
+        try:
+            for record in self._checked(self._called(datasets)):
+                self._results.write(record)
+                if self._results.rows % _TICK_RECORDS == 0:
+                    self._tick()
+        finally:
+            self._context.progress.finish(self._state())
+        drafts.dropped = max(0, drafts.records - drafts.failed - self._results.rows)
+        drafts.finish(self._results, self._errors)
+        return drafts
+
+    def _called(self, datasets: Sequence[JsonlDataset]) -> Iterator[object]:
+        """Yield what the operator returns, one by one."""
+        streamed = self._operator.__dataops__.spec.streamed
+        sources = [self._records(dataset) for dataset in datasets]
+        given = [
+            source if lazily else list(source)
+            for source, lazily in zip(sources, streamed, strict=True)
+        ]
+        try:
+            returned = dataset_function(self._operator)(*given)
+            if isinstance(returned, (dict, str, bytes)) or not isinstance(returned, Iterable):
+                kind = type(returned).__name__
+                reason = f"it returned a {kind}; return a list of dicts, or an iterator of them"
+                raise DatasetOperatorError(self._name, reason, "")
+            yield from returned
+        except self._context.interrupts:
+            raise
+        except (DatasetOperatorError, RecordError, RunStoppedError):
+            raise
+        except BaseException as error:
+            failure = failure_of(error)
+            reason = f"{failure.exception}: {failure.message}"
+            raise DatasetOperatorError(self._name, reason, failure.traceback_text) from error
+
+    def _checked(self, returned: Iterator[object]) -> Iterator[bytes]:
+        for position, record in enumerate(returned):
+            if not isinstance(record, dict):
+                kind = type(record).__name__
+                reason = f"element {position} of its result is a {kind}, not a dict"
+                raise DatasetOperatorError(self._name, reason, "")
+            try:
+                yield encode(record)
+            except UnencodableError as error:
+                reason = f"element {position} of its result: {error}"
+                raise DatasetOperatorError(self._name, reason, "") from None
+
+    def _records(self, dataset: JsonlDataset) -> Iterator[Record]:
+        """Yield the records of an input; lines that are none go to the error file."""
+        with dataset.path.open("rb") as file:
+            counter = LineCounter(file.fileno())
+            lines = iterate_lines(file.fileno(), [content_interval(dataset.path)])
+            for index, line in zip(itertools.count(), lines, strict=False):
+                self._drafts.records += 1
+                self._bytes += line.end - line.start
+                if self._drafts.records % _TICK_RECORDS == 0:
+                    self._tick()
+                try:
+                    record = decode(line.text)
+                except ValueError as error:
+                    self._refuse(dataset, index, counter.line_at(line.start), line, str(error))
+                else:
+                    yield record
+
+    def _refuse(
+        self, dataset: JsonlDataset, index: int, number: int, line: Line, reason: str
+    ) -> None:
+        if not self._operator.__dataops__.resolved.ignore_errors:
+            raise RecordError(
+                self._name, index, str(dataset.path), number, "InvalidLine", reason, ""
+            )
+        failed = Failed(line.start, line.text, Failure("InvalidLine", reason, ""))
+        row = orjson.loads(error_line(failed, self._name, 0))
+        del row["offset"], row["position"]
+        where = {"index": index, "path": str(dataset.path), "line": number}
+        self._errors.write(orjson.dumps({**where, **row}, option=orjson.OPT_APPEND_NEWLINE))
+        self._drafts.failed += 1
+
+    def _state(self) -> ProgressState:
+        drafts = self._drafts
+        return ProgressState(
+            drafts.records, drafts.failed, self._bytes, self._total_bytes, None, 0
+        )
+
+    def _tick(self) -> None:
+        self._context.progress.update(self._state())
+        reason = self._context.should_stop()
+        if reason is not None:
+            raise RunStoppedError(self._name, reason)

@@ -1,0 +1,1 @@
+"""Operators joined into a graph that materializes: data only, nothing runs here."""

@@ -1,0 +1,106 @@
+"""OperatorGraph: an immutable graph of operator nodes, checked when it is made."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from typing import Final
+
+from dagster_dataops.errors import PipelineDefinitionError
+from dagster_dataops.operators.operator import Operator
+from dagster_dataops.operators.signature import nearest
+
+SOURCE: Final = "source"
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorNode:
+    """One use of an operator in a graph.
+
+    Attributes:
+        name: Unique in the graph; names its folder and its asset.
+        operator: What it runs.
+        inputs: Names of the nodes whose results it takes, in order; ``source`` for the
+            graph's own input.
+    """
+
+    name: str
+    operator: Operator
+    inputs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorGraph:
+    """Nodes in the order in which they were added; every input of a node is known.
+
+    Attributes:
+        name: The pipeline's name; empty for an unnamed one.
+        nodes: By name.
+    """
+
+    name: str
+    nodes: Mapping[str, OperatorNode]
+
+    @classmethod
+    def of(cls, name: str, nodes: Iterable[OperatorNode]) -> "OperatorGraph":
+        """Check ``nodes`` and join them.
+
+        Raises:
+            PipelineDefinitionError: A name stands twice, an input is unknown, inputs form a
+                circle, or an operator cannot take that many.
+        """
+        by_name: dict[str, OperatorNode] = {}
+        for node in nodes:
+            if node.name in by_name:
+                raise PipelineDefinitionError(name, f"two nodes are called {node.name!r}")
+            by_name[node.name] = node
+        for node in by_name.values():
+            _check_inputs(name, node, by_name)
+        _check_order(name, by_name)
+        return cls(name, by_name)
+
+    def ordered(self) -> list[OperatorNode]:
+        """Return the nodes, each after those it takes its inputs from."""
+        sorter = TopologicalSorter({n.name: _upstream(n) for n in self.nodes.values()})
+        position = {name: place for place, name in enumerate(self.nodes)}
+        sorter.prepare()
+        ordered: list[OperatorNode] = []
+        ready = sorted(sorter.get_ready(), key=position.__getitem__)
+        while ready:
+            ordered.append(self.nodes[ready.pop(0)])
+            sorter.done(ordered[-1].name)
+            ready = sorted([*ready, *sorter.get_ready()], key=position.__getitem__)
+        return ordered
+
+    @property
+    def last(self) -> OperatorNode:
+        """The node that was added last: its result is the pipeline's."""
+        return list(self.nodes.values())[-1]
+
+
+def _upstream(node: OperatorNode) -> list[str]:
+    return [name for name in node.inputs if name != SOURCE]
+
+
+def _check_inputs(graph: str, node: OperatorNode, known: Mapping[str, OperatorNode]) -> None:
+    names = [SOURCE, *known]
+    for wanted in node.inputs:
+        if wanted not in names:
+            near = nearest(wanted, names)
+            hint = f"; did you mean {near!r}?" if near else f". Nodes: {', '.join(known)}"
+            reason = f"node {node.name!r} takes its input from {wanted!r}, which is no node{hint}"
+            raise PipelineDefinitionError(graph, reason)
+    spec = node.operator.__dataops__.spec
+    if spec.inputs > 1 and len(node.inputs) != spec.inputs:
+        reason = (
+            f"node {node.name!r}: {spec.qualified_name} takes {spec.inputs} datasets, "
+            f"its inputs are {', '.join(node.inputs)}"
+        )
+        raise PipelineDefinitionError(graph, reason)
+
+
+def _check_order(graph: str, nodes: Mapping[str, OperatorNode]) -> None:
+    try:
+        TopologicalSorter({node.name: _upstream(node) for node in nodes.values()}).prepare()
+    except CycleError as error:
+        circle = " -> ".join(error.args[1])
+        raise PipelineDefinitionError(graph, f"its inputs form a circle: {circle}") from None

@@ -1,0 +1,5 @@
+"""Operators that ship with the package, loaded when a group of them is first asked for."""
+
+from dagster_dataops.library import deduplication, text
+
+__all__ = ["deduplication", "text"]

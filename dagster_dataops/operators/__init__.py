@@ -1,0 +1,1 @@
+"""What an operator is: its contract, its options, its identity, its registration."""

@@ -1,0 +1,64 @@
+"""RegisteredFunction: what ``@data_register`` leaves in place of the function.
+
+Called with a record it is the plain function; called with options only it constructs the
+operator. Name, docstring and signature stay, so editors find their way.
+"""
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import Any, Generic, ParamSpec, TypeVar, overload
+
+from typing_extensions import override
+
+from dagster_dataops.operators.operator import Operator, OperatorMeta
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class RegisteredFunction(Generic[P, R]):
+    """A function that is also an operator.
+
+    Attributes:
+        function: The function as it was written.
+        operator: The operator's class.
+    """
+
+    __wrapped__: Callable[P, R]
+
+    def __init__(self, function: Callable[P, R], operator: OperatorMeta, data: str) -> None:
+        self.function = function
+        self.operator = operator
+        self._data = data
+        functools.update_wrapper(self, function)
+
+    @overload
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+
+    @overload
+    def __call__(self, **options: object) -> Operator: ...
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the plain function on a record, or construct the operator from options."""
+        if args or self._data in kwargs:
+            return self.function(*args, **kwargs)
+        return self.operator(**kwargs)
+
+    @override
+    def __reduce__(self) -> Any:
+        """Pickle by reference where that leads back here, else as the plain function."""
+        found: Any = sys.modules.get(self.function.__module__)
+        for name in self.function.__qualname__.split("."):
+            found = getattr(found, name, None)
+        if found is self and self.function.__module__ != "__main__":
+            return self.function.__qualname__
+        return _plain_function, (self.function,)
+
+    @override
+    def __repr__(self) -> str:
+        return f"<operator function {self.operator.__dataops_spec__.qualified_name}>"
+
+
+def _plain_function(function: Callable[P, R]) -> Callable[P, R]:
+    return function

@@ -1,0 +1,235 @@
+"""OperatorRegistry: groups of operators by name. ``data_register`` is the one of this process."""
+
+import importlib
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, overload
+
+from typing_extensions import override
+
+from dagster_dataops.errors import (
+    DuplicateOperatorError,
+    OperatorDefinitionError,
+    OperatorOptionError,
+)
+from dagster_dataops.operators.definition import (
+    KINDS,
+    Method,
+    checked_name,
+    spec_of_class,
+    spec_of_function,
+)
+from dagster_dataops.operators.function import P, R, RegisteredFunction
+from dagster_dataops.operators.operator import Operator, OperatorMeta, unknown_operator
+from dagster_dataops.operators.settings import SETTING_NAMES
+from dagster_dataops.operators.signature import nearest
+from dagster_dataops.operators.spec import OperatorSpec
+
+C = TypeVar("C", bound=type)
+_PREFIX = "data."
+
+
+class OperatorRegistry:
+    """Groups and their operators. Registering checks everything before it changes anything.
+
+    Args:
+        runner: Runs an operator over data; what calling an operator does.
+        libraries: Modules that register further operators, imported when a name is asked for
+            that nobody has registered yet.
+    """
+
+    def __init__(
+        self, runner: Callable[[Operator, object], object], libraries: Sequence[str] = ()
+    ) -> None:
+        self._runner = runner
+        self._libraries = list(libraries)
+        self._groups: dict[str, OperatorMeta] = {}
+        self._operators: dict[str, dict[str, OperatorMeta]] = {}
+
+    def new_group(self, name: str) -> Any:
+        """Return the group ``name``, made if need be; inherit from it to register classes."""
+        if name not in self._groups:
+            if not (name.isidentifier() and name.isascii()) or name.startswith("_"):
+                raise OperatorDefinitionError(f"group {name!r}", "its name is no plain identifier")
+            namespace = {
+                "__doc__": f"The operators of group {name}.",
+                "__module__": "dagster_dataops.data",
+                "__dataops_group__": name,
+                "__dataops_registry__": self,
+            }
+            group = OperatorMeta(name, (Operator,), namespace)
+            group.__qualname__ = f"<group {name}>"  # so that cloudpickle sends it by value
+            self._groups[name] = group
+            self._operators[name] = {}
+        return self._groups[name]
+
+    def __call__(
+        self, group: str, *, rewrite_func: Method = "forward", **settings: Any
+    ) -> "Registration":
+        """Return a decorator that registers a function or a class.
+
+        Args:
+            group: ``data.<group>``; the group is made if need be.
+            rewrite_func: ``forward`` for one record at a time, ``forward_batch_input`` for the
+                whole dataset. Classes say this by what they define.
+            **settings: Execution settings such as ``_concurrency_mode``.
+        """
+        name = _group_name(group)
+        _check_registration(name, rewrite_func, settings)
+
+        return Registration(self, name, rewrite_func, settings)
+
+    def add(self, target: Any, group: str, method: Method, settings: dict[str, Any]) -> Any:
+        """Register a function or a plain class and return what stands for it from now on."""
+        if inspect.isclass(target):
+            return self._add_plain_class(target, group, settings)
+        return self._add_function(target, group, method, settings)
+
+    @override
+    def __reduce__(self) -> Any:
+        """Travel to worker processes empty: they are sent operators, and register none."""
+        return OperatorRegistry, (_refuse_to_run,)
+
+    def groups(self) -> list[str]:
+        """Return the names of all groups, sorted, those of the libraries included."""
+        self._load_libraries()
+        return sorted(self._groups)
+
+    def operators(self, group: str) -> list[str]:
+        """Return the names of the operators of ``group``, sorted."""
+        return sorted(self._operators.get(group, ()))
+
+    def group(self, name: str) -> Any:
+        """Return a group, or raise `UnknownOperatorError`."""
+        if name not in self._groups:
+            self._load_libraries()
+        if name not in self._groups:
+            raise unknown_operator(f"data.{name}", [f"data.{known}" for known in self.groups()])
+        return self._groups[name]
+
+    def operator(self, group: str, name: str) -> OperatorMeta:
+        """Return an operator's class, or raise `UnknownOperatorError`."""
+        found = self._operators[group].get(name)
+        if found is None:
+            self._load_libraries()
+            found = self._operators[group].get(name)
+        if found is None:
+            known = [f"data.{group}.{other}" for other in self.operators(group)]
+            raise unknown_operator(f"data.{group}.{name}", known)
+        return found
+
+    def run(self, operator: Operator, data: object) -> object:
+        """Run ``operator`` over ``data``."""
+        return self._runner(operator, data)
+
+    def add_class(self, operator: OperatorMeta) -> None:
+        """Register a class operator that was just defined."""
+        spec = spec_of_class(operator, operator.__dataops_group__, {})
+        self._add(operator, spec)
+
+    def _add_plain_class(self, target: type, group: str, settings: dict[str, Any]) -> type:
+        if isinstance(target, OperatorMeta):
+            reason = "it inherits from a group, which registers it; leave the decorator off"
+            raise OperatorDefinitionError(target.__qualname__, reason)
+        namespace = {"__doc__": target.__doc__, "__module__": target.__module__}
+        base = self.new_group(group)
+        operator = OperatorMeta(target.__name__, (target, base), namespace)
+        operator.__qualname__ = target.__qualname__
+        self._add(operator, spec_of_class(operator, group, settings, target=target))
+        return operator
+
+    def _add_function(
+        self, function: Any, group: str, method: Method, settings: dict[str, Any]
+    ) -> RegisteredFunction[Any, Any]:
+        function = getattr(function, "function", function)  # registered before, in another group
+        if not inspect.isfunction(function):
+            raise OperatorDefinitionError(repr(function), "it is neither a function nor a class")
+        spec = spec_of_function(function, group, method, settings)
+        namespace = {"__doc__": function.__doc__, "__module__": function.__module__}
+        operator = OperatorMeta(spec.name, (self.new_group(group),), namespace)
+        self._add(operator, spec)
+        first = next(iter(inspect.signature(function).parameters))
+        return RegisteredFunction(function, operator, first)
+
+    def _add(self, operator: OperatorMeta, spec: OperatorSpec) -> None:
+        before = self._operators[spec.group].get(spec.name)
+        if before is not None and not _same_place(before.__dataops_spec__, spec):
+            there = _whereabouts(before.__dataops_spec__)
+            raise DuplicateOperatorError(spec.qualified_name, there, _whereabouts(spec))
+        operator.__dataops_spec__ = spec
+        self._operators[spec.group][spec.name] = operator
+
+    def _load_libraries(self) -> None:
+        while self._libraries:
+            importlib.import_module(self._libraries.pop())
+
+
+class Registration:
+    """The decorator that ``data_register(...)`` returns."""
+
+    def __init__(
+        self, registry: OperatorRegistry, group: str, method: Method, settings: dict[str, Any]
+    ) -> None:
+        self._registry = registry
+        self._given = (group, method, settings)
+
+    @overload
+    def __call__(self, target: C) -> C: ...  # type: ignore[overload-overlap]
+
+    @overload
+    def __call__(self, target: Callable[P, R]) -> RegisteredFunction[P, R]: ...
+
+    def __call__(self, target: Any) -> Any:
+        """Register ``target``."""
+        return self._registry.add(target, *self._given)
+
+
+def _refuse_to_run(operator: Operator, data: object) -> object:  # noqa: ARG001
+    msg = "an operator cannot run another operator inside a worker process; join them in a pipeline"
+    raise RuntimeError(msg)
+
+
+def _group_name(path: object) -> str:
+    if not isinstance(path, str):
+        name = getattr(path, "__qualname__", repr(path))
+        raise OperatorDefinitionError(name, "write @data_register('data.<group>') above it")
+    name = path.removeprefix(_PREFIX)
+    if not path.startswith(_PREFIX) or "." in name:
+        reason = f"a group is written 'data.<group>'; did you mean 'data.{name.split('.')[-1]}'?"
+        raise OperatorDefinitionError(f"group {path!r}", reason)
+    return checked_name(name, OperatorRegistry)
+
+
+def _check_registration(group: str, method: str, settings: dict[str, Any]) -> None:
+    where = f"data_register('data.{group}')"
+    if method not in KINDS:
+        reason = f"must be one of {', '.join(KINDS)}; got {method!r}"
+        raise OperatorOptionError(where, "rewrite_func", reason)
+    for name in settings:
+        if name not in SETTING_NAMES:
+            allowed = sorted(SETTING_NAMES | {"rewrite_func"})
+            near = nearest(name, allowed)
+            hint = f"; did you mean {near!r}?" if near else "."
+            reason = f"is unknown{hint} Allowed: {', '.join(allowed)}"
+            raise OperatorOptionError(where, name, reason)
+
+
+def _file_of(spec: OperatorSpec) -> str | None:
+    try:
+        return inspect.getsourcefile(spec.target)
+    except TypeError:  # defined at a prompt
+        return None
+
+
+def _same_place(one: OperatorSpec, other: OperatorSpec) -> bool:
+    """Whether both come from one place: the same module, or the same file loaded under two names."""
+    if one.place == other.place:
+        return True
+    file = _file_of(one)
+    same_name = one.target.__qualname__ == other.target.__qualname__
+    return same_name and file is not None and file == _file_of(other)
+
+
+def _whereabouts(spec: OperatorSpec) -> str:
+    file = _file_of(spec)
+    return f"{spec.place} ({file})" if file else spec.place

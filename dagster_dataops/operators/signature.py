@@ -1,0 +1,117 @@
+"""What the signature of a function or class says: which inputs it takes, and which options."""
+
+import difflib
+import inspect
+import typing
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dagster_dataops.errors import OperatorOptionError
+
+REQUIRED: Final = inspect.Parameter.empty
+_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+_ITERABLES = (Iterable, Iterator)
+
+
+@dataclass(frozen=True, slots=True)
+class OptionSpec:
+    """One option of an operator.
+
+    Attributes:
+        name: Its keyword.
+        default: Its default, or `REQUIRED`.
+        annotation: Its type as written, ``Any`` where nothing is.
+    """
+
+    name: str
+    default: Any
+    annotation: Any
+
+    @property
+    def required(self) -> bool:
+        """Whether it must be given."""
+        return self.default is REQUIRED
+
+
+def parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """Return the parameters with their annotations resolved where that is possible."""
+    try:
+        return list(inspect.signature(function, eval_str=True).parameters.values())
+    except (NameError, TypeError, SyntaxError):  # annotations under TYPE_CHECKING, and the like
+        return list(inspect.signature(function).parameters.values())
+
+
+def takes_any(parameters: Iterable[inspect.Parameter]) -> bool:
+    """Whether there is a ``**kwargs``."""
+    return any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
+
+
+def options_of(parameters: Iterable[inspect.Parameter], hidden: Collection[str]) -> list[OptionSpec]:
+    """Return the parameters that can be given by keyword, less the ``hidden`` ones."""
+    return [
+        OptionSpec(
+            parameter.name,
+            parameter.default,
+            Any if parameter.annotation is parameter.empty else parameter.annotation,
+        )
+        for parameter in parameters
+        if parameter.kind in _NAMED and parameter.name not in hidden
+    ]
+
+
+def count_inputs(parameters: list[inspect.Parameter], *, dataset: bool) -> int:
+    """Return how many leading parameters are inputs: one, or the datasets of a joining operator."""
+    inputs = 0
+    for parameter in parameters:
+        positional = parameter.kind in {
+            parameter.POSITIONAL_ONLY,
+            parameter.POSITIONAL_OR_KEYWORD,
+        }
+        if not positional or parameter.default is not parameter.empty:
+            break
+        if inputs and not (dataset and _is_dataset(parameter.annotation)):
+            break
+        inputs += 1
+    return inputs
+
+
+def wants_iterator(parameter: inspect.Parameter) -> bool:
+    """Whether an input is annotated as an iterable, so that its records may be streamed."""
+    origin = typing.get_origin(parameter.annotation) or parameter.annotation
+    return origin in _ITERABLES
+
+
+def _is_dataset(annotation: object) -> bool:
+    origin = typing.get_origin(annotation) or annotation
+    return origin is list or origin in _ITERABLES
+
+
+def bind_options(
+    operator: str, known: Iterable[OptionSpec], given: Mapping[str, Any], *, any_option: bool
+) -> dict[str, Any]:
+    """Return every option with its value, given or default, in the order of the signature.
+
+    Raises:
+        OperatorOptionError: One is unknown (the nearest known one is named) or missing.
+    """
+    specs = {spec.name: spec for spec in known}
+    for name in given:
+        if name not in specs and not any_option:
+            raise OperatorOptionError(operator, name, _unknown(name, specs))
+    for spec in specs.values():
+        if spec.required and spec.name not in given:
+            raise OperatorOptionError(operator, spec.name, "is required and was not given")
+    bound = {name: given.get(name, spec.default) for name, spec in specs.items()}
+    return bound | {name: value for name, value in given.items() if name not in specs}
+
+
+def _unknown(name: str, known: Collection[str]) -> str:
+    near = nearest(name, known)
+    takes = ", ".join(known) if known else "none"
+    return f"is unknown{f'; did you mean {near!r}?' if near else '.'} Its options: {takes}"
+
+
+def nearest(name: str, known: Collection[str]) -> str | None:
+    """Return the known name that ``name`` is most likely a misspelling of."""
+    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.6)), None)

@@ -1,0 +1,92 @@
+"""OperatorSpec: what is known of a registered operator. Invocation: one configured use of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from dagster_dataops.operators.canonical import digest
+from dagster_dataops.operators.code import code_digest
+from dagster_dataops.operators.settings import ExecutionSettings, ResolvedSettings
+from dagster_dataops.operators.signature import OptionSpec
+
+OperatorKind: TypeAlias = Literal["record", "dataset"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OperatorSpec:
+    """A registered operator.
+
+    Attributes:
+        group: Its group, such as ``demo``.
+        name: Its name in the group.
+        kind: ``record`` (``forward``, one record in) or ``dataset`` (``forward_batch_input``).
+        target: The function or class as its author wrote it.
+        options: What can be given where it is constructed, in the order of the signature.
+        any_option: Whether it takes options that its signature does not name.
+        settings: Execution settings given at registration.
+        inputs: How many datasets it takes; more than one joins them.
+        streamed: For each of them, whether it takes an iterator rather than a list.
+        asynchronous: Whether ``forward`` is ``async def``.
+    """
+
+    group: str
+    name: str
+    kind: OperatorKind
+    target: Any
+    options: tuple[OptionSpec, ...]
+    any_option: bool
+    settings: ExecutionSettings
+    inputs: int
+    streamed: tuple[bool, ...]
+    asynchronous: bool
+
+    @property
+    def qualified_name(self) -> str:
+        """Return group and name, such as ``demo.process_uppercase``."""
+        return f"{self.group}.{self.name}"
+
+    @property
+    def place(self) -> str:
+        """Where it was written: ``module.qualname``."""
+        return f"{self.target.__module__}.{self.target.__qualname__}"
+
+    @property
+    def description(self) -> str:
+        """Its docstring, cleaned up; empty if it has none."""
+        import inspect
+
+        return inspect.cleandoc(self.target.__doc__ or "")
+
+    @cached_property
+    def code_version(self) -> str:
+        """Digest of its source."""
+        return code_digest(self.target)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Invocation:
+    """One configured use of an operator; the engine's slot on it, ``operator.__dataops__``.
+
+    Attributes:
+        spec: Which operator.
+        options: Every option with its value, given or default.
+        settings: Execution settings of this use, over those of the registration.
+        output: Where its result is exported to, if anywhere.
+    """
+
+    spec: OperatorSpec
+    options: Mapping[str, Any]
+    settings: ExecutionSettings
+    output: Path | None = None
+
+    @property
+    def resolved(self) -> ResolvedSettings:
+        """The settings with every default filled in."""
+        return self.settings.resolved(asynchronous=self.spec.asynchronous)
+
+    @cached_property
+    def options_digest(self) -> str:
+        """Digest of the options' values."""
+        return digest(dict(self.options))

@@ -1,0 +1,116 @@
+"""What a record is, and how it is written: a dict with string keys, one JSON object a line.
+
+Bytes are orjson's: compact, UTF-8, keys in their order. Tuples become lists; UUIDs and enum
+members become their text or value. What JSON cannot hold is refused with the path to it, never
+written as something else: NaN and infinities (orjson itself would write ``null``), sets, bytes,
+dates, dataclasses, keys that are no strings, integers beyond 64 bits, lone surrogates.
+"""
+
+import enum
+import math
+import uuid
+from collections.abc import Iterator
+from typing import TypeAlias
+
+import orjson
+
+from dagster_dataops.errors import UnencodableError
+
+JsonValue: TypeAlias = (
+    "None | bool | int | float | str | list[JsonValue] | dict[str, JsonValue]"
+)
+Record: TypeAlias = dict[str, JsonValue]
+
+_OPTIONS = (
+    orjson.OPT_APPEND_NEWLINE | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
+)
+_SCALARS = (str, int, float, bool, type(None))
+_MAX_DEPTH = 250  # orjson refuses what nests deeper than 254
+
+
+def encode(record: object) -> bytes:
+    """Return ``record`` as one line, newline included.
+
+    Raises:
+        UnencodableError: Something in it cannot be held by JSON.
+    """
+    try:
+        line = orjson.dumps(record, None, _OPTIONS)
+    except TypeError as error:  # orjson's JSONEncodeError
+        raise _explained(record, str(error)) from None
+    # orjson writes NaN as null, silently; only a line with a null can hide one.
+    if b"null" in line and any(_not_finite(record)):
+        raise _explained(record, "holds a number that JSON cannot hold")
+    return line
+
+
+def _explained(record: object, fallback: str) -> UnencodableError:
+    for path, reason in _faults(record, "the record", 0):
+        return UnencodableError(path, reason)
+    return UnencodableError("the record", f"cannot be written as JSON: {fallback}")
+
+
+def _not_finite(value: object) -> Iterator[bool]:
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            yield True
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _not_finite(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _not_finite(item)
+
+
+def _faults(value: object, path: str, depth: int) -> Iterator[tuple[str, str]]:
+    """Yield (where, what is wrong there) for everything that JSON cannot hold."""
+    if depth > _MAX_DEPTH:
+        yield path, f"nests deeper than {_MAX_DEPTH} levels"
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            if not isinstance(key, str):
+                yield path, f"has the key {key!r} of type {type(key).__name__}; keys are strings"
+            else:
+                yield from _text_faults(key, f"{path} has a key that")
+            yield from _faults(item, f"key {key!r}" if depth == 0 else f"{path}.{key}", depth + 1)
+    elif isinstance(value, (list, tuple)):
+        for position, item in enumerate(value):
+            yield from _faults(item, f"{path}[{position}]", depth + 1)
+    else:
+        yield from _scalar_faults(value, path)
+
+
+def _scalar_faults(value: object, path: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, str):
+        yield from _text_faults(value, path)
+    elif isinstance(value, float) and not math.isfinite(value):
+        yield path, f"holds {value!r}, which JSON has no number for; use None"
+    elif isinstance(value, int) and not -(2**63) <= value < 2**64:
+        yield path, f"holds {value}, an integer beyond 64 bits; write it as text"
+    elif not isinstance(value, (*_SCALARS, uuid.UUID, enum.Enum)):
+        kind = type(value).__name__
+        yield path, f"holds a {kind}, which JSON cannot hold; convert it to text or a list"
+
+
+def _text_faults(text: str, path: str) -> Iterator[tuple[str, str]]:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        yield path, f"holds a lone surrogate at character {error.start}, which is no text"
+
+
+def decode(line: bytes) -> Record:
+    """Return the record that ``line`` holds.
+
+    Raises:
+        ValueError: It is no JSON object; the text says what it is instead.
+    """
+    try:
+        value = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        msg = f"not JSON: {error}"
+        raise ValueError(msg) from None
+    if not isinstance(value, dict):
+        msg = f"a JSON {type(value).__name__}, not an object"
+        raise ValueError(msg)  # noqa: TRY004 - callers handle one error for one bad line
+    return value

@@ -1,0 +1,1 @@
+"""How operators and whole graphs are run from plain Python."""

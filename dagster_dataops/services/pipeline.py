@@ -1,0 +1,172 @@
+"""pipeline(): joins operators into a graph that materializes.
+
+    with pipeline("docs") as ppl:
+        ppl.upper = data.demo.process_uppercase(input_key="text")
+        ppl.dedup = data.demo.process_deduplicate(input_key="text")
+
+    ppl([{"text": "hello"}])
+
+Each node takes the one before it, unless ``ppl.add(name, operator, inputs=[...])`` says otherwise.
+After the block the pipeline cannot be changed.
+"""
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final
+
+from typing_extensions import override
+
+from dagster_dataops.errors import DefinitionError, PipelineDefinitionError
+from dagster_dataops.execution.report import RunReport
+from dagster_dataops.graph.graph import SOURCE, OperatorGraph, OperatorNode
+from dagster_dataops.operators.function import RegisteredFunction
+from dagster_dataops.operators.operator import Operator, OperatorMeta
+from dagster_dataops.services.running import materialize, run_graph
+
+_OWN: Final = frozenset({"add", "graph", "materialize", "name", "nodes", SOURCE})
+
+
+class NodeReference(str):
+    """A node's name, as ``ppl.upper`` gives it: an input for ``ppl.add(..., inputs=[...])``."""
+
+    __slots__ = ()
+
+
+class Pipeline:
+    """Operators joined by name; a builder inside its ``with`` block, immutable after it.
+
+    Attributes:
+        name: Names the folder and the asset group; empty for an unnamed pipeline.
+    """
+
+    def __init__(self, name: str = "") -> None:
+        if name and not (name.isidentifier() and name.isascii()):
+            reason = "its name must be a plain identifier: it names a folder and an asset group"
+            raise PipelineDefinitionError(name, reason)
+        self._set(name=name, _nodes={}, _graph=None)
+
+    def _set(self, **values: Any) -> None:
+        for key, value in values.items():
+            object.__setattr__(self, key, value)
+
+    name: str
+    _nodes: dict[str, OperatorNode]
+    _graph: OperatorGraph | None
+
+    def __enter__(self) -> "Pipeline":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            if not self._nodes:
+                raise PipelineDefinitionError(self.name, "it has no nodes")
+            self._set(_graph=OperatorGraph.of(self.name, self._nodes.values()))
+
+    def add(
+        self, name: str, operator: object, inputs: Sequence[str] | str | None = None
+    ) -> NodeReference:
+        """Add a node.
+
+        Args:
+            name: Unique in the pipeline; names its folder and its asset.
+            operator: A constructed operator, or an operator that needs no options.
+            inputs: Nodes that it takes, by name or as ``ppl.<name>``; ``ppl.source`` is the
+                pipeline's own input. By default the node added last.
+
+        Raises:
+            PipelineDefinitionError: The name is taken or impossible, or this is no operator.
+        """
+        if self._graph is not None:
+            raise PipelineDefinitionError(self.name, f"it is complete; {name!r} comes too late")
+        self._check_name(name)
+        constructed = self._constructed(name, operator)
+        before = next(reversed(self._nodes), SOURCE)
+        wanted = [before] if inputs is None else [inputs] if isinstance(inputs, str) else inputs
+        if not wanted:
+            raise PipelineDefinitionError(self.name, f"node {name!r} has no inputs")
+        self._nodes[name] = OperatorNode(name, constructed, tuple(str(item) for item in wanted))
+        return NodeReference(name)
+
+    def _check_name(self, name: str) -> None:
+        if name in self._nodes:
+            raise PipelineDefinitionError(self.name, f"two nodes are called {name!r}")
+        if not (name.isidentifier() and name.isascii()) or name.startswith("_") or name in _OWN:
+            reason = f"{name!r} cannot name a node; take a plain identifier other than {sorted(_OWN)}"
+            raise PipelineDefinitionError(self.name, reason)
+
+    def _constructed(self, name: str, operator: object) -> Operator:
+        if isinstance(operator, (OperatorMeta, RegisteredFunction)):
+            operator = operator()
+        if not isinstance(operator, Operator):
+            kind = type(operator).__name__
+            reason = (
+                f"node {name!r} is a {kind}, not an operator; register the function with "
+                "@data_register('data.<group>') and use data.<group>.<name>(...)"
+            )
+            raise PipelineDefinitionError(self.name, reason)
+        return operator
+
+    @property
+    def source(self) -> NodeReference:
+        """The pipeline's own input, for ``inputs=[ppl.source]``."""
+        return NodeReference(SOURCE)
+
+    @property
+    def graph(self) -> OperatorGraph:
+        """The graph, once the ``with`` block has ended."""
+        if self._graph is None:
+            reason = "it is not complete: use it after its `with` block, which must not have failed"
+            raise PipelineDefinitionError(self.name, reason)
+        return self._graph
+
+    @override
+    def __setattr__(self, name: str, operator: object) -> None:
+        self.add(name, operator)
+
+    def __getattr__(self, name: str) -> NodeReference:
+        if name.startswith("_") or name not in self._nodes:
+            known = ", ".join(self._nodes) if not name.startswith("_") else ""
+            msg = f"pipeline {self.name!r} has no node {name!r}; its nodes: {known}"
+            raise AttributeError(msg)
+        return NodeReference(name)
+
+    def __call__(self, data: object) -> Any:
+        """Run every node over ``data``.
+
+        Args:
+            data: A list of dicts (never changed), one dict, the path of a jsonl file, or a
+                `JsonlDataset`.
+
+        Returns:
+            The last node's records in order, as a list of dicts; the absolute path of the
+            exported jsonl if the last node has ``set_output``.
+        """
+        return run_graph(self.graph, data)
+
+    def materialize(self, data: object) -> dict[str, RunReport]:
+        """Run every node over ``data`` and return reports with handles, never the rows.
+
+        Raises:
+            DefinitionError: A node has ``_save_data=False``, so nothing of it would be left.
+        """
+        for node in self.graph.nodes.values():
+            if not node.operator.__dataops__.resolved.save_data:
+                raise DefinitionError(f"node {node.name!r} has _save_data=False: it leaves no file")
+        with tempfile.TemporaryDirectory(prefix="dataops-") as scratch:
+            return materialize(self.graph, data, scratch=Path(scratch))
+
+
+def pipeline(name: str = "") -> Pipeline:
+    """Return a new pipeline, to be filled in its ``with`` block.
+
+    Args:
+        name: A plain identifier. It names the folder of the results and the asset group.
+    """
+    return Pipeline(name)

@@ -1,0 +1,137 @@
+"""Runs operators and graphs in plain Python, below the configured root."""
+
+import getpass
+import os
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from dagster_dataops.checkpoints.manifest import NodeFolder
+from dagster_dataops.checkpoints.resuming import ResumePolicy
+from dagster_dataops.configuration import config
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.files import copy_durably
+from dagster_dataops.datasets.writing import write_records
+from dagster_dataops.errors import InputError
+from dagster_dataops.execution.executor import OperatorExecutor
+from dagster_dataops.execution.progress import ConsoleProgress
+from dagster_dataops.execution.report import RunContext, RunReport
+from dagster_dataops.graph.graph import SOURCE, OperatorGraph, OperatorNode
+from dagster_dataops.operators.operator import Operator
+
+
+def run_operator(operator: Operator, data: object) -> Any:
+    """Run one operator over ``data``; what calling an operator does.
+
+    Returns:
+        The resulting records, or the path of the exported file after ``set_output``.
+    """
+    name = operator.__dataops__.spec.name
+    graph = OperatorGraph.of("", [OperatorNode(name, operator, (SOURCE,))])
+    return run_graph(graph, data)
+
+
+def run_graph(graph: OperatorGraph, data: object) -> Any:
+    """Run every node over ``data``.
+
+    Returns:
+        The last node's records, or the path of its exported file after ``set_output``.
+    """
+    with tempfile.TemporaryDirectory(prefix="dataops-") as scratch:
+        report = materialize(graph, data, scratch=Path(scratch))[graph.last.name]
+        output = graph.last.operator.__dataops__.output
+        if output is not None:
+            return str(exported_path(graph.last))
+        return report.dataset.read()
+
+
+def materialize(graph: OperatorGraph, data: object, *, scratch: Path) -> dict[str, RunReport]:
+    """Run every node over ``data`` and return the reports by node name.
+
+    Args:
+        graph: What to run.
+        data: A list of dicts, one dict, a path, or a `JsonlDataset`.
+        scratch: Where nodes with ``_save_data=False`` keep their files while this runs.
+    """
+    executor = OperatorExecutor(plain_context())
+    saved = config.data_process_path / graph.name
+    first = graph.ordered()[0]
+    home = saved if _saves(first) else scratch
+    source, spilled = as_dataset(data, NodeFolder(home / first.name, first.name))
+    results: dict[str, JsonlDataset] = {SOURCE: source}
+    reports: dict[str, RunReport] = {}
+    for node in graph.ordered():
+        folder = NodeFolder((saved if _saves(node) else scratch) / node.name, node.name)
+        report = executor.run(node.operator, [results[name] for name in node.inputs], folder)
+        if node.operator.__dataops__.output is not None:
+            copy_durably(report.dataset.path, exported_path(node))
+        results[node.name] = report.dataset
+        reports[node.name] = report
+    if spilled is not None:
+        spilled.unlink(missing_ok=True)
+    return reports
+
+
+def _saves(node: OperatorNode) -> bool:
+    return node.operator.__dataops__.resolved.save_data
+
+
+def plain_context() -> RunContext:
+    """Return how attempts are made in plain Python."""
+    resume = config.data_process_resume
+    now = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    return RunContext(
+        run=f"python-{_user()}-{now}-{os.getpid()}",
+        resume=ResumePolicy.AUTO if resume else ResumePolicy.NEVER,
+        reuse_finished=resume,
+        progress=ConsoleProgress(bar=config.data_process_progress),
+    )
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "unknown"
+
+
+def as_dataset(data: object, folder: NodeFolder) -> tuple[JsonlDataset, Path | None]:
+    """Return ``data`` as a dataset, and the file to delete afterwards if it had to be written.
+
+    Raises:
+        InputError: It is nothing that records can come from, or holds something else.
+    """
+    if isinstance(data, JsonlDataset):
+        return data, None
+    if isinstance(data, (str, os.PathLike)):
+        return JsonlDataset.of_file(data), None
+    records: Iterable[object]
+    if isinstance(data, Mapping):
+        records = [dict(data)]
+    elif isinstance(data, Iterable) and not isinstance(data, (bytes, bytearray)):
+        records = data
+    else:
+        reason = "give a list of dicts, one dict, the path of a jsonl file, or a JsonlDataset"
+        raise InputError(f"of type {type(data).__name__}", reason)
+    path = folder.path / f"{folder.name}_source.jsonl"
+    return write_records(path, records, "list"), path
+
+
+def exported_path(node: OperatorNode) -> Path:
+    """Return where a node's result is exported to.
+
+    Raises:
+        InputError: The node exports nothing.
+    """
+    output = node.operator.__dataops__.output
+    if output is None:
+        raise InputError(f"node {node.name!r}", "no output was set")
+    target = output.expanduser().absolute()
+    return target if target.suffix == ".jsonl" else target / f"{node.name}.jsonl"
+
+
+def names_of(nodes: Sequence[OperatorNode]) -> list[str]:
+    """Return the names of ``nodes``."""
+    return [node.name for node in nodes]
