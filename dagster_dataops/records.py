@@ -10,7 +10,7 @@ import enum
 import math
 import uuid
 from collections.abc import Iterator
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import orjson
 
@@ -21,7 +21,7 @@ JsonValue: TypeAlias = (
 )
 Record: TypeAlias = dict[str, JsonValue]
 
-_OPTIONS = (
+DUMP_OPTIONS: Final = (
     orjson.OPT_APPEND_NEWLINE | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
 )
 _SCALARS = (str, int, float, bool, type(None))
@@ -35,16 +35,25 @@ def encode(record: object) -> bytes:
         UnencodableError: Something in it cannot be held by JSON.
     """
     try:
-        line = orjson.dumps(record, None, _OPTIONS)
+        line = orjson.dumps(record, None, DUMP_OPTIONS)
     except TypeError as error:  # orjson's JSONEncodeError
-        raise _explained(record, str(error)) from None
-    # orjson writes NaN as null, silently; only a line with a null can hide one.
-    if b"null" in line and any(_not_finite(record)):
-        raise _explained(record, "holds a number that JSON cannot hold")
+        raise unencodable(record, str(error)) from None
+    return finite(line, record) if b"null" in line else line
+
+
+def finite(line: bytes, record: object) -> bytes:
+    """Return ``line``, unless a ``null`` in it stands for a NaN: orjson writes that silently.
+
+    Raises:
+        UnencodableError: ``record`` holds a NaN or an infinity.
+    """
+    if any(_not_finite(record)):
+        raise unencodable(record, "holds a number that JSON cannot hold")
     return line
 
 
-def _explained(record: object, fallback: str) -> UnencodableError:
+def unencodable(record: object, fallback: str) -> UnencodableError:
+    """Return the error that names where in ``record`` something cannot be written as JSON."""
     for path, reason in _faults(record, "the record", 0):
         return UnencodableError(path, reason)
     return UnencodableError("the record", f"cannot be written as JSON: {fallback}")

@@ -16,7 +16,7 @@ from dagster_dataops.errors import UnencodableError
 from dagster_dataops.operators.calling import record_function
 from dagster_dataops.operators.operator import Operator
 from dagster_dataops.operators.outcome import ContractError, encode_outcome
-from dagster_dataops.records import decode
+from dagster_dataops.records import DUMP_OPTIONS, decode, finite, unencodable
 
 _MAX_RAW_BYTES: Final = 64 << 10
 _MAX_TEXT: Final = 64 << 10
@@ -55,7 +55,7 @@ def settler(operator: Operator, interrupts: Interrupts) -> Settle:
     forward = record_function(operator)
     if operator.__dataops__.spec.asynchronous:
         forward = _in_own_loop(forward)
-    loads, encode = orjson.loads, encode_outcome
+    loads, dumps = orjson.loads, orjson.dumps
 
     def settle(line: bytes) -> Outcome:
         try:
@@ -65,9 +65,19 @@ def settler(operator: Operator, interrupts: Interrupts) -> Settle:
         except orjson.JSONDecodeError:
             return _bad_line(line)
         try:
-            return encode(forward(record), record)
+            returned = forward(record)
+            kept = record if returned is None else returned
+            if type(kept) is dict:  # the usual case, without a further call
+                encoded = dumps(kept, None, DUMP_OPTIONS)
+                return finite(encoded, kept) if b"null" in encoded else encoded
+            return encode_outcome(kept, record)
         except interrupts:
             raise
+        except orjson.JSONEncodeError as error:
+            trace = error.__traceback__
+            if trace is not None and trace.tb_next is not None:  # the operator's own use of orjson
+                return failure_of(error)
+            return failure_of(unencodable(kept, str(error)))
         except BaseException as error:  # noqa: BLE001 - user code may raise anything
             return failure_of(error)
 

@@ -110,54 +110,77 @@ class SpanLoop:
 
 
 class _Pending:
-    """The lines of a range, and the span under way: its outputs count the lines consumed."""
+    """The lines of a range, and the span under way.
+
+    A slice of lines counts once it is through. What an interrupt cuts short is rolled back, so
+    that outputs and the count of records they belong to never disagree.
+    """
 
     def __init__(self, loop: SpanLoop, block: bytes, start: int) -> None:
         self._loop = loop
         self._block = block
         self._block_start = start
         self._lines = split_lines(block)
-        self._first = 0  # line at which the span starts, and its byte position
-        self._start = start
+        self._next = 0  # first line that does not count yet
         self._anchor = (0, start)  # a line and its byte position, for _offset
-        self._outputs: list[bytes] = []
-        self._errors: list[tuple[int, bytes]] = []
-        self._blank = 0
+        self._start = start  # of the span
+        # One growing buffer: orjson allocates 1 KB for each of its results, and keeping those
+        # alive until the span is written costs four times the encoding.
+        self._output = bytearray()
+        self._errors: list[bytes] = []
+        self._records = 0
+        self._dropped = 0
         self._measured = 0
-        self.size = 0
-
-    @property
-    def _next(self) -> int:
-        return self._first + len(self._outputs) + self._blank
 
     @property
     def exhausted(self) -> bool:
         """Whether every line is consumed."""
         return self._next >= len(self._lines)
 
+    @property
+    def size(self) -> int:
+        """Output bytes of the span so far."""
+        return len(self._output)
+
     def advance(self, settle: Settle, count: int) -> Failed | None:
         """Settle the next ``count`` lines; return a failure that is not to be ignored."""
-        append = self._outputs.append
-        for text in self._lines[self._next : self._next + count]:
+        mark, errors_mark = len(self._output), len(self._errors)
+        try:
+            return self._advance(settle, self._lines[self._next : self._next + count])
+        except BaseException:
+            del self._output[mark:], self._errors[errors_mark:]
+            raise
+
+    def _advance(self, settle: Settle, lines: list[bytes]) -> Failed | None:
+        output = self._output
+        blank = dropped = 0
+        refused: Failed | None = None
+        done = len(lines)
+        for number, text in enumerate(lines):
             outcome = settle(text)
-            if isinstance(outcome, bytes):
-                append(outcome)
+            if outcome.__class__ is bytes:
+                if outcome:
+                    output += outcome  # type: ignore[arg-type]
+                else:
+                    dropped += 1
             elif outcome is None:
-                self._blank += 1
+                blank += 1
             else:
-                failed = Failed(self._offset(self._next), text, outcome)
+                failed = Failed(self._offset(self._next + number), text, outcome)  # type: ignore[arg-type]
                 if self._loop.refuse(failed):
-                    return failed
-                position = len(self._outputs)
-                self._errors.append((position, self._loop.error_line(failed, position)))
-                append(b"")
-        return None
+                    refused, done = failed, number
+                    break
+                position = self._records + number - blank
+                self._errors.append(self._loop.error_line(failed, position))
+        self._next += done
+        self._records += done - blank
+        self._dropped += dropped
+        return refused
 
     def take_new_bytes(self) -> int:
         """Return the output bytes since the last call."""
-        fresh = sum(map(len, self._outputs[self._measured :]))
-        self._measured = len(self._outputs)
-        self.size += fresh
+        fresh = len(self._output) - self._measured
+        self._measured = len(self._output)
         return fresh
 
     def _offset(self, line: int) -> int:
@@ -168,28 +191,26 @@ class _Pending:
 
     def flush(self) -> None:
         """Emit the span under way and start the next one."""
-        stop = self._next
-        if stop == self._first:
-            return
         block_end = self._block_start + len(self._block)
-        end = block_end if stop >= len(self._lines) else self._offset(stop)
-        # An interrupt can fall between an error line and the record it belongs to.
-        errors = [line for position, line in self._errors if position < len(self._outputs)]
-        output, failures = b"".join(self._outputs), b"".join(errors)
-        data = output + failures if failures else output
+        end = block_end if self.exhausted else self._offset(self._next)
+        if end == self._start:
+            return
+        failures = b"".join(self._errors)
+        data = bytes(self._output) + failures if failures else bytes(self._output)
         consumed = self._block[self._start - self._block_start : end - self._block_start]
         span = Span(
             start=self._start,
             length=end - self._start,
-            records=len(self._outputs),
-            dropped=self._outputs.count(b"") - len(errors),
-            failed=len(errors),
-            output_bytes=len(output),
+            records=self._records,
+            dropped=self._dropped,
+            failed=len(self._errors),
+            output_bytes=len(self._output),
             error_bytes=len(failures),
             input_check=self._loop.input_check(consumed),
             output_check=checksum(data),
         )
-        self._first, self._start = stop, end
-        self._outputs, self._errors = [], []
-        self._blank = self._measured = self.size = 0
+        self._start = end
+        self._output.clear()
+        self._errors = []
+        self._records = self._dropped = self._measured = 0
         self._loop.emit(span, data)

@@ -2,6 +2,7 @@
 
 import getpass
 import os
+import secrets
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -83,7 +84,7 @@ def plain_context() -> RunContext:
     resume = config.data_process_resume
     now = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     return RunContext(
-        run=f"python-{_user()}-{now}-{os.getpid()}",
+        run=f"python-{_user()}-{now}-{secrets.token_hex(3)}",
         resume=ResumePolicy.AUTO if resume else ResumePolicy.NEVER,
         reuse_finished=resume,
         progress=ConsoleProgress(bar=config.data_process_progress),
