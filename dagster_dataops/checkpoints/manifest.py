@@ -1,5 +1,7 @@
 """NodeFolder: the files of one operator node. Manifest: what its published result is."""
 
+import time
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -8,6 +10,8 @@ import orjson
 
 from dagster_dataops.checkpoints.fingerprint import RunFingerprint
 from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.files import write_durably
+from dagster_dataops.datasets.writing import write_records
 from dagster_dataops.errors import ResultMissingError
 
 
@@ -132,3 +136,31 @@ def load_result(folder: NodeFolder) -> JsonlDataset:
     if not folder.result.exists():
         raise ResultMissingError(str(folder.result), "nothing was published there yet")
     return JsonlDataset.of_file(folder.result)
+
+
+def write_result(folder: NodeFolder, records: Iterable[object], run: str) -> JsonlDataset:
+    """Publish records that no operator made, such as those of a source.
+
+    Raises:
+        InputError: One of them is no record.
+    """
+    began = time.monotonic()
+    dataset = write_records(folder.result, records, str(folder.path))
+    rows = dataset.rows or 0
+    manifest = Manifest(
+        operator="",
+        rows_in=rows,
+        rows_out=rows,
+        dropped=0,
+        failed=0,
+        resumed=0,
+        size_bytes=dataset.size_bytes,
+        modified_ns=dataset.path.stat().st_mtime_ns,
+        fingerprint=dataset.fingerprint or "",
+        run=run,
+        attempts=[run],
+        seconds=round(time.monotonic() - began, 3),
+        made_from={},
+    )
+    write_durably(folder.manifest, manifest.to_bytes())
+    return dataset

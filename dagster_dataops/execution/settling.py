@@ -64,9 +64,11 @@ def settler(operator: Operator, interrupts: Interrupts) -> Settle:
                 return _bad_line(line)
         except orjson.JSONDecodeError:
             return _bad_line(line)
+        kept: object = record
         try:
             returned = forward(record)
-            kept = record if returned is None else returned
+            if returned is not None:
+                kept = returned
             if type(kept) is dict:  # the usual case, without a further call
                 encoded = dumps(kept, None, DUMP_OPTIONS)
                 return finite(encoded, kept) if b"null" in encoded else encoded

@@ -158,15 +158,15 @@ class _Pending:
         done = len(lines)
         for number, text in enumerate(lines):
             outcome = settle(text)
-            if outcome.__class__ is bytes:
+            if isinstance(outcome, bytes):
                 if outcome:
-                    output += outcome  # type: ignore[arg-type]
+                    output += outcome
                 else:
                     dropped += 1
             elif outcome is None:
                 blank += 1
             else:
-                failed = Failed(self._offset(self._next + number), text, outcome)  # type: ignore[arg-type]
+                failed = Failed(self._offset(self._next + number), text, outcome)
                 if self._loop.refuse(failed):
                     refused, done = failed, number
                     break

@@ -6,11 +6,11 @@ by its class alone.
 """
 
 import enum
-import functools
 import os
 import re
-from collections.abc import Mapping, Set
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Set
+from functools import partial
+from typing import Any, Final, TypeAlias
 
 import orjson
 import xxhash
@@ -18,26 +18,40 @@ import xxhash
 _MAX_DEPTH: Final = 20
 
 
-def digest(value: object) -> str:
-    """Return a digest of ``value`` that is the same in every process and on every machine."""
-    text = orjson.dumps(canonical(value), option=orjson.OPT_SORT_KEYS)
+FunctionDigest: TypeAlias = Callable[[Any], str]
+
+
+def function_name(function: Any) -> str:
+    """Return the name of a function: what it counts by where its code is not asked for."""
+    return f"{function.__module__}.{function.__qualname__}"
+
+
+def digest(value: object, functions: FunctionDigest = function_name) -> str:
+    """Return a digest of ``value`` that is the same in every process and on every machine.
+
+    Args:
+        value: Anything.
+        functions: How functions inside it count.
+    """
+    text = orjson.dumps(canonical(value, functions), option=orjson.OPT_SORT_KEYS)
     return xxhash.xxh3_128_hexdigest(text)
 
 
-def canonical(value: Any, depth: int = 0) -> Any:
+def canonical(value: Any, functions: FunctionDigest = function_name, depth: int = 0) -> Any:
     """Return a JSON form of ``value``."""
     if value is None or isinstance(value, (bool, float)):
         return value
     if depth > _MAX_DEPTH:
         return f"<{type_name(value)}>"
     if isinstance(value, (list, tuple)):
-        return [canonical(item, depth + 1) for item in value]
+        return [canonical(item, functions, depth + 1) for item in value]
     if isinstance(value, Mapping):
-        pairs = [[canonical(k, depth + 1), canonical(v, depth + 1)] for k, v in value.items()]
+        inner = partial(canonical, functions=functions, depth=depth + 1)
+        pairs = [[inner(k), inner(v)] for k, v in value.items()]
         return {"mapping": sorted(pairs, key=orjson.dumps)}
     if isinstance(value, Set):
-        return {"set": sorted((canonical(item, depth + 1) for item in value), key=orjson.dumps)}
-    return _atom(value) or _object(value, depth)
+        return {"set": sorted((canonical(item, functions, depth + 1) for item in value), key=orjson.dumps)}
+    return _atom(value) or _object(value, functions, depth)
 
 
 def _atom(value: Any) -> Any:
@@ -61,20 +75,18 @@ def _odd(text: str) -> bool:
     return any("\ud800" <= character <= "\udfff" for character in text)
 
 
-def _object(value: Any, depth: int) -> Any:
+def _object(value: Any, functions: FunctionDigest, depth: int) -> Any:
     if isinstance(value, type):
         return {"class": f"{value.__module__}.{value.__qualname__}"}
-    if isinstance(value, functools.partial):
+    if isinstance(value, partial):
         parts = [value.func, list(value.args), value.keywords]
-        return {"partial": canonical(parts, depth + 1)}
+        return {"partial": canonical(parts, functions, depth + 1)}
     if callable(value) and hasattr(value, "__code__"):
-        from dagster_dataops.operators.code import code_digest
-
-        return {"function": code_digest(value)}
+        return {"function": functions(value)}
     attributes = getattr(value, "__dict__", None)
     if attributes is None or callable(getattr(value, "__enter__", None)):
         return {"object": type_name(value)}
-    return {"object": type_name(value), "attributes": canonical(attributes, depth + 1)}
+    return {"object": type_name(value), "attributes": canonical(attributes, functions, depth + 1)}
 
 
 def type_name(value: object) -> str:

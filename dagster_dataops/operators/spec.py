@@ -89,4 +89,4 @@ class Invocation:
     @cached_property
     def options_digest(self) -> str:
         """Digest of the options' values."""
-        return digest(dict(self.options))
+        return digest(dict(self.options), code_digest)

@@ -1,0 +1,59 @@
+"""build_definitions: everything Dagster needs to run a pipeline, in one call."""
+
+import dagster as dg
+
+from dagster_dataops.assets.factory import IO_MANAGER, build_operator_assets
+from dagster_dataops.assets.io_manager import DataOpsIOManager
+from dagster_dataops.assets.resource import DataOpsResource
+from dagster_dataops.assets.sources import Source
+from dagster_dataops.assets.translator import DataOpsTranslator
+from dagster_dataops.services.pipeline import Pipeline
+
+
+def build_definitions(
+    ppl: Pipeline,
+    *,
+    source: Source,
+    resource: DataOpsResource | None = None,
+    schedule: str | None = None,
+    translator: DataOpsTranslator | None = None,
+    retry_policy: dg.RetryPolicy | None = None,
+) -> dg.Definitions:
+    """Return definitions with an asset a node, a job for all of them, resources and executor.
+
+    Args:
+        ppl: A complete pipeline.
+        source: Where its records come from: the path of a jsonl file, a function that yields
+            dicts, or an upstream asset.
+        resource: Root folder and defaults.
+        schedule: A cron line, such as ``0 2 * * *``, to materialize everything by.
+        translator: Keys, groups and descriptions.
+        retry_policy: Of every operator's step.
+
+    The executor runs the steps in the run's own process, one after the other: operators bring
+    their own worker processes and threads, and starting a process a step would cost over a
+    second each. Merge with other definitions by ``dg.Definitions.merge``.
+    """
+    assets = build_operator_assets(
+        ppl, source=source, translator=translator, retry_policy=retry_policy
+    )
+    name = f"{ppl.graph.name or 'dataops'}_pipeline"
+    keys = [key for asset in assets for key in _materializable(asset)]
+    job = dg.define_asset_job(name, selection=dg.AssetSelection.assets(*keys))
+    schedules = []
+    if schedule is not None:
+        schedules.append(
+            dg.ScheduleDefinition(name=f"{name}_schedule", job=job, cron_schedule=schedule)
+        )
+    dataops = resource or DataOpsResource()
+    return dg.Definitions(
+        assets=assets,
+        jobs=[job],
+        schedules=schedules,
+        resources={"dataops": dataops, IO_MANAGER: DataOpsIOManager(dataops=dataops)},
+        executor=dg.in_process_executor,
+    )
+
+
+def _materializable(asset: dg.AssetsDefinition | dg.AssetSpec) -> list[dg.AssetKey]:
+    return list(asset.keys) if isinstance(asset, dg.AssetsDefinition) else []

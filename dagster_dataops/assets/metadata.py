@@ -1,0 +1,101 @@
+"""RunReport -> what the asset page and the run page show of a materialization."""
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import dagster as dg
+import orjson
+
+from dagster_dataops.assets.translator import METADATA_PREFIX
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.execution.report import RunReport
+
+_PREVIEW_ROWS: Final = 5
+_PREVIEW_COLUMNS: Final = 8
+_CELL_CHARACTERS: Final = 120
+_ERROR_ROWS: Final = 1000
+
+
+def dataset_metadata(dataset: JsonlDataset) -> dict[str, Any]:
+    """Return row count, size, path and a preview of the first rows."""
+    metadata: dict[str, Any] = {
+        "dagster/size_bytes": dataset.size_bytes,
+        f"{METADATA_PREFIX}/path": dg.MetadataValue.path(dataset.path),
+        f"{METADATA_PREFIX}/preview": dg.MetadataValue.md(preview(dataset.head(_PREVIEW_ROWS))),
+    }
+    if dataset.rows is not None:
+        metadata["dagster/row_count"] = dataset.rows
+    return metadata
+
+
+def report_metadata(report: RunReport) -> dict[str, Any]:
+    """Return what became of the records, how fast, where, and what failed."""
+    manifest = report.manifest
+    metadata = dataset_metadata(report.dataset) | {
+        f"{METADATA_PREFIX}/rows_in": manifest.rows_in,
+        f"{METADATA_PREFIX}/rows_out": manifest.rows_out,
+        f"{METADATA_PREFIX}/rows_dropped": manifest.dropped,
+        f"{METADATA_PREFIX}/rows_failed": manifest.failed,
+        f"{METADATA_PREFIX}/rows_resumed": manifest.resumed,
+        f"{METADATA_PREFIX}/seconds": round(report.seconds, 3),
+        f"{METADATA_PREFIX}/records_per_second": round(report.records_per_second, 1),
+    }
+    if report.error_path is not None:
+        metadata[f"{METADATA_PREFIX}/error_path"] = dg.MetadataValue.path(report.error_path)
+        metadata[f"{METADATA_PREFIX}/errors"] = dg.MetadataValue.md(failures(report.error_path))
+    if report.notes:
+        metadata[f"{METADATA_PREFIX}/notes"] = "; ".join(report.notes)
+    return metadata
+
+
+def preview(rows: list[dict[str, Any]]) -> str:
+    """Return rows as a Markdown table, long values cut."""
+    if not rows:
+        return "_no rows_"
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    shown = columns[:_PREVIEW_COLUMNS]
+    table = _table(shown, [[_cell(row.get(name)) for name in shown] for row in rows])
+    hidden = len(columns) - len(shown)
+    return f"{table}\n\n_and {hidden} more columns_" if hidden else table
+
+
+def failures(path: Path) -> str:
+    """Return failed records grouped by exception, each with an example, as a Markdown table."""
+    counts: Counter[str] = Counter()
+    examples: dict[str, Mapping[str, Any]] = {}
+    more = False
+    with path.open("rb") as file:
+        for number, line in enumerate(file):
+            if number >= _ERROR_ROWS:
+                more = True
+                break
+            row = orjson.loads(line)
+            counts[row["exception"]] += 1
+            examples.setdefault(row["exception"], row)
+    rows = [
+        [
+            _cell(name),
+            str(count),
+            str(examples[name]["line"]),
+            _cell(examples[name]["message"]),
+            _cell(examples[name]["input"]),
+        ]
+        for name, count in counts.most_common()
+    ]
+    table = _table(["exception", "records", "first in line", "message", "input"], rows)
+    return f"{table}\n\n_of the first {_ERROR_ROWS:,}_" if more else table
+
+
+def _table(header: list[str], rows: list[list[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def _cell(value: object) -> str:
+    text = value if isinstance(value, str) else orjson.dumps(value, default=str).decode()
+    text = " ".join(text.split())
+    if len(text) > _CELL_CHARACTERS:
+        text = f"{text[:_CELL_CHARACTERS]}..."
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("`", "\\`")

@@ -1,0 +1,101 @@
+"""The op form: a pipeline as a job of ops, for users who want jobs without assets."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import dagster as dg
+
+from dagster_dataops.assets.configs import config_type_of, configured, resume_policy
+from dagster_dataops.assets.metadata import dataset_metadata, report_metadata
+from dagster_dataops.assets.resource import DataOpsResource
+from dagster_dataops.checkpoints.manifest import write_result
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.graph.graph import SOURCE, OperatorNode
+from dagster_dataops.services.pipeline import Pipeline
+
+
+def build_operator_ops(ppl: Pipeline) -> dict[str, dg.OpDefinition]:
+    """Return one op a node, by node name; inputs and output are `JsonlDataset` handles."""
+    graph = ppl.graph
+    return {node.name: _operator_op(graph.name, node) for node in graph.ordered()}
+
+
+def build_operator_job(
+    ppl: Pipeline,
+    *,
+    source: str | Callable[[], Iterable[dict[str, Any]]],
+    name: str = "",
+    resources: Mapping[str, Any] | None = None,
+) -> dg.JobDefinition:
+    """Return a job that runs the whole pipeline, a step a node.
+
+    Args:
+        ppl: A complete pipeline.
+        source: The path of a jsonl file, or a function that yields dicts.
+        name: The job's name; by default the pipeline's with ``_job``.
+        resources: Must hold ``dataops`` unless the definitions around the job do.
+    """
+    graph = ppl.graph
+    ops = build_operator_ops(ppl)
+    origin = _source_op(graph.name, source)
+    dependencies: dict[str, dict[str, dg.DependencyDefinition]] = {}
+    for node in graph.ordered():
+        dependencies[node.name] = {
+            f"input_{upstream}": dg.DependencyDefinition(
+                origin.name if upstream == SOURCE else upstream
+            )
+            for upstream in node.inputs
+        }
+    definition = dg.GraphDefinition(
+        name=name or f"{graph.name or 'dataops'}_job",
+        node_defs=[origin, *ops.values()],
+        dependencies=dependencies,
+    )
+    return definition.to_job(resource_defs=resources, executor_def=dg.in_process_executor)
+
+
+def _operator_op(pipeline: str, node: OperatorNode) -> dg.OpDefinition:
+    config_type = config_type_of(node)
+    spec = node.operator.__dataops__.spec
+
+    @dg.op(
+        name=node.name,
+        description=spec.description or None,
+        ins={f"input_{upstream}": dg.In() for upstream in node.inputs},
+        code_version=spec.code_version[:12],
+    )
+    def _run(
+        context: dg.OpExecutionContext,
+        config: config_type,  # type: ignore[valid-type]
+        dataops: DataOpsResource,
+        **inputs: Any,
+    ) -> JsonlDataset:
+        report = dataops.run(
+            context,
+            configured(node.operator, config),
+            [inputs[f"input_{upstream}"] for upstream in node.inputs],
+            dataops.folder([pipeline, node.name] if pipeline else [node.name]),
+            resume_policy(config),
+        )
+        context.add_output_metadata(report_metadata(report))
+        return report.dataset
+
+    return _run
+
+
+def _source_op(
+    pipeline: str, source: str | Callable[[], Iterable[dict[str, Any]]]
+) -> dg.OpDefinition:
+    name = f"{SOURCE}_records" if isinstance(source, str) else source.__name__
+
+    @dg.op(name=name, description=None if isinstance(source, str) else source.__doc__)
+    def _source(context: dg.OpExecutionContext, dataops: DataOpsResource) -> JsonlDataset:
+        if isinstance(source, str):
+            dataset = JsonlDataset.of_file(source)
+        else:
+            folder = dataops.folder([pipeline, name] if pipeline else [name])
+            dataset = write_result(folder, source(), context.run.run_id)
+        context.add_output_metadata(dataset_metadata(dataset))
+        return dataset
+
+    return _source

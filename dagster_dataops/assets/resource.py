@@ -1,0 +1,140 @@
+"""DataOpsResource: where results are and how operators are run under Dagster."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import dagster as dg
+from pydantic import Field
+
+from dagster_dataops.assets.places import folder_of
+from dagster_dataops.assets.progress import DagsterProgress
+from dagster_dataops.checkpoints.manifest import NodeFolder
+from dagster_dataops.checkpoints.resuming import ResumePolicy
+from dagster_dataops.configuration import config
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.execution.executor import OperatorExecutor
+from dagster_dataops.execution.report import RunContext, RunReport
+from dagster_dataops.operators.operator import Operator, reconfigured
+from dagster_dataops.operators.settings import ExecutionSettings
+
+Context: TypeAlias = dg.AssetExecutionContext | dg.OpExecutionContext
+
+_RESUME_TAGS: Final = ("dagster/is_resume_retry", "dagster/is_asset_resume_retry")
+_STATUS_SECONDS: Final = 2.0
+
+
+class DataOpsResource(dg.ConfigurableResource[None]):
+    """Runs operators in assets and ops; results and checkpoints are below one root folder."""
+
+    root: str = Field(
+        default="",
+        description=(
+            "Folder of all results and checkpoints; every process of the deployment must reach "
+            "it. Empty: environment DATAOPS_DATA_PROCESS_PATH, else ./data_pipeline_res."
+        ),
+    )
+    max_workers: int = Field(
+        default=0,
+        description=(
+            "Processes, or calls in flight, of operators that do not say it themselves. "
+            "0: the number of cores for processes, 5 a core but at least 32 for calls."
+        ),
+    )
+    flush_seconds: float = Field(
+        default=1.0,
+        description="Seconds of finished work that a power failure may cost. A kill costs none.",
+    )
+    lock_seconds: float = Field(
+        default=15.0,
+        description="Seconds to wait for an earlier attempt that is still dying.",
+    )
+
+    @property
+    def root_path(self) -> Path:
+        """The root as an absolute path."""
+        return Path(self.root).expanduser().absolute() if self.root else config.data_process_path
+
+    def folder(self, key: Sequence[str], partition: str | None = None) -> NodeFolder:
+        """Return where the files of an asset or op node are."""
+        return folder_of(self.root_path, key, partition)
+
+    def run(
+        self,
+        context: Context,
+        operator: Operator,
+        inputs: Sequence[JsonlDataset],
+        folder: NodeFolder,
+        resume: ResumePolicy = ResumePolicy.AUTO,
+    ) -> RunReport:
+        """Run an operator in a step, going on from what an earlier attempt left.
+
+        Args:
+            context: Of the asset or op.
+            operator: What to run.
+            inputs: Its datasets, in order.
+            folder: From `folder`.
+            resume: When finished records of an unfinished run are used again.
+
+        Raises:
+            DataOpsError: As `OperatorExecutor.run`.
+        """
+        defaults = ExecutionSettings(max_workers=self.max_workers or None)
+        settings = operator.__dataops__.settings.over(defaults)
+        executor = OperatorExecutor(self._run_context(context, resume))
+        return executor.run(reconfigured(operator, {}, settings), inputs, folder)
+
+    def _run_context(self, context: Context, resume: ResumePolicy) -> RunContext:
+        return RunContext(
+            run=context.run.run_id,
+            resume=resume,
+            earlier_runs=_continued_runs(context),
+            flush_seconds=self.flush_seconds,
+            lock_seconds=self.lock_seconds,
+            progress=DagsterProgress(context.log),
+            should_stop=_run_is_over(context),
+            interrupts=(KeyboardInterrupt, dg.DagsterExecutionInterruptedError),
+        )
+
+
+def _continued_runs(context: Context) -> frozenset[str]:
+    """Return the runs that this one re-executes from their failure.
+
+    What one of them published just before it died is its result still, and is not paid for again.
+    """
+    found: set[str] = set()
+    parent, tags = context.run.parent_run_id, context.run.tags
+    while parent is not None and parent not in found and _resumes(tags):
+        found.add(parent)
+        run = context.instance.get_run_by_id(parent)
+        if run is None:
+            break
+        parent, tags = run.parent_run_id, run.tags
+    return frozenset(found)
+
+
+def _resumes(tags: Mapping[str, str]) -> bool:
+    return any(tags.get(tag) == "true" for tag in _RESUME_TAGS)
+
+
+def _run_is_over(context: Context) -> Callable[[], str | None]:
+    """Return a check that stops a step whose run has ended without it.
+
+    A step process outlives a run worker that was killed; the run is then marked as failed, and
+    may be executed again while the orphan still writes.
+    """
+    run_id = context.run.run_id
+    next_check = time.monotonic() + _STATUS_SECONDS
+
+    def check() -> str | None:
+        nonlocal next_check
+        if time.monotonic() < next_check:
+            return None
+        next_check = time.monotonic() + _STATUS_SECONDS
+        run = context.instance.get_run_by_id(run_id)
+        if run is not None and run.is_finished:
+            return f"its run {run_id} has ended with status {run.status.value}"
+        return None
+
+    return check

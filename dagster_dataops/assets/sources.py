@@ -1,0 +1,99 @@
+"""Where a pipeline's records come from in Dagster: a file, a function, or another asset."""
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import dagster as dg
+
+from dagster_dataops.assets.metadata import dataset_metadata
+from dagster_dataops.assets.resource import DataOpsResource
+from dagster_dataops.checkpoints.manifest import write_result
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.operators.definition import checked_name
+
+Source: TypeAlias = (
+    "str | os.PathLike[str] | Callable[[], Iterable[dict[str, Any]]] | dg.AssetKey | "
+    "dg.AssetSpec | dg.AssetsDefinition"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceAsset:
+    """The asset that stands for a pipeline's source.
+
+    Attributes:
+        key: Its key.
+        definition: What to add to the definitions, if it is ours.
+        path: The file, where the source is one that Dagster does not materialize.
+    """
+
+    key: dg.AssetKey
+    definition: dg.AssetsDefinition | dg.AssetSpec | None
+    path: Path | None = None
+
+
+def source_asset(source: Source, pipeline: str) -> SourceAsset:
+    """Return the asset of a source.
+
+    Args:
+        source: A jsonl file (an external asset), a function that yields dicts (an asset that
+            writes them), or an asset whose result our IO manager stores.
+        pipeline: Name of the pipeline, first part of the key of what we make.
+    """
+    if isinstance(source, dg.AssetKey):
+        return SourceAsset(source, None)
+    if isinstance(source, dg.AssetSpec):
+        return SourceAsset(source.key, None)
+    if isinstance(source, dg.AssetsDefinition):
+        return SourceAsset(source.key, None)
+    if isinstance(source, (str, os.PathLike)):
+        path = Path(source).expanduser().absolute()
+        return SourceAsset(_key(pipeline, _named(path.stem)), _file_spec(path, pipeline), path)
+    return SourceAsset(_key(pipeline, source.__name__), _function_asset(source, pipeline))
+
+
+def _key(pipeline: str, name: str) -> dg.AssetKey:
+    return dg.AssetKey([pipeline, name] if pipeline else [name])
+
+
+def _named(stem: str) -> str:
+    return "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in stem)
+
+
+def _file_spec(path: Path, pipeline: str) -> dg.AssetSpec:
+    return dg.AssetSpec(
+        key=_key(pipeline, _named(path.stem)),
+        description=f"The records in {path.name}.",
+        group_name=pipeline or "dataops",
+        kinds={"file", "json"},
+        metadata={"dagster/uri": path.as_uri()},
+    )
+
+
+def _function_asset(
+    function: Callable[[], Iterable[dict[str, Any]]], pipeline: str
+) -> dg.AssetsDefinition:
+    name = checked_name(function.__name__, function)
+
+    @dg.asset(
+        key=_key(pipeline, name),
+        description=function.__doc__,
+        group_name=pipeline or "dataops",
+        kinds={"python", "json"},
+        io_manager_key="dataops_io",
+    )
+    def _source(
+        context: dg.AssetExecutionContext, dataops: DataOpsResource
+    ) -> dg.MaterializeResult[JsonlDataset]:
+        folder = dataops.folder(context.asset_key.path)
+        dataset = write_result(folder, function(), context.run.run_id)
+        return dg.MaterializeResult(
+            value=dataset,
+            metadata=dataset_metadata(dataset),
+            data_version=dg.DataVersion(dataset.fingerprint or ""),
+        )
+
+    return _source

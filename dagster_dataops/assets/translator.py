@@ -1,0 +1,83 @@
+"""DataOpsTranslator: what an operator node looks like as an asset."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import dagster as dg
+
+from dagster_dataops.graph.graph import OperatorNode
+
+METADATA_PREFIX: Final = "dagster_dataops"
+_SECRET_WORDS: Final = ("api_key", "token", "secret", "password", "credential")
+
+
+@dataclass(frozen=True, slots=True)
+class DataOpsTranslatorData:
+    """What a translator is given.
+
+    Attributes:
+        pipeline: Name of the pipeline; empty for an unnamed one.
+        node: The operator node.
+        upstream: Keys of the assets it takes its inputs from, in order.
+    """
+
+    pipeline: str
+    node: OperatorNode
+    upstream: tuple[dg.AssetKey, ...]
+
+
+class DataOpsTranslator:
+    """Maps operator nodes to asset specs; override `get_asset_spec` to change names and groups.
+
+    Example:
+        .. code-block:: python
+
+            class Named(DataOpsTranslator):
+                def get_asset_spec(self, data):
+                    spec = super().get_asset_spec(data)
+                    return spec.replace_attributes(group_name="corpus", owners=["team:data"])
+    """
+
+    def get_asset_spec(self, data: DataOpsTranslatorData) -> dg.AssetSpec:
+        """Return the spec of one operator node.
+
+        By default the key is ``[pipeline, node]``, the group the pipeline's name, the
+        description the operator's docstring and the code version a digest of its source.
+        """
+        node = data.node
+        invocation = node.operator.__dataops__
+        key = [data.pipeline, node.name] if data.pipeline else [node.name]
+        return dg.AssetSpec(
+            key=dg.AssetKey(key),
+            deps=list(data.upstream),
+            description=invocation.spec.description or None,
+            group_name=data.pipeline or "dataops",
+            code_version=f"{invocation.spec.code_version[:12]}-{invocation.options_digest[:8]}",
+            kinds={"python", "json"},
+            metadata=definition_metadata(node),
+        )
+
+
+def definition_metadata(node: OperatorNode) -> Mapping[str, Any]:
+    """Return what is known of a node before it runs: operator, options, how it is run."""
+    invocation = node.operator.__dataops__
+    settings = invocation.resolved
+    options = {name: _shown(name, value) for name, value in invocation.options.items()}
+    return {
+        f"{METADATA_PREFIX}/operator": f"data.{invocation.spec.qualified_name}",
+        f"{METADATA_PREFIX}/kind": f"{invocation.spec.kind} operator",
+        f"{METADATA_PREFIX}/options": dg.MetadataValue.json(options),
+        f"{METADATA_PREFIX}/concurrency_mode": settings.concurrency_mode,
+        f"{METADATA_PREFIX}/max_workers": settings.max_workers,
+    }
+
+
+def _shown(name: str, value: object) -> object:
+    if any(word in name.lower() for word in _SECRET_WORDS):
+        return "(hidden)"
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (list, tuple)) and len(value) <= 20:
+        return [_shown("", item) for item in value]
+    return f"{type(value).__name__}: {value!r}"[:200]
