@@ -1,0 +1,51 @@
+"""What tests of every package share."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from dagster_dataops import config
+from dagster_dataops.operators.registry import OperatorRegistry
+from dagster_dataops.services.running import run_operator
+
+
+@pytest.fixture(autouse=True)
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where results go: below the test's own folder, whatever the environment says."""
+    for name in [name for name in os.environ if name.startswith("DATAOPS_")]:
+        monkeypatch.delenv(name)
+    path = tmp_path / "results"
+    with config.temporary(data_process_path=path, data_process_progress=False):
+        yield path
+
+
+@pytest.fixture
+def registry() -> OperatorRegistry:
+    """A registry of the test's own, so that names never collide with another test's."""
+    return OperatorRegistry(run_operator)
+
+
+@pytest.fixture
+def run_python(tmp_path: Path) -> Callable[..., str]:
+    """Run a script in a fresh interpreter, in the test's folder, and return what it prints."""
+
+    def run(code: str, **environment: str) -> str:
+        script = tmp_path / "script.py"
+        script.write_text(code)
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith("DATAOPS_")}
+        finished = subprocess.run(
+            [sys.executable, str(script)],
+            cwd=tmp_path,
+            env=inherited | {"PYTHONDONTWRITEBYTECODE": "1"} | environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert finished.returncode == 0, finished.stderr
+        return finished.stdout
+
+    return run

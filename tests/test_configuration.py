@@ -1,0 +1,112 @@
+"""Tests of dagster_dataops.configuration."""
+
+from pathlib import Path
+
+import pytest
+
+from dagster_dataops.configuration import Configuration, config
+from dagster_dataops.errors import ConfigurationError
+
+
+@pytest.fixture
+def fresh() -> Configuration:
+    return Configuration()
+
+
+def test_results_go_below_the_working_directory_by_default(fresh, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+
+    assert fresh.data_process_path == tmp_path / "data_pipeline_res"
+
+
+def test_the_environment_is_read_when_asked_not_when_imported(fresh, monkeypatch, tmp_path):
+    monkeypatch.setenv("DATAOPS_DATA_PROCESS_PATH", str(tmp_path / "a"))
+    assert fresh.data_process_path == tmp_path / "a"
+
+    monkeypatch.setenv("DATAOPS_DATA_PROCESS_PATH", str(tmp_path / "b"))
+    assert fresh.data_process_path == tmp_path / "b"
+
+
+def test_an_assigned_value_stands_over_the_environment(fresh, monkeypatch, tmp_path):
+    monkeypatch.setenv("DATAOPS_DATA_PROCESS_PATH", str(tmp_path / "environment"))
+
+    fresh.data_process_path = tmp_path / "assigned"
+
+    assert fresh.data_process_path == tmp_path / "assigned"
+
+
+def test_assigning_none_goes_back_to_the_environment(fresh, monkeypatch, tmp_path):
+    monkeypatch.setenv("DATAOPS_DATA_PROCESS_PATH", str(tmp_path / "environment"))
+    fresh.data_process_path = tmp_path / "assigned"
+
+    fresh.data_process_path = None
+
+    assert fresh.data_process_path == tmp_path / "environment"
+
+
+def test_the_path_is_absolute_and_the_home_folder_is_expanded(fresh, monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    fresh.data_process_path = "~/results"
+
+    assert fresh.data_process_path == tmp_path / "results"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("1", True), ("true", True), ("YES", True), ("on", True), ("0", False), ("off", False)],
+)
+def test_switches_are_read_as_words(fresh, monkeypatch, text, value):
+    monkeypatch.setenv("DATAOPS_DATA_PROCESS_RESUME", text)
+
+    assert fresh.data_process_resume is value
+
+
+def test_an_empty_switch_is_off(fresh, monkeypatch):
+    monkeypatch.setenv("DATAOPS_DATA_PROCESS_RESUME", "")
+
+    assert fresh.data_process_resume is False
+
+
+def test_an_impossible_switch_names_setting_value_and_what_is_allowed(fresh, monkeypatch):
+    monkeypatch.setenv("DATAOPS_DATA_PROCESS_RESUME", "maybe")
+
+    with pytest.raises(ConfigurationError, match=r"data_process_resume is 'maybe'.*true or false"):
+        _ = fresh.data_process_resume
+
+
+def test_resume_is_off_and_progress_undecided_by_default(fresh):
+    assert fresh.data_process_resume is False
+    assert fresh.data_process_progress is None
+
+
+def test_a_false_that_was_assigned_stands_over_the_environment(fresh, monkeypatch):
+    monkeypatch.setenv("DATAOPS_DATA_PROCESS_RESUME", "1")
+    monkeypatch.setenv("DATAOPS_DATA_PROCESS_PROGRESS", "1")
+
+    fresh.data_process_resume = False
+    fresh.data_process_progress = False
+
+    assert fresh.data_process_resume is False
+    assert fresh.data_process_progress is False
+
+
+def test_temporary_values_end_with_their_block_even_on_an_error(fresh):
+    fresh.data_process_path = "/before"
+
+    with pytest.raises(RuntimeError), fresh.temporary(data_process_path="/inside"):  # noqa: PT012
+        assert fresh.data_process_path == Path("/inside")
+        raise RuntimeError
+
+    assert fresh.data_process_path == Path("/before")
+
+
+def test_a_misspelt_setting_is_refused(fresh):
+    with pytest.raises(AttributeError):
+        fresh.data_proces_path = "/somewhere"
+    with pytest.raises(AttributeError), fresh.temporary(data_proces_path="/somewhere"):
+        pass
+
+
+def test_reading_a_setting_makes_no_folder(root):
+    assert config.data_process_path == root
+    assert not root.exists()

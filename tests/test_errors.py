@@ -1,0 +1,76 @@
+"""Tests of dagster_dataops.errors."""
+
+import copy
+import pickle
+from typing import get_type_hints
+
+import pytest
+
+from dagster_dataops import errors
+from dagster_dataops.errors import DataOpsError
+
+SAMPLES = {int: 7, float: 1.5, str: "some text with {braces}", object: ["anything", 1]}
+
+
+def every_subclass(cls: type) -> list[type]:
+    below = [found for child in cls.__subclasses__() for found in every_subclass(child)]
+    return [cls, *below]
+
+
+ALL = [cls for cls in every_subclass(DataOpsError) if cls.__module__ == errors.__name__]
+
+
+def sample(cls):
+    hints = get_type_hints(cls)
+    return cls(*(SAMPLES[hints[name]] for name in cls.facts))
+
+
+@pytest.mark.parametrize("cls", ALL, ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+def test_an_error_survives_pickle(cls, protocol):
+    error = sample(cls)
+
+    again = pickle.loads(pickle.dumps(error, protocol))
+
+    assert type(again) is cls
+    assert str(again) == str(error)
+    assert vars(again) == vars(error)
+    assert again.args == error.args
+
+
+@pytest.mark.parametrize("cls", ALL, ids=lambda cls: cls.__name__)
+def test_an_error_survives_copying(cls):
+    again = copy.deepcopy(sample(cls))
+
+    assert str(again) == str(sample(cls))
+    assert vars(again) == vars(sample(cls))
+
+
+@pytest.mark.parametrize("cls", ALL, ids=lambda cls: cls.__name__)
+def test_every_fact_stands_in_the_sentence(cls):
+    error = sample(cls)
+
+    assert all(str(getattr(error, name)) in str(error) for name in cls.facts)
+
+
+@pytest.mark.parametrize("cls", ALL, ids=lambda cls: cls.__name__)
+def test_every_error_is_documented_in_the_tree(cls):
+    assert cls.__doc__
+    assert cls.__name__ in errors.__doc__
+
+
+@pytest.mark.parametrize("cls", [cls for cls in ALL if cls.facts], ids=lambda cls: cls.__name__)
+def test_missing_facts_are_refused(cls):
+    with pytest.raises(ValueError, match="zip"):
+        cls()
+
+
+def test_an_unknown_operator_is_an_attribute_error_so_that_hasattr_works():
+    assert issubclass(errors.UnknownOperatorError, AttributeError)
+
+
+def test_a_chained_cause_does_not_keep_an_error_from_pickling():
+    error = sample(errors.StorageError)
+    error.__cause__ = OSError(28, "No space left on device")
+
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)

@@ -1,0 +1,129 @@
+"""Tests of what ``import dagster_dataops`` offers, and of what it costs."""
+
+import pickle
+import textwrap
+
+import pytest
+
+import dagster_dataops
+from dagster_dataops.errors import UnknownOperatorError
+
+
+def test_the_public_names_are_sorted_and_unique():
+    assert dagster_dataops.__all__ == sorted(set(dagster_dataops.__all__))
+
+
+@pytest.mark.parametrize("name", dagster_dataops.__all__)
+def test_every_public_name_resolves(name):
+    assert getattr(dagster_dataops, name) is not None
+
+
+def test_dir_shows_the_public_names():
+    assert set(dagster_dataops.__all__) <= set(dir(dagster_dataops))
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'pipelin'"):
+        _ = dagster_dataops.pipelin
+
+
+def test_an_unknown_group_names_what_there_is():
+    dagster_dataops.data_register.new_group("public_api")
+
+    with pytest.raises(UnknownOperatorError, match=r"Did you mean data\.public_api"):
+        _ = dagster_dataops.data.public_ap
+
+
+def test_an_unknown_group_cannot_be_imported(run_python):
+    run_python(
+        textwrap.dedent(
+            """
+            try:
+                from dagster_dataops.data import nobody_registered_this
+            except ImportError:
+                pass
+            else:
+                raise AssertionError
+            """
+        )
+    )
+
+
+def test_public_classes_pickle_by_reference():
+    for name in ["JsonlDataset", "Operator", "OperatorGraph", "Pipeline", "RunReport"]:
+        cls = getattr(dagster_dataops, name)
+        assert pickle.loads(pickle.dumps(cls)) is cls
+
+
+RUN_AN_OPERATOR = textwrap.dedent(
+    """
+    import sys
+    from dagster_dataops import data, data_register, pipeline
+
+    @data_register("data.lean", _concurrency_mode=sys.argv[1] if sys.argv[1:] else "MODE")
+    def double(data: dict, key="n"):
+        data[key] *= 2
+        return data
+
+    @data_register("data.lean", rewrite_func="forward_batch_input")
+    def backwards(data: list):
+        return data[::-1]
+
+    assert data.lean.double()([{"n": 1}, {"n": 2}]) == [{"n": 2}, {"n": 4}]
+    with pipeline() as ppl:
+        ppl.double = data.lean.double()
+        ppl.backwards = data.lean.backwards()
+    assert ppl([{"n": 1}, {"n": 2}]) == [{"n": 4}, {"n": 2}]
+    loaded = {name.split(".")[0] for name in sys.modules}
+    print(sorted(loaded & {"dagster", "dagster_shared", "pandas", "numpy", "polars"}))
+    """
+)
+
+
+@pytest.mark.parametrize("mode", ["single", "thread", "process"])
+def test_running_operators_and_pipelines_never_imports_dagster(run_python, mode):
+    assert run_python(RUN_AN_OPERATOR.replace("MODE", mode)) == "[]\n"
+
+
+WATCHED = textwrap.dedent(
+    """
+    import os, sys, threading
+
+    WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+    touched = []
+
+    def watch(event, arguments):
+        if event == "open" and isinstance(arguments[2], int) and arguments[2] & WRITING:
+            touched.append((event, arguments[0]))
+        elif event in {"os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.symlink"}:
+            touched.append((event, arguments[0]))
+        elif event in {"socket.connect", "os.fork", "subprocess.Popen"}:
+            touched.append((event,))
+
+    sys.addaudithook(watch)
+    from dagster_dataops import config, data, data_register, pipeline
+
+    group = data_register.new_group("untouched")
+
+    @data_register("data.untouched")
+    def one(data: dict, key="n"):
+        return data
+
+    class Two(group):
+        def forward(self, data):
+            return data
+
+    operator = data.untouched.one(key="m").set_output("somewhere/below")
+    with pipeline("docs") as ppl:
+        ppl.one = operator
+        ppl.two = data.untouched.Two(_max_workers=2)
+    repr(operator), operator.__dataops__.options_digest, ppl.graph.ordered()
+    config.data_process_path
+    assert threading.active_count() == 1
+    print(touched, os.listdir("."))
+    """
+)
+
+
+def test_importing_registering_and_constructing_touch_no_disk(run_python):
+    assert run_python(WATCHED) == "[] ['script.py']\n"

@@ -1,0 +1,160 @@
+"""Tests of dagster_dataops.records."""
+
+import datetime
+import enum
+import json
+import math
+import uuid
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dagster_dataops.errors import UnencodableError
+from dagster_dataops.records import decode, encode
+
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text()
+)
+VALUES = st.recursive(
+    SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=12
+)
+RECORDS = st.dictionaries(st.text(), VALUES, max_size=5)
+
+
+@dataclass
+class Point:
+    x: int
+
+
+class Colour(enum.Enum):
+    RED = "red"
+
+
+class Unlimited(enum.Enum):
+    MAXIMUM = math.inf
+
+
+class Pair(NamedTuple):
+    left: int
+    right: int
+
+
+@given(RECORDS)
+def test_a_record_survives_the_round_trip_with_its_key_order(record):
+    again = decode(encode(record))
+
+    assert again == record
+    assert list(again) == list(record)
+
+
+@given(RECORDS)
+def test_a_record_is_one_line_that_any_json_reader_understands(record):
+    line = encode(record)
+
+    assert line.endswith(b"\n")
+    assert line.count(b"\n") == 1
+    assert json.loads(line) == record
+
+
+def test_lines_are_compact_utf8():
+    assert encode({"é": [1, 2], "b": {"c": None}}) == '{"é":[1,2],"b":{"c":null}}\n'.encode()
+
+
+def test_tuples_uuids_and_enum_members_become_what_json_has():
+    identifier = uuid.UUID(int=1)
+
+    line = encode({"tuple": (1, 2), "uuid": identifier, "colour": Colour.RED})
+
+    assert decode(line) == {"tuple": [1, 2], "uuid": str(identifier), "colour": "red"}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {1, 2},
+        b"bytes",
+        datetime.date(2024, 1, 1),
+        datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC),
+        datetime.time(1, 2),
+        Point(1),
+        2**64,
+        -(2**63) - 1,
+        math.nan,
+        math.inf,
+        -math.inf,
+        "\ud800",
+        object(),
+        np.float32(1.5),
+        np.float64(1.5),
+        np.arange(2),
+        Pair(1, 2),
+        Unlimited.MAXIMUM,
+    ],
+    ids=lambda value: f"{type(value).__name__} {value!r}"[:40],
+)
+@pytest.mark.parametrize("wrap", [lambda v: v, lambda v: {"deep": [None, v]}], ids=["flat", "deep"])
+def test_what_json_cannot_hold_is_refused_with_the_path_to_it(value, wrap):
+    with pytest.raises(UnencodableError) as caught:
+        encode({"good": 1, "bad": wrap(value)})
+
+    expected = "key 'bad'" if wrap(value) is value else "key 'bad'.deep[1]"
+    assert caught.value.path == expected
+    assert str(caught.value)
+
+
+def test_the_reason_says_what_to_do():
+    with pytest.raises(UnencodableError, match=r"holds a set, .* convert it to text or a list"):
+        encode({"tags": {"a"}})
+
+
+@pytest.mark.parametrize("key", [1, None, (1, 2), 1.5])
+def test_keys_that_are_no_strings_are_refused(key):
+    with pytest.raises(UnencodableError, match="keys are strings"):
+        encode({key: 1})
+
+
+def test_a_lone_surrogate_in_a_key_is_refused():
+    with pytest.raises(UnencodableError, match="lone surrogate"):
+        encode({"\udc80": 1})
+
+
+def test_a_none_beside_numbers_is_no_nan():
+    assert encode({"a": None, "b": [1.5, None]}) == b'{"a":null,"b":[1.5,null]}\n'
+
+
+def test_a_record_that_contains_itself_is_refused():
+    record: dict = {}
+    record["self"] = record
+
+    with pytest.raises(UnencodableError, match="deeper than"):
+        encode(record)
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b"[1]", "a JSON list, not an object"),
+        (b'"text"', "a JSON str, not an object"),
+        (b"null", "a JSON NoneType, not an object"),
+        (b"{", "not JSON"),
+        (b"", "not JSON"),
+        (b'{"a": NaN}', "not JSON"),
+        (b'{"a": "\xff"}', "not JSON"),
+        (b"{}{}", "not JSON"),
+    ],
+)
+def test_a_line_that_is_no_object_is_refused_with_what_it_is(line, reason):
+    with pytest.raises(ValueError, match=reason):
+        decode(line)
+
+
+def test_white_space_around_an_object_is_ignored():
+    assert decode(b' {"a": 1} \r') == {"a": 1}
