@@ -29,6 +29,8 @@ class Configuration:
             standard error is a terminal". Environment DATAOPS_DATA_PROCESS_PROGRESS.
     """
 
+    __slots__ = ("_assigned",)  # a misspelt setting is an AttributeError
+
     def __init__(self) -> None:
         self._assigned: Final[dict[str, object]] = {}
 
@@ -64,8 +66,9 @@ class Configuration:
     def temporary(self, **values: object) -> Iterator[None]:
         """Assign ``values`` inside a ``with`` block."""
         before = dict(self._assigned)
-        self._assigned.update(values)
         try:
+            for setting, value in values.items():
+                setattr(self, setting, value)
             yield
         finally:
             self._assigned.clear()

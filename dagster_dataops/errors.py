@@ -33,7 +33,7 @@ class DataOpsError(Exception):
     """The root: an error with named facts and a sentence made of them."""
 
     facts: ClassVar[tuple[str, ...]] = ()
-    sentence: ClassVar[str] = "{0}"
+    sentence: ClassVar[str] = ""
 
     def __init__(self, *values: object) -> None:
         super().__init__(*values)

@@ -16,15 +16,12 @@ import orjson
 
 from dagster_dataops.errors import UnencodableError
 
-JsonValue: TypeAlias = (
-    "None | bool | int | float | str | list[JsonValue] | dict[str, JsonValue]"
-)
+JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 Record: TypeAlias = dict[str, JsonValue]
 
 DUMP_OPTIONS: Final = (
     orjson.OPT_APPEND_NEWLINE | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
 )
-_SCALARS = (str, int, float, bool, type(None))
 _MAX_DEPTH = 250  # orjson refuses what nests deeper than 254
 
 
@@ -60,6 +57,7 @@ def unencodable(record: object, fallback: str) -> UnencodableError:
 
 
 def _not_finite(value: object) -> Iterator[bool]:
+    value = value.value if isinstance(value, enum.Enum) else value
     if isinstance(value, float):
         if not math.isfinite(value):
             yield True
@@ -73,6 +71,7 @@ def _not_finite(value: object) -> Iterator[bool]:
 
 def _faults(value: object, path: str, depth: int) -> Iterator[tuple[str, str]]:
     """Yield (where, what is wrong there) for everything that JSON cannot hold."""
+    value = value.value if isinstance(value, enum.Enum) else value
     if depth > _MAX_DEPTH:
         yield path, f"nests deeper than {_MAX_DEPTH} levels"
     elif isinstance(value, dict):
@@ -82,7 +81,7 @@ def _faults(value: object, path: str, depth: int) -> Iterator[tuple[str, str]]:
             else:
                 yield from _text_faults(key, f"{path} has a key that")
             yield from _faults(item, f"key {key!r}" if depth == 0 else f"{path}.{key}", depth + 1)
-    elif isinstance(value, (list, tuple)):
+    elif isinstance(value, list) or type(value) is tuple:  # orjson refuses named tuples
         for position, item in enumerate(value):
             yield from _faults(item, f"{path}[{position}]", depth + 1)
     else:
@@ -96,7 +95,7 @@ def _scalar_faults(value: object, path: str) -> Iterator[tuple[str, str]]:
         yield path, f"holds {value!r}, which JSON has no number for; use None"
     elif isinstance(value, int) and not -(2**63) <= value < 2**64:
         yield path, f"holds {value}, an integer beyond 64 bits; write it as text"
-    elif not isinstance(value, (*_SCALARS, uuid.UUID, enum.Enum)):
+    elif not isinstance(value, (str, int, uuid.UUID)) and type(value) not in {float, type(None)}:
         kind = type(value).__name__
         yield path, f"holds a {kind}, which JSON cannot hold; convert it to text or a list"
 
