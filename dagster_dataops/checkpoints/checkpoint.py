@@ -58,9 +58,7 @@ class CheckpointContent:
                 content.attempts.append(str(attempt["run"]))
             elif kind == FrameKind.PUBLISHING:
                 content.publishing = True
-        overlaps = content.table.overlapping()
-        if overlaps:
-            content.table = content.table.without(overlaps)
+        content.table = content.table.without_overlaps()
         return content
 
 
@@ -68,7 +66,11 @@ class Checkpoint:
     """A checkpoint that this run writes to."""
 
     def __init__(
-        self, content: CheckpointContent, fingerprint: RunFingerprint, run: str, flush_seconds: float
+        self,
+        content: CheckpointContent,
+        fingerprint: RunFingerprint,
+        run: str,
+        flush_seconds: float,
     ) -> None:
         make_folder(content.folder)
         self.folder = content.folder

@@ -40,17 +40,21 @@ class FolderLock:
             self.descriptor = os.open(self.path, flags, 0o666)
         try:
             self._wait(folder, wait_seconds)
+            self._say_who(run)
         except BaseException:
             self.release()
             raise
+
+    def _say_who(self, run: str) -> None:
         holder = {
             "host": socket.gethostname(),
             "pid": os.getpid(),
             "run": run,
             "since": datetime.now(UTC).isoformat(timespec="seconds"),
         }
-        os.ftruncate(self.descriptor, 0)
-        os.pwrite(self.descriptor, orjson.dumps(holder), 0)
+        with storage(self.path, "write the lock file"):
+            os.ftruncate(self.descriptor, 0)
+            os.pwrite(self.descriptor, orjson.dumps(holder), 0)
 
     def _wait(self, folder: Path, wait_seconds: float) -> None:
         began = time.monotonic()

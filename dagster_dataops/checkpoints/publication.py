@@ -57,6 +57,7 @@ def compose(folder: NodeFolder, checkpoint: Checkpoint, dataset: JsonlDataset) -
     """Write result and error file as drafts, checking every span on the way."""
     drafts = Drafts()
     with (
+        storage(folder.path, "compose the result"),
         JsonlWriter(folder.result) as results,
         JsonlWriter(folder.errors) as errors,
         dataset.path.open("rb") as source,

@@ -94,9 +94,7 @@ def _resuming(
     return note
 
 
-def _afresh(
-    content: CheckpointContent, fingerprint: RunFingerprint, policy: ResumePolicy
-) -> str:
+def _afresh(content: CheckpointContent, fingerprint: RunFingerprint, policy: ResumePolicy) -> str:
     if policy is ResumePolicy.NEVER:
         why = "resuming is switched off"
     elif content.fingerprint is None:

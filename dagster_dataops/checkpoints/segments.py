@@ -5,7 +5,7 @@ from pathlib import Path
 
 import xxhash
 
-from dagster_dataops.datasets.files import storage, write_all
+from dagster_dataops.datasets.files import storage
 
 
 def checksum(data: bytes) -> int:
@@ -33,8 +33,11 @@ class SegmentWriter:
         """Append ``data`` and return the offset at which it lies."""
         offset = self.offset
         with storage(self.path, "write"):
-            write_all(self.descriptor, data)
-        self.offset += len(data)
+            # At its place, not at the end: a write cut short by a full disk is written over.
+            written = os.pwrite(self.descriptor, data, offset)
+            while written < len(data):
+                written += os.pwrite(self.descriptor, data[written:], offset + written)
+        self.offset = offset + len(data)
         return offset
 
     def close(self) -> None:

@@ -43,7 +43,9 @@ _COMPRESS_FROM: Final = 8
 
 def columns_of(spans: list[Span]) -> list[Column]:
     """Return the fields of ``spans``, each as one array."""
-    return [array(kind, column) for kind, column in zip(_TYPES, zip(*spans), strict=True)]
+    return [
+        array(kind, column) for kind, column in zip(_TYPES, zip(*spans, strict=True), strict=True)
+    ]
 
 
 def pack(spans: list[Span]) -> bytes:
@@ -104,18 +106,55 @@ class SpanTable:
 
     def ordered(self) -> Iterator[tuple[Span, int, int]]:
         """Yield (span, segment, offset) in input order."""
-        starts = self._columns[0]
-        for row in sorted(range(len(starts)), key=starts.__getitem__):
+        for row in self._rows():
             span = Span(*(column[row] for column in self._columns))
             yield span, self._segments[row], self._offsets[row]
+
+    def _rows(self) -> list[int]:
+        starts = self._columns[0]
+        return sorted(range(len(starts)), key=starts.__getitem__)
 
     def without(self, rejected: Iterable[int]) -> "SpanTable":
         """Return the table less the spans that start at ``rejected``."""
         refused = set(rejected)
+        starts = self._columns[0]
+        return self._only(row for row in range(len(starts)) if starts[row] not in refused)
+
+    def without_overlaps(self) -> "SpanTable":
+        """Return the table with the latest of spans that overlap, as a damaged one's successor."""
+        starts, lengths = self._columns[0], self._columns[1]
+        refused: set[int] = set()
+        cluster: list[int] = []
+        end = 0
+        for row in self._rows():
+            if starts[row] >= end:
+                refused.update(self._older(cluster))
+                cluster = []
+            cluster.append(row)
+            end = max(end, starts[row] + lengths[row])
+        refused.update(self._older(cluster))
+        if not refused:
+            return self
+        return self._only(row for row in range(len(self)) if row not in refused)
+
+    def _older(self, cluster: list[int]) -> Iterator[int]:
+        """Yield the rows of ``cluster`` that overlap one added after them."""
+        if len(cluster) < 2:
+            return
+        kept: list[Interval] = []
+        for row in sorted(cluster, reverse=True):
+            start = self._columns[0][row]
+            end = start + self._columns[1][row]
+            if any(start < other.end and other.start < end for other in kept):
+                yield row
+            else:
+                kept.append(Interval(start, end))
+
+    def _only(self, rows: Iterable[int]) -> "SpanTable":
         table = SpanTable()
-        for span, segment, offset in self.ordered():
-            if span.start not in refused:
-                table.add(columns_of([span]), segment, offset)
+        for row in rows:
+            columns = [array(c.typecode, [c[row]]) for c in self._columns]
+            table.add(columns, self._segments[row], self._offsets[row])
         return table
 
     def gaps(self, content: Interval) -> list[Interval]:
@@ -123,20 +162,10 @@ class SpanTable:
         starts, lengths = self._columns[0], self._columns[1]
         gaps = []
         position = content.start
-        for row in sorted(range(len(starts)), key=starts.__getitem__):
+        for row in self._rows():
             if starts[row] > position:
                 gaps.append(Interval(position, starts[row]))
             position = max(position, starts[row] + lengths[row])
         if position < content.end:
             gaps.append(Interval(position, content.end))
         return gaps
-
-    def overlapping(self) -> list[int]:
-        """Return the starts of spans that overlap an earlier one; none, unless damaged."""
-        end = 0
-        found = []
-        for span, _, _ in self.ordered():
-            if span.start < end:
-                found.append(span.start)
-            end = max(end, span.start + span.length)
-        return found

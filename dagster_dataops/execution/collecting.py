@@ -42,6 +42,7 @@ class Collector:
         self._finished: deque[_Finished] = deque()
         self._first_failure: Failed | None = None
         self._fault: BaseException | None = None
+        self._segment_closed = False
         self.stopped = False
 
     def take(self) -> Line | None:
@@ -72,9 +73,14 @@ class Collector:
         """Settle everything that has finished."""
         with self._drain_lock:
             finished = [self._finished.popleft() for _ in range(len(self._finished))]
-            if finished:
-                finished.sort(key=lambda item: item.line.start)
+            if not finished or self._segment_closed:
+                return
+            finished.sort(key=lambda item: item.line.start)
+            try:
                 self._settle(finished)
+            except BaseException:  # an interrupt, or a disk that has room again in a moment
+                self._finished.extendleft(reversed(finished))
+                raise
 
     def _settle(self, finished: list[_Finished]) -> None:
         outputs: list[bytes] = []
@@ -126,15 +132,22 @@ class Collector:
         """
         try:
             for thread in running:
-                while thread.is_alive() and self._first_failure is None:
+                while thread.is_alive() and not self.stopped:
                     thread.join(DRAIN_SECONDS)
                     self.drain()
                     self._job.tick()
         finally:
             self.stopped = True
-            self.drain()
-            self._segment.close()
+            try:
+                self.drain()
+            finally:
+                self._close_segment()
         self.raise_if_failed()
+
+    def _close_segment(self) -> None:
+        with self._drain_lock:  # calls in flight go on; what they finish is settled no more
+            self._segment_closed = True
+            self._segment.close()
 
     def close(self) -> None:
         """Close the input, once nobody takes lines any more."""

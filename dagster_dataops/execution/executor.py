@@ -117,9 +117,7 @@ class _Attempt:
     ) -> Manifest:
         context = self._context
         decision = decide(self._folder, found, fingerprint, context.resume, dataset)
-        checkpoint = Checkpoint(
-            decision.content, fingerprint, context.run, context.flush_seconds
-        )
+        checkpoint = Checkpoint(decision.content, fingerprint, context.run, context.flush_seconds)
         try:
             job = self._job(dataset, checkpoint)
             context.progress.start(self._folder.name, job.state())
@@ -155,6 +153,7 @@ class _Attempt:
             if job.todo:
                 self._settle(job)
             job.check_input_unchanged()
+            job.check_complete()
             drafts = compose(self._folder, job.checkpoint, job.dataset)
             if not drafts.damaged:
                 return drafts
@@ -220,7 +219,10 @@ class _Attempt:
         return RunReport(
             node=folder.name,
             dataset=JsonlDataset(
-                folder.result.absolute(), manifest.size_bytes, manifest.rows_out, manifest.fingerprint
+                folder.result.absolute(),
+                manifest.size_bytes,
+                manifest.rows_out,
+                manifest.fingerprint,
             ),
             manifest=manifest,
             error_path=folder.errors if manifest.failed else None,
@@ -228,4 +230,3 @@ class _Attempt:
             notes=tuple(self._notes),
             seconds=time.monotonic() - self._began,
         )
-

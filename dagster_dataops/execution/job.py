@@ -9,7 +9,7 @@ from dagster_dataops.checkpoints.checkpoint import Checkpoint
 from dagster_dataops.checkpoints.spans import Span
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import Interval, LineCounter, count_records
-from dagster_dataops.errors import InputError, RecordError, RunStoppedError
+from dagster_dataops.errors import InputError, RecordError, RunStoppedError, WorkerError
 from dagster_dataops.execution.progress import Progress, ProgressState
 from dagster_dataops.execution.settling import Failed, Interrupts
 from dagster_dataops.operators.operator import Operator
@@ -104,6 +104,21 @@ class Job:
         if self.dataset.stamp() != self._stamp:
             reason = "changed while it was being processed; run again once nobody writes to it"
             raise InputError(str(self.dataset.path), reason)
+
+    def check_complete(self) -> None:
+        """Refuse to publish if a record has no outcome; blank lines need none.
+
+        Raises:
+            WorkerError: Whoever was given them has left records undone.
+        """
+        gaps = self.checkpoint.table.gaps(self.content)
+        if not gaps:
+            return
+        with self.dataset.path.open("rb") as file:
+            undone = sum(count_records(file.fileno(), gap) for gap in gaps)
+        if undone:
+            reason = f"{undone:,} records were left undone; run again to go on with them"
+            raise WorkerError(self.name, reason)
 
     def error_of(self, failed: Failed) -> RecordError:
         """Return the error that a failure is raised as."""

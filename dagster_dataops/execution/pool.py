@@ -90,7 +90,8 @@ class Worker:
         """How the process ended, in words."""
         status = self.status or 0
         if status < 0:
-            return f"killed by {signal.Signals(-status).name}"
+            known = -status in set(signal.Signals)
+            return f"killed by {signal.Signals(-status).name if known else f'signal {-status}'}"
         return f"exit status {status}"
 
 
@@ -186,9 +187,9 @@ class WorkerPool:
         for worker in self.workers:
             worker.signal(signal.SIGTERM)
 
-    def close(self) -> None:
-        """Wait a moment for the workers to end, then kill those that have not."""
-        until = time.monotonic() + _GRACE_SECONDS
+    def close(self, seconds: float) -> None:
+        """Wait ``seconds`` for the workers to end, then kill those that have not."""
+        until = time.monotonic() + seconds
         for worker in self.workers:
             if not worker.wait(max(0.0, until - time.monotonic())):
                 worker.signal(signal.SIGKILL)
@@ -204,7 +205,6 @@ def may_fork() -> bool:
     if sys.platform != "linux" or threading.active_count() > 1:
         return False
     try:
-        return len(os.listdir(_TASKS)) == 1
+        return len(list(_TASKS.iterdir())) == 1
     except OSError:
         return False
-

@@ -6,6 +6,7 @@ more carefully until the record that kills workers is alone in the error file.
 """
 
 import os
+import time
 from multiprocessing.connection import wait
 from typing import Final
 
@@ -22,6 +23,8 @@ from dagster_dataops.execution.settling import Failed, Failure, error_line
 from dagster_dataops.execution.worker import Assignment
 
 _WAIT_SECONDS: Final = 0.1
+_GRACE_SECONDS: Final = 1.0
+_LAST_WORDS_SECONDS: Final = 1.0  # for all workers together
 
 
 def run_processes(job: Job, unshared: tuple[int, ...]) -> None:
@@ -115,6 +118,7 @@ class _Run:
                 worker.settled_to = span.start + span.length
             case Kind.DONE:
                 done = worker.ranges.popleft()
+                worker.settled_to = 0  # the next range may lie before this one
                 self._schedule.measured(done.end - done.start, messages.unpack_done(message))
                 self._supply(worker)
             case Kind.FAILED:
@@ -174,17 +178,21 @@ class _Run:
 
     def _end(self) -> None:
         """End the workers; on failure or interrupt settle what they have finished first."""
-        if self._busy() or self._failed is not None:
-            self._pool.terminate()
-            self._hear_last_words()
-        self._pool.close()
-        if self._own_segment is not None:
-            self._own_segment.close()
+        grace = _GRACE_SECONDS
+        try:
+            if self._busy() or self._failed is not None:
+                grace = 0.0  # last words are grace enough
+                self._pool.terminate()
+                self._hear_last_words(time.monotonic() + _LAST_WORDS_SECONDS)
+        finally:
+            self._pool.close(grace)
+            if self._own_segment is not None:
+                self._own_segment.close()
 
-    def _hear_last_words(self) -> None:
+    def _hear_last_words(self, until: float) -> None:
         for worker in self._pool.workers:
             try:
-                while worker.connection.poll(1.0):
+                while worker.connection.poll(max(0.0, until - time.monotonic())):
                     message = worker.connection.recv_bytes()
                     if message[0] == Kind.SPAN:
                         self._hear(worker, message)

@@ -44,7 +44,7 @@ class Schedule:
 
     @property
     def depth(self) -> int:
-        """How many ranges a worker should have: two where they are quick, so that it never waits."""
+        """How many ranges a worker should have: two where they are quick, so it never waits."""
         expected = self._size * (self._seconds_per_byte or 1.0)
         return 2 if expected < _QUICK_SECONDS else 1
 

@@ -138,7 +138,7 @@ def failure_of(error: BaseException) -> Failure:
     frames = error.__traceback__.tb_next if error.__traceback__ else None  # less our own
     try:
         lines = traceback.format_exception(type(error), error, frames)
-        text = "".join(lines)[-_MAX_TEXT:]
+        text = "".join(lines)[-_MAX_TEXT:].encode(errors="backslashreplace").decode()
     except Exception:  # noqa: BLE001 - an exception whose own text cannot be made
         text = f"{name} (its text cannot be shown)\n"
     return Failure(name, _message(error), text, error)
@@ -179,7 +179,7 @@ def error_line(failed: Failed, operator: str, position: int) -> bytes:
             "operator": operator,
             "exception": failed.failure.exception,
             "message": failed.failure.message,
-            "traceback": failed.failure.traceback_text.encode(errors="replace").decode(),
+            "traceback": failed.failure.traceback_text,
             "input": _input_of(failed.line),
         },
         option=orjson.OPT_APPEND_NEWLINE,

@@ -93,7 +93,7 @@ class _Whole:
                 reason = f"it returned a {kind}; return a list of dicts, or an iterator of them"
                 raise DatasetOperatorError(self._name, reason, "")
             yield from returned
-        except self._context.interrupts:
+        except (GeneratorExit, *self._context.interrupts):
             raise
         except (DatasetOperatorError, RecordError, RunStoppedError):
             raise
@@ -147,9 +147,7 @@ class _Whole:
 
     def _state(self) -> ProgressState:
         drafts = self._drafts
-        return ProgressState(
-            drafts.records, drafts.failed, self._bytes, self._total_bytes, None, 0
-        )
+        return ProgressState(drafts.records, drafts.failed, self._bytes, self._total_bytes, None, 0)
 
     def _tick(self) -> None:
         self._context.progress.update(self._state())

@@ -6,6 +6,7 @@ It never imports Dagster. It ends with its parent: the parent holds the only wri
 
 import fcntl
 import os
+import select
 import signal
 import sys
 import time
@@ -60,13 +61,13 @@ def serve(
     connection: "Connection[bytes, bytes]", assignment: Assignment, operator: Operator
 ) -> None:
     """Work until told to stop, terminated, or left alone."""
-    try:
-        worker = _Worker(connection, assignment, operator)
-    except (OSError, DataOpsError) as error:
-        connection.send_bytes(messages.pack_fault(str(error)))
-        return
-    connection.send_bytes(bytes([Kind.READY]))
     with suppress(Terminated, EOFError, ConnectionError):
+        try:
+            worker = _Worker(connection, assignment, operator)
+        except (OSError, DataOpsError) as error:
+            connection.send_bytes(messages.pack_fault(str(error)))
+            return
+        connection.send_bytes(bytes([Kind.READY]))
         while (message := connection.recv_bytes()) != STOP:
             if not worker.work(messages.unpack_range(message)):
                 break
@@ -115,19 +116,29 @@ class _Worker:
 
 def bind_to_lifeline(descriptor: int) -> None:
     """Have the kernel kill this process when the other end of ``descriptor`` closes."""
-    if _F_SETSIG is not None:
-        fcntl.fcntl(descriptor, fcntl.F_SETOWN, os.getpid())
-        fcntl.fcntl(descriptor, _F_SETSIG, signal.SIGKILL)
-        flags = fcntl.fcntl(descriptor, fcntl.F_GETFL)
-        fcntl.fcntl(descriptor, fcntl.F_SETFL, flags | os.O_ASYNC)
-    import select
-
+    bound = _signalled_by(descriptor)
     if select.select([descriptor], [], [], 0)[0]:  # it closed before we were bound
         os._exit(1)
-    if _F_SETSIG is None:
+    if not bound:
         import threading
 
         threading.Thread(target=_exit_at_end_of, args=(descriptor,), daemon=True).start()
+
+
+def _signalled_by(descriptor: int) -> bool:
+    """Have the kernel watch the pipe, which works even while C code holds the interpreter."""
+    if _F_SETSIG is None:
+        return False
+    try:
+        # Whom to signal belongs to the open file, which all workers share: open it anew.
+        own = os.open(f"/proc/self/fd/{descriptor}", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    fcntl.fcntl(own, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(own, _F_SETSIG, signal.SIGKILL)
+    flags = fcntl.fcntl(own, fcntl.F_GETFL)
+    fcntl.fcntl(own, fcntl.F_SETFL, flags | os.O_ASYNC)
+    return True
 
 
 def _exit_at_end_of(descriptor: int) -> NoReturn:
