@@ -6,11 +6,16 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from dagster_dataops import config
 from dagster_dataops.operators.registry import OperatorRegistry
 from dagster_dataops.services.running import run_operator
+
+# Examples that sync files take as long as the disk does: no deadline for a single one.
+hypothesis.settings.register_profile("tests", deadline=None)
+hypothesis.settings.load_profile("tests")
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,130 @@
+"""Tests of dagster_dataops.datasets.dataset."""
+
+import os
+import pickle
+import tempfile
+from dataclasses import FrozenInstanceError
+from pathlib import Path
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dagster_dataops import JsonlDataset
+from dagster_dataops.errors import InputError
+
+RECORDS = st.lists(st.dictionaries(st.text(max_size=3), st.text(max_size=5), max_size=2))
+
+
+def written(path: Path, content: bytes) -> JsonlDataset:
+    path.write_bytes(content)
+    return JsonlDataset.of_file(path)
+
+
+@given(RECORDS, st.booleans(), st.sampled_from([b"\n", b"\r\n", b"\n\n", b"\n \n"]), st.booleans())
+def test_records_are_read_whatever_the_line_ends_are(records, bom, separator, final):
+    content = separator.join(map(orjson.dumps, records)) + (separator if final else b"")
+    with tempfile.TemporaryDirectory() as folder:
+        dataset = written(Path(folder) / "a.jsonl", (b"\xef\xbb\xbf" if bom else b"") + content)
+
+        assert dataset.read() == records
+
+
+def test_a_handle_holds_no_rows_and_counts_none(tmp_path):
+    dataset = written(tmp_path / "a.jsonl", b'{"a":1}\n{"a":2}\n')
+
+    assert (dataset.rows, dataset.fingerprint, dataset.size_bytes) == (None, None, 16)
+    assert len(pickle.dumps(dataset)) < 500
+
+
+def test_a_handle_cannot_be_changed_and_survives_pickle(tmp_path):
+    dataset = written(tmp_path / "a.jsonl", b"{}\n")
+
+    assert pickle.loads(pickle.dumps(dataset)) == dataset
+    with pytest.raises(FrozenInstanceError):
+        dataset.rows = 3
+
+
+def test_a_relative_path_is_made_absolute_when_the_handle_is_made(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    dataset = written(Path("a.jsonl"), b'{"a":1}')
+
+    monkeypatch.chdir("/")
+
+    assert dataset.path == tmp_path / "a.jsonl"
+    assert dataset.read() == [{"a": 1}]
+
+
+def test_the_home_folder_is_expanded(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "a.jsonl").write_text('{"a":1}')
+
+    assert JsonlDataset.of_file("~/a.jsonl").read() == [{"a": 1}]
+
+
+def test_a_missing_file_is_refused_when_the_handle_is_made(tmp_path):
+    with pytest.raises(InputError, match=r"missing\.jsonl: there is no such file"):
+        JsonlDataset.of_file(tmp_path / "missing.jsonl")
+
+
+@pytest.mark.parametrize("bad", [b"[1]", b"{", b'"text"', b'{"a": NaN}', b"\xff"])
+def test_a_bad_line_is_named_by_file_and_number(tmp_path, bad):
+    dataset = written(tmp_path / "a.jsonl", b'{"a":1}\n\n' + bad + b'\n{"a":2}\n')
+
+    with pytest.raises(InputError, match=r"a\.jsonl, line 3"):
+        dataset.read()
+
+
+def test_lines_before_a_bad_one_are_given_out_first(tmp_path):
+    dataset = written(tmp_path / "a.jsonl", b'{"a":1}\n{"a":2}\nnonsense')
+
+    assert dataset.head(2) == [{"a": 1}, {"a": 2}]
+
+
+def test_head_takes_no_more_than_there_is(tmp_path):
+    dataset = written(tmp_path / "a.jsonl", b'{"a":1}\n')
+
+    assert dataset.head(0) == []
+    assert dataset.head(9) == [{"a": 1}]
+
+
+def test_a_dataset_can_be_read_twice(tmp_path):
+    dataset = written(tmp_path / "a.jsonl", b'{"a":1}\n{"a":2}\n')
+
+    assert list(dataset) == list(dataset)
+
+
+def test_the_fingerprint_is_the_identity_where_there_is_one(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.touch()
+
+    assert JsonlDataset(path, 0, fingerprint="xxh3:1").identity == "xxh3:1"
+
+
+def test_without_a_fingerprint_a_changed_file_has_another_identity(tmp_path):
+    dataset = written(tmp_path / "a.jsonl", b'{"a":1}\n')
+    before = dataset.identity
+
+    os.utime(dataset.path, ns=(1, 1))
+
+    assert dataset.identity != before
+
+
+def test_a_copy_that_keeps_its_time_has_the_same_identity(tmp_path):
+    one = written(tmp_path / "a.jsonl", b"{}\n")
+    other = written(tmp_path / "b.jsonl", b"{}\n")
+    for dataset in (one, other):
+        os.utime(dataset.path, ns=(5, 5))
+
+    assert one.identity == other.identity
+
+
+def test_a_file_that_vanished_is_an_input_error(tmp_path):
+    dataset = written(tmp_path / "a.jsonl", b"{}\n")
+    dataset.path.unlink()
+
+    with pytest.raises(InputError, match="cannot be read"):
+        dataset.stamp()
+    with pytest.raises(InputError, match="no such file"):
+        dataset.read()
