@@ -113,11 +113,21 @@ def _in_own_loop(forward: Callable[..., Any]) -> Callable[..., Any]:
     local = threading.local()
 
     def call(record: dict[str, Any]) -> object:
-        if not hasattr(local, "runner"):
-            local.runner = asyncio.Runner()
-        return local.runner.run(forward(record))
+        if not hasattr(local, "loop"):
+            local.loop = _OwnLoop()
+        return local.loop.runner.run(forward(record))
 
     return call
+
+
+class _OwnLoop:
+    """An event loop that is closed with the thread it belongs to."""
+
+    def __init__(self) -> None:
+        self.runner = asyncio.Runner()
+
+    def __del__(self) -> None:
+        self.runner.close()
 
 
 def _bad_line(line: bytes) -> Outcome:

@@ -93,7 +93,9 @@ class _Whole:
                 reason = f"it returned a {kind}; return a list of dicts, or an iterator of them"
                 raise DatasetOperatorError(self._name, reason, "")
             yield from returned
-        except (GeneratorExit, *self._context.interrupts):
+        except GeneratorExit:  # the result cannot be written; nobody asks for more of it
+            raise
+        except self._context.interrupts:
             raise
         except (DatasetOperatorError, RecordError, RunStoppedError):
             raise

@@ -1,0 +1,216 @@
+"""Operators, inputs and runs that the engine's tests share."""
+
+import asyncio
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from dagster_dataops.checkpoints.checkpoint import Checkpoint, fresh
+from dagster_dataops.checkpoints.fingerprint import RunFingerprint
+from dagster_dataops.checkpoints.manifest import NodeFolder
+from dagster_dataops.data import data_register
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.lines import content_interval
+from dagster_dataops.execution import collecting, schedule, single, spanning
+from dagster_dataops.execution.executor import OperatorExecutor
+from dagster_dataops.execution.job import Job
+from dagster_dataops.execution.progress import Progress, ProgressState
+from dagster_dataops.execution.report import RunContext, RunReport
+
+MODES = ("single", "thread", "async", "process")
+GROUP = "data.engine_tests"
+
+
+def outcome_of(record: dict[str, Any]) -> Any:
+    """Do what ``record["do"]`` says: every kind of outcome that a record can have."""
+    match record["do"]:
+        case "keep":
+            record["kept"] = True
+            return None
+        case "replace":
+            return {"replaced": record["n"], "text": record["text"]}
+        case "expand":
+            return [{**record, "part": part} for part in range(record["n"] % 4 + 1)]
+        case "drop":
+            return []
+        case "fail":
+            raise ValueError(f"record {record['n']}: {record['text']}")
+        case "exit":
+            raise SystemExit(record["n"])
+        case "unencodable":
+            return {"n": record["n"], "bad": {1, 2}}
+        case "nonsense":
+            return record["n"]
+    return record
+
+
+KINDS = ("keep", "replace", "expand", "drop", "fail", "exit", "unencodable", "nonsense")
+
+
+@data_register(GROUP)
+def act(record, tag=""):
+    returned = outcome_of(record)
+    if tag and isinstance(returned, dict):
+        returned["tag"] = tag
+    return returned
+
+
+@data_register(GROUP)
+async def act_async(record, tag=""):
+    await asyncio.sleep(0)
+    returned = outcome_of(record)
+    if tag and isinstance(returned, dict):
+        returned["tag"] = tag
+    return returned
+
+
+@data_register(GROUP, rewrite_func="forward_batch_input")
+def turn_around(records):
+    return [{**record, "position": place} for place, record in enumerate(reversed(records))]
+
+
+def operator_for(mode: str, workers: int, **given: Any) -> Any:
+    """Return the operator that does what records say, for one concurrency mode."""
+    chosen = act_async if mode == "async" else act
+    return chosen(_concurrency_mode=mode, _max_workers=workers, **given)
+
+
+def plan(kinds: Iterable[str]) -> list[dict[str, Any]]:
+    """Return one record a kind."""
+    return [{"n": n, "do": kind, "text": f"é {n} \N{SNOWMAN}"} for n, kind in enumerate(kinds)]
+
+
+def lines(records: Iterable[object]) -> bytes:
+    """Return ``records`` as jsonl."""
+    return b"".join(orjson.dumps(record) + b"\n" for record in records)
+
+
+def expected_results(records: Iterable[dict[str, Any]]) -> bytes:
+    """Return the result that the engine must publish, made without the engine."""
+    emitted: list[object] = []
+    for record in records:
+        if record["do"] in {"fail", "exit", "unencodable", "nonsense"}:
+            continue
+        copy = json.loads(json.dumps(record))
+        returned = outcome_of(copy)
+        emitted += returned if isinstance(returned, list) else [copy if returned is None else returned]
+    return lines(emitted)
+
+
+def expected_failures(records: Iterable[dict[str, Any]]) -> list[int]:
+    """Return the positions of the records that fail."""
+    failing = {"fail", "exit", "unencodable", "nonsense"}
+    return [place for place, record in enumerate(records) if record["do"] in failing]
+
+
+def write_input(path: Path, records: Iterable[object]) -> JsonlDataset:
+    """Write a jsonl file and return the handle on it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(lines(records))
+    return JsonlDataset.of_file(path)
+
+
+def node(path: Path, name: str = "node") -> NodeFolder:
+    """Return the node folder ``name`` below ``path``."""
+    return NodeFolder(path / name, name)
+
+
+def run(
+    operator: Any, dataset: JsonlDataset | list[JsonlDataset], folder: NodeFolder, **context: Any
+) -> RunReport:
+    """Run one operator."""
+    inputs = dataset if isinstance(dataset, list) else [dataset]
+    context = {"run": "test", **context}
+    return OperatorExecutor(RunContext(**context)).run(operator, inputs, folder)
+
+
+def error_rows(folder: NodeFolder) -> list[dict[str, Any]]:
+    """Return the rows of the error file; none if there is no such file."""
+    if not folder.errors.exists():
+        return []
+    return [orjson.loads(line) for line in folder.errors.read_bytes().splitlines()]
+
+
+def without_traceback(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return error rows less what tells the modes of one operator apart."""
+    hidden = {"traceback", "operator", "path"}
+    return [{name: row[name] for name in row if name not in hidden} for row in rows]
+
+
+@dataclass(frozen=True)
+class SpanSizes:
+    """How finely the engine cuts its work."""
+
+    settle_seconds: float
+    slice_records: int
+    range_bytes: int
+    drain_records: int
+
+
+TINY = SpanSizes(0.0, 1, 1, 1)
+SMALL = SpanSizes(0.0, 3, 200, 5)
+USUAL = SpanSizes(0.5, 4096, 4 << 20, 512)
+
+
+def cut_by(patch: pytest.MonkeyPatch, sizes: SpanSizes) -> None:
+    """Make every mode cut its work into spans of these sizes."""
+    patch.setattr(spanning, "SETTLE_SECONDS", sizes.settle_seconds)
+    patch.setattr(spanning, "_MAX_SLICE", sizes.slice_records)
+    patch.setattr(single, "_RANGE_BYTES", sizes.range_bytes)
+    patch.setattr(schedule, "_MAX_BYTES", sizes.range_bytes)
+    patch.setattr(schedule, "_MIN_BYTES", min(sizes.range_bytes, 64 << 10))
+    patch.setattr(collecting, "_DRAIN_RECORDS", sizes.drain_records)
+
+
+class Listener(Progress):
+    """Remembers what it is told."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.states: list[ProgressState] = []
+
+    def start(self, name: str, state: ProgressState) -> None:
+        self.states.append(state)
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def update(self, state: ProgressState) -> None:
+        self.states.append(state)
+
+    def finish(self, state: ProgressState) -> None:
+        self.states.append(state)
+
+
+def job_for(operator: Any, dataset: JsonlDataset, folder: NodeFolder, **given: Any) -> Job:
+    """Return a job over all of ``dataset``, with a new checkpoint below ``folder``."""
+    fingerprint = RunFingerprint.of(operator.__dataops__, dataset.identity)
+    checkpoint = Checkpoint(fresh(folder.checkpoints), fingerprint, "test", 1.0)
+    content = content_interval(dataset.path)
+    fields = {
+        "operator": operator,
+        "settings": operator.__dataops__.resolved,
+        "dataset": dataset,
+        "content": content,
+        "todo": [content] if content.end > content.start else [],
+        "checkpoint": checkpoint,
+        "progress": Listener(),
+        "should_stop": lambda: None,
+        "interrupts": (KeyboardInterrupt,),
+    }
+    return Job(**{**fields, **given})
+
+
+def settled_output(job: Job) -> Iterator[bytes]:
+    """Yield result and error lines of every settled span, in input order."""
+    from dagster_dataops.checkpoints.reading import SegmentReader
+
+    reader = SegmentReader(job.checkpoint.folder)
+    for span, segment, offset in job.checkpoint.table.ordered():
+        yield reader.read(segment, offset, span.output_bytes + span.error_bytes)
+    reader.close()
