@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
+import cloudpickle
 from typing_extensions import override
 
 from dagster_dataops.operators.operator import Operator, OperatorMeta
@@ -48,10 +49,12 @@ class RegisteredFunction(Generic[P, R]):
     @override
     def __reduce__(self) -> Any:
         """Pickle by reference where that leads back here, else as the plain function."""
-        found: Any = sys.modules.get(self.function.__module__)
+        module = self.function.__module__
+        found: Any = sys.modules.get(module)
         for name in self.function.__qualname__.split("."):
             found = getattr(found, name, None)
-        if found is self and self.function.__module__ != "__main__":
+        by_value = cloudpickle.list_registry_pickle_by_value()
+        if found is self and module != "__main__" and module not in by_value:
             return self.function.__qualname__
         return _plain_function, (self.function,)
 
