@@ -12,6 +12,7 @@ import sysconfig
 from collections import Counter
 from collections.abc import Iterator
 from importlib import metadata
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +25,9 @@ HOME = Path(os.environ.get("DAGSTER_HOME") or Path(__file__).parent / "dataops_h
 
 def documents() -> Iterator[dict[str, Any]]:
     """Descriptions of installed distributions and docstrings of the standard library."""
-    number = 0
-    for text in (*distribution_descriptions(), *standard_library_docstrings()):
+    texts = chain(distribution_descriptions(), standard_library_docstrings())
+    for number, text in enumerate(texts):
         yield {"id": number, **text}
-        number += 1
 
 
 def distribution_descriptions() -> Iterator[dict[str, str]]:

@@ -60,8 +60,13 @@ def run(path: Path, out: Path, function: Function, workers: int) -> None:
         process.start()
     for process in processes:
         process.join()
+    concatenate(part, out)
+
+
+def concatenate(parts: list[Path], out: Path) -> None:
+    """Copy ``parts`` into ``out`` and delete them."""
     with out.open("wb") as target:
-        for segment in part:
+        for segment in parts:
             with segment.open("rb") as source:
                 while os.copy_file_range(source.fileno(), target.fileno(), 1 << 30):
                     pass

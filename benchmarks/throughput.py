@@ -1,6 +1,6 @@
 """Records per second in process mode, against the hand-written limit and, if asked, LazyLLM.
 
-    python benchmarks/throughput.py [--rounds 7] [--workers 2] [--lazyllm PYTHON]
+>>> python benchmarks/throughput.py [--rounds 7] [--workers 2] [--lazyllm PYTHON]
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """Data operators as Dagster assets: one jsonl result an operator, checkpoints that survive a kill.
 
-    from dagster_dataops import build_definitions, data, data_register, pipeline
+>>> from dagster_dataops import build_definitions, data, data_register, pipeline
 """
 
 from typing import TYPE_CHECKING

@@ -1,7 +1,7 @@
 """The registry of this process: ``data_register``, and its groups as ``data.<group>``.
 
-    from dagster_dataops import data, data_register
-    from dagster_dataops.data import demo
+>>> from dagster_dataops import data, data_register
+>>> from dagster_dataops.data import text
 """
 
 from typing import Any, Final

@@ -32,8 +32,8 @@ from typing_extensions import override
 class DataOpsError(Exception):
     """The root: an error with named facts and a sentence made of them."""
 
-    facts: ClassVar[tuple[str, ...]] = ()
-    sentence: ClassVar[str] = ""
+    facts: ClassVar[tuple[str, ...]] = ("reason",)
+    sentence: ClassVar[str] = "{reason}"
 
     def __init__(self, *values: object) -> None:
         super().__init__(*values)

@@ -64,9 +64,7 @@ def config_type_of(node: OperatorNode) -> type[OperatorConfig]:
         params: Any = create_model(f"{title}Params", __base__=dg.Config, **fields)
         description = f"Options of data.{invocation.spec.qualified_name}."
         extra["params"] = (params, Field(default=params(), description=description))
-    made: type[OperatorConfig] = create_model(
-        f"{title}Config", __base__=OperatorConfig, **extra
-    )
+    made: type[OperatorConfig] = create_model(f"{title}Config", __base__=OperatorConfig, **extra)
     return made
 
 
@@ -75,15 +73,11 @@ def _config_annotation(option: OptionSpec | None, value: object) -> Any:
     if not _expressible(value):
         return None
     annotation = option.annotation if option is not None else Any
-    if annotation in _PLAIN:
-        return annotation if isinstance(value, annotation) else Any
-    if typing.get_origin(annotation) is Literal:
+    if annotation in _PLAIN and isinstance(value, annotation):
         return annotation
-    if _is_optional_plain(annotation):
+    if typing.get_origin(annotation) is Literal or _is_optional_plain(annotation):
         return annotation
-    if annotation is Any and type(value) in _PLAIN:
-        return type(value)
-    return Any
+    return type(value) if annotation is Any and type(value) in _PLAIN else Any
 
 
 def _is_optional_plain(annotation: Any) -> bool:

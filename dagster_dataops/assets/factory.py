@@ -80,9 +80,7 @@ class _Wiring:
     arguments: Sequence[str | JsonlDatasetAt]
 
 
-def _wiring(
-    node: OperatorNode, keys: Mapping[str, dg.AssetKey], origin: SourceAsset
-) -> _Wiring:
+def _wiring(node: OperatorNode, keys: Mapping[str, dg.AssetKey], origin: SourceAsset) -> _Wiring:
     ins: dict[str, dg.AssetIn] = {}
     arguments: list[str | JsonlDatasetAt] = []
     deps: list[dg.AssetKey] = []

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 import xxhash
 
@@ -57,7 +58,7 @@ class JsonlWriter:
             sync_folder(self.path.parent)
         return dataset
 
-    def __enter__(self) -> "JsonlWriter":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

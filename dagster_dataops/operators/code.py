@@ -1,8 +1,9 @@
 """Code versions: a digest of an operator's source, so that an edited operator is seen as such.
 
 What counts: the syntax tree of the function or class (comments, docstrings and formatting do not),
-of the functions and classes of the same module that it names, and the values of the constants of
-that module and of the enclosing function that it names. Other modules do not count.
+of the functions and classes of the same module that it names or inherits from, and the values of
+constants: those of that module and of the enclosing function that it names, those of the class,
+and the defaults of parameters. Other modules do not count.
 """
 
 import ast
@@ -11,13 +12,21 @@ import re
 import textwrap
 import types
 from collections.abc import Iterator
+from dataclasses import is_dataclass
+from datetime import date, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from functools import cached_property
+from pathlib import PurePath
 from typing import Any
 
 import xxhash
 
-from dagster_dataops.operators.canonical import canonical, digest
+from dagster_dataops.operators.canonical import canonical, digest, function_name
+from dagster_dataops.operators.settings import SETTING_NAMES
 
-_CONSTANTS = (str, int, float, bool, bytes, tuple, list, dict, set, frozenset, re.Pattern, type(None))
+_PLAIN = (str, int, float, complex, bytes, type(None), Decimal, date, time, timedelta, Enum)
+_COMPOSED = (tuple, list, dict, set, frozenset, range, re.Pattern, PurePath)
 
 
 def code_digest(target: Any) -> str:
@@ -31,20 +40,58 @@ def _parts(target: Any, seen: set[int]) -> Iterator[str]:
         return
     seen.add(id(target))
     yield f"{target.__qualname__} {_tree(target)}"
+    for name, value in _related(target):
+        unwrapped = inspect.unwrap(value) if callable(value) else value
+        if isinstance(unwrapped, (types.FunctionType, type)):
+            if unwrapped.__module__ == target.__module__:
+                yield from _parts(unwrapped, seen)
+        elif isinstance(value, (*_PLAIN, *_COMPOSED)) or is_dataclass(value):
+            yield f"{name} = {_constant(value, target.__module__, seen)}"
+
+
+def _constant(value: Any, module: str, seen: set[int]) -> Any:
+    """Return the form of a constant; functions in it, as in a table of them, count by their code."""
+
+    def code_of(function: Any) -> str:
+        ours = function.__module__ == module
+        return digest(sorted(_parts(function, seen))) if ours else function_name(function)
+
+    return canonical(value, code_of)
+
+
+def _related(target: Any) -> Iterator[tuple[str, Any]]:
+    """Yield what ``target`` rests on, by name: its bases, constants, defaults and what it names."""
+    if isinstance(target, type):
+        yield from ((base.__qualname__, base) for base in target.__mro__[1:])
+        members = vars(target).items()
+        yield from (member for member in members if not _is_setting(member[0]))
     for function in _functions(target):
-        for name, value in _named_values(function):
-            unwrapped = inspect.unwrap(value) if callable(value) else value
-            if isinstance(unwrapped, (types.FunctionType, type)):
-                if unwrapped.__module__ == function.__module__:
-                    yield from _parts(unwrapped, seen)
-            elif isinstance(value, _CONSTANTS):
-                yield f"{name} = {canonical(value)}"
+        yield f"{function.__qualname__} defaults", (function.__defaults__, function.__kwdefaults__)
+        yield from _named_values(function)
+
+
+def _is_setting(name: str) -> bool:
+    """Whether a class attribute says how the operator is run, or belongs to Python."""
+    return name in SETTING_NAMES or name.startswith("__")
 
 
 def _functions(target: Any) -> list[types.FunctionType]:
     if not isinstance(target, type):
         return [target] if isinstance(target, types.FunctionType) else []
-    return [member for member in vars(target).values() if isinstance(member, types.FunctionType)]
+    found = [function for member in vars(target).values() for function in _behind(member)]
+    return [function for function in found if isinstance(function, types.FunctionType)]
+
+
+def _behind(member: Any) -> list[Any]:
+    """Return the functions that a member of a class is made of."""
+    match member:
+        case staticmethod() | classmethod():
+            return [inspect.unwrap(member.__func__)]
+        case property():
+            return [member.fget, member.fset, member.fdel]
+        case cached_property():
+            return [member.func]
+    return [inspect.unwrap(member)] if callable(member) else []
 
 
 def _named_values(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
@@ -76,8 +123,16 @@ def _tree(target: Any) -> str:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             if ast.get_docstring(node, clean=False) is not None:
                 node.body = node.body[1:]
-            node.decorator_list = []  # registration settings are no part of what it computes
+            node.decorator_list = []  # how it is run is no part of what it computes
+            node.body = [statement for statement in node.body if not _sets_setting(statement)]
     return xxhash.xxh3_128_hexdigest(ast.dump(tree).encode())
+
+
+def _sets_setting(statement: ast.stmt) -> bool:
+    match statement:
+        case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+            return name in SETTING_NAMES
+    return False
 
 
 def _bytecode(target: Any) -> str:

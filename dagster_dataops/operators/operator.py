@@ -7,11 +7,15 @@ one only remembers: options are checked and bound, nothing is opened, read or wr
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 
-from typing_extensions import Self, override
+from typing_extensions import override
 
-from dagster_dataops.errors import OperatorDefinitionError, OperatorOptionError, UnknownOperatorError
+from dagster_dataops.errors import (
+    OperatorDefinitionError,
+    OperatorOptionError,
+    UnknownOperatorError,
+)
 from dagster_dataops.operators.settings import SETTING_NAMES, ExecutionSettings, parse_settings
 from dagster_dataops.operators.signature import bind_options, nearest, parameters_of, takes_any
 from dagster_dataops.operators.spec import Invocation, OperatorSpec
@@ -71,9 +75,7 @@ class OperatorMeta(type):
         settings = {name: value for name, value in given.items() if name in SETTING_NAMES}
         options = {name: value for name, value in given.items() if name not in SETTING_NAMES}
         _refuse_misspelt_setting(spec, options)
-        bound = bind_options(
-            spec.qualified_name, spec.options, options, any_option=spec.any_option
-        )
+        bound = bind_options(spec.qualified_name, spec.options, options, any_option=spec.any_option)
         operator: Any = object.__new__(cast("type[Operator]", cls))
         asked = parse_settings(spec.qualified_name, settings)
         operator.__dataops__ = Invocation(spec=spec, options=bound, settings=asked)

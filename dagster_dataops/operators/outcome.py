@@ -29,9 +29,13 @@ def encode_outcome(returned: object, given: Record) -> bytes:
     if isinstance(returned, list):
         for position, item in enumerate(returned):
             if not isinstance(item, dict):
-                msg = f"returned a list whose element {position} is a {type(item).__name__}, not a dict"
+                kind = type(item).__name__
+                msg = f"returned a list whose element {position} is a {kind}, not a dict"
                 raise ContractError(msg)
         return b"".join(map(encode, returned))
     kind = type(returned).__name__
-    msg = f"returned a {kind}; return a dict, a list of dicts, [] to drop the record, or None to keep it"
+    msg = (
+        f"returned a {kind}; return a dict, a list of dicts, [] to drop the record, "
+        "or None to keep it"
+    )
     raise ContractError(msg)

@@ -35,7 +35,7 @@ def ship(operator: Operator) -> bytes:
             stack.callback(cloudpickle.unregister_pickle_by_value, module)
         try:
             return bytes(cloudpickle.dumps(_Shipped(operator)))
-        except Exception as error:  # noqa: BLE001 - user objects may raise anything when pickled
+        except Exception as error:
             reason = (
                 f"it cannot be sent to another process ({type(error).__name__}: {error}); make "
                 "locks, clients and open files inside forward, or use _concurrency_mode='thread'"

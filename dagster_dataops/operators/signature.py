@@ -47,7 +47,9 @@ def takes_any(parameters: Iterable[inspect.Parameter]) -> bool:
     return any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
 
 
-def options_of(parameters: Iterable[inspect.Parameter], hidden: Collection[str]) -> list[OptionSpec]:
+def options_of(
+    parameters: Iterable[inspect.Parameter], hidden: Collection[str]
+) -> list[OptionSpec]:
     """Return the parameters that can be given by keyword, less the ``hidden`` ones."""
     return [
         OptionSpec(

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from typing_extensions import override
 
@@ -55,7 +55,7 @@ class Pipeline:
     _nodes: dict[str, OperatorNode]
     _graph: OperatorGraph | None
 
-    def __enter__(self) -> "Pipeline":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -98,7 +98,8 @@ class Pipeline:
         if name in self._nodes:
             raise PipelineDefinitionError(self.name, f"two nodes are called {name!r}")
         if not (name.isidentifier() and name.isascii()) or name.startswith("_") or name in _OWN:
-            reason = f"{name!r} cannot name a node; take a plain identifier other than {sorted(_OWN)}"
+            taken = ", ".join(sorted(_OWN))
+            reason = f"{name!r} cannot name a node; take a plain identifier other than {taken}"
             raise PipelineDefinitionError(self.name, reason)
 
     def _constructed(self, name: str, operator: object) -> Operator:
