@@ -1,7 +1,7 @@
 """Group ``dedup``: dataset operators that remove repeated records."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Any
 
 import xxhash
 
@@ -9,7 +9,7 @@ from dagster_dataops.data import data_register
 from dagster_dataops.library.keys import Keys, key_pairs
 from dagster_dataops.records import Record, encode
 
-dedup: Final = data_register.new_group("dedup")
+dedup: Any = data_register.new_group("dedup")
 
 
 class Exact(dedup):

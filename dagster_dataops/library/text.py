@@ -8,7 +8,7 @@ from dagster_dataops.data import data_register
 from dagster_dataops.library.keys import Keys, key_pairs
 from dagster_dataops.records import Record
 
-text: Final = data_register.new_group("text")
+text: Any = data_register.new_group("text")
 
 _SPACES: Final = re.compile(r"[ \t\u00a0\u2000-\u200a\u3000]+")
 _LINE_ENDS: Final = re.compile(r" *\r?\n *")
