@@ -50,7 +50,7 @@ def _parts(target: Any, seen: set[int]) -> Iterator[str]:
 
 
 def _constant(value: Any, module: str, seen: set[int]) -> Any:
-    """Return the form of a constant; functions in it, as in a table of them, count by their code."""
+    """Return the form of a constant; functions in it, as in a table of them, count by code."""
 
     def code_of(function: Any) -> str:
         ours = function.__module__ == module
@@ -137,8 +137,7 @@ def _sets_setting(statement: ast.stmt) -> bool:
 
 def _bytecode(target: Any) -> str:
     codes = [function.__code__ for function in _functions(target)]
-    text = repr([(code.co_code, _plain(code.co_consts), code.co_names) for code in codes])
-    return xxhash.xxh3_128_hexdigest(text.encode())
+    return digest([(code.co_code, _plain(code.co_consts), code.co_names) for code in codes])
 
 
 def _plain(constants: tuple[Any, ...]) -> list[Any]:
