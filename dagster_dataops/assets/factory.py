@@ -7,6 +7,7 @@ from typing import Any
 import dagster as dg
 
 from dagster_dataops.assets.configs import config_type_of, configured, resume_policy
+from dagster_dataops.assets.lineage import lineage_metadata
 from dagster_dataops.assets.metadata import report_metadata
 from dagster_dataops.assets.resource import DataOpsResource
 from dagster_dataops.assets.sources import Source, SourceAsset, source_asset
@@ -78,6 +79,7 @@ class _Wiring:
     ins: Mapping[str, dg.AssetIn]
     deps: Sequence[dg.AssetKey]
     arguments: Sequence[str | JsonlDatasetAt]
+    keys: Sequence[dg.AssetKey]
 
 
 def _wiring(node: OperatorNode, keys: Mapping[str, dg.AssetKey], origin: SourceAsset) -> _Wiring:
@@ -91,7 +93,7 @@ def _wiring(node: OperatorNode, keys: Mapping[str, dg.AssetKey], origin: SourceA
         else:
             ins.setdefault(f"input_{name}", dg.AssetIn(key=keys[name]))
             arguments.append(f"input_{name}")
-    return _Wiring(ins, deps, arguments)
+    return _Wiring(ins, deps, arguments, [keys[name] for name in node.inputs])
 
 
 def _operator_asset(
@@ -136,7 +138,14 @@ def _operator_asset(
         )
         return dg.MaterializeResult(
             value=report.dataset,
-            metadata=report_metadata(report),
+            metadata={
+                **report_metadata(report),
+                **lineage_metadata(
+                    node.operator.__dataops__.options,
+                    list(zip(wiring.keys, datasets, strict=True)),
+                    report.dataset,
+                ),
+            },
             data_version=dg.DataVersion(report.manifest.fingerprint),
         )
 

@@ -3,6 +3,7 @@
 import itertools
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,6 +74,17 @@ class JsonlDataset:
     def head(self, count: int) -> list[Record]:
         """Return the first ``count`` records."""
         return list(itertools.islice(self, count))
+
+    def sample(self, count: int) -> list[Record]:
+        """Return the records among the first ``count`` lines, without those that are none."""
+        interval = content_interval(self.path)
+        with self.path.open("rb") as file:
+            lines = list(itertools.islice(iterate_lines(file.fileno(), [interval]), count))
+        records = []
+        for line in lines:
+            with suppress(ValueError):
+                records.append(decode(line.text))
+        return records
 
     def _line_number(self, offset: int) -> int:
         with self.path.open("rb") as file:

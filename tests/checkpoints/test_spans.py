@@ -48,7 +48,11 @@ def test_a_wrong_count_is_refused() -> None:
 
 
 def test_ordering_is_by_input_position() -> None:
-    assert rows_of(table_of(span(50, 10), span(0, 20), span(20, 30))) == [(0, 20), (20, 30), (50, 10)]
+    assert rows_of(table_of(span(50, 10), span(0, 20), span(20, 30))) == [
+        (0, 20),
+        (20, 30),
+        (50, 10),
+    ]
 
 
 def test_outputs_of_one_frame_lie_one_after_the_other() -> None:

@@ -98,7 +98,9 @@ def expected_results(records: Iterable[dict[str, Any]]) -> bytes:
             continue
         copy = json.loads(json.dumps(record))
         returned = outcome_of(copy)
-        emitted += returned if isinstance(returned, list) else [copy if returned is None else returned]
+        emitted += (
+            returned if isinstance(returned, list) else [copy if returned is None else returned]
+        )
     return lines(emitted)
 
 

@@ -1,0 +1,226 @@
+import random
+from pathlib import Path
+
+import pytest
+
+from dagster_dataops.checkpoints.checkpoint import (
+    Checkpoint,
+    CheckpointContent,
+    existing,
+    fresh,
+    remove_all,
+)
+from dagster_dataops.checkpoints.fingerprint import RunFingerprint
+from dagster_dataops.checkpoints.segments import checksum
+from dagster_dataops.checkpoints.spans import Span
+from dagster_dataops.errors import StorageError
+from tests.execution.helpers import (
+    MODES,
+    SMALL,
+    act,
+    cut_by,
+    error_rows,
+    expected_failures,
+    expected_results,
+    node,
+    operator_for,
+    plan,
+    run,
+    write_input,
+)
+
+_FINGERPRINT = RunFingerprint("1", "a.b", "options", "code", "input")
+
+
+def _span(start: int, data: bytes) -> Span:
+    return Span(start, 10, 1, 0, 0, len(data), 0, 0, checksum(data))
+
+
+def _checkpoint(folder: Path, run_name: str = "one") -> Checkpoint:
+    content = next(iter(existing(folder)), fresh(folder))
+    return Checkpoint(content, _FINGERPRINT, run_name, 1.0)
+
+
+def test_what_was_settled_is_there_after_reopening(tmp_path: Path) -> None:
+    first = _checkpoint(tmp_path)
+    segment = first.new_segment()
+    for start in (20, 0):
+        first.settle(segment.number, segment.append(b"line\n"), [_span(start, b"line\n")])
+    segment.close()
+    first.close()
+    content = existing(tmp_path)[0]
+    assert content.attempts == ["one"]
+    assert content.fingerprint == _FINGERPRINT
+    assert [item.start for item, _, _ in content.table.ordered()] == [0, 20]
+    assert (content.table.records, content.publishing) == (2, False)
+
+
+def test_every_attempt_writes_segments_of_its_own(tmp_path: Path) -> None:
+    numbers = []
+    for attempt in ("one", "two", "three"):
+        checkpoint = _checkpoint(tmp_path, attempt)
+        segment = checkpoint.new_segment()
+        numbers.append(segment.number)
+        segment.close()
+        checkpoint.close()
+    assert numbers == [1, 2, 3]
+    assert existing(tmp_path)[0].attempts == ["one", "two", "three"]
+
+
+def test_publishing_is_remembered(tmp_path: Path) -> None:
+    checkpoint = _checkpoint(tmp_path)
+    checkpoint.mark_publishing()
+    checkpoint.close()
+    assert existing(tmp_path)[0].publishing
+
+
+def test_a_folder_without_a_journal_is_an_empty_checkpoint(tmp_path: Path) -> None:
+    (tmp_path / "1").mkdir()
+    content = existing(tmp_path)[0]
+    assert (content.fingerprint, content.table.records) == (None, 0)
+
+
+def test_checkpoints_are_listed_newest_first(tmp_path: Path) -> None:
+    for name in ("1", "10", "9", "other"):
+        (tmp_path / name).mkdir()
+    assert [content.folder.name for content in existing(tmp_path)] == ["10", "9", "1"]
+    assert fresh(tmp_path).folder.name == "11"
+
+
+def test_no_folder_holds_no_checkpoints(tmp_path: Path) -> None:
+    assert existing(tmp_path / "missing") == []
+    assert fresh(tmp_path / "missing").folder.name == "1"
+    remove_all(tmp_path / "missing")
+
+
+def test_removing_leaves_nothing(tmp_path: Path) -> None:
+    _checkpoint(tmp_path / "checkpoints").close()
+    remove_all(tmp_path / "checkpoints")
+    assert not (tmp_path / "checkpoints").exists()
+
+
+def test_rejected_spans_are_open_again(tmp_path: Path) -> None:
+    checkpoint = _checkpoint(tmp_path)
+    checkpoint.settle(1, 0, [_span(0, b""), _span(10, b"")])
+    checkpoint.reject([0])
+    assert [item.start for item, _, _ in checkpoint.table.ordered()] == [10]
+    checkpoint.close()
+
+
+def test_syncing_waits_its_turn(tmp_path: Path) -> None:
+    checkpoint = _checkpoint(tmp_path)
+    segment = checkpoint.new_segment()
+    synced: list[float] = []
+    checkpoint.sync = lambda: synced.append(1)  # type: ignore[method-assign]
+    checkpoint.sync_if_due(0.0)
+    assert not synced  # nothing to sync
+    checkpoint.settle(segment.number, 0, [_span(0, b"")])
+    checkpoint.sync_if_due(1.0)
+    checkpoint.sync_if_due(1.5)
+    checkpoint.sync_if_due(2.5)
+    assert len(synced) == 2
+    segment.close()
+    checkpoint.close()
+
+
+def test_syncing_a_segment_that_is_gone_is_a_storage_error(tmp_path: Path) -> None:
+    checkpoint = _checkpoint(tmp_path)
+    checkpoint.settle(99, 0, [_span(0, b"")])
+    with pytest.raises(StorageError, match="cannot sync"):
+        checkpoint.sync()
+    checkpoint.close()
+
+
+_RECORDS = plan(random.Random(2).choices(["keep", "expand", "drop", "fail", "replace"], k=60))
+
+
+class _Enough(Exception):
+    """Stops a run before it publishes."""
+
+
+def _settled_but_unpublished(
+    tmp_path: Path, patch: pytest.MonkeyPatch, mode: str, dataset: object
+) -> Path:
+    from dagster_dataops.execution import executor
+
+    def refuse(*_: object) -> None:
+        raise _Enough
+
+    with patch.context() as inner, pytest.raises(_Enough):
+        cut_by(inner, SMALL)
+        inner.setattr(executor, "compose", refuse)
+        run(operator_for(mode, 2), dataset, node(tmp_path))
+    return node(tmp_path).checkpoints / "1"
+
+
+def _flip(path: Path, chance: random.Random) -> None:
+    data = bytearray(path.read_bytes())
+    for _ in range(chance.randrange(1, 4)):
+        data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("mode", MODES)
+def test_flipped_bits_in_journal_and_segments_never_reach_the_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, seed: int
+) -> None:
+    from dagster_dataops.checkpoints.resuming import ResumePolicy
+
+    chance = random.Random(f"{mode}{seed}")
+    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
+    checkpoint = _settled_but_unpublished(tmp_path, monkeypatch, mode, dataset)
+    files = [path for path in checkpoint.iterdir() if path.stat().st_size]
+    for path in chance.sample(files, chance.randrange(1, len(files) + 1)):
+        _flip(path, chance)
+    run(operator_for(mode, 2), dataset, node(tmp_path), resume=ResumePolicy.AUTO)
+    assert node(tmp_path).result.read_bytes() == expected_results(_RECORDS)
+    assert [row["index"] for row in error_rows(node(tmp_path))] == expected_failures(_RECORDS)
+
+
+@pytest.mark.parametrize("damage", ["cut", "removed"])
+@pytest.mark.parametrize("mode", MODES)
+def test_lost_segments_are_done_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, damage: str
+) -> None:
+    from dagster_dataops.checkpoints.resuming import ResumePolicy
+
+    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
+    checkpoint = _settled_but_unpublished(tmp_path, monkeypatch, mode, dataset)
+    segment = max(checkpoint.glob("segment-*"), key=lambda path: path.stat().st_size)
+    if damage == "cut":
+        segment.write_bytes(segment.read_bytes()[: segment.stat().st_size // 2])
+    else:
+        segment.unlink()
+    report = run(operator_for(mode, 2), dataset, node(tmp_path), resume=ResumePolicy.AUTO)
+    assert any("damaged on disk; doing them again" in note for note in report.notes)
+    assert node(tmp_path).result.read_bytes() == expected_results(_RECORDS)
+
+
+def test_spans_done_again_replace_the_damaged_ones_after_another_kill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dagster_dataops.checkpoints.resuming import ResumePolicy
+    from dagster_dataops.execution import executor
+    from dagster_dataops.execution.executor import compose
+
+    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
+    checkpoint = _settled_but_unpublished(tmp_path, monkeypatch, "single", dataset)
+    _flip(checkpoint / "segment-00001.jsonl", random.Random(1))
+    composed: list[object] = []
+
+    def second_time_lucky(*given: object) -> object:
+        composed.append(given)
+        if len(composed) == 2:
+            raise _Enough
+        return compose(*given)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch, pytest.raises(_Enough):
+        patch.setattr(executor, "compose", second_time_lucky)
+        run(operator_for("single", 1), dataset, node(tmp_path), resume=ResumePolicy.AUTO)
+    content = CheckpointContent.read(checkpoint)
+    assert content.table.records == len(_RECORDS)
+    report = run(operator_for("single", 1), dataset, node(tmp_path), resume=ResumePolicy.AUTO)
+    assert report.manifest.resumed == len(_RECORDS)
+    assert not any("damaged" in note for note in report.notes)
+    assert node(tmp_path).result.read_bytes() == expected_results(_RECORDS)

@@ -1,0 +1,176 @@
+"""Runs that die: at a chosen line, or at any moment from outside."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+_PRELUDE = """
+import asyncio, json, os, re, signal, sys, threading, time
+from pathlib import Path
+from dagster_dataops import data, data_register
+from dagster_dataops.checkpoints.manifest import NodeFolder
+from dagster_dataops.checkpoints.resuming import ResumePolicy
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.execution.executor import OperatorExecutor
+from dagster_dataops.execution.report import RunContext
+
+HOME = Path(__file__).parent
+
+def log(name, text=""):
+    descriptor = os.open(HOME / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+    os.write(descriptor, f"{os.getpid()} {text}\\n".encode())
+    os.close(descriptor)
+
+def run(operator, run="script", resume=ResumePolicy.AUTO, **context):
+    folder = NodeFolder(HOME / "node", "node")
+    dataset = JsonlDataset.of_file(HOME / "input.jsonl")
+    context = RunContext(run=run, resume=resume, lock_seconds=10, **context)
+    return OperatorExecutor(context).run(operator, [dataset], folder)
+"""
+
+
+def in_child(function: Callable[[], object]) -> int:
+    """Run ``function`` in a forked child and return its exit status; -9 if it was killed."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    child = os.fork()
+    if not child:
+        status = 70
+        try:
+            function()
+            status = 0
+        finally:
+            os._exit(status)
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status)
+
+
+class DyingAfter:
+    """Stands in for a function and ends the process before or after one of its calls.
+
+    Args:
+        function: What it stands for.
+        calls: At which call, counted from 1.
+        before: Whether the process ends instead of that call, or right after it.
+    """
+
+    STATUS = 42
+
+    def __init__(self, function: Callable[..., Any], calls: int, *, before: bool) -> None:
+        self._function = function
+        self._left = calls
+        self._before = before
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        self._left -= 1
+        if not self._left and self._before:
+            os._exit(self.STATUS)
+        returned = self._function(*args, **kwargs)
+        if not self._left:
+            os._exit(self.STATUS)
+        return returned
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        """Behave as a method where it replaces one."""
+        return self if instance is None else lambda *a, **k: self(instance, *a, **k)
+
+
+class Script:
+    """A script of its own process group, in a folder with ``input.jsonl``.
+
+    Args:
+        folder: Where script, input and logs are.
+        code: What follows the prelude; it may use ``run``, ``log`` and ``HOME``.
+    """
+
+    def __init__(self, folder: Path, code: str) -> None:
+        self.folder = folder
+        self.path = folder / "script.py"
+        self.path.write_text(_PRELUDE + code)
+
+    def start(self, *arguments: str, **options: Any) -> "subprocess.Popen[str]":
+        """Start it; its output goes to ``output.txt``."""
+        with (self.folder / "output.txt").open("a") as output:
+            return subprocess.Popen(
+                [sys.executable, str(self.path), *arguments],
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+                text=True,
+                **options,
+            )
+
+    def finish(self, *arguments: str, seconds: float = 60) -> str:
+        """Run it to its end and return all that it has ever printed."""
+        with self.start(*arguments) as process:
+            status = process.wait(seconds)
+        assert status == 0, self.output()
+        return self.output()
+
+    def output(self) -> str:
+        return (self.folder / "output.txt").read_text()
+
+    def log(self, name: str) -> list[list[str]]:
+        """Return the complete lines of a log, split: process, then what was said."""
+        path = self.folder / name
+        if not path.exists():
+            return []
+        return [line.split() for line in path.read_text().splitlines() if " " in line]
+
+    def wait_for(self, name: str, entries: int, seconds: float = 30) -> list[list[str]]:
+        """Wait until a log has that many lines."""
+        wait_until(lambda: len(self.log(name)) >= entries, seconds, f"{entries} lines in {name}")
+        return self.log(name)
+
+
+def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None:
+    """Wait until ``condition`` holds.
+
+    Raises:
+        AssertionError: It did not come true in time.
+    """
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, f"waited {seconds} s in vain for: {what}"
+        time.sleep(0.01)
+
+
+def alive(pids: "set[int] | list[int]") -> list[int]:
+    """Return those of ``pids`` that still run; zombies do not."""
+    found = []
+    for pid in set(pids):
+        try:
+            if psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+                found.append(pid)
+        except psutil.NoSuchProcess:
+            continue
+    return found
+
+
+def children_of(pid: int) -> list[int]:
+    """Return the living children of a process."""
+    try:
+        return alive([child.pid for child in psutil.Process(pid).children()])
+    except psutil.NoSuchProcess:
+        return []
+
+
+@contextmanager
+def killed_at_exit(process: "subprocess.Popen[str]") -> Iterator["subprocess.Popen[str]"]:
+    """Leave nothing of a script's process group behind, whatever a test runs into."""
+    try:
+        yield process
+    finally:
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        process.wait()
