@@ -4,6 +4,7 @@ A group is a subclass of `Operator`; inheriting from it registers a class operat
 one only remembers: options are checked and bound, nothing is opened, read or written.
 """
 
+import copy
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -146,7 +147,8 @@ def reconfigured(
         OperatorOptionError: An option is unknown.
     """
     before = operator.__dataops__
-    made = type(operator)(**{**before.options, **options})
+    # Only other options need another construction, which may be costly.
+    made = type(operator)(**{**before.options, **options}) if options else copy.copy(operator)
     merged = settings.over(before.settings)
     made.__dataops__ = replace(made.__dataops__, settings=merged, output=before.output)
     return made
