@@ -5,34 +5,49 @@
 
 from typing import TYPE_CHECKING
 
-from dagster_dataops import data, errors
-from dagster_dataops.checkpoints.manifest import Manifest
-from dagster_dataops.configuration import config
-from dagster_dataops.data import data_register
-from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.errors import DataOpsError
-from dagster_dataops.execution.report import RunReport
-from dagster_dataops.graph.graph import OperatorGraph
-from dagster_dataops.operators.operator import Operator
-from dagster_dataops.records import JsonValue, Record
-from dagster_dataops.services.pipeline import Pipeline, pipeline
-
 if TYPE_CHECKING:
+    from dagster_dataops import data, errors
     from dagster_dataops.assets.definitions import build_definitions
     from dagster_dataops.assets.factory import build_operator_assets
     from dagster_dataops.assets.io_manager import DataOpsIOManager
     from dagster_dataops.assets.ops import build_operator_job, build_operator_ops
     from dagster_dataops.assets.resource import DataOpsResource
     from dagster_dataops.assets.translator import DataOpsTranslator
+    from dagster_dataops.checkpoints.manifest import Manifest
+    from dagster_dataops.configuration import config
+    from dagster_dataops.data import data_register
+    from dagster_dataops.datasets.dataset import JsonlDataset
+    from dagster_dataops.errors import DataOpsError
+    from dagster_dataops.execution.report import RunReport
+    from dagster_dataops.graph.graph import OperatorGraph
+    from dagster_dataops.operators.operator import Operator
+    from dagster_dataops.records import JsonValue, Record
+    from dagster_dataops.services.pipeline import Pipeline, pipeline
 
-_DAGSTER = {
-    "DataOpsIOManager": "io_manager",
-    "DataOpsResource": "resource",
-    "DataOpsTranslator": "translator",
-    "build_definitions": "definitions",
-    "build_operator_assets": "factory",
-    "build_operator_job": "ops",
-    "build_operator_ops": "ops",
+# Every name loads on first use. Worker processes import this package to load operators: they
+# never touch Dagster, which takes over a second to import, and little of the rest.
+_HOMES = {
+    "DataOpsError": "errors",
+    "DataOpsIOManager": "assets.io_manager",
+    "DataOpsResource": "assets.resource",
+    "DataOpsTranslator": "assets.translator",
+    "JsonValue": "records",
+    "JsonlDataset": "datasets.dataset",
+    "Manifest": "checkpoints.manifest",
+    "Operator": "operators.operator",
+    "OperatorGraph": "graph.graph",
+    "Pipeline": "services.pipeline",
+    "Record": "records",
+    "RunReport": "execution.report",
+    "build_definitions": "assets.definitions",
+    "build_operator_assets": "assets.factory",
+    "build_operator_job": "assets.ops",
+    "build_operator_ops": "assets.ops",
+    "config": "configuration",
+    "data": "",
+    "data_register": "data",
+    "errors": "",
+    "pipeline": "services.pipeline",
 }
 
 __all__ = [
@@ -61,15 +76,17 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    # Dagster takes over a second to import, and worker processes import this package to load
-    # operators. They never touch these names, so they never pay for it.
-    if name in _DAGSTER:
-        import importlib
+    home = _HOMES.get(name)
+    if home is None:
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    import importlib
 
-        module = importlib.import_module(f"dagster_dataops.assets.{_DAGSTER[name]}")
-        return getattr(module, name)
-    msg = f"module {__name__!r} has no attribute {name!r}"
-    raise AttributeError(msg)
+    if not home:
+        return importlib.import_module(f"{__name__}.{name}")
+    found = getattr(importlib.import_module(f"{__name__}.{home}"), name)
+    globals()[name] = found
+    return found
 
 
 def __dir__() -> list[str]:

@@ -6,8 +6,16 @@
 
 from typing import Any, Final
 
+from dagster_dataops.operators.operator import Operator
 from dagster_dataops.operators.registry import OperatorRegistry
-from dagster_dataops.services.running import run_operator
+
+
+def run_operator(operator: Operator, records: object) -> object:
+    """Run ``operator`` over ``records``; the executor loads with the first run."""
+    from dagster_dataops.services import running
+
+    return running.run_operator(operator, records)
+
 
 data_register: Final = OperatorRegistry(run_operator, libraries=["dagster_dataops.library"])
 
