@@ -144,23 +144,27 @@ def reconfigured(
     """Return a new operator with some options and settings replaced.
 
     Raises:
-        OperatorOptionError: An option is unknown.
+        OperatorOptionError: An option is unknown, or a setting does not fit the operator.
     """
     before = operator.__dataops__
     # Only other options need another construction, which may be costly.
     made = type(operator)(**{**before.options, **options}) if options else copy.copy(operator)
     merged = settings.over(before.settings)
+    _check_mode(before.spec, merged)
     made.__dataops__ = replace(made.__dataops__, settings=merged, output=before.output)
     return made
 
 
 def _settled(invocation: Invocation) -> Invocation:
-    spec = invocation.spec
-    settings = invocation.settings.over(spec.settings)
+    settings = invocation.settings.over(invocation.spec.settings)
+    _check_mode(invocation.spec, settings)
+    return replace(invocation, settings=settings)
+
+
+def _check_mode(spec: OperatorSpec, settings: ExecutionSettings) -> None:
     if settings.concurrency_mode == "async" and not spec.asynchronous:
         reason = "is 'async', which needs an `async def` operator; use 'thread' for this one"
         raise OperatorOptionError(spec.qualified_name, "_concurrency_mode", reason)
-    return replace(invocation, settings=settings)
 
 
 def _refuse_positional(spec: OperatorSpec, positional: tuple[Any, ...]) -> None:
