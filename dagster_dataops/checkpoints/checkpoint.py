@@ -163,6 +163,20 @@ def fresh(folder: Path) -> CheckpointContent:
 
 def remove_all(folder: Path) -> None:
     """Delete every checkpoint below ``folder``; done once a result is published."""
+    remove_remains(folder)
     with storage(folder, "remove the checkpoints of the published run"):
         if folder.exists():
-            shutil.rmtree(folder)
+            folder.rename(_removed(folder))
+    remove_remains(folder)
+
+
+def remove_remains(folder: Path) -> None:
+    """Delete what is left of checkpoints whose deletion was cut short."""
+    remains = _removed(folder)
+    with storage(remains, "remove it"):
+        if remains.exists():
+            shutil.rmtree(remains)
+
+
+def _removed(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.removed")

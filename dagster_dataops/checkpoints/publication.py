@@ -12,7 +12,12 @@ from typing import Any, Final
 
 import orjson
 
-from dagster_dataops.checkpoints.checkpoint import Checkpoint, CheckpointContent, remove_all
+from dagster_dataops.checkpoints.checkpoint import (
+    Checkpoint,
+    CheckpointContent,
+    remove_all,
+    remove_remains,
+)
 from dagster_dataops.checkpoints.manifest import Manifest, NodeFolder
 from dagster_dataops.checkpoints.reading import SegmentReader
 from dagster_dataops.checkpoints.segments import checksum
@@ -150,6 +155,7 @@ def _rename_drafts(folder: NodeFolder) -> None:
 
 def finish_interrupted(folder: NodeFolder, found: list[CheckpointContent]) -> str | None:
     """Finish a publication that a crash cut short; return what to tell the user, if anything."""
+    remove_remains(folder.checkpoints)
     for content in found:
         if content.publishing:
             if draft_of(folder.manifest).exists():

@@ -43,28 +43,30 @@ def decide(
 ) -> Decision:
     """Choose among the checkpoints ``found``, newest first, the one to go on from, or a new one."""
     found = [content for content in found if content.table.records]
-    if policy is not ResumePolicy.NEVER:
-        for content in found:
-            if _matches(content, fingerprint, policy, dataset):
-                return Decision(content, _resuming(content, fingerprint, dataset))
+    for content in found if policy is not ResumePolicy.NEVER else ():
+        differing = _differing(content, fingerprint, dataset)
+        if differing == [] or (differing == ["code"] and policy is ResumePolicy.ACROSS_CODE):
+            return Decision(content, _resuming(content, fingerprint, dataset))
     new = fresh(folder.checkpoints)
-    return Decision(new, _afresh(found[0], fingerprint, policy) if found else None)
+    if not found:
+        return Decision(new, None)
+    if policy is ResumePolicy.NEVER:
+        why = "resuming is switched off"
+    else:
+        why = _why_afresh(_differing(found[0], fingerprint, dataset))
+    return Decision(new, _afresh(found[0], why))
 
 
-def _matches(
-    content: CheckpointContent,
-    fingerprint: RunFingerprint,
-    policy: ResumePolicy,
-    dataset: JsonlDataset,
-) -> bool:
+def _differing(
+    content: CheckpointContent, fingerprint: RunFingerprint, dataset: JsonlDataset
+) -> list[str] | None:
+    """Return which parts differ; ``None`` if the checkpoint does not say what it belongs to."""
     if content.fingerprint is None:
-        return False
-    differing = set(content.fingerprint.differences(fingerprint))
-    if policy is ResumePolicy.ACROSS_CODE:
-        differing.discard("code")
-    if differing == {"input"} and _input_unchanged(content, fingerprint, dataset):
-        return True
-    return not differing
+        return None
+    differing = content.fingerprint.differences(fingerprint)
+    if "input" in differing and _input_unchanged(content, fingerprint, dataset):
+        differing.remove("input")
+    return differing
 
 
 def _input_unchanged(
@@ -94,15 +96,14 @@ def _resuming(
     return note
 
 
-def _afresh(content: CheckpointContent, fingerprint: RunFingerprint, policy: ResumePolicy) -> str:
-    if policy is ResumePolicy.NEVER:
-        why = "resuming is switched off"
-    elif content.fingerprint is None:
-        why = "it does not say what it belongs to"
-    else:
-        differing = content.fingerprint.differences(fingerprint)
-        plural = "have" if len(differing) > 1 or differing == ["options"] else "has"
-        why = f"{in_words(differing)} {plural} changed since"
+def _why_afresh(differing: list[str] | None) -> str:
+    if differing is None:
+        return "it does not say what it belongs to"
+    plural = "have" if len(differing) > 1 or differing == ["options"] else "has"
+    return f"{in_words(differing)} {plural} changed since"
+
+
+def _afresh(content: CheckpointContent, why: str) -> str:
     return (
         f"starting afresh: {content.table.records:,} records settled by {_runs(content)} are not "
         f"used, since {why}; they are kept until this run's result is published"

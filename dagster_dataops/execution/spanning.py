@@ -73,15 +73,15 @@ class SpanLoop:
     def _run(self, pending: "_Pending", fixed_slice: int) -> Failed | None:
         settled_at = began = time.monotonic()
         while not pending.exhausted:
-            failed = pending.advance(self._settle, fixed_slice or self._slice)
+            until = settled_at + SETTLE_SECONDS
+            failed = pending.advance(self._settle, fixed_slice or self._slice, until)
             if failed is not None:
                 return failed
             now = time.monotonic()
             size = pending.take_new_bytes()
             self._adapt(now - began, size)
             began = now
-            due = now - settled_at >= SETTLE_SECONDS or pending.size >= _BUFFER_BYTES
-            if due or fixed_slice:
+            if now >= until or pending.size >= _BUFFER_BYTES or fixed_slice:
                 pending.flush()
                 settled_at = now
         return None
@@ -142,17 +142,22 @@ class _Pending:
         """Output bytes of the span so far."""
         return len(self._output)
 
-    def advance(self, settle: Settle, count: int) -> Failed | None:
-        """Settle the next ``count`` lines; return a failure that is not to be ignored."""
-        mark, errors_mark = len(self._output), len(self._errors)
+    def advance(self, settle: Settle, count: int, until: float) -> Failed | None:
+        """Settle the next ``count`` lines, or fewer if the clock passes ``until`` on the way.
+
+        Returns:
+            A failure that is not to be ignored.
+        """
+        mark, errors_mark, anchor = len(self._output), len(self._errors), self._anchor
         try:
-            return self._advance(settle, self._lines[self._next : self._next + count])
+            return self._advance(settle, self._lines[self._next : self._next + count], until)
         except BaseException:
             del self._output[mark:], self._errors[errors_mark:]
+            self._anchor = anchor
             raise
 
-    def _advance(self, settle: Settle, lines: list[bytes]) -> Failed | None:
-        output = self._output
+    def _advance(self, settle: Settle, lines: list[bytes], until: float) -> Failed | None:
+        output, clock = self._output, time.monotonic
         blank = dropped = 0
         refused: Failed | None = None
         done = len(lines)
@@ -172,6 +177,9 @@ class _Pending:
                     break
                 position = self._records + number - blank
                 self._errors.append(self._loop.error_line(failed, position))
+            if clock() >= until:  # records of milliseconds may be followed by ones of seconds
+                done = number + 1
+                break
         self._next += done
         self._records += done - blank
         self._dropped += dropped

@@ -1,0 +1,206 @@
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dagster_dataops.checkpoints import publication
+from dagster_dataops.checkpoints.checkpoint import Checkpoint
+from dagster_dataops.checkpoints.manifest import NodeFolder, load_result, published
+from dagster_dataops.checkpoints.resuming import ResumePolicy
+from dagster_dataops.datasets.files import draft_of
+from dagster_dataops.datasets.writing import JsonlWriter
+from dagster_dataops.errors import StorageError
+from tests.execution.helpers import (
+    act,
+    error_rows,
+    expected_failures,
+    expected_results,
+    node,
+    plan,
+    run,
+    turn_around,
+    write_input,
+)
+from tests.faults.crashing import DyingAfter, in_child
+
+_OLD = plan(["keep", "fail", "expand", "keep"])
+_NEW = plan(["expand", "drop", "replace", "fail", "fail", "keep", "expand"])
+
+
+def _dying(
+    patch: pytest.MonkeyPatch, owner: Any, name: str, calls: int, *, before: bool
+) -> None:
+    patch.setattr(owner, name, DyingAfter(getattr(owner, name), calls, before=before))
+
+
+# Every step of publishing: (class or module, function, call, whether just before it).
+_STEPS: dict[str, tuple[Any, str, int, bool]] = {
+    "before the result's draft is finished": (JsonlWriter, "finish", 1, True),
+    "after the result's draft": (JsonlWriter, "finish", 1, False),
+    "after the error file's draft": (JsonlWriter, "finish", 2, False),
+    "before the manifest's draft": (publication, "write_durably", 1, True),
+    "after the manifest's draft": (publication, "write_durably", 1, False),
+    "before the mark": (Checkpoint, "mark_publishing", 1, True),
+    "after the mark": (Checkpoint, "mark_publishing", 1, False),
+    "before the renames": (publication, "_rename_drafts", 1, True),
+    "after the renames": (publication, "_rename_drafts", 1, False),
+    "before the folder is synced": (publication, "sync_folder", 1, True),
+    "before the checkpoints are removed": (publication, "remove_all", 1, True),
+    "after the checkpoints are removed": (publication, "remove_all", 1, False),
+}
+# Path.replace: the manifest's draft itself is put in place first, then the three files.
+_RENAMES = {f"after rename {number}": (Path, "replace", number, False) for number in range(1, 5)}
+_UNLINKS = {
+    "after the first file of the checkpoint is gone": (os, "unlink", 1, False),
+    "after the second file of the checkpoint is gone": (os, "unlink", 2, False),
+}
+
+
+def _start(tmp_path: Path) -> NodeFolder:
+    folder = node(tmp_path)
+    run(act(_concurrency_mode="single"), write_input(tmp_path / "old.jsonl", _OLD), folder)
+    assert folder.result.read_bytes() == expected_results(_OLD)
+    return folder
+
+
+def _check_whole(folder: NodeFolder) -> None:
+    """The result is all of the old one or all of the new one, and readers get it."""
+    assert folder.result.read_bytes() in {expected_results(_OLD), expected_results(_NEW)}
+    assert load_result(folder).path.read_bytes() == folder.result.read_bytes()
+
+
+def _check_new(folder: NodeFolder) -> None:
+    assert folder.result.read_bytes() == expected_results(_NEW)
+    found = published(folder)
+    assert found
+    assert found[1].rows_in == len(_NEW)
+    assert [row["index"] for row in error_rows(folder)] == expected_failures(_NEW)
+    assert not folder.checkpoints.exists()
+    assert not list(folder.path.glob(".*.draft"))
+
+
+@pytest.mark.parametrize("policy", [ResumePolicy.AUTO, ResumePolicy.NEVER], ids=["auto", "never"])
+@pytest.mark.parametrize("step", [*_STEPS, *_RENAMES, *_UNLINKS])
+def test_a_death_while_publishing_leaves_the_old_result_or_the_new_one(
+    tmp_path: Path, step: str, policy: ResumePolicy
+) -> None:
+    folder = _start(tmp_path)
+    dataset = write_input(tmp_path / "new.jsonl", _NEW)
+    operator = act(_concurrency_mode="single")
+
+    def publish() -> None:
+        patch = pytest.MonkeyPatch()
+        owner, name, calls, before = (_STEPS | _RENAMES | _UNLINKS)[step]
+        _dying(patch, owner, name, calls, before=before)
+        run(operator, dataset, folder, run="killed")
+
+    assert in_child(publish) == DyingAfter.STATUS
+    _check_whole(folder)
+    run(operator, dataset, folder, run="next", resume=policy, earlier_runs=frozenset({"killed"}))
+    _check_new(folder)
+
+
+@pytest.mark.parametrize("step", [*_STEPS, *_RENAMES])
+def test_a_dataset_operator_killed_while_publishing_leaves_a_whole_result(
+    tmp_path: Path, step: str
+) -> None:
+    folder = node(tmp_path)
+    dataset = write_input(tmp_path / "input.jsonl", _OLD)
+    run(turn_around(), dataset, folder)
+    old = folder.result.read_bytes()
+    longer = write_input(tmp_path / "longer.jsonl", _OLD * 2)
+
+    def publish() -> None:
+        patch = pytest.MonkeyPatch()
+        owner, name, calls, before = (_STEPS | _RENAMES)[step]
+        _dying(patch, owner, name, calls, before=before)
+        run(turn_around(), longer, folder)
+
+    assert in_child(publish) == DyingAfter.STATUS
+    assert folder.result.read_bytes().count(b"\n") in {4, 8}
+    assert old.startswith(folder.result.read_bytes()) or folder.result.stat().st_size > len(old)
+    assert load_result(folder).read()
+    run(turn_around(), longer, folder)
+    assert folder.result.read_bytes().count(b"\n") == 8
+    assert not folder.checkpoints.exists()
+
+
+def test_a_publication_cut_short_is_finished_by_the_next_run_and_not_made_again(
+    tmp_path: Path,
+) -> None:
+    folder = _start(tmp_path)
+    dataset = write_input(tmp_path / "new.jsonl", _NEW)
+
+    def publish() -> None:
+        _dying(pytest.MonkeyPatch(), publication, "_rename_drafts", 1, before=True)
+        run(act(_concurrency_mode="single"), dataset, folder, run="killed")
+
+    assert in_child(publish) == DyingAfter.STATUS
+    report = run(act(), dataset, folder, run="next", earlier_runs=frozenset({"killed"}))
+    assert report.reused
+    assert report.manifest.run == "killed"
+    assert report.notes[0].startswith("finished publishing the result of run killed")
+    _check_new(folder)
+
+
+def test_readers_never_see_half_a_result(tmp_path: Path) -> None:
+    """Read at every single step of publishing."""
+    folder = _start(tmp_path)
+    dataset = write_input(tmp_path / "new.jsonl", _NEW)
+    seen: list[bytes] = []
+
+    def watching(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            _check_whole(folder)
+            returned = function(*args, **kwargs)
+            _check_whole(folder)
+            seen.append(load_result(folder).path.read_bytes())
+            return returned
+
+        return call
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Path, "replace", watching(Path.replace))
+        for owner, name, _, _ in _STEPS.values():
+            if owner is publication and name != "_rename_drafts":
+                patch.setattr(owner, name, watching(getattr(owner, name)))
+        run(act(_concurrency_mode="single"), dataset, folder)
+    assert expected_results(_OLD) in seen
+    assert expected_results(_NEW) in seen
+
+
+def test_a_result_without_failures_leaves_no_error_file(tmp_path: Path) -> None:
+    folder = _start(tmp_path)
+    assert folder.errors.exists()
+    run(act(_concurrency_mode="single"), write_input(tmp_path / "x", plan(["keep"])), folder)
+    assert not folder.errors.exists()
+
+
+def test_a_disk_that_fills_up_while_composing_is_a_storage_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = _start(tmp_path)
+    dataset = write_input(tmp_path / "new.jsonl", _NEW)
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch, pytest.raises(StorageError, match="No space left"):
+        patch.setattr(JsonlWriter, "finish", full)
+        run(act(_concurrency_mode="single"), dataset, folder, run="first")
+    assert folder.result.read_bytes() == expected_results(_OLD)
+    report = run(act(_concurrency_mode="single"), dataset, folder, resume=ResumePolicy.AUTO)
+    assert report.manifest.resumed == len(_NEW)
+    _check_new(folder)
+
+
+def test_drafts_of_a_dead_run_are_never_taken_for_finished_ones(tmp_path: Path) -> None:
+    folder = _start(tmp_path)
+    draft_of(folder.result).write_bytes(b'{"half":')
+    draft_of(folder.errors).write_bytes(b'{"half":')
+    draft_of(folder.manifest).write_bytes(b"{")
+    _check_whole(folder)
+    run(act(_concurrency_mode="single"), write_input(tmp_path / "new.jsonl", _NEW), folder)
+    _check_new(folder)
