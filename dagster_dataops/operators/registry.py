@@ -48,20 +48,24 @@ class OperatorRegistry:
 
     def new_group(self, name: str) -> Any:
         """Return the group ``name``, made if need be; inherit from it to register classes."""
-        if name not in self._groups:
-            if not (name.isidentifier() and name.isascii()) or name.startswith("_"):
-                raise OperatorDefinitionError(f"group {name!r}", "its name is no plain identifier")
-            namespace = {
-                "__doc__": f"The operators of group {name}.",
-                "__module__": "dagster_dataops.data",
-                "__dataops_group__": name,
-                "__dataops_registry__": self,
-            }
-            group = OperatorMeta(name, (Operator,), namespace)
-            group.__qualname__ = f"<group {name}>"  # so that cloudpickle sends it by value
-            self._groups[name] = group
-            self._operators[name] = {}
-        return self._groups[name]
+        return self._keep(self._groups.get(name) or self._make_group(name))
+
+    def _make_group(self, name: str) -> OperatorMeta:
+        if not (name.isidentifier() and name.isascii()) or name.startswith("_"):
+            raise OperatorDefinitionError(f"group {name!r}", "its name is no plain identifier")
+        namespace = {
+            "__doc__": f"The operators of group {name}.",
+            "__module__": "dagster_dataops.data",
+            "__dataops_group__": name,
+            "__dataops_registry__": self,
+        }
+        group = OperatorMeta(name, (Operator,), namespace)
+        group.__qualname__ = f"<group {name}>"  # so that cloudpickle sends it by value
+        return group
+
+    def _keep(self, group: OperatorMeta) -> OperatorMeta:
+        self._operators.setdefault(group.__dataops_group__, {})
+        return self._groups.setdefault(group.__dataops_group__, group)
 
     def __call__(
         self, group: str, *, rewrite_func: Method = "forward", **settings: Any
@@ -132,10 +136,12 @@ class OperatorRegistry:
             reason = "it inherits from a group, which registers it; leave the decorator off"
             raise OperatorDefinitionError(target.__qualname__, reason)
         namespace = {"__doc__": target.__doc__, "__module__": target.__module__}
-        base = self.new_group(group)
+        base = self._groups.get(group) or self._make_group(group)
         operator = OperatorMeta(target.__name__, (target, base), namespace)
         operator.__qualname__ = target.__qualname__
-        self._add(operator, spec_of_class(operator, group, settings, target=target))
+        spec = spec_of_class(operator, group, settings, target=target)
+        self._keep(base)
+        self._add(operator, spec)
         return operator
 
     def _add_function(
@@ -222,7 +228,7 @@ def _file_of(spec: OperatorSpec) -> str | None:
 
 
 def _same_place(one: OperatorSpec, other: OperatorSpec) -> bool:
-    """Whether both come from one place: the same module, or the same file loaded under two names."""
+    """Whether both come from one place: one module, or one file loaded under two names."""
     if one.place == other.place:
         return True
     file = _file_of(one)

@@ -1,0 +1,298 @@
+"""Tests of dagster_dataops.operators.registry."""
+
+import importlib.util
+import sys
+import textwrap
+
+import pytest
+
+from dagster_dataops.errors import (
+    DuplicateOperatorError,
+    OperatorDefinitionError,
+    OperatorOptionError,
+    UnknownOperatorError,
+)
+from dagster_dataops.operators.registry import OperatorRegistry
+
+
+def contents(registry: OperatorRegistry) -> dict[str, dict[str, object]]:
+    return {
+        group: {name: registry.operator(group, name) for name in registry.operators(group)}
+        for group in registry.groups()
+    }
+
+
+def define(registry: OperatorRegistry, *, result: str = "first"):
+    @registry("data.again")
+    def step(data: dict):
+        data["result"] = result
+        return data
+
+    return step
+
+
+@pytest.fixture
+def module_of(tmp_path, monkeypatch):
+    """Run a source file as a module that uses ``registry``."""
+
+    def load(name: str, source: str, registry: OperatorRegistry):
+        path = tmp_path / f"{name}.py"
+        path.write_text(textwrap.dedent(source))
+        spec = importlib.util.spec_from_file_location(name, path)
+        module = importlib.util.module_from_spec(spec)
+        module.registry = registry
+        monkeypatch.setitem(sys.modules, name, module)
+        spec.loader.exec_module(module)
+        return module
+
+    return load
+
+
+SOURCE = """
+@registry("data.twice")
+def step(data: dict):
+    return data
+"""
+
+
+def test_a_new_group_asked_for_twice_is_the_same_group(registry):
+    group = registry.new_group("demo")
+    define_class = type(group)(
+        "Kept", (group,), {"__qualname__": "Kept", "forward": lambda s, d: d}
+    )
+
+    assert registry.new_group("demo") is group
+    assert registry.new_group("demo").Kept is define_class
+
+
+def test_a_missing_group_is_made(registry):
+    define(registry)
+
+    assert registry.groups() == ["again"]
+
+
+def test_groups_and_operators_are_listed_sorted(registry):
+    for name in ["b", "a"]:
+        registry.new_group(name)
+    for name in ["y", "x"]:
+        function = type(define)(define.__code__, {}, name)
+        function.__qualname__ = name
+        registry("data.a")(function)
+
+    assert registry.groups() == ["a", "b"]
+    assert registry.operators("a") == ["x", "y"]
+
+
+def test_registering_again_from_the_same_place_replaces(registry):
+    before = define(registry).operator
+    after = define(registry, result="second").operator
+
+    assert registry.operator("again", "step") is after
+    assert registry.operator("again", "step") is not before
+
+
+def test_registering_a_class_again_from_the_same_place_replaces(registry):
+    def define_class():
+        class Step(registry.new_group("again")):
+            def forward(self, data):
+                return data
+
+        return Step
+
+    first, second = define_class(), define_class()
+
+    assert first is not second
+    assert registry.operator("again", "Step") is second
+
+
+def test_another_place_is_refused_and_both_are_named(registry, module_of):
+    module_of("first_place", SOURCE, registry)
+
+    with pytest.raises(DuplicateOperatorError) as caught:
+        module_of("second_place", SOURCE, registry)
+
+    assert caught.value.operator == "twice.step"
+    assert "first_place.step" in caught.value.registered
+    assert "second_place.step" in caught.value.refused
+    assert "first_place.py" in str(caught.value)
+    assert "second_place.py" in str(caught.value)
+    assert registry.operator("twice", "step").__dataops_spec__.place == "first_place.step"
+
+
+def test_one_file_loaded_under_two_names_is_one_place(registry, module_of, tmp_path, monkeypatch):
+    module_of("once", SOURCE, registry)
+    spec = importlib.util.spec_from_file_location("another_name", tmp_path / "once.py")
+    module = importlib.util.module_from_spec(spec)
+    module.registry = registry
+    monkeypatch.setitem(sys.modules, "another_name", module)
+
+    spec.loader.exec_module(module)
+
+    assert registry.operator("twice", "step") is module.step.operator
+
+
+def test_two_functions_of_one_module_are_two_places(registry, module_of):
+    source = """
+    def make(number):
+        if number == 1:
+            @registry("data.twice")
+            def step(data: dict):
+                return data
+        else:
+            class Holder:
+                @registry("data.twice")
+                def step(data: dict):
+                    return [data]
+
+    make(1)
+    make(2)
+    """
+
+    with pytest.raises(DuplicateOperatorError):
+        module_of("both", source, registry)
+
+
+def test_one_name_in_two_groups_is_two_operators(registry):
+    def step(data):
+        return data
+
+    registry("data.one")(step)
+    registry("data.two")(step)
+
+    assert registry.operator("one", "step") is not registry.operator("two", "step")
+
+
+def refused_registrations(registry):
+    group = registry.new_group("kept")
+
+    def no_data():
+        return None
+
+    async def waits(data: list):
+        return data
+
+    def other_place(data):
+        return data
+
+    other_place.__name__ = "step"
+    neither = {"__qualname__": "Neither"}
+    wrong = {"__qualname__": "Wrong", "_max_workers": 0, "forward": lambda s, d: d}
+    return [
+        lambda: registry("data.kept")(lambda data: data),
+        lambda: registry("data.kept")(no_data),
+        lambda: registry("data.new")(no_data),
+        lambda: registry("data.new", rewrite_func="forward_batch_input")(waits),
+        lambda: registry("data.kept")(other_place),
+        lambda: registry("data.new", _max_workers=0)(other_place),
+        lambda: registry("data.new", _max_worker=2)(other_place),
+        lambda: registry("data.new", rewrite_func="backward")(other_place),
+        lambda: registry("new")(other_place),
+        lambda: registry("data.new.deep")(other_place),
+        lambda: registry("data.new")(type("Plain", (), {})),
+        lambda: type(group)("Neither", (group,), neither),
+        lambda: type(group)("Wrong", (group,), wrong),
+    ]
+
+
+@pytest.mark.parametrize("number", range(13))
+def test_a_refused_registration_leaves_the_registry_as_it_was(registry, number):
+    @registry("data.kept")
+    def step(data: dict):
+        return data
+
+    refused = refused_registrations(registry)
+    before = contents(registry)
+
+    with pytest.raises((OperatorDefinitionError, OperatorOptionError, DuplicateOperatorError)):
+        refused[number]()
+
+    assert contents(registry) == before
+    assert len(refused) == 13
+
+
+def test_an_unknown_setting_at_registration_names_the_nearest(registry):
+    with pytest.raises(OperatorOptionError, match="did you mean '_max_workers'"):
+        registry("data.demo", _max_worker=3)
+    with pytest.raises(OperatorOptionError, match="did you mean 'rewrite_func'"):
+        registry("data.demo", rewrite_fun="forward")
+
+
+def test_an_unknown_rewrite_func_is_told_the_known_ones(registry):
+    with pytest.raises(OperatorOptionError, match="must be one of forward, forward_batch_input"):
+        registry("data.demo", rewrite_func="forward_batch")
+
+
+@pytest.mark.parametrize(
+    "path", ["demo", "data.", "data.a.b", "data.a-b", "data._a", "", "other.demo"]
+)
+def test_a_wrong_group_path_is_refused(registry, path):
+    with pytest.raises(OperatorDefinitionError):
+        registry(path)
+
+
+def test_a_decorator_without_a_group_says_what_to_write(registry):
+    def step(data):
+        return data
+
+    with pytest.raises(OperatorDefinitionError, match=r"write @data_register\('data\.<group>'\)"):
+        registry(step)
+
+
+@pytest.mark.parametrize("name", ["with space", "_private", "größe", "a.b", "", "1st"])
+def test_a_group_needs_a_plain_name(registry, name):
+    with pytest.raises(OperatorDefinitionError, match="no plain identifier"):
+        registry.new_group(name)
+
+
+def test_an_unknown_operator_names_the_nearest(registry):
+    define(registry)
+
+    with pytest.raises(UnknownOperatorError, match=r"Did you mean data\.again\.step"):
+        _ = registry.group("again").stepp
+    assert not hasattr(registry.group("again"), "stepp")
+
+
+def test_an_unknown_group_names_the_known_ones(registry):
+    registry.new_group("known")
+
+    with pytest.raises(UnknownOperatorError, match=r"data\.elsewhere.*data\.known"):
+        registry.group("elsewhere")
+
+
+def test_a_plain_class_can_be_registered_by_the_decorator(registry):
+    @registry("data.plain", _concurrency_mode="single")
+    class Shout:
+        def __init__(self, mark="!"):
+            self.mark = mark
+
+        def forward(self, data):
+            data["text"] += self.mark
+            return data
+
+    assert registry.group("plain").Shout(mark="?")([{"text": "a"}]) == [{"text": "a?"}]
+    assert Shout().__dataops__.resolved.concurrency_mode == "single"
+
+
+def test_a_class_of_a_group_needs_no_decorator(registry):
+    with pytest.raises(OperatorDefinitionError, match="leave the decorator off"):
+
+        @registry("data.plain")
+        class Step(registry.new_group("plain")):
+            def forward(self, data):
+                return data
+
+
+def test_a_group_itself_cannot_be_constructed(registry):
+    with pytest.raises(OperatorDefinitionError, match="it is a group"):
+        registry.new_group("plain")()
+
+
+def test_libraries_are_loaded_when_an_unknown_name_is_asked_for(tmp_path, monkeypatch):
+    (tmp_path / "library_for_registry.py").write_text("raise ImportError('loaded')")
+    monkeypatch.syspath_prepend(tmp_path)
+    registry = OperatorRegistry(None, libraries=["library_for_registry"])
+    registry.new_group("mine")
+
+    assert registry.group("mine")
+    with pytest.raises(ImportError, match="loaded"):
+        registry.group("theirs")
