@@ -1,7 +1,7 @@
 """Launchpad configuration of an operator: its options as ``params``, and how it is run.
 
-Options whose type Dagster's config cannot express (callables, objects) are left out; they keep
-the value that the pipeline gives them.
+Options whose type Dagster's config cannot express (callables, objects) are left out, and so are
+secrets, which Dagster would store and show; they keep the value that the pipeline gives them.
 """
 
 import types
@@ -11,10 +11,11 @@ from typing import Any, Final, Literal
 import dagster as dg
 from pydantic import Field, create_model
 
+from dagster_dataops.assets.translator import is_secret
 from dagster_dataops.checkpoints.resuming import ResumePolicy
 from dagster_dataops.graph.graph import OperatorNode
 from dagster_dataops.operators.operator import Operator, reconfigured
-from dagster_dataops.operators.settings import ExecutionSettings
+from dagster_dataops.operators.settings import ConcurrencyMode, ExecutionSettings
 from dagster_dataops.operators.signature import OptionSpec
 
 _PLAIN: Final = (str, int, float, bool)
@@ -24,9 +25,9 @@ class OperatorConfig(dg.Config):
     """How an operator is run this time."""
 
     max_workers: int = Field(
-        default=0, description="Processes, or calls in flight; 0 leaves it as defined."
+        default=0, ge=0, description="Processes, or calls in flight; 0 leaves it as defined."
     )
-    concurrency_mode: Literal["defined", "process", "thread", "async", "single"] = Field(
+    concurrency_mode: Literal["defined", "process", "thread", "single"] = Field(
         default="defined", description="How to run it; `defined` leaves it as defined."
     )
     ignore_errors: bool = Field(
@@ -43,41 +44,66 @@ class OperatorConfig(dg.Config):
     )
 
 
+_AsyncMode = Literal["defined", "process", "thread", "async", "single"]
+
+
 def config_type_of(node: OperatorNode) -> type[OperatorConfig]:
-    """Return the Config class of a node; nodes without options share one."""
+    """Return the Config class of a node; those that differ in nothing share one."""
     invocation = node.operator.__dataops__
-    options = {spec.name: spec for spec in invocation.spec.options}
-    fields: dict[str, Any] = {}
-    for name, value in invocation.options.items():
-        annotation = _config_annotation(options.get(name), value)
-        if annotation is not None:
-            fields[name] = (annotation, Field(default=value))
-    title = "".join(word.capitalize() for word in node.name.split("_"))
-    ignoring = invocation.resolved.ignore_errors
-    if not fields and ignoring:
-        return OperatorConfig
     extra: dict[str, Any] = {}
-    if not ignoring:
-        info = OperatorConfig.model_fields["ignore_errors"]
-        extra["ignore_errors"] = (bool, Field(default=False, description=info.description))
+    if invocation.spec.asynchronous:
+        extra["concurrency_mode"] = _changed("concurrency_mode", _AsyncMode, "defined")
+    if not invocation.resolved.ignore_errors:
+        extra["ignore_errors"] = _changed("ignore_errors", bool, default=False)
+    fields = _fields(node)
+    title = "".join(word.capitalize() for word in node.name.split("_"))
     if fields:
         params: Any = create_model(f"{title}Params", __base__=dg.Config, **fields)
         description = f"Options of data.{invocation.spec.qualified_name}."
         extra["params"] = (params, Field(default=params(), description=description))
+    if not extra:
+        return OperatorConfig
     made: type[OperatorConfig] = create_model(f"{title}Config", __base__=OperatorConfig, **extra)
     return made
 
 
-def _config_annotation(option: OptionSpec | None, value: object) -> Any:
-    """Return the type of an option in a Config, or ``None`` if it has none there."""
-    if not _expressible(value):
-        return None
+def _changed(name: str, annotation: Any, default: object) -> tuple[Any, Any]:
+    description = OperatorConfig.model_fields[name].description
+    return annotation, Field(default=default, description=description)
+
+
+def _fields(node: OperatorNode) -> dict[str, Any]:
+    """Return the fields of the options that a Config can hold.
+
+    Options may have names that pydantic keeps for itself, such as ``json`` or ``_x``: to the user
+    a field is known by its alias.
+    """
+    invocation = node.operator.__dataops__
+    options = {spec.name: spec for spec in invocation.spec.options}
+    fields: dict[str, Any] = {}
+    for name, value in invocation.options.items():
+        if is_secret(name) or not _expressible(value):
+            continue
+        annotation = _config_annotation(options.get(name), value)
+        default = float(value) if annotation is float else value
+        fields[f"option_{len(fields)}"] = (annotation, Field(default=default, alias=name))
+    return fields
+
+
+def _config_annotation(option: OptionSpec | None, value: Any) -> Any:
+    """Return the type of an option in a Config, ``Any`` where Dagster has none for it."""
     annotation = option.annotation if option is not None else Any
-    if annotation in _PLAIN and isinstance(value, annotation):
+    if annotation in _PLAIN:
+        whole = annotation is float and type(value) is int
+        return annotation if whole or isinstance(value, annotation) else Any
+    if typing.get_origin(annotation) is Literal:
+        texts = all(isinstance(choice, str) for choice in typing.get_args(annotation))
+        return annotation if texts and value in typing.get_args(annotation) else Any
+    if _is_optional_plain(annotation):
         return annotation
-    if typing.get_origin(annotation) is Literal or _is_optional_plain(annotation):
-        return annotation
-    return type(value) if annotation is Any and type(value) in _PLAIN else Any
+    if annotation is Any and type(value) in _PLAIN:
+        return type(value)
+    return Any
 
 
 def _is_optional_plain(annotation: Any) -> bool:
@@ -88,7 +114,7 @@ def _is_optional_plain(annotation: Any) -> bool:
 
 
 def _expressible(value: object) -> bool:
-    if value is None or isinstance(value, _PLAIN):
+    if value is None or type(value) in _PLAIN:
         return True
     if isinstance(value, list):
         return all(_expressible(item) for item in value)
@@ -103,11 +129,12 @@ def configured(operator: Operator, config: OperatorConfig) -> Operator:
     Raises:
         OperatorOptionError: It changed something to what the operator does not take.
     """
-    params = getattr(config, "params", None)
-    given = {} if params is None else {name: getattr(params, name) for name in _names(params)}
     bound = operator.__dataops__.options
+    given = _given(config)
     changed = {name: value for name, value in given.items() if value != bound[name]}
-    mode = None if config.concurrency_mode == "defined" else config.concurrency_mode
+    mode: ConcurrencyMode | None = (
+        None if config.concurrency_mode == "defined" else config.concurrency_mode
+    )
     settings = ExecutionSettings(
         max_workers=config.max_workers or None,
         concurrency_mode=mode,
@@ -116,8 +143,12 @@ def configured(operator: Operator, config: OperatorConfig) -> Operator:
     return reconfigured(operator, changed, settings)
 
 
-def _names(params: dg.Config) -> list[str]:
-    return list(type(params).model_fields)
+def _given(config: OperatorConfig) -> dict[str, Any]:
+    params = getattr(config, "params", None)
+    if params is None:
+        return {}
+    fields = type(params).model_fields.items()
+    return {str(info.alias): getattr(params, field) for field, info in fields}
 
 
 def resume_policy(config: OperatorConfig) -> ResumePolicy:

@@ -1,11 +1,15 @@
 """build_definitions: everything Dagster needs to run a pipeline, in one call."""
 
+import functools
+from collections.abc import Mapping
+from typing import Any
+
 import dagster as dg
 
-from dagster_dataops.assets.factory import IO_MANAGER, build_operator_assets
+from dagster_dataops.assets.factory import build_operator_assets
 from dagster_dataops.assets.io_manager import DataOpsIOManager
 from dagster_dataops.assets.resource import DataOpsResource
-from dagster_dataops.assets.sources import Source
+from dagster_dataops.assets.sources import IO_MANAGER, Source
 from dagster_dataops.assets.translator import DataOpsTranslator
 from dagster_dataops.services.pipeline import Pipeline
 
@@ -32,7 +36,8 @@ def build_definitions(
 
     The executor runs the steps in the run's own process, one after the other: operators bring
     their own worker processes and threads, and starting a process a step would cost over a
-    second each. Merge with other definitions by ``dg.Definitions.merge``.
+    second each. Merge with other definitions by ``dg.Definitions.merge``; several pipelines
+    need equal resources for that, since they share one.
     """
     assets = build_operator_assets(
         ppl, source=source, translator=translator, retry_policy=retry_policy
@@ -45,14 +50,18 @@ def build_definitions(
         schedules.append(
             dg.ScheduleDefinition(name=f"{name}_schedule", job=job, cron_schedule=schedule)
         )
-    dataops = resource or DataOpsResource()
     return dg.Definitions(
         assets=assets,
         jobs=[job],
         schedules=schedules,
-        resources={"dataops": dataops, IO_MANAGER: DataOpsIOManager(dataops=dataops)},
+        resources=_resources(resource or DataOpsResource()),
         executor=dg.in_process_executor,
     )
+
+
+@functools.cache  # merging definitions needs the very same objects
+def _resources(dataops: DataOpsResource) -> Mapping[str, Any]:
+    return {"dataops": dataops, IO_MANAGER: DataOpsIOManager(dataops=dataops)}
 
 
 def _materializable(asset: dg.AssetsDefinition | dg.AssetSpec) -> list[dg.AssetKey]:

@@ -1,7 +1,8 @@
 """DataOpsIOManager: hands datasets from asset to asset as handles, lists or DataFrames."""
 
+import types
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import dagster as dg
@@ -19,7 +20,8 @@ class DataOpsIOManager(dg.ConfigurableIOManager):
 
     ``JsonlDataset`` (or none) gives the handle, ``list[dict]`` the records, ``pandas.DataFrame``
     and ``polars.DataFrame`` a frame. Several partitions come as a dict by partition key. An
-    asset may return any of these; what is no handle is written as jsonl.
+    asset may return any of these, or any iterable of records; what is no handle on its own
+    result is written as jsonl.
     """
 
     dataops: dg.ResourceDependency[DataOpsResource]
@@ -30,7 +32,7 @@ class DataOpsIOManager(dg.ConfigurableIOManager):
         partition = context.partition_key if context.has_partition_key else None
         folder = self.dataops.folder(context.asset_key.path, partition)
         if isinstance(obj, JsonlDataset) and obj.path == folder.result.absolute():
-            return
+            return  # with metadata of the step's own
         dataset = write_result(folder, records_of(obj), context.run_id)
         context.add_output_metadata(dataset_metadata(dataset))
 
@@ -42,11 +44,13 @@ class DataOpsIOManager(dg.ConfigurableIOManager):
         if not context.has_asset_partitions:
             return as_form(self._load(key, None), wanted)
         partitions = list(context.asset_partition_keys)
-        if len(partitions) == 1:
+        by_partition = typing.get_origin(wanted) is dict
+        if len(partitions) == 1 and not by_partition:
             return as_form(self._load(key, partitions[0]), wanted)
-        return {name: as_form(self._load(key, name), wanted) for name in partitions}
+        inner = typing.get_args(wanted)[1] if by_partition else wanted
+        return {name: as_form(self._load(key, name), inner) for name in partitions}
 
-    def _load(self, key: list[str] | Any, partition: str | None) -> JsonlDataset:
+    def _load(self, key: Sequence[str], partition: str | None) -> JsonlDataset:
         return load_result(self.dataops.folder(key, partition))
 
     def folder_of(self, key: dg.AssetKey, partition: str | None = None) -> NodeFolder:
@@ -61,7 +65,10 @@ def _annotation(dagster_type: dg.DagsterType) -> Any:
 def as_form(dataset: JsonlDataset, wanted: Any) -> Any:
     """Return ``dataset`` as what an annotation asks for; the handle where it asks for nothing."""
     origin = typing.get_origin(wanted) or wanted
-    if origin is list:
+    if origin in {typing.Union, types.UnionType}:  # DataFrame | None
+        members = [member for member in typing.get_args(wanted) if member is not type(None)]
+        return as_form(dataset, members[0])
+    if origin in {list, Sequence}:
         return dataset.read()
     module = getattr(origin, "__module__", "").split(".")[0]
     if getattr(origin, "__name__", "") == "DataFrame" and module in {"pandas", "polars"}:
@@ -93,7 +100,8 @@ def records_of(value: Any) -> Iterable[object]:
         return [dict(value)]
     kind = f"{type(value).__module__.split('.')[0]}.{type(value).__name__}"
     if kind == "pandas.DataFrame":
-        rows: list[object] = value.to_dict(orient="records")
+        known = value.astype(object).where(value.notna(), None)  # JSON has no NaN
+        rows: list[object] = known.to_dict(orient="records")
         return rows
     if kind == "polars.DataFrame":
         named: Iterable[object] = value.iter_rows(named=True)

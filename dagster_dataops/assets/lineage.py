@@ -66,7 +66,7 @@ def written_keys(options: Mapping[str, Any]) -> dict[str, list[str]]:
     written = _names(options.get("output_key")) or read
     if len(read) == len(written):
         return {to: [source] for source, to in zip(read, written, strict=True)}
-    return {to: read for to in written} if read else {}
+    return dict.fromkeys(written, read) if read else {}
 
 
 def _names(value: object) -> list[str]:

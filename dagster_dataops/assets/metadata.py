@@ -1,5 +1,6 @@
 """RunReport -> what the asset page and the run page show of a materialization."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,12 +11,14 @@ import orjson
 
 from dagster_dataops.assets.translator import METADATA_PREFIX
 from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.errors import InputError
 from dagster_dataops.execution.report import RunReport
 
 _PREVIEW_ROWS: Final = 5
 _PREVIEW_COLUMNS: Final = 8
 _CELL_CHARACTERS: Final = 120
 _ERROR_ROWS: Final = 1000
+_MARKDOWN: Final = re.compile(r"([\\`*_~\[\]<>&|!#])")  # what would format, link or load something
 
 
 def dataset_metadata(dataset: JsonlDataset) -> dict[str, Any]:
@@ -23,7 +26,7 @@ def dataset_metadata(dataset: JsonlDataset) -> dict[str, Any]:
     metadata: dict[str, Any] = {
         "dagster/size_bytes": dataset.size_bytes,
         f"{METADATA_PREFIX}/path": dg.MetadataValue.path(dataset.path),
-        f"{METADATA_PREFIX}/preview": dg.MetadataValue.md(preview(dataset.head(_PREVIEW_ROWS))),
+        f"{METADATA_PREFIX}/preview": dg.MetadataValue.md(_preview_of(dataset)),
     }
     if dataset.rows is not None:
         metadata["dagster/row_count"] = dataset.rows
@@ -50,13 +53,21 @@ def report_metadata(report: RunReport) -> dict[str, Any]:
     return metadata
 
 
+def _preview_of(dataset: JsonlDataset) -> str:
+    try:
+        return preview(dataset.head(_PREVIEW_ROWS))
+    except InputError as error:  # a file that others wrote
+        return _cell(str(error))
+
+
 def preview(rows: list[dict[str, Any]]) -> str:
     """Return rows as a Markdown table, long values cut."""
     if not rows:
         return "_no rows_"
     columns = list(dict.fromkeys(name for row in rows for name in row))
     shown = columns[:_PREVIEW_COLUMNS]
-    table = _table(shown, [[_cell(row.get(name)) for name in shown] for row in rows])
+    cells = [[_cell(row[name]) if name in row else "" for name in shown] for row in rows]
+    table = _table([_cell(name) for name in shown], cells)
     hidden = len(columns) - len(shown)
     return f"{table}\n\n_and {hidden} more columns_" if hidden else table
 
@@ -98,4 +109,4 @@ def _cell(value: object) -> str:
     text = " ".join(text.split())
     if len(text) > _CELL_CHARACTERS:
         text = f"{text[:_CELL_CHARACTERS]}..."
-    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("`", "\\`")
+    return _MARKDOWN.sub(r"\\\1", text)

@@ -1,6 +1,8 @@
 """The op form: a pipeline as a job of ops, for users who want jobs without assets."""
 
+import os
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -8,6 +10,7 @@ import dagster as dg
 from dagster_dataops.assets.configs import config_type_of, configured, resume_policy
 from dagster_dataops.assets.metadata import dataset_metadata, report_metadata
 from dagster_dataops.assets.resource import DataOpsResource
+from dagster_dataops.assets.sources import function_name
 from dagster_dataops.checkpoints.manifest import write_result
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.graph.graph import SOURCE, OperatorNode
@@ -23,7 +26,7 @@ def build_operator_ops(ppl: Pipeline) -> dict[str, dg.OpDefinition]:
 def build_operator_job(
     ppl: Pipeline,
     *,
-    source: str | Callable[[], Iterable[dict[str, Any]]],
+    source: str | os.PathLike[str] | Callable[[], Iterable[dict[str, Any]]],
     name: str = "",
     resources: Mapping[str, Any] | None = None,
 ) -> dg.JobDefinition:
@@ -84,17 +87,26 @@ def _operator_op(pipeline: str, node: OperatorNode) -> dg.OpDefinition:
 
 
 def _source_op(
-    pipeline: str, source: str | Callable[[], Iterable[dict[str, Any]]]
+    pipeline: str, source: str | os.PathLike[str] | Callable[[], Iterable[dict[str, Any]]]
 ) -> dg.OpDefinition:
-    name = f"{SOURCE}_records" if isinstance(source, str) else source.__name__
+    if isinstance(source, (str, os.PathLike)):
+        return _file_op(source)
+    name = function_name(source)
 
-    @dg.op(name=name, description=None if isinstance(source, str) else source.__doc__)
+    @dg.op(name=name, description=source.__doc__)
     def _source(context: dg.OpExecutionContext, dataops: DataOpsResource) -> JsonlDataset:
-        if isinstance(source, str):
-            dataset = JsonlDataset.of_file(source)
-        else:
-            folder = dataops.folder([pipeline, name] if pipeline else [name])
-            dataset = write_result(folder, source(), context.run.run_id)
+        folder = dataops.folder([pipeline, name] if pipeline else [name])
+        dataset = write_result(folder, source(), context.run.run_id)
+        context.add_output_metadata(dataset_metadata(dataset))
+        return dataset
+
+    return _source
+
+
+def _file_op(path: str | os.PathLike[str]) -> dg.OpDefinition:
+    @dg.op(name=f"{SOURCE}_records", description=f"The records in {Path(path).name}.")
+    def _source(context: dg.OpExecutionContext) -> JsonlDataset:
+        dataset = JsonlDataset.of_file(path)
         context.add_output_metadata(dataset_metadata(dataset))
         return dataset
 

@@ -5,13 +5,21 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
+import xxhash
+
 from dagster_dataops.checkpoints.manifest import NodeFolder
 
 _SAFE: Final = " @+=,"
+_OURS: Final = frozenset({"checkpoints", "partitions"})  # folders beside an asset's files
+_LONGEST: Final = 150  # of 255 bytes; the names of an asset's files begin with its folder's
 
 
 def folder_of(root: Path, key: Sequence[str], partition: str | None = None) -> NodeFolder:
-    """Return the node folder of an asset; no part of its key can lead out of ``root``."""
+    """Return the node folder of an asset; no part of its key can lead out of ``root``.
+
+    Different keys and partitions have different folders, none of them inside another's
+    checkpoints.
+    """
     parts = [safe_part(part) for part in key]
     path = root.joinpath(*parts)
     if partition is not None:
@@ -20,6 +28,14 @@ def folder_of(root: Path, key: Sequence[str], partition: str | None = None) -> N
 
 
 def safe_part(part: str) -> str:
-    """Return ``part`` as the name of one folder: slashes and leading dots are escaped."""
+    """Return ``part`` as the name of one folder.
+
+    Slashes, leading dots, the empty text and the names of our own folders are escaped; what would
+    be too long for a file name is cut, with a digest of the whole in place of the rest.
+    """
     escaped = quote(part, safe=_SAFE)
-    return f"%2E{escaped[1:]}" if escaped.startswith(".") else escaped
+    if escaped.startswith(".") or escaped in _OURS:
+        escaped = f"%{ord(escaped[0]):02X}{escaped[1:]}"
+    if len(escaped) > _LONGEST:
+        escaped = f"{escaped[: _LONGEST - 33]}%{xxhash.xxh3_128_hexdigest(part.encode())}"
+    return escaped or "%"

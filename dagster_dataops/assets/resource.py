@@ -37,6 +37,7 @@ class DataOpsResource(dg.ConfigurableResource[None]):
     )
     max_workers: int = Field(
         default=0,
+        ge=0,
         description=(
             "Processes, or calls in flight, of operators that do not say it themselves. "
             "0: the number of cores for processes, 5 a core but at least 32 for calls."
@@ -44,10 +45,12 @@ class DataOpsResource(dg.ConfigurableResource[None]):
     )
     flush_seconds: float = Field(
         default=1.0,
+        ge=0.0,
         description="Seconds of finished work that a power failure may cost. A kill costs none.",
     )
     lock_seconds: float = Field(
         default=15.0,
+        ge=0.0,
         description="Seconds to wait for an earlier attempt that is still dying.",
     )
 
@@ -132,7 +135,10 @@ def _run_is_over(context: Context) -> Callable[[], str | None]:
         if time.monotonic() < next_check:
             return None
         next_check = time.monotonic() + _STATUS_SECONDS
-        run = context.instance.get_run_by_id(run_id)
+        try:
+            run = context.instance.get_run_by_id(run_id)
+        except Exception:  # noqa: BLE001 - a database that is away for a moment stops no work
+            return None
         if run is not None and run.is_finished:
             return f"its run {run_id} has ended with status {run.status.value}"
         return None

@@ -1,10 +1,11 @@
 """Where a pipeline's records come from in Dagster: a file, a function, or another asset."""
 
+import inspect
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import dagster as dg
 
@@ -12,8 +13,10 @@ from dagster_dataops.assets.metadata import dataset_metadata
 from dagster_dataops.assets.resource import DataOpsResource
 from dagster_dataops.checkpoints.manifest import write_result
 from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.errors import OperatorDefinitionError
 from dagster_dataops.operators.definition import checked_name
 
+IO_MANAGER: Final = "dataops_io"
 Source: TypeAlias = (
     "str | os.PathLike[str] | Callable[[], Iterable[dict[str, Any]]] | dg.AssetKey | "
     "dg.AssetSpec | dg.AssetsDefinition"
@@ -40,19 +43,32 @@ def source_asset(source: Source, pipeline: str) -> SourceAsset:
 
     Args:
         source: A jsonl file (an external asset), a function that yields dicts (an asset that
-            writes them), or an asset whose result our IO manager stores.
+            writes them), an asset of the same definitions or its key, or the spec of one that
+            `DataOpsIOManager` stores in another code location under the same root.
         pipeline: Name of the pipeline, first part of the key of what we make.
     """
     if isinstance(source, dg.AssetKey):
         return SourceAsset(source, None)
     if isinstance(source, dg.AssetSpec):
-        return SourceAsset(source.key, None)
+        return SourceAsset(source.key, source.with_io_manager_key(IO_MANAGER))
     if isinstance(source, dg.AssetsDefinition):
         return SourceAsset(source.key, None)
     if isinstance(source, (str, os.PathLike)):
         path = Path(source).expanduser().absolute()
         return SourceAsset(_key(pipeline, _named(path.stem)), _file_spec(path, pipeline), path)
-    return SourceAsset(_key(pipeline, source.__name__), _function_asset(source, pipeline))
+    return SourceAsset(_key(pipeline, function_name(source)), _function_asset(source, pipeline))
+
+
+def function_name(function: Callable[..., Any]) -> str:
+    """Return the name of a source function.
+
+    Raises:
+        OperatorDefinitionError: It has none that an asset could carry, such as a lambda.
+    """
+    if not inspect.isroutine(function):
+        reason = "a source is a path, a function that yields dicts, or an asset"
+        raise OperatorDefinitionError(f"source {function!r}", reason)
+    return checked_name(function.__name__, function)
 
 
 def _key(pipeline: str, name: str) -> dg.AssetKey:
@@ -76,14 +92,12 @@ def _file_spec(path: Path, pipeline: str) -> dg.AssetSpec:
 def _function_asset(
     function: Callable[[], Iterable[dict[str, Any]]], pipeline: str
 ) -> dg.AssetsDefinition:
-    name = checked_name(function.__name__, function)
-
     @dg.asset(
-        key=_key(pipeline, name),
+        key=_key(pipeline, function_name(function)),
         description=function.__doc__,
         group_name=pipeline or "dataops",
         kinds={"python", "json"},
-        io_manager_key="dataops_io",
+        io_manager_key=IO_MANAGER,
     )
     def _source(
         context: dg.AssetExecutionContext, dataops: DataOpsResource

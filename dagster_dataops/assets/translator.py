@@ -1,5 +1,8 @@
 """DataOpsTranslator: what an operator node looks like as an asset."""
 
+import inspect
+import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -9,7 +12,12 @@ import dagster as dg
 from dagster_dataops.graph.graph import OperatorNode
 
 METADATA_PREFIX: Final = "dagster_dataops"
-_SECRET_WORDS: Final = ("api_key", "token", "secret", "password", "credential")
+_SECRET: Final = re.compile(
+    r"(^|_)(token|secret|password|passwd|credentials?|apikey|(api|access|private|secret)_key)(_|$)",
+    re.IGNORECASE,
+)
+_MAX_ITEMS: Final = 20
+_MAX_CHARACTERS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,20 +72,41 @@ def definition_metadata(node: OperatorNode) -> Mapping[str, Any]:
     invocation = node.operator.__dataops__
     settings = invocation.resolved
     options = {name: _shown(name, value) for name, value in invocation.options.items()}
+    workers = invocation.settings.max_workers
     return {
         f"{METADATA_PREFIX}/operator": f"data.{invocation.spec.qualified_name}",
         f"{METADATA_PREFIX}/kind": f"{invocation.spec.kind} operator",
         f"{METADATA_PREFIX}/options": dg.MetadataValue.json(options),
         f"{METADATA_PREFIX}/concurrency_mode": settings.concurrency_mode,
-        f"{METADATA_PREFIX}/max_workers": settings.max_workers,
+        f"{METADATA_PREFIX}/max_workers": "automatic" if workers is None else workers,
     }
 
 
+def is_secret(name: str) -> bool:
+    """Whether an option's name says that its value must not be shown: ``api_key``, ``hf_token``."""
+    return _SECRET.search(name) is not None
+
+
 def _shown(name: str, value: object) -> object:
-    if any(word in name.lower() for word in _SECRET_WORDS):
+    """Return a value as the UI may show it: objects by their class, whose text might tell much."""
+    if is_secret(name) and value is not None:
         return "(hidden)"
-    if value is None or isinstance(value, (bool, int, float, str)):
+    if isinstance(value, (list, tuple)):
+        items = [_shown("", item) for item in value[:_MAX_ITEMS]]
+        more = len(value) - len(items)
+        return [*items, f"and {more:,} more"] if more else items
+    if isinstance(value, Mapping):
+        names = list(value)[:_MAX_ITEMS]
+        return {str(key): _shown(str(key), value[key]) for key in names}
+    return _plain(value)
+
+
+def _plain(value: object) -> object:
+    if value is None or isinstance(value, (bool, int, float)):
         return value
-    if isinstance(value, (list, tuple)) and len(value) <= 20:
-        return [_shown("", item) for item in value]
-    return f"{type(value).__name__}: {value!r}"[:200]
+    if isinstance(value, (str, os.PathLike)):
+        text = str(value)
+        return text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}..."
+    if inspect.isroutine(value) or isinstance(value, type):
+        return f"{value.__module__}.{value.__qualname__}"
+    return f"{type(value).__module__}.{type(value).__qualname__} object"
