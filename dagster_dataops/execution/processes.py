@@ -23,6 +23,7 @@ from dagster_dataops.execution.settling import Failed, Failure, error_line
 from dagster_dataops.execution.worker import Assignment
 
 _WAIT_SECONDS: Final = 0.1
+_MOST_STILLBORN: Final = 3
 _GRACE_SECONDS: Final = 1.0
 _LAST_WORDS_SECONDS: Final = 1.0  # for all workers together
 
@@ -54,6 +55,8 @@ class _Run:
         self._own_segment: SegmentWriter | None = None
         self._failed: Failed | None = None
         self._stamp = job.dataset.stamp()
+        self._ever_ready = False
+        self._stillborn = 0  # workers in a row that died before they were ready
 
     def run(self) -> None:
         try:
@@ -111,7 +114,8 @@ class _Run:
     def _hear(self, worker: Worker, message: bytes) -> None:
         match message[0]:
             case Kind.READY:
-                worker.ready = True
+                worker.ready = self._ever_ready = True
+                self._stillborn = 0
             case Kind.SPAN:
                 offset, span = messages.unpack_span(message)
                 self._job.settle(worker.segment, offset, [span])
@@ -135,21 +139,28 @@ class _Run:
     def _bury(self, worker: Worker) -> None:
         """Replace a worker that died; what it was doing is done again by another."""
         self._pool.discard(worker)
-        if not worker.ready:
-            reason = f"a worker died before it was ready ({worker.cause_of_death})"
-            raise WorkerError(self._job.name, reason)
         if self._failed is not None:
             return
-        for queued in reversed(list(worker.ranges)[1:]):
-            self._schedule.give_back(queued)
-        if worker.ranges:
-            given = worker.ranges[0]
+        untouched = list(worker.ranges)
+        if not worker.ready:
+            self._count_stillborn(worker)
+        elif untouched:
+            given = untouched.pop(0)
             killer = self._schedule.give_back_after_death(given, worker.settled_to)
             if killer is not None:
                 self._blame(killer, worker.cause_of_death)
+        for queued in reversed(untouched):
+            self._schedule.give_back(queued)
         worker.ranges.clear()
         if self._schedule:
             self._start_worker()
+
+    def _count_stillborn(self, worker: Worker) -> None:
+        """Bear with a worker killed from outside while it starts, not with ones that never do."""
+        self._stillborn += 1
+        if not self._ever_ready or self._stillborn > _MOST_STILLBORN:
+            reason = f"a worker died before it was ready ({worker.cause_of_death})"
+            raise WorkerError(self._job.name, reason)
 
     def _blame(self, killer: Range, cause: str) -> None:
         """Settle the record that killed its workers as failed, without running it again."""

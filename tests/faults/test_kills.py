@@ -1,0 +1,194 @@
+"""Runs killed at random instants, and records that kill their workers."""
+
+import ctypes
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dagster_dataops.checkpoints.manifest import load_result
+from dagster_dataops.checkpoints.resuming import ResumePolicy
+from dagster_dataops.data import data_register
+from dagster_dataops.errors import RecordError, WorkerError
+from tests.execution.helpers import error_rows, lines, node, run, write_input
+from tests.faults.campaign import run_campaign
+from tests.faults.crashing import Script, alive, in_child, killed_at_exit
+
+
+def test_runs_killed_at_random_instants_finish_with_the_right_bytes(tmp_path: Path) -> None:
+    campaign = run_campaign(12, seed=11, folder=tmp_path, records=80)
+    assert campaign.failures == []
+    assert sum(campaign.kills.values()) == 12
+
+
+@data_register("data.kills", _max_workers=2)
+def poisonous(record):
+    match record.get("poison"):
+        case "exit":
+            os._exit(3)
+        case "segfault":
+            ctypes.string_at(0)
+        case "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "term":
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(5)
+    return {"n": record["n"]}
+
+
+def _poisoned(path: Path, poison: dict[int, str], count: int = 400) -> Any:
+    return write_input(
+        path / "input.jsonl",
+        [{"n": n, "poison": poison[n]} if n in poison else {"n": n} for n in range(count)],
+    )
+
+
+def _check_only_the_poisonous_are_missing(path: Path, poison: dict[int, str], count: int) -> None:
+    folder = node(path)
+    assert folder.result.read_bytes() == lines({"n": n} for n in range(count) if n not in poison)
+    rows = error_rows(folder)
+    assert [row["index"] for row in rows] == sorted(poison)
+    assert {row["exception"] for row in rows} == {"WorkerDied"}
+    for row in rows:
+        assert row["input"] == {"n": row["index"], "poison": poison[row["index"]]}
+        assert row["line"] == row["index"] + 1
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("spawned", [False, True], ids=["forked", "spawned"])
+@pytest.mark.parametrize("poison", ["exit", "segfault", "kill"])
+def test_a_record_that_kills_its_worker_is_the_only_one_to_fail(
+    tmp_path: Path, poison: str, spawned: bool
+) -> None:
+    dataset = _poisoned(tmp_path, {77: poison})
+    with _second_thread(spawned):
+        run(poisonous(), dataset, node(tmp_path))
+    _check_only_the_poisonous_are_missing(tmp_path, {77: poison}, 400)
+
+
+class _second_thread:  # noqa: N801 - reads as a function
+    """Forbids forking inside its block, so that workers are spawned."""
+
+    def __init__(self, wanted: bool) -> None:
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._end.wait) if wanted else None
+
+    def __enter__(self) -> None:
+        if self._thread:
+            self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._end.set()
+        if self._thread:
+            self._thread.join()
+
+
+@pytest.mark.parametrize(
+    "poison",
+    [{0: "exit"}, {399: "kill"}, dict.fromkeys(range(0, 400, 45), "exit"), {5: "exit", 6: "kill"}],
+    ids=["first", "last", "many", "neighbours"],
+)
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_poison_anywhere_costs_no_other_record(
+    tmp_path: Path, poison: dict[int, str], workers: int
+) -> None:
+    run(poisonous(_max_workers=workers), _poisoned(tmp_path, poison), node(tmp_path))
+    _check_only_the_poisonous_are_missing(tmp_path, poison, 400)
+
+
+def test_poison_among_blank_lines_is_found(tmp_path: Path) -> None:
+    dataset = _poisoned(tmp_path, {20: "exit"}, 40)
+    text = dataset.path.read_bytes().replace(b"\n", b"\n\n  \n")
+    dataset.path.write_bytes(text)
+    run(poisonous(), type(dataset).of_file(dataset.path), node(tmp_path))
+    rows = error_rows(node(tmp_path))
+    assert [(row["index"], row["line"]) for row in rows] == [(20, 61)]
+    assert node(tmp_path).result.read_bytes().count(b"\n") == 39
+
+
+def test_an_input_of_nothing_but_poison_ends(tmp_path: Path) -> None:
+    poison = dict.fromkeys(range(5), "exit")
+    run(poisonous(), _poisoned(tmp_path, poison, 5), node(tmp_path))
+    _check_only_the_poisonous_are_missing(tmp_path, poison, 5)
+
+
+def test_poison_fails_the_step_where_failures_are_not_ignored(tmp_path: Path) -> None:
+    dataset = _poisoned(tmp_path, {30: "exit"}, 60)
+    with pytest.raises(RecordError, match="WorkerDied") as caught:
+        run(poisonous(_ignore_errors=False), dataset, node(tmp_path))
+    assert (caught.value.index, caught.value.line) == (30, 31)
+
+
+_HANGING = """
+@data_register("data.script", _max_workers=2)
+def slow(record):
+    log("calls.log", record["n"])
+    time.sleep(0.05)
+    return {"n": record["n"]}
+
+if sys.argv[1] == "spawned":
+    threading.Thread(target=time.sleep, args=(3600,), daemon=True).start()
+run(data.script.slow())
+"""
+
+
+@pytest.mark.parametrize("how", ["forked", "spawned"])
+def test_a_worker_killed_from_outside_is_replaced(tmp_path: Path, how: str) -> None:
+    write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(60)])
+    script = Script(tmp_path, _HANGING)
+    with killed_at_exit(script.start(how)) as process:
+        for calls in (5, 20, 40):
+            worker = int(script.wait_for("calls.log", calls)[-1][0])
+            if alive([worker]):
+                os.kill(worker, signal.SIGKILL)
+        assert process.wait(60) == 0, script.output()
+    result = (tmp_path / "node" / "node_results.jsonl").read_bytes()
+    assert result == lines({"n": n} for n in range(60))
+    assert not (tmp_path / "node" / "node_error.jsonl").exists()
+
+
+_UNLOADABLE = """
+import os
+if os.environ.get("IN_WORKER"):
+    {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("raise ImportError('not in a worker')", "not in a worker"),
+        ("raise SystemExit(4)", "SystemExit"),
+        ("os._exit(5)", "exit status 5"),
+    ],
+)
+def test_a_worker_that_cannot_load_the_operator_is_an_error_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, reason: str
+) -> None:
+    import importlib
+
+    name = f"unloadable_{len(line)}"
+    code = f"from dagster_dataops import data_register\n@data_register('data.{name}')\n"
+    code += "def keep(record):\n    return record\n"
+    (tmp_path / f"{name}.py").write_text(_UNLOADABLE.format(line) + code)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    module = importlib.import_module(name)
+    monkeypatch.setenv("IN_WORKER", "1")
+    dataset = write_input(tmp_path / "input.jsonl", [{"n": 1}] * 10)
+    with _second_thread(True), pytest.raises(WorkerError, match=reason):
+        run(module.keep(_max_workers=3), dataset, node(tmp_path))
+
+
+def test_a_run_that_dies_leaves_the_previous_result_readable(tmp_path: Path) -> None:
+    dataset = write_input(tmp_path / "input.jsonl", [{"n": 1}, {"n": 2}])
+    run(poisonous(_concurrency_mode="single"), dataset, node(tmp_path))
+    poisoned = write_input(tmp_path / "other.jsonl", [{"n": 3}, {"n": 4, "poison": "exit"}])
+    single = poisonous(_concurrency_mode="single")
+    assert in_child(lambda: run(single, poisoned, node(tmp_path), run="dead")) == 3
+    assert load_result(node(tmp_path)).read() == [{"n": 1}, {"n": 2}]
+    report = run(poisonous(), poisoned, node(tmp_path), resume=ResumePolicy.AUTO)
+    assert report.manifest.failed == 1
