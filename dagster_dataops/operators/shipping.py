@@ -5,7 +5,6 @@ cannot: from ``__main__``, a notebook, a function's inside, a file outside the i
 module that has imported Dagster, which workers never do.
 """
 
-import importlib.util
 import sys
 from contextlib import ExitStack
 from dataclasses import replace
@@ -92,15 +91,23 @@ def _rebuild(
 
 def _importable(module: ModuleType) -> bool:
     """Whether a fresh process finds ``module`` by its name and pays no Dagster for it."""
-    try:
-        spec = importlib.util.find_spec(module.__name__)
-    except (ImportError, ValueError, AttributeError):
-        return False
-    same_file = spec is not None and spec.origin == getattr(module, "__file__", None)
     parts = module.__name__.split(".")
-    packages = [".".join(parts[:depth]) for depth in range(1, len(parts) + 1)]
-    loaded = [sys.modules[name] for name in packages if name in sys.modules]
-    return same_file and not any(map(_uses_dagster, loaded))
+    names = [".".join(parts[:depth]) for depth in range(1, len(parts) + 1)]
+    loaded = [sys.modules.get(name) for name in names]
+    return all(one is not None and _found_anew(one) and not _uses_dagster(one) for one in loaded)
+
+
+def _found_anew(module: ModuleType) -> bool:
+    """Whether the import system, asked again, leads to the same file.
+
+    ``importlib.util.find_spec`` answers from ``sys.modules`` and so knows no better than we do.
+    """
+    package = sys.modules.get(module.__name__.rpartition(".")[0])
+    path = getattr(package, "__path__", None)
+    finders = [finder for finder in sys.meta_path if hasattr(finder, "find_spec")]
+    found = (finder.find_spec(module.__name__, path) for finder in finders)
+    spec = next((spec for spec in found if spec is not None), None)
+    return spec is not None and spec.origin == getattr(module, "__file__", None)
 
 
 def _uses_dagster(module: ModuleType) -> bool:

@@ -1,0 +1,236 @@
+"""Tests of dagster_dataops.operators.operator."""
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+from dagster_dataops.errors import OperatorOptionError
+from dagster_dataops.operators.operator import reconfigured
+from dagster_dataops.operators.settings import ExecutionSettings
+
+
+@pytest.fixture
+def step(registry):
+    @registry("data.construction", _concurrency_mode="thread", _max_workers=7)
+    def step(data: dict, input_key="text", output_key=None):
+        return data
+
+    return registry.group("construction").step
+
+
+@pytest.fixture
+def group(registry):
+    return registry.new_group("construction")
+
+
+def settings_of(operator):
+    return operator.__dataops__.resolved
+
+
+def test_options_are_bound_when_constructed(step):
+    assert dict(step(output_key="out").__dataops__.options) == {
+        "input_key": "text",
+        "output_key": "out",
+    }
+
+
+def test_an_unknown_option_is_refused_when_constructed(step):
+    with pytest.raises(OperatorOptionError) as caught:
+        step(inptu_key="text")
+
+    assert "construction.step" in str(caught.value)
+    assert "'inptu_key'" in str(caught.value)
+    assert "did you mean 'input_key'" in str(caught.value)
+
+
+def test_a_misspelt_setting_names_the_nearest_setting(step):
+    with pytest.raises(OperatorOptionError, match="did you mean '_max_workers'"):
+        step(_max_worker=3)
+
+
+def test_a_wrong_mode_is_refused_when_constructed(step):
+    with pytest.raises(OperatorOptionError, match=r"construction\.step.*'_concurrency_mode'"):
+        step(_concurrency_mode="threads")
+
+
+def test_an_option_by_position_is_refused_with_how_to_give_it(step):
+    with pytest.raises(OperatorOptionError, match=r"given by keyword \(input_key=\.\.\.\)"):
+        step("text")
+
+
+def test_async_mode_needs_an_async_operator(step):
+    with pytest.raises(OperatorOptionError, match="needs an `async def` operator"):
+        step(_concurrency_mode="async")
+
+
+def test_an_async_operator_may_run_in_any_mode(registry):
+    @registry("data.construction")
+    async def waits(data: dict):
+        return data
+
+    for mode in ("async", "thread", "process", "single"):
+        assert settings_of(waits.operator(_concurrency_mode=mode)).concurrency_mode == mode
+
+
+PRECEDENCE = list(itertools.product([None, "single"], [None, "thread"]))
+
+
+@pytest.mark.parametrize(("instance", "registration"), PRECEDENCE)
+def test_an_instance_stands_over_the_registration_and_that_over_the_default(
+    registry, instance, registration
+):
+    @registry("data.construction", _concurrency_mode=registration)
+    def step(data: dict):
+        return data
+
+    chosen = settings_of(step.operator(_concurrency_mode=instance)).concurrency_mode
+    assert chosen == (instance or registration or "process")
+
+
+def test_settings_of_instance_and_registration_are_joined_one_by_one(step):
+    resolved = settings_of(step(_concurrency_mode="single"))
+
+    assert (resolved.concurrency_mode, resolved.max_workers) == ("single", 7)
+
+
+def test_a_class_may_pass_settings_up_from_its_init(group):
+    class Step(group):
+        _concurrency_mode = "single"
+
+        def __init__(self, suffix="!", **kwargs):
+            super().__init__(_concurrency_mode="thread", **kwargs)
+            self.suffix = suffix
+
+        def forward(self, data):
+            return data
+
+    assert settings_of(Step()).concurrency_mode == "thread"
+    assert settings_of(Step(_concurrency_mode="process")).concurrency_mode == "process"
+    assert settings_of(Step(_max_workers=3)).max_workers == 3
+
+
+def test_a_class_may_name_a_setting_in_its_init(group):
+    class Step(group):
+        def __init__(self, _max_workers=5):
+            super().__init__(_max_workers=_max_workers)
+
+        def forward(self, data):
+            return data
+
+    assert settings_of(Step()).max_workers == 5
+    assert settings_of(Step(_max_workers=9)).max_workers == 9
+
+
+def test_an_init_without_kwargs_takes_settings_all_the_same(group):
+    class Step(group):
+        def __init__(self, suffix="!"):
+            self.suffix = suffix
+
+        def forward(self, data):
+            data["text"] += self.suffix
+            return data
+
+    operator = Step(suffix="?", _concurrency_mode="single", _save_data=False)
+
+    assert settings_of(operator).concurrency_mode == "single"
+    assert operator([{"text": "a"}]) == [{"text": "a?"}]
+
+
+def test_an_init_that_passes_nonsense_up_is_told_so(group):
+    class Step(group):
+        def __init__(self):
+            super().__init__(colour="red")
+
+        def forward(self, data):
+            return data
+
+    with pytest.raises(OperatorOptionError, match=r"construction\.Step.*'colour'"):
+        Step()
+
+
+def test_an_init_that_never_calls_its_base_works(group):
+    class Step(group):
+        def __init__(self, suffix):
+            self.suffix = suffix
+
+        def forward(self, data):
+            return {"text": data["text"] + self.suffix}
+
+    assert Step(suffix="!", _concurrency_mode="single")({"text": "a"}) == [{"text": "a!"}]
+
+
+def test_further_parameters_of_forward_are_options(group):
+    class Step(group):
+        def __init__(self, prefix="", **kwargs):
+            super().__init__(**kwargs)
+            self.prefix = prefix
+
+        def forward(self, data, suffix="."):
+            return {"text": self.prefix + data["text"] + suffix}
+
+    step = Step(prefix="<", suffix=">", _concurrency_mode="single")
+    assert step({"text": "a"}) == [{"text": "<a>"}]
+    assert Step(_concurrency_mode="single")({"text": "a"}) == [{"text": "a."}]
+    with pytest.raises(OperatorOptionError, match="did you mean 'suffix'"):
+        Step(sufix=">")
+
+
+def test_options_travel_through_inherited_inits(group):
+    class Parent(group):
+        def __init__(self, key="text", **kwargs):
+            super().__init__(**kwargs)
+            self.key = key
+
+        def forward(self, data):
+            return {self.key: self.mark}
+
+    class Child(Parent):
+        def __init__(self, mark, **kwargs):
+            super().__init__(**kwargs)
+            self.mark = mark
+
+    child = Child(mark="!", key="body", _concurrency_mode="single")
+    assert child({}) == [{"body": "!"}]
+    assert settings_of(child).concurrency_mode == "single"
+
+
+def test_forward_can_be_called_by_itself(group):
+    class Step(group):
+        def __init__(self, suffix="!", **kwargs):
+            super().__init__(**kwargs)
+            self.suffix = suffix
+
+        def forward(self, data):
+            return {"text": data["text"] + self.suffix}
+
+    assert Step(suffix="?").forward({"text": "a"}) == {"text": "a?"}
+
+
+def test_set_output_returns_the_operator_itself(step):
+    operator = step()
+
+    assert operator.set_output("somewhere") is operator
+    assert operator.__dataops__.output == Path("somewhere")
+
+
+def test_an_operator_shows_its_name_and_options(step):
+    shown = repr(step(output_key="out"))
+
+    assert shown == "data.construction.step(input_key='text', output_key='out')"
+
+
+def test_a_reconfigured_operator_is_a_new_one(step):
+    before = step(output_key="a", _max_workers=2).set_output("out")
+
+    after = reconfigured(before, {"output_key": "b"}, ExecutionSettings(max_workers=9))
+
+    assert dict(after.__dataops__.options) == {"input_key": "text", "output_key": "b"}
+    assert settings_of(after).max_workers == 9
+    assert after.__dataops__.output == Path("out")
+    assert (before.__dataops__.options["output_key"], settings_of(before).max_workers) == ("a", 2)
+
+
+def test_reconfiguring_with_an_unknown_option_is_refused(step):
+    with pytest.raises(OperatorOptionError, match="did you mean 'output_key'"):
+        reconfigured(step(), {"outptu_key": "b"}, ExecutionSettings())
