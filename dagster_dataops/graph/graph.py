@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
+from types import MappingProxyType
 from typing import Final
 
 from dagster_dataops.errors import PipelineDefinitionError
@@ -45,18 +46,20 @@ class OperatorGraph:
         """Check ``nodes`` and join them.
 
         Raises:
-            PipelineDefinitionError: A name stands twice, an input is unknown, inputs form a
-                circle, or an operator cannot take that many.
+            PipelineDefinitionError: There are no nodes, a name stands twice, an input is
+                unknown, inputs form a circle, or an operator cannot take that many.
         """
         by_name: dict[str, OperatorNode] = {}
         for node in nodes:
             if node.name in by_name:
                 raise PipelineDefinitionError(name, f"two nodes are called {node.name!r}")
             by_name[node.name] = node
+        if not by_name:
+            raise PipelineDefinitionError(name, "it has no nodes")
         for node in by_name.values():
             _check_inputs(name, node, by_name)
         _check_order(name, by_name)
-        return cls(name, by_name)
+        return cls(name, MappingProxyType(by_name))
 
     def ordered(self) -> list[OperatorNode]:
         """Return the nodes, each after those it takes its inputs from."""

@@ -18,7 +18,7 @@ from typing import Any, Final, Self
 
 from typing_extensions import override
 
-from dagster_dataops.errors import DefinitionError, PipelineDefinitionError
+from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.execution.report import RunReport
 from dagster_dataops.graph.graph import SOURCE, OperatorGraph, OperatorNode
 from dagster_dataops.operators.function import RegisteredFunction
@@ -65,8 +65,6 @@ class Pipeline:
         traceback: TracebackType | None,
     ) -> None:
         if kind is None:
-            if not self._nodes:
-                raise PipelineDefinitionError(self.name, "it has no nodes")
             self._set(_graph=OperatorGraph.of(self.name, self._nodes.values()))
 
     def add(
@@ -155,11 +153,12 @@ class Pipeline:
         """Run every node over ``data`` and return reports with handles, never the rows.
 
         Raises:
-            DefinitionError: A node has ``_save_data=False``, so nothing of it would be left.
+            PipelineDefinitionError: A node has ``_save_data=False``: nothing of it would be left.
         """
         for node in self.graph.nodes.values():
             if not node.operator.__dataops__.resolved.save_data:
-                raise DefinitionError(f"node {node.name!r} has _save_data=False: it leaves no file")
+                reason = f"node {node.name!r} has _save_data=False: it leaves no file"
+                raise PipelineDefinitionError(self.name, reason)
         with tempfile.TemporaryDirectory(prefix="dataops-") as scratch:
             return materialize(self.graph, data, scratch=Path(scratch))
 

@@ -4,7 +4,7 @@ import getpass
 import os
 import secrets
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -42,10 +42,11 @@ def run_graph(graph: OperatorGraph, data: object) -> Any:
     """
     with tempfile.TemporaryDirectory(prefix="dataops-") as scratch:
         report = materialize(graph, data, scratch=Path(scratch))[graph.last.name]
-        output = graph.last.operator.__dataops__.output
-        if output is not None:
+        if graph.last.operator.__dataops__.output is not None:
             return str(exported_path(graph.last))
-        return report.dataset.read()
+        records = report.dataset.read()
+        _check_ours(report)
+        return records
 
 
 def materialize(graph: OperatorGraph, data: object, *, scratch: Path) -> dict[str, RunReport]:
@@ -54,13 +55,12 @@ def materialize(graph: OperatorGraph, data: object, *, scratch: Path) -> dict[st
     Args:
         graph: What to run.
         data: A list of dicts, one dict, a path, or a `JsonlDataset`.
-        scratch: Where nodes with ``_save_data=False`` keep their files while this runs.
+        scratch: Where records given as such, and nodes with ``_save_data=False``, keep their
+            files while this runs. Never in a node's folder, which another run may hold.
     """
     executor = OperatorExecutor(plain_context())
     saved = config.data_process_path / graph.name
-    first = graph.ordered()[0]
-    home = saved if _saves(first) else scratch
-    source, spilled = as_dataset(data, NodeFolder(home / first.name, first.name))
+    source = as_dataset(data, scratch / f"{SOURCE}.jsonl")
     results: dict[str, JsonlDataset] = {SOURCE: source}
     reports: dict[str, RunReport] = {}
     for node in graph.ordered():
@@ -68,11 +68,22 @@ def materialize(graph: OperatorGraph, data: object, *, scratch: Path) -> dict[st
         report = executor.run(node.operator, [results[name] for name in node.inputs], folder)
         if node.operator.__dataops__.output is not None:
             copy_durably(report.dataset.path, exported_path(node))
+            _check_ours(report)
         results[node.name] = report.dataset
         reports[node.name] = report
-    if spilled is not None:
-        spilled.unlink(missing_ok=True)
     return reports
+
+
+def _check_ours(report: RunReport) -> None:
+    """Refuse a result that another run has replaced before it was read.
+
+    Raises:
+        InputError: Two runs share a folder; they must not, or come one after the other.
+    """
+    size_bytes, modified_ns = report.dataset.stamp()[2:]
+    if (size_bytes, modified_ns) != (report.manifest.size_bytes, report.manifest.modified_ns):
+        reason = "another run replaced it before it was read; give each its own data_process_path"
+        raise InputError(str(report.dataset.path), reason)
 
 
 def _saves(node: OperatorNode) -> bool:
@@ -98,16 +109,16 @@ def _user() -> str:
         return "unknown"
 
 
-def as_dataset(data: object, folder: NodeFolder) -> tuple[JsonlDataset, Path | None]:
-    """Return ``data`` as a dataset, and the file to delete afterwards if it had to be written.
+def as_dataset(data: object, place: Path) -> JsonlDataset:
+    """Return ``data`` as a dataset; records given as such are written to ``place``.
 
     Raises:
         InputError: It is nothing that records can come from, or holds something else.
     """
     if isinstance(data, JsonlDataset):
-        return data, None
+        return data
     if isinstance(data, (str, os.PathLike)):
-        return JsonlDataset.of_file(data), None
+        return JsonlDataset.of_file(data)
     records: Iterable[object]
     if isinstance(data, Mapping):
         records = [dict(data)]
@@ -116,8 +127,7 @@ def as_dataset(data: object, folder: NodeFolder) -> tuple[JsonlDataset, Path | N
     else:
         reason = "give a list of dicts, one dict, the path of a jsonl file, or a JsonlDataset"
         raise InputError(f"of type {type(data).__name__}", reason)
-    path = folder.path / f"{folder.name}_source.jsonl"
-    return write_records(path, records, "list"), path
+    return write_records(place, records, "list")
 
 
 def exported_path(node: OperatorNode) -> Path:
@@ -131,8 +141,3 @@ def exported_path(node: OperatorNode) -> Path:
         raise InputError(f"node {node.name!r}", "no output was set")
     target = output.expanduser().absolute()
     return target if target.suffix == ".jsonl" else target / f"{node.name}.jsonl"
-
-
-def names_of(nodes: Sequence[OperatorNode]) -> list[str]:
-    """Return the names of ``nodes``."""
-    return [node.name for node in nodes]

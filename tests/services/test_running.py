@@ -1,0 +1,352 @@
+"""Tests of dagster_dataops.services.running: what calling an operator does."""
+
+import contextlib
+import copy
+import json
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from dagster_dataops import JsonlDataset, config, data_register
+from dagster_dataops.errors import FolderLockedError, InputError, RecordError
+
+GROUP = "running"
+MODES = ["single", "thread", "process"]
+
+
+@data_register(f"data.{GROUP}")
+def answer(data: dict, returned="None", change=True):  # noqa: FBT002 - an option like any other
+    """Change the record if asked to, and return what ``returned`` says."""
+    if change:
+        data["changed"] = True
+    return eval(returned, {"data": data})  # noqa: S307 - the test's own text
+
+
+@data_register(f"data.{GROUP}", _concurrency_mode="single")
+def suffix(data: dict, mark="!"):
+    data["text"] += mark
+    return data
+
+
+@data_register(f"data.{GROUP}", _concurrency_mode="thread")
+def slow(data: dict, seconds=0.0):
+    time.sleep(seconds)
+    return data
+
+
+@data_register(f"data.{GROUP}", rewrite_func="forward_batch_input")
+def spoil(data: list[dict]):
+    for record in data:
+        record["list"].append("spoiled")
+    data.pop()
+    return data
+
+
+def errors_of(root: Path, name: str) -> list[dict]:
+    path = root / name / f"{name}_error.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def below(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*")}
+
+
+CONTRACT = {
+    "None": [{"n": 1, "changed": True}],
+    "data": [{"n": 1, "changed": True}],
+    "{'new': 1}": [{"new": 1}],
+    "{}": [{}],
+    "[]": [],
+    "[data, {'n': 2}]": [{"n": 1, "changed": True}, {"n": 2}],
+    "[data, data]": [{"n": 1, "changed": True}] * 2,
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("returned", "expected"), CONTRACT.items(), ids=CONTRACT)
+def test_what_forward_returns_says_what_becomes_of_the_record(root, mode, returned, expected):
+    operator = answer(returned=returned, _concurrency_mode=mode, _max_workers=2)
+
+    assert operator([{"n": 1}]) == expected
+    assert errors_of(root, "answer") == []
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "returned",
+    ["'text'", "1", "True", "({},)", "{1}", "[data, None]", "[[data]]", "['a']", "iter([])"],
+)
+def test_anything_else_is_an_error_of_that_record_alone(root, mode, returned):
+    returned = f"{returned} if data['n'] == 2 else data"
+    operator = answer(returned=returned, change=False, _concurrency_mode=mode, _max_workers=2)
+
+    assert operator([{"n": 1}, {"n": 2}, {"n": 3}]) == [{"n": 1}, {"n": 3}]
+    [error] = errors_of(root, "answer")
+    assert (error["index"], error["input"], error["exception"]) == (1, {"n": 2}, "InvalidResult")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_error_row_holds_position_input_exception_and_traceback(root, mode):
+    operator = answer(returned="data['missing']", change=True, _concurrency_mode=mode)
+
+    assert operator([{"n": 1}]) == []
+    [error] = errors_of(root, "answer")
+    assert error["index"] == 0
+    assert error["input"] == {"n": 1}
+    assert error["exception"] == "KeyError"
+    assert "missing" in error["message"]
+    assert "in answer" in error["traceback"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_first_error_fails_the_call_where_errors_are_not_ignored(mode):
+    operator = answer(returned="1 / 0", _concurrency_mode=mode, _ignore_errors=False)
+
+    with pytest.raises(RecordError) as caught:
+        operator([{"n": 1}])
+
+    assert caught.value.operator == f"{GROUP}.answer"
+    assert (caught.value.index, caught.value.exception) == (0, "ZeroDivisionError")
+
+
+def test_a_record_with_the_key_infer_error_is_a_record_like_any_other(root):
+    records = [{"infer_error": "from elsewhere"}]
+
+    assert answer(change=False, _concurrency_mode="single")(records) == records
+    assert answer(returned="[data]", change=False, _concurrency_mode="single")(records) == records
+    assert errors_of(root, "answer") == []
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("save", [True, False])
+def test_the_data_of_the_caller_is_never_changed(mode, save):
+    records = [{"text": "a", "list": [1]}, {"text": "b", "list": [{"deep": 2}]}]
+    before = copy.deepcopy(records)
+
+    result = answer(_concurrency_mode=mode, _save_data=save)(records)
+    result[0]["list"].append("later")
+
+    assert records == before
+
+
+def test_a_dataset_operator_does_not_change_the_data_of_the_caller():
+    records = [{"list": [1]}, {"list": [2]}]
+    before = copy.deepcopy(records)
+
+    assert spoil()(records) == [{"list": [1, "spoiled"]}]
+    assert records == before
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_results_are_in_the_order_of_the_input(mode):
+    records = [{"n": number} for number in range(200)]
+
+    operator = answer(returned="data", change=False, _concurrency_mode=mode, _max_workers=4)
+    assert operator(records) == records
+
+
+def test_without_saving_nothing_is_written_below_the_root_and_the_result_is_the_same(root):
+    records = [{"text": "a"}, {"text": "b"}]
+
+    unsaved = suffix(_save_data=False)(records)
+
+    assert not root.exists()
+    assert unsaved == suffix()(records)
+
+
+def test_without_saving_a_failure_that_is_not_ignored_leaves_nothing_either(root):
+    operator = answer(returned="1/0", _save_data=False, _ignore_errors=False)
+
+    with pytest.raises(RecordError):
+        operator([{"n": 1}])
+    assert not root.exists()
+
+
+def test_a_call_stores_under_the_name_of_the_operator(root):
+    suffix()([{"text": "a"}])
+
+    folder = root / "suffix"
+    assert (folder / "suffix_results.jsonl").read_text() == '{"text":"a!"}\n'
+    manifest = json.loads((folder / "suffix_results.jsonl.json").read_text())
+    assert (manifest["done"], manifest["rows_in"], manifest["rows_out"]) == (True, 1, 1)
+    assert (manifest["dropped"], manifest["failed"]) == (0, 0)
+
+
+def test_a_second_call_replaces_the_first_result(root):
+    operator = suffix()
+    operator([{"text": "a"}, {"text": "b"}])
+
+    assert operator([{"text": "c"}]) == [{"text": "c!"}]
+    assert (root / "suffix" / "suffix_results.jsonl").read_text() == '{"text":"c!"}\n'
+
+
+def test_a_second_call_without_errors_clears_the_errors_of_the_first(root):
+    operator = suffix()
+    operator([{"no text": 1}])
+    assert len(errors_of(root, "suffix")) == 1
+
+    operator([{"text": "a"}])
+
+    assert errors_of(root, "suffix") == []
+
+
+def test_only_result_manifest_and_lock_stay(root):
+    answer(_concurrency_mode="process")([{"n": 1}, {"n": 2}])
+
+    assert below(root) == {
+        "answer",
+        "answer/.lock",
+        "answer/answer_results.jsonl",
+        "answer/answer_results.jsonl.json",
+    }
+
+
+def test_one_dict_is_one_record():
+    assert suffix()({"text": "a"}) == [{"text": "a!"}]
+
+
+def test_no_records_give_no_records(root):
+    assert suffix()([]) == []
+    assert (root / "suffix" / "suffix_results.jsonl").read_text() == ""
+
+
+@pytest.mark.parametrize("make", [str, Path, JsonlDataset.of_file], ids=["str", "Path", "dataset"])
+def test_a_file_is_read_where_it_is_and_left_as_it_is(tmp_path, make):
+    path = tmp_path / "in.jsonl"
+    path.write_text('{"text":"a"}\r\n\n{"text":"b"}')
+
+    assert suffix()(make(path)) == [{"text": "a!"}, {"text": "b!"}]
+    assert path.read_bytes() == b'{"text":"a"}\r\n\n{"text":"b"}'
+
+
+def test_tuples_and_generators_of_dicts_are_taken():
+    assert suffix()(({"text": "a"},)) == [{"text": "a!"}]
+    assert suffix()({"text": text} for text in "ab") == [{"text": "a!"}, {"text": "b!"}]
+
+
+@pytest.mark.parametrize("data", [3, None, b"bytes", 1.5, object()])
+def test_what_no_records_can_come_from_is_an_input_error(data):
+    with pytest.raises(InputError, match="give a list of dicts, one dict"):
+        suffix()(data)
+
+
+@pytest.mark.parametrize("data", [[1], ["a"], [{"text": "a"}, None], [[{"text": "a"}]]])
+def test_a_list_of_something_else_is_an_input_error(data):
+    with pytest.raises(InputError, match="not a dict"):
+        suffix()(data)
+
+
+def test_records_that_json_cannot_hold_are_an_input_error_that_names_the_place(root):
+    suffix()([{"text": "before"}])
+
+    with pytest.raises(InputError, match="record 1: key 'tags' holds a set"):
+        suffix()([{"text": "a"}, {"text": "b", "tags": {1}}])
+    assert (root / "suffix" / "suffix_results.jsonl").read_text() == '{"text":"before!"}\n'
+
+
+def test_an_output_folder_gets_a_file_of_the_operators_name(tmp_path):
+    result = suffix().set_output(tmp_path / "out")([{"text": "a"}])
+
+    assert result == str(tmp_path / "out" / "suffix.jsonl")
+    assert Path(result).read_text() == '{"text":"a!"}\n'
+
+
+def test_an_output_that_ends_in_jsonl_is_the_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    result = suffix().set_output("deep/own.jsonl")([{"text": "a"}])
+
+    assert result == str(tmp_path / "deep" / "own.jsonl")
+    assert os.listdir("deep") == ["own.jsonl"]  # noqa: PTH208 - the names are what counts
+
+
+def test_the_home_folder_is_expanded_in_an_output(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    assert suffix().set_output("~/out.jsonl")([]) == str(tmp_path / "out.jsonl")
+
+
+def test_an_output_is_written_without_saving_too(tmp_path, root):
+    result = suffix(_save_data=False).set_output(tmp_path / "out.jsonl")([{"text": "a"}])
+
+    assert Path(result).read_text() == '{"text":"a!"}\n'
+    assert not root.exists()
+
+
+def test_an_empty_result_is_exported_as_an_empty_file(tmp_path):
+    path = answer(returned="[]").set_output(tmp_path)([{"n": 1}])
+
+    assert Path(path).read_bytes() == b""
+
+
+def test_the_root_is_read_when_called_not_when_constructed(tmp_path):
+    operator = suffix()
+
+    with config.temporary(data_process_path=tmp_path / "later"):
+        operator([{"text": "a"}])
+
+    assert (tmp_path / "later" / "suffix" / "suffix_results.jsonl").is_file()
+
+
+def test_a_finished_result_is_used_again_where_resume_is_on(root):
+    with config.temporary(data_process_resume=True):
+        suffix()([{"text": "a"}])
+        before = (root / "suffix" / "suffix_results.jsonl").stat().st_mtime_ns
+
+        assert suffix()([{"text": "a"}]) == [{"text": "a!"}]
+        assert (root / "suffix" / "suffix_results.jsonl").stat().st_mtime_ns == before
+
+
+def test_other_options_or_other_records_are_worked_on_again_where_resume_is_on():
+    with config.temporary(data_process_resume=True):
+        assert suffix()([{"text": "a"}]) == [{"text": "a!"}]
+        assert suffix(mark="?")([{"text": "a"}]) == [{"text": "a?"}]
+        assert suffix(mark="?")([{"text": "b"}]) == [{"text": "b?"}]
+
+
+def start(results: list[object], seconds: float, records: list[dict]) -> threading.Thread:
+    def run() -> None:
+        with contextlib.suppress(InputError):  # the other run may be faster than our reading
+            results.append(slow(seconds=seconds)(records))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    time.sleep(0.2)
+    return thread
+
+
+def test_a_second_run_in_the_same_folder_waits_for_the_first(tmp_path):
+    results: list[object] = []
+    first = start(results, 0.6, [{"n": 1}, {"n": 2}])
+
+    assert slow().set_output(tmp_path)([{"n": 3}]) == str(tmp_path / "slow.jsonl")
+    first.join()
+    assert (tmp_path / "slow.jsonl").read_text() == '{"n":3}\n'
+
+
+def test_a_second_run_that_waited_too_long_is_refused_and_the_first_finishes(root):
+    results: list[object] = []
+    first = start(results, 4, [{"n": 1}])
+
+    with pytest.raises(FolderLockedError, match="is in use by run python-"):
+        slow()([{"n": 2}])
+    first.join()
+    assert results == [[{"n": 1}]]
+    assert (root / "slow" / "slow_results.jsonl").read_text() == '{"n":1}\n'
+
+
+def test_a_result_that_another_run_replaced_before_it_was_read_is_refused(monkeypatch):
+    real = JsonlDataset.read
+
+    def replaced(dataset: JsonlDataset) -> list[dict]:
+        monkeypatch.setattr(JsonlDataset, "read", real)
+        slow()([{"n": 2}])
+        return real(dataset)
+
+    monkeypatch.setattr(JsonlDataset, "read", replaced)
+
+    with pytest.raises(InputError, match="another run replaced it before it was read"):
+        slow()([{"n": 1}])
