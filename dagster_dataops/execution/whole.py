@@ -13,6 +13,7 @@ import orjson
 from dagster_dataops.checkpoints.manifest import NodeFolder
 from dagster_dataops.checkpoints.publication import Drafts
 from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.files import storage
 from dagster_dataops.datasets.lines import Line, LineCounter, content_interval, iterate_lines
 from dagster_dataops.datasets.writing import JsonlWriter
 from dagster_dataops.errors import (
@@ -40,7 +41,11 @@ def run_whole(
         DatasetOperatorError: It raised, or returned something that is no dataset.
         RecordError: An input line is no record and failures are not ignored.
     """
-    with JsonlWriter(folder.result) as results, JsonlWriter(folder.errors) as errors:
+    with (
+        storage(folder.path, "write the result"),
+        JsonlWriter(folder.result) as results,
+        JsonlWriter(folder.errors) as errors,
+    ):
         return _Whole(operator, folder, context, results, errors).run(datasets)
 
 
