@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import dataclasses
 import json
 import os
 import threading
@@ -12,8 +13,9 @@ import pytest
 
 from dagster_dataops import JsonlDataset, config, data_register
 from dagster_dataops.errors import FolderLockedError, InputError, RecordError
+from dagster_dataops.services import running
 
-GROUP = "running"
+GROUP = "calls_from_python"
 MODES = ["single", "thread", "process"]
 
 
@@ -327,9 +329,11 @@ def test_a_second_run_in_the_same_folder_waits_for_the_first(tmp_path):
     assert (tmp_path / "slow.jsonl").read_text() == '{"n":3}\n'
 
 
-def test_a_second_run_that_waited_too_long_is_refused_and_the_first_finishes(root):
+def test_a_second_run_that_waited_too_long_is_refused_and_the_first_finishes(root, monkeypatch):
+    impatient = dataclasses.replace(running.plain_context(), lock_seconds=0.2)
     results: list[object] = []
-    first = start(results, 4, [{"n": 1}])
+    first = start(results, 1, [{"n": 1}])
+    monkeypatch.setattr(running, "plain_context", lambda: impatient)
 
     with pytest.raises(FolderLockedError, match="is in use by run python-"):
         slow()([{"n": 2}])
