@@ -1,0 +1,112 @@
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dagster_dataops.datasets.lines import Interval
+from dagster_dataops.execution.messages import Mode, Range
+from dagster_dataops.execution.schedule import Schedule
+
+
+@contextmanager
+def _schedule(path: Path, content: bytes, workers: int, *todo: Interval) -> Iterator[Schedule]:
+    path.write_bytes(content)
+    descriptor = os.open(path, os.O_RDONLY)
+    yield Schedule(descriptor, list(todo) or [Interval(0, len(content))], workers)
+    os.close(descriptor)
+
+
+def _taken(schedule: Schedule, pace: float = 1e-6) -> list[Range]:
+    taken = []
+    while (given_range := schedule.take()) is not None:
+        taken.append(given_range)
+        size = given_range.end - given_range.start
+        schedule.measured(size, size * pace)
+    return taken
+
+
+@given(
+    st.lists(st.integers(0, 300), min_size=1, max_size=60),
+    st.integers(1, 5),
+    st.sampled_from([1e-9, 1e-5, 1e-2]),
+    st.booleans(),
+)
+@settings(deadline=None)
+def test_ranges_cover_the_input_and_end_at_lines(
+    tmp_path_factory: pytest.TempPathFactory,
+    lengths: list[int],
+    workers: int,
+    pace: float,
+    newline: bool,
+) -> None:
+    content = b"\n".join(b"x" * length for length in lengths) + (b"\n" if newline else b"")
+    if not content:
+        return
+    with _schedule(tmp_path_factory.mktemp("x") / "input", content, workers) as schedule:
+        taken = _taken(schedule, pace)
+        assert not schedule
+    assert taken[0].start == 0
+    assert taken[-1].end == len(content)
+    for one, other in zip(taken, taken[1:], strict=False):
+        assert one.end == other.start
+        assert content[one.end - 1 : one.end] == b"\n"
+
+
+def test_the_first_range_is_a_single_record(tmp_path: Path) -> None:
+    with _schedule(tmp_path / "input", b"abc\n" * 1000, 2) as schedule:
+        assert schedule.take() == Range(0, 4)
+
+
+def test_slow_records_go_out_one_by_one_and_quick_ones_in_bulk(tmp_path: Path) -> None:
+    content = b"x" * 99 + b"\n"
+    with _schedule(tmp_path / "slow", content * 200, 2) as schedule:
+        assert all(item.end - item.start == 100 for item in _taken(schedule, pace=0.01))
+        assert schedule.depth == 1
+    with _schedule(tmp_path / "quick", content * 50_000, 2) as schedule:
+        sizes = [item.end - item.start for item in _taken(schedule, pace=1e-9)]
+        assert max(sizes) > 100_000
+        assert len(sizes) < 60
+        assert schedule.depth == 2
+
+
+def test_gaps_are_never_joined(tmp_path: Path) -> None:
+    todo = [Interval(0, 8), Interval(16, 20)]
+    with _schedule(tmp_path / "input", b"abc\n" * 5, 1, *todo) as schedule:
+        taken = _taken(schedule)
+    assert [(item.start, item.end) for item in taken] == [(0, 4), (4, 8), (16, 20)]
+
+
+def test_a_range_given_back_comes_first(tmp_path: Path) -> None:
+    with _schedule(tmp_path / "input", b"abc\n" * 5, 1) as schedule:
+        first = schedule.take()
+        assert first
+        schedule.give_back(first)
+        schedule.give_back(Range(4, 4))
+        assert schedule.take() == first
+
+
+def test_death_makes_ever_more_careful_until_the_record_is_known(tmp_path: Path) -> None:
+    with _schedule(tmp_path / "input", b"abc\n" * 5, 1) as schedule:
+        while schedule.take():
+            pass
+        assert schedule.give_back_after_death(Range(0, 20), 4) is None
+        careful = schedule.take()
+        assert careful == Range(4, 20, Mode.CAREFUL)
+        assert schedule.give_back_after_death(careful, 8) is None
+        alone, rest = schedule.take(), schedule.take()
+        assert alone == Range(8, 12, Mode.ALONE)
+        assert rest == Range(12, 20)
+        assert schedule.give_back_after_death(alone, 0) == Range(8, 12, Mode.ALONE)
+        assert not schedule
+
+
+def test_death_after_the_last_record_blames_nobody(tmp_path: Path) -> None:
+    with _schedule(tmp_path / "input", b"abc\n" * 5, 1) as schedule:
+        while schedule.take():
+            pass
+        assert schedule.give_back_after_death(Range(0, 20), 20) is None
+        assert not schedule

@@ -1,0 +1,175 @@
+import asyncio
+from typing import Any
+
+import orjson
+import pytest
+
+from dagster_dataops.data import data_register
+from dagster_dataops.execution.settling import (
+    Failed,
+    Failure,
+    async_settler,
+    error_line,
+    failure_of,
+    settler,
+)
+from tests.execution.helpers import act, act_async
+
+_GROUP = "data.settling"
+
+
+class Stop(BaseException):
+    """Raised from outside."""
+
+
+@data_register(_GROUP)
+def keep(record):
+    record["seen"] = True
+
+
+@data_register(_GROUP)
+def raises(record, error=None):
+    raise error
+
+
+@data_register(_GROUP)
+def returns(record, value=None):
+    return value
+
+
+@data_register(_GROUP)
+def positional(record, more, /):
+    return record
+
+
+@data_register(_GROUP)
+def uses_orjson(record):
+    return {"text": orjson.dumps({1, 2})}
+
+
+async def _settled_async(operator: Any, line: bytes) -> Any:
+    return await async_settler(operator)(line)
+
+
+@pytest.mark.parametrize(
+    ("value", "lines"),
+    [
+        ({"a": 1}, b'{"a":1}\n'),
+        ([{"a": 1}, {"b": None}], b'{"a":1}\n{"b":null}\n'),
+        ([], b""),
+        (None, b'{"n":0}\n'),
+        ({"a": (1, 2)}, b'{"a":[1,2]}\n'),
+        (dict.fromkeys("ab"), b'{"a":null,"b":null}\n'),
+    ],
+)
+def test_what_an_operator_returns_becomes_lines(value: object, lines: bytes) -> None:
+    assert settler(returns(value=value), ())(b'{"n":0}') == lines
+
+
+def test_keeping_keeps_the_record_as_it_was_left() -> None:
+    assert settler(keep(), ())(b'{"n":0}') == b'{"n":0,"seen":true}\n'
+
+
+@pytest.mark.parametrize("value", [1, "x", (), ({"a": 1},), [1], [{}, None], {1}, True])
+def test_what_is_no_outcome_is_an_invalid_result(value: object) -> None:
+    failure = settler(returns(value=value), ())(b"{}")
+    assert isinstance(failure, Failure)
+    assert failure.exception == "InvalidResult"
+    assert failure.traceback_text == ""
+
+
+@pytest.mark.parametrize("line", [b"", b" ", b"\t\r", b"\r"])
+def test_blank_lines_have_no_outcome(line: bytes) -> None:
+    assert settler(keep(), ())(line) is None
+    assert asyncio.run(_settled_async(act_async(), line)) is None
+
+
+@pytest.mark.parametrize("line", [b"{", b"[]", b"1", b"null", b'{"a":NaN}', b"\xff"])
+def test_bad_lines_fail_alike_in_both_settlers(line: bytes) -> None:
+    plain = settler(act(), ())(line)
+    assert isinstance(plain, Failure)
+    assert plain.exception == "InvalidLine"
+    assert asyncio.run(_settled_async(act_async(), line)) == plain
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError("v"), SystemExit(3), KeyboardInterrupt(), GeneratorExit(), TypeError("t")]
+)
+def test_whatever_is_raised_is_that_records_failure(error: BaseException) -> None:
+    failure = settler(raises(error=error), ())(b"{}")
+    assert isinstance(failure, Failure)
+    assert failure.exception == type(error).__name__
+    assert failure.error is error
+    assert "in raises" in failure.traceback_text
+    assert "execution/settling.py" not in failure.traceback_text
+
+
+def test_an_interrupt_passes_through() -> None:
+    settle = settler(raises(error=Stop()), (Stop,))
+    with pytest.raises(Stop):
+        settle(b"{}")
+
+
+def test_an_operators_own_type_error_is_told_as_such() -> None:
+    failure = settler(uses_orjson(), ())(b"{}")
+    assert isinstance(failure, Failure)
+    assert "uses_orjson" in failure.traceback_text
+
+
+def test_an_operator_that_cannot_be_called_fails_its_records() -> None:
+    failure = settler(positional(), ())(b"{}")
+    assert isinstance(failure, Failure)
+    assert "missing 1 required positional argument" in failure.message
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_async_operators_settle_from_any_thread(threads: int) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    settle = settler(act_async(), ())
+    line = b'{"n":1,"do":"keep","text":""}'
+    with ThreadPoolExecutor(threads) as pool:
+        outcomes = list(pool.map(settle, [line] * 20))
+    assert outcomes == [b'{"n":1,"do":"keep","text":"","kept":true}\n'] * 20
+
+
+def test_cancelling_itself_is_a_failure_and_being_cancelled_is_not() -> None:
+    @data_register(_GROUP)
+    async def cancels(record):
+        raise asyncio.CancelledError
+
+    @data_register(_GROUP)
+    async def waits(record):
+        await asyncio.sleep(60)
+
+    async def cancelled() -> None:
+        task = asyncio.create_task(_settled_async(waits(), b"{}"))
+        await asyncio.sleep(0)
+        task.cancel()
+        await task
+
+    assert asyncio.run(_settled_async(cancels(), b"{}")).exception == "CancelledError"
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(cancelled())
+
+
+def test_messages_are_cut_and_always_text() -> None:
+    failure = failure_of(ValueError("x" * 100_000 + "\ud800"))
+    assert len(failure.message) == 64 << 10
+    failure.traceback_text.encode()
+    assert failure_of(ValueError("\ud800")).message == "\\ud800"
+
+
+def test_an_error_line_holds_the_record_and_where_it_was() -> None:
+    line = error_line(Failed(17, b'{"a": 1}', Failure("E", "m", "t")), "g.o", 3)
+    assert orjson.loads(line) == {
+        "offset": 17,
+        "position": 3,
+        "operator": "g.o",
+        "exception": "E",
+        "message": "m",
+        "traceback": "t",
+        "input": {"a": 1},
+    }
+    raw = error_line(Failed(0, b"\xffx" * 50_000, Failure("E", "m", "t")), "g.o", 0)
+    assert orjson.loads(raw)["input"] == "\\xffx" * (32 << 10)
