@@ -391,9 +391,10 @@ def test_d5_the_counts_always_add_up(root, mode):
 
 INTERRUPTIBLE = textwrap.dedent(
     """
-    import json, os, sys, time
+    import signal, sys, time
     from pathlib import Path
     from dagster_dataops import config, data_register
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored below a background job
     config.data_process_resume = True
 
     @data_register("data.crashing", _concurrency_mode=sys.argv[1], _max_workers=2)
