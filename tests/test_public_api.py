@@ -23,8 +23,8 @@ def test_dir_shows_the_public_names():
 
 
 def test_an_unknown_name_is_an_attribute_error():
-    with pytest.raises(AttributeError, match="no attribute 'pipelin'"):
-        _ = dagster_dataops.pipelin
+    with pytest.raises(AttributeError, match="no attribute 'pipelne'"):
+        _ = dagster_dataops.pipelne
 
 
 def test_an_unknown_group_names_what_there_is():

@@ -70,9 +70,9 @@ def test_two_nodes_of_one_name_are_refused():
 
 def test_an_unknown_input_names_the_node_and_the_nearest():
     with pytest.raises(PipelineDefinitionError) as caught:
-        OperatorGraph.of("docs", [node("upper"), node("suffix", "uper")])
+        OperatorGraph.of("docs", [node("upper"), node("suffix", "uppr")])
 
-    assert "node 'suffix' takes its input from 'uper'" in str(caught.value)
+    assert "node 'suffix' takes its input from 'uppr'" in str(caught.value)
     assert "did you mean 'upper'?" in str(caught.value)
 
 

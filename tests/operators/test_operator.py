@@ -173,7 +173,7 @@ def test_further_parameters_of_forward_are_options(group):
     assert step({"text": "a"}) == [{"text": "<a>"}]
     assert Step(_concurrency_mode="single")({"text": "a"}) == [{"text": "a."}]
     with pytest.raises(OperatorOptionError, match="did you mean 'suffix'"):
-        Step(sufix=">")
+        Step(suffx=">")
 
 
 def test_options_travel_through_inherited_inits(group):

@@ -160,7 +160,7 @@ def test_a_second_node_of_the_same_name_is_refused_where_it_is_written():
 
 def test_an_unknown_input_is_refused():
     with pytest.raises(PipelineDefinitionError, match="did you mean 'source'"), pipeline() as ppl:
-        ppl.add("suffix", suffix(), inputs=["sourc"])
+        ppl.add("suffix", suffix(), inputs=["srce"])
 
 
 def test_a_circle_is_refused():
@@ -227,8 +227,8 @@ def test_an_unknown_node_is_an_attribute_error_that_names_the_nodes():
         ppl.upper = Upper()
 
     assert str(ppl.upper) == "upper"
-    with pytest.raises(AttributeError, match="no node 'uper'; its nodes: upper"):
-        _ = ppl.uper
+    with pytest.raises(AttributeError, match="no node 'uppr'; its nodes: upper"):
+        _ = ppl.uppr
 
 
 def test_the_graph_is_what_was_written():
