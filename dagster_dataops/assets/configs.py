@@ -4,6 +4,7 @@ Options whose type Dagster's config cannot express (callables, objects) are left
 secrets, which Dagster would store and show; they keep the value that the pipeline gives them.
 """
 
+import math
 import types
 import typing
 from typing import Any, Final, Literal
@@ -114,6 +115,8 @@ def _is_optional_plain(annotation: Any) -> bool:
 
 
 def _expressible(value: object) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
     if value is None or type(value) in _PLAIN:
         return True
     if isinstance(value, list):

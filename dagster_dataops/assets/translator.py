@@ -1,6 +1,7 @@
 """DataOpsTranslator: what an operator node looks like as an asset."""
 
 import inspect
+import math
 import os
 import re
 from collections.abc import Mapping
@@ -102,7 +103,9 @@ def _shown(name: str, value: object) -> object:
 
 
 def _plain(value: object) -> object:
-    if value is None or isinstance(value, (bool, int, float)):
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if value is None or isinstance(value, (bool, int)):
         return value
     if isinstance(value, (str, os.PathLike)):
         text = str(value)

@@ -1,0 +1,26 @@
+"""What tests of the Dagster face share."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from tests.assets.helpers import numbered, write_jsonl
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    """An instance in memory."""
+    with dg.DagsterInstance.ephemeral() as ephemeral:
+        yield ephemeral
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> Callable[[int], Path]:
+    """A jsonl file of as many records."""
+
+    def write(count: int) -> Path:
+        return write_jsonl(tmp_path / "texts.jsonl", list(numbered(count)))
+
+    return write

@@ -1,0 +1,90 @@
+"""Builds definitions of a test's pipeline and runs them in this process."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import orjson
+
+from dagster_dataops import DataOpsResource, Operator, Pipeline, build_definitions, pipeline
+
+LOCK_SECONDS = 0.2
+
+
+def pipeline_of(name: str = "docs", **operators: Operator) -> Pipeline:
+    """A pipeline of one node after the other."""
+    with pipeline(name) as ppl:
+        for node, operator in operators.items():
+            ppl.add(node, operator)
+    return ppl
+
+
+def resource_at(root: Path) -> DataOpsResource:
+    return DataOpsResource(root=str(root), lock_seconds=LOCK_SECONDS)
+
+
+def definitions_of(
+    ppl: Pipeline, source: Any, root: Path, *, others: Sequence[Any] = (), **keywords: Any
+) -> dg.Definitions:
+    """The pipeline's definitions, and the test's own assets beside them."""
+    ours = build_definitions(ppl, source=source, resource=resource_at(root), **keywords)
+    return dg.Definitions.merge(ours, dg.Definitions(assets=list(others)))
+
+
+def execute(
+    definitions: dg.Definitions,
+    instance: dg.DagsterInstance,
+    run_config: Mapping[str, Any] | None = None,
+    *,
+    only: Sequence[Sequence[str]] | None = None,
+    **keywords: Any,
+) -> dg.ExecuteInProcessResult:
+    """Materialize everything, or ``only`` some asset keys."""
+    job = definitions.resolve_implicit_global_asset_job_def()
+    return job.execute_in_process(
+        instance=instance,
+        run_config=run_config,
+        asset_selection=[dg.AssetKey(list(key)) for key in only] if only else None,
+        **keywords,
+    )
+
+
+def asset_of(definitions: dg.Definitions, *key: str) -> dg.AssetsDefinition:
+    return definitions.resolve_assets_def(list(key))
+
+
+def spec_of(definitions: dg.Definitions, *key: str) -> dg.AssetSpec:
+    return definitions.resolve_asset_graph().get(dg.AssetKey(list(key))).to_asset_spec()
+
+
+def metadata_of(result: dg.ExecuteInProcessResult, *key: str) -> dict[str, Any]:
+    """The values of a materialization's metadata, the prefix ``dagster_dataops/`` cut."""
+    wanted = dg.AssetKey(list(key))
+    events = [e for e in result.get_asset_materialization_events() if e.asset_key == wanted]
+    found = events[-1].materialization.metadata
+    return {name.removeprefix("dagster_dataops/"): value.value for name, value in found.items()}
+
+
+def write_jsonl(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"".join(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in rows))
+    return path
+
+
+def read_jsonl(path: Path) -> list[dict[str, Any]]:
+    return [orjson.loads(line) for line in path.read_bytes().splitlines()]
+
+
+def result_of(root: Path, *key: str) -> list[dict[str, Any]]:
+    return read_jsonl(root.joinpath(*key) / f"{key[-1]}_results.jsonl")
+
+
+def log_of(instance: dg.DagsterInstance, run_id: str) -> list[str]:
+    """What the steps of a run have logged for the user."""
+    entries = instance.all_logs(run_id)
+    return [entry.user_message for entry in entries if not entry.is_dagster_event]
+
+
+def numbered(count: int) -> Iterator[dict[str, Any]]:
+    return ({"id": number, "text": f"text {number}"} for number in range(count))

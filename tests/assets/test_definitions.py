@@ -1,0 +1,110 @@
+"""build_definitions: job, schedule, resources, executor; pipelines side by side."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from dagster_dataops import DataOpsResource, build_definitions
+from dagster_dataops.operators.registry import OperatorRegistry
+from tests.assets.helpers import execute, pipeline_of, resource_at, result_of
+
+Records = Callable[[int], Path]
+
+
+@pytest.fixture
+def upper(registry: OperatorRegistry) -> Any:
+    @registry("data.text", _concurrency_mode="thread")
+    def upper(record: dict) -> None:
+        record["text"] = record["text"].upper()
+
+    return upper
+
+
+def test_a_job_materializes_every_node_and_not_the_file(
+    upper: Any, records: Records, root: Path, instance: dg.DagsterInstance
+) -> None:
+    ppl = pipeline_of(first=upper(), second=upper())
+    definitions = build_definitions(ppl, source=records(3), resource=resource_at(root))
+    result = definitions.resolve_job_def("docs_pipeline").execute_in_process(instance=instance)
+    keys = [event.asset_key for event in result.get_asset_materialization_events()]
+    assert keys == [dg.AssetKey(["docs", "first"]), dg.AssetKey(["docs", "second"])]
+
+
+def test_the_definitions_can_be_loaded(upper: Any, records: Records) -> None:
+    definitions = build_definitions(pipeline_of(upper=upper()), source=records(3))
+    dg.Definitions.validate_loadable(definitions)
+
+
+def test_a_schedule_is_there_if_it_is_asked_for(upper: Any, records: Records) -> None:
+    ppl = pipeline_of(upper=upper())
+    definitions = build_definitions(ppl, source=records(1), schedule="0 2 * * *")
+    schedule = definitions.resolve_schedule_def("docs_pipeline_schedule")
+    assert schedule.cron_schedule == "0 2 * * *"
+    assert schedule.job_name == "docs_pipeline"
+    without = build_definitions(ppl, source=records(1))
+    assert not without.schedules
+
+
+def test_an_impossible_schedule_is_refused(upper: Any, records: Records) -> None:
+    with pytest.raises(dg.DagsterInvalidDefinitionError):
+        build_definitions(pipeline_of(upper=upper()), source=records(1), schedule="at night")
+
+
+@pytest.mark.parametrize("shared", [True, False], ids=["given", "default"])
+def test_two_pipelines_stand_in_one_definitions(
+    shared: bool,  # noqa: FBT001
+    upper: Any,
+    records: Records,
+    root: Path,
+    instance: dg.DagsterInstance,
+) -> None:
+    one, other = (
+        build_definitions(
+            pipeline_of(name, upper=upper()),
+            source=records(3),
+            resource=resource_at(root) if shared else None,
+            schedule="@daily",
+        )
+        for name in ("one", "other")
+    )
+    merged = dg.Definitions.merge(one, other)
+    dg.Definitions.validate_loadable(merged)
+    assert execute(merged, instance).success
+    assert result_of(root, "one", "upper") == result_of(root, "other", "upper")
+
+
+def test_pipelines_with_different_resources_are_not_merged_silently(
+    upper: Any, records: Records, root: Path
+) -> None:
+    one, other = (
+        build_definitions(
+            pipeline_of(name, upper=upper()),
+            source=records(3),
+            resource=DataOpsResource(root=str(root / name)),
+        )
+        for name in ("one", "other")
+    )
+    with pytest.raises(dg.DagsterInvariantViolationError, match="dataops"):
+        dg.Definitions.merge(one, other)
+
+
+def test_one_pipeline_may_go_on_from_another(
+    upper: Any, records: Records, root: Path, instance: dg.DagsterInstance
+) -> None:
+    resource = resource_at(root)
+    one = build_definitions(pipeline_of("one", upper=upper()), source=records(3), resource=resource)
+    other = build_definitions(
+        pipeline_of("other", again=upper()),
+        source=dg.AssetKey(["one", "upper"]),
+        resource=resource,
+    )
+    execute(dg.Definitions.merge(one, other), instance)
+    assert result_of(root, "one", "upper") == result_of(root, "other", "again")
+
+
+def test_steps_run_in_the_process_of_the_run(upper: Any, records: Records) -> None:
+    definitions = build_definitions(pipeline_of(upper=upper()), source=records(1))
+    assert definitions.executor is dg.in_process_executor

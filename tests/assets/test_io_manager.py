@@ -1,0 +1,237 @@
+"""Datasets between assets, in the form that an annotation asks for."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Optional
+
+import dagster as dg
+import pandas as pd
+import polars as pl
+import pytest
+
+from dagster_dataops import DataOpsIOManager, JsonlDataset
+from dagster_dataops.assets.io_manager import as_form, records_of
+from dagster_dataops.datasets.writing import write_records
+from dagster_dataops.errors import InputError, ResultMissingError
+from tests.assets.helpers import numbered, resource_at, result_of
+
+ROWS = [{"id": 0, "text": "a"}, {"id": 1, "text": "b"}]
+
+
+@pytest.fixture
+def resources(root: Path) -> dict[str, Any]:
+    dataops = resource_at(root)
+    return {"dataops_io": DataOpsIOManager(dataops=dataops)}
+
+
+def returning(value: Any) -> dg.AssetsDefinition:
+    @dg.asset(key=["own", "made"], io_manager_key="dataops_io")
+    def made() -> Any:
+        return value
+
+    return made
+
+
+def loaded_as(
+    annotation: Any, resources: dict[str, Any], instance: dg.DagsterInstance, value: Any = ROWS
+) -> Any:
+    """What an asset gets of another one's result, by the annotation of its input."""
+    found: list[Any] = []
+
+    def load(made: Any) -> None:
+        found.append(made)
+
+    load.__annotations__["made"] = annotation
+    loading = dg.asset(ins={"made": dg.AssetIn(key=["own", "made"])})(load)
+    dg.materialize([returning(value), loading], resources=resources, instance=instance)
+    return found[0]
+
+
+@pytest.mark.parametrize("annotation", [JsonlDataset, Any, JsonlDataset | None])
+def test_a_handle_is_what_an_asset_gets_unless_it_asks_for_more(
+    annotation: Any, resources: dict[str, Any], instance: dg.DagsterInstance, root: Path
+) -> None:
+    dataset = loaded_as(annotation, resources, instance)
+    assert isinstance(dataset, JsonlDataset)
+    assert dataset.path == root / "own/made/made_results.jsonl"
+    assert dataset.rows == 2
+    assert dataset.fingerprint is not None
+    assert list(dataset) == ROWS
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    [list, list[dict], list[dict[str, Any]], list[dict] | None, Optional[list], Sequence[dict]],  # noqa: UP045
+    ids=str,
+)
+def test_a_list_annotation_gives_the_records(
+    annotation: Any, resources: dict[str, Any], instance: dg.DagsterInstance
+) -> None:
+    assert loaded_as(annotation, resources, instance) == ROWS
+
+
+@pytest.mark.parametrize("annotation", [pd.DataFrame, pd.DataFrame | None], ids=str)
+def test_a_pandas_annotation_gives_a_frame(
+    annotation: Any, resources: dict[str, Any], instance: dg.DagsterInstance
+) -> None:
+    frame = loaded_as(annotation, resources, instance)
+    assert isinstance(frame, pd.DataFrame)
+    assert frame.to_dict(orient="records") == ROWS
+
+
+@pytest.mark.parametrize("annotation", [pl.DataFrame, pl.DataFrame | None], ids=str)
+def test_a_polars_annotation_gives_a_frame(
+    annotation: Any, resources: dict[str, Any], instance: dg.DagsterInstance
+) -> None:
+    frame = loaded_as(annotation, resources, instance)
+    assert isinstance(frame, pl.DataFrame)
+    assert frame.to_dicts() == ROWS
+
+
+def test_a_polars_frame_infers_types_from_all_rows(tmp_path: Path) -> None:
+    rows = [{"value": None} for _ in range(200)] + [{"value": 0.5}]
+    dataset = write_records(tmp_path / "rows.jsonl", rows, "test")
+    assert as_form(dataset, pl.DataFrame).to_dicts() == rows
+
+
+@pytest.mark.parametrize(
+    "value",
+    [ROWS, tuple(ROWS), pd.DataFrame(ROWS), pl.DataFrame(ROWS)],
+    ids=lambda value: type(value).__name__,
+)
+def test_an_asset_may_return_records_or_a_frame(
+    value: Any, resources: dict[str, Any], instance: dg.DagsterInstance, root: Path
+) -> None:
+    result = dg.materialize([returning(value)], resources=resources, instance=instance)
+    assert result_of(root, "own", "made") == ROWS
+    metadata = result.asset_materializations_for_node("own__made")[0].metadata
+    assert metadata["dagster/row_count"].value == 2
+    assert metadata["dagster/size_bytes"].value == 40
+    assert str(metadata["dagster_dataops/preview"].value).startswith("| id | text |")
+
+
+def test_a_result_may_be_an_iterator(
+    resources: dict[str, Any], instance: dg.DagsterInstance, root: Path
+) -> None:
+    made = returning(dg.MaterializeResult(value=iter(ROWS)))
+    dg.materialize([made], resources=resources, instance=instance)
+    assert result_of(root, "own", "made") == ROWS
+
+
+def test_one_dict_is_one_record() -> None:
+    assert list(records_of(ROWS[0])) == [ROWS[0]]
+
+
+def test_missing_values_of_a_pandas_frame_are_null() -> None:
+    frame = pd.DataFrame({"a": [1.5, None], "b": [None, "x"], "c": [pd.NA, 3]})
+    assert list(records_of(frame)) == [
+        {"a": 1.5, "b": None, "c": None},
+        {"a": None, "b": "x", "c": 3},
+    ]
+
+
+def test_integers_of_a_pandas_frame_stay_integers() -> None:
+    (record,) = records_of(pd.DataFrame({"a": [1], "b": [True]}))
+    assert record == {"a": 1, "b": True}
+    assert [type(value) for value in record.values()] == [int, bool]  # type: ignore[attr-defined]
+
+
+def test_an_asset_may_return_a_handle_on_a_file_of_its_own(
+    tmp_path: Path, resources: dict[str, Any], instance: dg.DagsterInstance, root: Path
+) -> None:
+    elsewhere = write_records(tmp_path / "elsewhere.jsonl", numbered(3), "test")
+    dg.materialize([returning(elsewhere)], resources=resources, instance=instance)
+    assert result_of(root, "own", "made") == list(numbered(3))
+    assert elsewhere.path.exists()
+
+
+@pytest.mark.parametrize("value", [5, "text", b"bytes", 1.5])
+def test_what_has_no_records_is_refused(value: Any) -> None:
+    with pytest.raises(InputError, match="returns a JsonlDataset, records or a DataFrame"):
+        records_of(value)
+
+
+def test_a_result_that_is_not_replaced_stands_when_an_asset_returns_no_records(
+    resources: dict[str, Any], instance: dg.DagsterInstance, root: Path
+) -> None:
+    dg.materialize([returning(ROWS)], resources=resources, instance=instance)
+    with pytest.raises(InputError, match="record 1 is a int, not a dict"):
+        dg.materialize([returning([{"a": 1}, 2])], resources=resources, instance=instance)
+    assert result_of(root, "own", "made") == ROWS
+
+
+def test_a_result_that_was_never_made_is_missed_by_its_path(
+    resources: dict[str, Any], instance: dg.DagsterInstance, root: Path
+) -> None:
+    @dg.asset
+    def loading(made: list[dict]) -> None: ...
+
+    made = dg.AssetSpec("made").with_io_manager_key("dataops_io")
+    with pytest.raises(ResultMissingError, match=str(root / "made" / "made_results.jsonl")):
+        dg.materialize([made, loading], resources=resources, instance=instance)
+
+
+letters = dg.StaticPartitionsDefinition(["a", "b", "../c"])
+
+
+@dg.asset(partitions_def=letters, io_manager_key="dataops_io")
+def partitioned(context: dg.AssetExecutionContext) -> list[dict[str, Any]]:
+    return [{"letter": context.partition_key}]
+
+
+@pytest.fixture
+def all_partitions(resources: dict[str, Any], instance: dg.DagsterInstance) -> None:
+    for key in letters.get_partition_keys():
+        dg.materialize([partitioned], resources=resources, instance=instance, partition_key=key)
+
+
+@pytest.mark.usefixtures("all_partitions")
+def test_every_partition_has_a_folder_of_its_own_inside_the_root(root: Path) -> None:
+    found = sorted(path.relative_to(root).as_posix() for path in root.rglob("*_results.jsonl"))
+    assert found == [
+        f"partitioned/partitions/{folder}/partitioned_results.jsonl"
+        for folder in ("%2E.%2Fc", "a", "b")
+    ]
+
+
+@pytest.mark.usefixtures("all_partitions")
+def test_a_partition_is_loaded_from_the_same_partition(
+    resources: dict[str, Any], instance: dg.DagsterInstance
+) -> None:
+    found: list[Any] = []
+
+    @dg.asset(partitions_def=letters)
+    def loading(partitioned: list[dict]) -> None:
+        found.append(partitioned)
+
+    dg.materialize(
+        [partitioned, loading],
+        resources=resources,
+        instance=instance,
+        selection=[loading],
+        partition_key="../c",
+    )
+    assert found == [[{"letter": "../c"}]]
+
+
+@pytest.mark.usefixtures("all_partitions")
+@pytest.mark.parametrize(
+    ("annotation", "kind"),
+    [(dict[str, pl.DataFrame], pl.DataFrame), (dict[str, list[dict]], list), (dict, JsonlDataset)],
+    ids=str,
+)
+def test_all_partitions_are_loaded_as_a_dict_by_partition_key(
+    annotation: Any, kind: type, resources: dict[str, Any], instance: dg.DagsterInstance
+) -> None:
+    found: list[Any] = []
+
+    def load(partitioned: Any) -> None:
+        found.append(partitioned)
+
+    load.__annotations__["partitioned"] = annotation
+    loading = dg.asset(load)
+    dg.materialize(
+        [partitioned, loading], resources=resources, instance=instance, selection=[loading]
+    )
+    assert list(found[0]) == ["a", "b", "../c"]
+    assert {type(value) for value in found[0].values()} == {kind}
