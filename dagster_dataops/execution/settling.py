@@ -121,13 +121,13 @@ def _in_own_loop(forward: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _OwnLoop:
-    """An event loop that is closed with the thread it belongs to."""
+    """An event loop that one thread uses for all its records; closed when nobody needs it."""
 
     def __init__(self) -> None:
-        self.runner = asyncio.Runner()
+        self.runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
 
     def __del__(self) -> None:
-        self.runner.close()
+        self.runner.get_loop().close()  # not the runner: any thread may come by here
 
 
 def _bad_line(line: bytes) -> Outcome:

@@ -17,7 +17,6 @@ from dagster_dataops.errors import StorageError
 from tests.execution.helpers import (
     MODES,
     SMALL,
-    act,
     cut_by,
     error_rows,
     expected_failures,
@@ -134,7 +133,7 @@ def test_syncing_a_segment_that_is_gone_is_a_storage_error(tmp_path: Path) -> No
 _RECORDS = plan(random.Random(2).choices(["keep", "expand", "drop", "fail", "replace"], k=60))
 
 
-class _Enough(Exception):
+class EnoughError(Exception):
     """Stops a run before it publishes."""
 
 
@@ -144,9 +143,9 @@ def _settled_but_unpublished(
     from dagster_dataops.execution import executor
 
     def refuse(*_: object) -> None:
-        raise _Enough
+        raise EnoughError
 
-    with patch.context() as inner, pytest.raises(_Enough):
+    with patch.context() as inner, pytest.raises(EnoughError):
         cut_by(inner, SMALL)
         inner.setattr(executor, "compose", refuse)
         run(operator_for(mode, 2), dataset, node(tmp_path))
@@ -212,10 +211,10 @@ def test_spans_done_again_replace_the_damaged_ones_after_another_kill(
     def second_time_lucky(*given: object) -> object:
         composed.append(given)
         if len(composed) == 2:
-            raise _Enough
+            raise EnoughError
         return compose(*given)  # type: ignore[arg-type]
 
-    with monkeypatch.context() as patch, pytest.raises(_Enough):
+    with monkeypatch.context() as patch, pytest.raises(EnoughError):
         patch.setattr(executor, "compose", second_time_lucky)
         run(operator_for("single", 1), dataset, node(tmp_path), resume=ResumePolicy.AUTO)
     content = CheckpointContent.read(checkpoint)

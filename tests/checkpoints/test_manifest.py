@@ -35,7 +35,7 @@ def test_a_manifest_says_what_was_published(folder) -> None:
     assert (manifest.run, manifest.attempts, manifest.resumed) == ("first", ["first"], 0)
     assert manifest.size_bytes == folder.result.stat().st_size
     assert manifest.modified_ns == folder.result.stat().st_mtime_ns
-    assert Manifest(**{**manifest.__dict__}) == manifest
+    assert Manifest(**vars(manifest)) == manifest
 
 
 def test_a_published_result_is_a_handle_with_rows_and_digest(folder) -> None:

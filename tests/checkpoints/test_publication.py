@@ -29,9 +29,7 @@ _OLD = plan(["keep", "fail", "expand", "keep"])
 _NEW = plan(["expand", "drop", "replace", "fail", "fail", "keep", "expand"])
 
 
-def _dying(
-    patch: pytest.MonkeyPatch, owner: Any, name: str, calls: int, *, before: bool
-) -> None:
+def _dying(patch: pytest.MonkeyPatch, owner: Any, name: str, calls: int, *, before: bool) -> None:
     patch.setattr(owner, name, DyingAfter(getattr(owner, name), calls, before=before))
 
 

@@ -202,9 +202,7 @@ def test_never_resuming_starts_afresh_and_says_so(tmp_path: Path, registry, call
     assert calls == list(range(20))
 
 
-def test_the_matching_one_of_several_checkpoints_is_found(
-    tmp_path: Path, registry, calls
-) -> None:
+def test_the_matching_one_of_several_checkpoints_is_found(tmp_path: Path, registry, calls) -> None:
     dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
     _interrupt(_operator(registry, add=1), dataset, tmp_path, 12)
     _interrupt(_operator(registry, add=2), dataset, tmp_path, 6, resume=ResumePolicy.AUTO)
@@ -240,9 +238,7 @@ def test_a_checkpoint_that_lost_its_fingerprint_is_not_used(
     assert node(tmp_path).result.read_bytes() == _expected()
 
 
-def test_records_given_as_a_list_resume_by_their_digest(
-    tmp_path: Path, registry, calls
-) -> None:
+def test_records_given_as_a_list_resume_by_their_digest(tmp_path: Path, registry, calls) -> None:
     from dagster_dataops.datasets.writing import write_records
 
     path = tmp_path / "list.jsonl"

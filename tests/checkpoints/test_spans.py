@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -78,7 +80,7 @@ def test_spans_and_gaps_together_cover_the_input(lengths: list[int], data: st.Da
     pieces.sort()
     assert pieces[0][0] == 0
     assert pieces[-1][1] == sum(lengths)
-    assert all(one[1] == other[0] for one, other in zip(pieces, pieces[1:], strict=False))
+    assert all(one[1] == other[0] for one, other in pairwise(pieces))
 
 
 def test_rejected_spans_are_forgotten_with_their_counts() -> None:
@@ -102,6 +104,6 @@ def test_a_table_without_overlaps_stays_as_it_is() -> None:
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(1, 30)), max_size=15))
 def test_nothing_overlaps_once_overlaps_are_resolved(pieces: list[tuple[int, int]]) -> None:
     rows = rows_of(table_of(*[span(*piece) for piece in pieces]).without_overlaps())
-    assert all(a[0] + a[1] <= b[0] for a, b in zip(rows, rows[1:], strict=False))
+    assert all(a[0] + a[1] <= b[0] for a, b in pairwise(rows))
     if pieces:
         assert pieces[-1] in rows

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +27,7 @@ MODES = ("single", "thread", "async", "process")
 GROUP = "data.engine_tests"
 
 
-def outcome_of(record: dict[str, Any]) -> Any:
+def outcome_of(record: dict[str, Any]) -> Any:  # noqa: C901 - a table
     """Do what ``record["do"]`` says: every kind of outcome that a record can have."""
     match record["do"]:
         case "keep":
@@ -216,3 +217,20 @@ def settled_output(job: Job) -> Iterator[bytes]:
     for span, segment, offset in job.checkpoint.table.ordered():
         yield reader.read(segment, offset, span.output_bytes + span.error_bytes)
     reader.close()
+
+
+class second_thread:  # noqa: N801 - reads as a function
+    """Forbids forking inside its block, so that workers are spawned."""
+
+    def __init__(self, wanted: bool) -> None:
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._end.wait) if wanted else None
+
+    def __enter__(self) -> None:
+        if self._thread:
+            self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._end.set()
+        if self._thread:
+            self._thread.join()

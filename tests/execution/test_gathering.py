@@ -40,9 +40,7 @@ def test_the_same_content_has_the_same_identity(tmp_path: Path) -> None:
 
 
 def test_a_run_leaves_no_gathered_input_behind(tmp_path: Path) -> None:
-    parts = [
-        write_input(tmp_path / name, [{"n": 1, "do": "keep", "text": name}]) for name in "ab"
-    ]
+    parts = [write_input(tmp_path / name, [{"n": 1, "do": "keep", "text": name}]) for name in "ab"]
     run(act(_concurrency_mode="single"), parts, node(tmp_path))
     assert [record["text"] for record in JsonlDataset.of_file(node(tmp_path).result)] == ["a", "b"]
     assert not node(tmp_path).input.exists()

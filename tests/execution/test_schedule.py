@@ -1,6 +1,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -51,7 +52,7 @@ def test_ranges_cover_the_input_and_end_at_lines(
         assert not schedule
     assert taken[0].start == 0
     assert taken[-1].end == len(content)
-    for one, other in zip(taken, taken[1:], strict=False):
+    for one, other in pairwise(taken):
         assert one.end == other.start
         assert content[one.end - 1 : one.end] == b"\n"
 

@@ -70,7 +70,8 @@ class _Ranges:
 
 
 _LINES = st.lists(
-    st.sampled_from([b"a", b"bb", b"", b"  ", b"\r", b"fail 1", b"drop", b"longer line"]), max_size=30
+    st.sampled_from([b"a", b"bb", b"", b"  ", b"\r", b"fail 1", b"drop", b"longer line"]),
+    max_size=30,
 )
 
 

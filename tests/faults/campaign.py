@@ -1,6 +1,6 @@
 """Kills runs at random instants, resumes them until they finish, and checks what came of it.
 
-    python tests/faults/campaign.py --kills 100 --seed 1
+python tests/faults/campaign.py --kills 100 --seed 1
 """
 
 import argparse
@@ -213,7 +213,9 @@ def _expected(records: list[dict[str, object]]) -> str:
     for record in records:
         n, text = int(str(record["n"])), str(record["text"])
         if n % 11 != 5:
-            row = json.dumps({"n": n, "text": text[::-1]}, ensure_ascii=False, separators=(",", ":"))
+            row = json.dumps(
+                {"n": n, "text": text[::-1]}, ensure_ascii=False, separators=(",", ":")
+            )
             rows += [row + "\n"] * (n % 3)
     return "".join(rows)
 

@@ -250,19 +250,19 @@ def test_a_result_that_json_cannot_hold_is_an_error_row(
 def test_exceptions_that_are_no_text_are_still_told(
     tmp_path: Path, mode: str, ignore: bool
 ) -> None:
-    class Odd(Exception):
+    class OddError(Exception):
         def __str__(self) -> str:
             raise RuntimeError("no text")
 
     @data_register(_GROUP, _concurrency_mode=mode)
     def odd(record):
-        raise Odd if record["n"] else ValueError("lone \ud800 surrogate")
+        raise OddError if record["n"] else ValueError("lone \ud800 surrogate")
 
     dataset = write_input(tmp_path / "input.jsonl", [{"n": 0}, {"n": 1}])
     if ignore:
         run(odd(), dataset, node(tmp_path))
         first, second = error_rows(node(tmp_path))
-        assert (first["exception"], second["exception"]) == ("ValueError", "Odd")
+        assert (first["exception"], second["exception"]) == ("ValueError", "OddError")
         assert "lone \\ud800 surrogate" in first["message"]
         assert "lone \\ud800 surrogate" in first["traceback"]
     else:

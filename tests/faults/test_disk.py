@@ -92,4 +92,3 @@ def test_a_disk_too_full_to_publish_keeps_the_previous_result(script: Script, mo
     assert _result(script).count(b"\n") == 301
     if mode == "process":
         assert len(script.log("calls.log")) <= calls + 301
-

@@ -3,7 +3,6 @@
 import ctypes
 import os
 import signal
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from dagster_dataops.checkpoints.manifest import load_result
 from dagster_dataops.checkpoints.resuming import ResumePolicy
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import RecordError, WorkerError
-from tests.execution.helpers import error_rows, lines, node, run, write_input
+from tests.execution.helpers import error_rows, lines, node, run, second_thread, write_input
 from tests.faults.campaign import run_campaign
 from tests.faults.crashing import Script, alive, in_child, killed_at_exit
 
@@ -65,26 +64,9 @@ def test_a_record_that_kills_its_worker_is_the_only_one_to_fail(
     tmp_path: Path, poison: str, spawned: bool
 ) -> None:
     dataset = _poisoned(tmp_path, {77: poison})
-    with _second_thread(spawned):
+    with second_thread(spawned):
         run(poisonous(), dataset, node(tmp_path))
     _check_only_the_poisonous_are_missing(tmp_path, {77: poison}, 400)
-
-
-class _second_thread:  # noqa: N801 - reads as a function
-    """Forbids forking inside its block, so that workers are spawned."""
-
-    def __init__(self, wanted: bool) -> None:
-        self._end = threading.Event()
-        self._thread = threading.Thread(target=self._end.wait) if wanted else None
-
-    def __enter__(self) -> None:
-        if self._thread:
-            self._thread.start()
-
-    def __exit__(self, *_: object) -> None:
-        self._end.set()
-        if self._thread:
-            self._thread.join()
 
 
 @pytest.mark.parametrize(
@@ -179,7 +161,7 @@ def test_a_worker_that_cannot_load_the_operator_is_an_error_at_once(
     module = importlib.import_module(name)
     monkeypatch.setenv("IN_WORKER", "1")
     dataset = write_input(tmp_path / "input.jsonl", [{"n": 1}] * 10)
-    with _second_thread(True), pytest.raises(WorkerError, match=reason):
+    with second_thread(True), pytest.raises(WorkerError, match=reason):
         run(module.keep(_max_workers=3), dataset, node(tmp_path))
 
 

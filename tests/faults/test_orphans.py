@@ -99,9 +99,7 @@ run(operator)
 
 
 @pytest.mark.parametrize("mode", ["thread", "async"])
-def test_an_interrupt_leaves_at_once_and_keeps_what_was_finished(
-    tmp_path: Path, mode: str
-) -> None:
+def test_an_interrupt_leaves_at_once_and_keeps_what_was_finished(tmp_path: Path, mode: str) -> None:
     write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(128)])
     script = Script(tmp_path, _HALF)
     with killed_at_exit(script.start(mode)) as process:
@@ -118,7 +116,9 @@ def test_an_interrupt_leaves_at_once_and_keeps_what_was_finished(
 def test_an_interrupt_keeps_what_process_workers_finished(tmp_path: Path) -> None:
     write_input(tmp_path / "input.jsonl", [*({"n": 2 * n} for n in range(30)), {"n": 1}])
     code = _HALF.replace("_max_workers=64", "_max_workers=2")
-    script = Script(tmp_path, code.replace("    log(\"calls", "    time.sleep(0.03)\n    log(\"calls"))
+    script = Script(
+        tmp_path, code.replace('    log("calls', '    time.sleep(0.03)\n    log("calls')
+    )
     with killed_at_exit(script.start("process")) as process:
         script.wait_for("waiting.log", 1)
         process.send_signal(signal.SIGINT)

@@ -1,0 +1,142 @@
+from pathlib import Path
+
+import pytest
+
+from dagster_dataops.checkpoints.resuming import ResumePolicy
+from dagster_dataops.data import data_register
+from dagster_dataops.errors import RecordError
+from tests.execution.helpers import (
+    MODES,
+    TINY,
+    Listener,
+    act,
+    cut_by,
+    error_rows,
+    expected_results,
+    node,
+    operator_for,
+    plan,
+    run,
+    turn_around,
+    write_input,
+)
+
+_RECORDS = plan(["keep", "fail", "drop", "expand"] * 5)
+_CALLS: list[object] = []
+
+
+@data_register("data.executor_tests", _concurrency_mode="single")
+def counted(record):
+    _CALLS.append(record)
+    return record
+
+
+@pytest.fixture(autouse=True)
+def calls() -> list[object]:
+    _CALLS.clear()
+    return _CALLS
+
+
+@pytest.fixture
+def dataset(tmp_path: Path):
+    return write_input(tmp_path / "input.jsonl", _RECORDS)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_report_says_what_came_of_the_run(tmp_path: Path, dataset, mode: str) -> None:
+    report = run(operator_for(mode, 2), dataset, node(tmp_path), run="mine")
+    assert (report.node, report.reused, report.notes) == ("node", False, ())
+    assert report.dataset.path == node(tmp_path).result
+    assert report.error_path == node(tmp_path).errors
+    assert (report.manifest.run, report.manifest.attempts) == ("mine", ["mine"])
+    assert report.records_per_second > 0
+
+
+def test_without_failures_there_is_no_error_file(tmp_path: Path) -> None:
+    report = run(act(), write_input(tmp_path / "x", plan(["keep"])), node(tmp_path))
+    assert report.error_path is None
+
+
+@pytest.mark.parametrize("operator", [counted, turn_around])
+@pytest.mark.parametrize(
+    "context",
+    [{"earlier_runs": frozenset({"first"})}, {"reuse_finished": True}, {"run": "first"}],
+    ids=["earlier", "asked", "same"],
+)
+def test_a_finished_result_is_taken_as_it_is(
+    tmp_path: Path, dataset, calls, operator, context: dict
+) -> None:
+    run(operator(), dataset, node(tmp_path), run="first")
+    calls.clear()
+    before = node(tmp_path).result.stat()
+    report = run(operator(), dataset, node(tmp_path), **{"run": "second", **context})
+    assert report.reused
+    assert not calls
+    assert node(tmp_path).result.stat() == before
+    assert "already finished by run first" in report.notes[0]
+    assert report.records_per_second == 0
+
+
+@pytest.mark.parametrize("change", ["options", "input", "result", "manifest"])
+def test_a_result_of_something_else_is_made_again(tmp_path: Path, dataset, change: str) -> None:
+    tag = "x" if change == "options" else ""
+    run(act(_concurrency_mode="single"), dataset, node(tmp_path))
+    if change == "input":
+        dataset = write_input(dataset.path, _RECORDS[:7])
+    elif change == "result":
+        node(tmp_path).result.write_bytes(b"edited")
+    elif change == "manifest":
+        node(tmp_path).manifest.unlink()
+    operator = act(tag=tag, _concurrency_mode="single")
+    report = run(operator, dataset, node(tmp_path), run="second", reuse_finished=True)
+    assert not report.reused
+    assert report.manifest.run == "second"
+
+
+def test_another_run_makes_the_result_again_by_default(tmp_path: Path, dataset, calls) -> None:
+    for name in ("first", "second"):
+        run(counted(), dataset, node(tmp_path), run=name)
+    assert len(calls) == 2 * len(_RECORDS)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_progress_starts_where_an_earlier_attempt_ended_and_ends_complete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    cut_by(monkeypatch, TINY)
+    records = plan(["keep"] * 6 + ["fail"] + ["keep"] * 10)
+    dataset = write_input(tmp_path / "input.jsonl", records)
+    failing = operator_for(mode, 1, _ignore_errors=False)
+    with pytest.raises(RecordError):
+        run(failing, dataset, node(tmp_path), run="first")
+    listener = Listener()
+    operator = operator_for(mode, 1)
+    report = run(operator, dataset, node(tmp_path), resume=ResumePolicy.AUTO, progress=listener)
+    assert listener.states[0].records == listener.states[0].resumed == 6
+    assert (listener.states[-1].records, listener.states[-1].failed) == (17, 1)
+    assert listener.states[-1].input_bytes == listener.states[-1].total_bytes
+    assert listener.notes == ["resuming: 6 records settled by run first"]
+    assert report.manifest.attempts == ["first", "test"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_step_that_failed_goes_on_once_its_operator_is_mended(tmp_path: Path, mode: str) -> None:
+    records = plan(["keep"] * 30 + ["fail"] + ["keep"] * 30)
+    dataset = write_input(tmp_path / "input.jsonl", records)
+    with pytest.raises(RecordError) as caught:
+        run(operator_for(mode, 2, _ignore_errors=False), dataset, node(tmp_path))
+    assert (caught.value.index, caught.value.line) == (30, 31)
+    assert caught.value.path == str(dataset.path)
+    if mode == "single":
+        assert isinstance(caught.value.__cause__, ValueError)
+    report = run(operator_for(mode, 2), dataset, node(tmp_path), resume=ResumePolicy.AUTO)
+    assert 0 < report.manifest.resumed < 61
+    assert node(tmp_path).result.read_bytes() == expected_results(records)
+    assert [row["index"] for row in error_rows(node(tmp_path))] == [30]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_nothing_but_results_is_left_in_the_folder(tmp_path: Path, dataset, mode: str) -> None:
+    run(operator_for(mode, 2), dataset, node(tmp_path))
+    left = sorted(path.name for path in node(tmp_path).path.iterdir())
+    assert left == [".lock", "node_error.jsonl", "node_results.jsonl", "node_results.jsonl.json"]

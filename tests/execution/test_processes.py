@@ -1,0 +1,206 @@
+import os
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from dagster_dataops.checkpoints.resuming import ResumePolicy
+from dagster_dataops.data import data_register
+from dagster_dataops.errors import InputError, RecordError, RunStoppedError, WorkerError
+from tests.execution.helpers import (
+    TINY,
+    act,
+    cut_by,
+    error_rows,
+    expected_results,
+    lines,
+    node,
+    plan,
+    run,
+    second_thread,
+    write_input,
+)
+from tests.faults.crashing import children_of
+
+_GROUP = "data.process_tests"
+HOW = pytest.mark.parametrize("spawned", [False, True], ids=["forked", "spawned"])
+
+
+@HOW
+def test_lambdas_and_closures_as_options_reach_the_workers(tmp_path: Path, spawned: bool) -> None:
+    factor = 3
+
+    @data_register(_GROUP, _max_workers=2)
+    def apply(record, function=None, more=()):
+        return {"n": function(record["n"]), "more": [item(1) for item in more]}
+
+    def thrice(n: int) -> int:
+        return n * factor
+
+    dataset = write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(20)])
+    operator = apply(function=lambda n: thrice(n) + 1, more=[lambda x: x + factor])
+    with second_thread(spawned):
+        run(operator, dataset, node(tmp_path))
+    assert not error_rows(node(tmp_path))
+    expected = [{"n": n * 3 + 1, "more": [4]} for n in range(20)]
+    assert node(tmp_path).result.read_bytes() == lines(expected)
+
+
+@HOW
+def test_class_operators_defined_in_a_function_reach_the_workers(
+    tmp_path: Path, spawned: bool
+) -> None:
+    group = data_register.new_group("process_tests")
+
+    class Suffix(group):
+        def __init__(self, suffix, **settings):
+            super().__init__(**settings)
+            self.suffix = suffix
+
+        def forward(self, record):
+            record["text"] += self.suffix
+
+    dataset = write_input(tmp_path / "input.jsonl", [{"text": "a"}] * 5)
+    with second_thread(spawned):
+        run(Suffix(suffix="!", _max_workers=2), dataset, node(tmp_path))
+    assert node(tmp_path).result.read_bytes() == b'{"text":"a!"}\n' * 5
+
+
+def test_what_cannot_be_sent_is_a_worker_error_that_says_what_to_do(tmp_path: Path) -> None:
+    @data_register(_GROUP)
+    def locked(record, lock=None):
+        return record
+
+    dataset = write_input(tmp_path / "input.jsonl", [{"n": 1}])
+    operator = locked(lock=threading.Lock())
+    with second_thread(True), pytest.raises(WorkerError, match="cannot be sent .*'thread'"):
+        run(operator, dataset, node(tmp_path))
+
+
+@HOW
+def test_workers_have_no_dagster(tmp_path: Path, run_python, spawned: bool) -> None:
+    write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(20)])
+    thread = "threading.Thread(target=time.sleep, args=(60,), daemon=True).start()"
+    imports = "import dagster" if spawned else ""
+    code = f"""
+import sys, threading, time
+{imports}
+from dagster_dataops import data, data_register, config
+@data_register("data.lean", _max_workers=2)
+def lean(record):
+    record["dagster"] = "dagster" in sys.modules
+{thread if spawned else ""}
+if __name__ == "__main__":
+    print(any(record["dagster"] for record in data.lean.lean()("input.jsonl")))
+"""
+    assert run_python(code) == "False\n"
+
+
+def test_the_error_of_a_failing_step_names_record_and_line(tmp_path: Path) -> None:
+    dataset = write_input(tmp_path / "input.jsonl", plan(["keep"] * 40 + ["fail"] + ["keep"] * 9))
+    with pytest.raises(RecordError, match="record 40 .*line 41.*ValueError") as caught:
+        run(act(_max_workers=2, _ignore_errors=False), dataset, node(tmp_path))
+    assert "outcome_of" in caught.value.traceback_text
+    report = run(act(_max_workers=2), dataset, node(tmp_path), resume=ResumePolicy.AUTO)
+    assert report.manifest.resumed > 0
+    assert [row["index"] for row in error_rows(node(tmp_path))] == [40]
+
+
+def test_no_worker_is_left_after_a_run(tmp_path: Path) -> None:
+    before = set(children_of(os.getpid()))
+    records = plan(["keep", "expand", "drop"] * 30)
+    run(act(_max_workers=4), write_input(tmp_path / "input.jsonl", records), node(tmp_path))
+    assert set(children_of(os.getpid())) == before
+    assert node(tmp_path).result.read_bytes() == expected_results(records)
+
+
+def test_no_descriptor_is_left_after_a_run(tmp_path: Path) -> None:
+    dataset = write_input(tmp_path / "input.jsonl", plan(["keep", "fail"] * 30))
+    folder = Path("/proc/self/fd")
+    if not folder.exists():
+        pytest.skip("needs /proc")
+    for mode in ("process", "thread", "single"):
+        run(act(_max_workers=3, _concurrency_mode=mode), dataset, node(tmp_path, "warm"))
+        before = len(list(folder.iterdir()))
+        run(act(_max_workers=3, _concurrency_mode=mode), dataset, node(tmp_path))
+        assert len(list(folder.iterdir())) == before, mode
+
+
+def test_more_workers_than_records_are_no_problem(tmp_path: Path) -> None:
+    records = plan(["keep", "expand"])
+    run(act(_max_workers=9), write_input(tmp_path / "input.jsonl", records), node(tmp_path))
+    assert node(tmp_path).result.read_bytes() == expected_results(records)
+
+
+def test_a_stop_ends_the_workers_and_keeps_what_they_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut_by(monkeypatch, TINY)
+    dataset = write_input(tmp_path / "input.jsonl", plan(["keep"] * 500))
+    with pytest.raises(RunStoppedError, match="maintenance"):
+        run(act(_max_workers=2), dataset, node(tmp_path), should_stop=lambda: "maintenance")
+    report = run(act(_max_workers=2), dataset, node(tmp_path), resume=ResumePolicy.AUTO)
+    assert report.manifest.rows_in == 500
+    assert not children_of(os.getpid())
+
+
+@pytest.mark.parametrize("mode", ["single", "thread", "process"])
+def test_an_input_that_changes_under_way_is_refused(tmp_path: Path, mode: str) -> None:
+    path = tmp_path / "input.jsonl"
+
+    @data_register(_GROUP, _concurrency_mode=mode, _max_workers=2)
+    def meddle(record):
+        if record["n"] == 5:
+            with path.open("ab") as file:
+                file.write(b'{"n":99}\n')
+        return record
+
+    dataset = write_input(path, [{"n": n} for n in range(20)])
+    with pytest.raises(InputError, match="changed while it was being processed"):
+        run(meddle(), dataset, node(tmp_path))
+    assert not node(tmp_path).result.exists()
+
+
+def test_records_left_undone_are_never_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dagster_dataops.execution import executor
+    from dagster_dataops.execution.single import run_single
+
+    def forgets(job: object, unshared: object) -> None:
+        job.todo = job.todo[1:]  # type: ignore[attr-defined]
+        run_single(job)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(executor, "run_processes", forgets)
+    dataset = write_input(tmp_path / "input.jsonl", plan(["keep"] * 5))
+    with pytest.raises(WorkerError, match="5 records were left undone"):
+        run(act(), dataset, node(tmp_path))
+    assert not node(tmp_path).result.exists()
+
+
+def test_standard_output_of_forked_workers_is_written_once(tmp_path: Path, run_python) -> None:
+    write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(4)])
+    code = """
+from dagster_dataops import data, data_register
+@data_register("data.talk", _max_workers=2)
+def talk(record):
+    print("x")
+print("before")
+data.talk.talk()("input.jsonl")
+print("after")
+"""
+    output = run_python(code)
+    assert [output.count(word) for word in ("before", "x", "after")] == [1, 4, 1]
+
+
+def test_the_interpreter_of_workers_is_this_one(tmp_path: Path) -> None:
+    @data_register(_GROUP)
+    def which(record):
+        return {"executable": sys.executable, "path": list(sys.path)}
+
+    dataset = write_input(tmp_path / "input.jsonl", [{"n": 1}])
+    with second_thread(True):
+        run(which(_max_workers=1), dataset, node(tmp_path))
+    expected = {"executable": sys.executable, "path": sys.path}
+    assert node(tmp_path).result.read_bytes() == lines([expected])

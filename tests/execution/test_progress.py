@@ -1,0 +1,85 @@
+import logging
+
+import pytest
+
+from dagster_dataops.execution import progress
+from dagster_dataops.execution.progress import ConsoleProgress, LogPace, ProgressState, Quiet
+
+
+def _state(records: int = 50, failed: int = 0, total: int | None = 200) -> ProgressState:
+    return ProgressState(records, failed, records * 10, 2000, total, 10)
+
+
+@pytest.mark.parametrize(
+    ("state", "text"),
+    [
+        (_state(), "50 of 200 records (25%), 4.0 records/s, 38 s left"),
+        (_state(failed=3), "50 of 200 records (25%), 4.0 records/s, 38 s left, 3 failed"),
+        (_state(total=None), "50 of ~200 records (25%), 4.0 records/s, 38 s left"),
+        (_state(records=0, total=None), "0 records, -1.0 records/s"),
+        (_state(total=20_000), "50 of 20,000 records (0%), 4.0 records/s, 1 h 23 min left"),
+        (_state(total=2_000), "50 of 2,000 records (2%), 4.0 records/s, 8 min 08 s left"),
+    ],
+)
+def test_a_state_describes_itself(state: ProgressState, text: str) -> None:
+    assert state.describe(10.0) == text
+
+
+def test_no_time_is_no_rate() -> None:
+    assert _state().describe(0.0) == "50 of 200 records (25%), 0.0 records/s"
+
+
+def test_log_lines_become_rarer(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    pace = LogPace(first_seconds=10, growth=2)
+    due = []
+    for second in range(100):
+        now[0] = float(second)
+        if pace.due():
+            due.append(second)
+    assert due == [10, 30, 70]
+
+
+def test_off_a_terminal_lines_go_to_the_log(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(LogPace, "due", lambda self: True)
+    console = ConsoleProgress(bar=False)
+    with caplog.at_level(logging.INFO, "dagster_dataops"):
+        console.start("node", _state(0))
+        console.note("resuming: 10 records")
+        console.update(_state())
+        console.finish(_state(200))
+    assert caplog.messages[0] == "node: resuming: 10 records"
+    assert caplog.messages[1].startswith("node: 50 of 200 records")
+
+
+def test_on_a_terminal_a_bar_is_drawn(capsys: pytest.CaptureFixture[str]) -> None:
+    console = ConsoleProgress(bar=True, seconds_between=0)
+    console.start("node", _state(10))
+    console.update(_state(50, failed=2))
+    console.finish(_state(200, failed=2))
+    drawn = capsys.readouterr().err
+    assert "node" in drawn
+    assert "200/200" in drawn
+    assert "failed=2" in drawn
+
+
+def test_a_bar_leaves_no_thread_that_would_forbid_forking() -> None:
+    import threading
+
+    before = set(threading.enumerate())
+    console = ConsoleProgress(bar=True)
+    console.start("node", _state(10))
+    assert set(threading.enumerate()) == before
+    console.finish(_state(10))
+
+
+def test_quiet_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    quiet = Quiet()
+    quiet.start("node", _state())
+    quiet.note("x")
+    quiet.update(_state())
+    quiet.finish(_state())
+    assert capsys.readouterr() == ("", "")

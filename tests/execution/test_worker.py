@@ -1,0 +1,124 @@
+import os
+import threading
+from dataclasses import replace
+from multiprocessing.connection import Connection, Pipe
+from pathlib import Path
+
+import pytest
+
+from dagster_dataops.checkpoints.segments import segment_path
+from dagster_dataops.execution import messages
+from dagster_dataops.execution.messages import STOP, Kind, Mode, Range
+from dagster_dataops.execution.worker import Assignment, bind_to_lifeline, serve
+from tests.execution.helpers import act, expected_results, plan, write_input
+from tests.faults.crashing import in_child
+
+_RECORDS = plan(["keep", "expand", "fail", "drop"])
+
+
+def _assignment(tmp_path: Path) -> Assignment:
+    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
+    return Assignment(str(dataset.path), dataset.stamp(), str(tmp_path), 5, True, True)
+
+
+def _served(assignment: Assignment, *told: bytes) -> list[bytes]:
+    """Return what a worker says when it is told that."""
+    mine, theirs = Pipe()
+    thread = threading.Thread(target=serve, args=(theirs, assignment, act()))
+    thread.start()
+    said = []
+    for message in told:
+        mine.send_bytes(message)
+    thread.join(30)
+    theirs.close()
+    while mine.poll():
+        try:
+            said.append(mine.recv_bytes())
+        except EOFError:
+            break
+    mine.close()
+    return said
+
+
+def test_a_worker_settles_a_range_into_its_own_segment(tmp_path: Path) -> None:
+    assignment = _assignment(tmp_path)
+    size = (tmp_path / "input.jsonl").stat().st_size
+    ready, spans, done = _served(assignment, messages.pack_range(Range(0, size)), STOP)
+    assert ready == bytes([Kind.READY])
+    offset, span = messages.unpack_span(spans)
+    assert (offset, span.records, span.failed, span.dropped) == (0, 4, 1, 1)
+    content = segment_path(tmp_path, 5).read_bytes()
+    assert content[: span.output_bytes] == expected_results(_RECORDS)
+    assert len(content) == span.output_bytes + span.error_bytes
+    assert messages.unpack_done(done) >= 0
+
+
+@pytest.mark.parametrize("mode", [Mode.CAREFUL, Mode.ALONE])
+def test_a_careful_worker_settles_every_record_at_once(tmp_path: Path, mode: Mode) -> None:
+    size = _assignment(tmp_path) and (tmp_path / "input.jsonl").stat().st_size
+    told = messages.pack_range(Range(0, size, mode))
+    said = _served(_assignment(tmp_path), told, STOP)
+    assert [message[0] for message in said] == [Kind.READY, *[Kind.SPAN] * 4, Kind.DONE]
+
+
+def test_a_worker_stops_at_a_failure_that_is_not_ignored(tmp_path: Path) -> None:
+    assignment = replace(_assignment(tmp_path), ignore_errors=False)
+    size = (tmp_path / "input.jsonl").stat().st_size
+    said = _served(assignment, messages.pack_range(Range(0, size)))
+    assert [message[0] for message in said] == [Kind.READY, Kind.SPAN, Kind.FAILED]
+    assert messages.unpack_span(said[1])[1].records == 2
+    assert messages.unpack_failed(said[2]).failure.exception == "ValueError"
+
+
+def test_another_input_than_was_promised_is_a_fault(tmp_path: Path) -> None:
+    (said,) = _served(replace(_assignment(tmp_path), stamp=(1, 2, 3, 4)))
+    assert said[0] == Kind.FAULT
+    assert "changed while it was being processed" in messages.unpack_fault(said)
+
+
+@pytest.mark.parametrize("gone", ["input", "folder"])
+def test_files_that_cannot_be_opened_are_a_fault(tmp_path: Path, gone: str) -> None:
+    (said,) = _served(replace(_assignment(tmp_path), **{gone: str(tmp_path / "gone" / "x")}))
+    assert said[0] == Kind.FAULT
+
+
+def test_a_worker_ends_when_its_connection_closes(tmp_path: Path) -> None:
+    mine, theirs = Pipe()
+    connection: Connection = mine
+    connection.close()
+    serve(theirs, _assignment(tmp_path), act())
+    theirs.close()
+
+
+def test_a_process_bound_to_a_lifeline_that_has_closed_ends_at_once() -> None:
+    reader, writer = os.pipe()
+
+    def bind() -> None:
+        os.close(writer)
+        bind_to_lifeline(reader)
+
+    os.close(writer)
+    writer = os.dup(reader)  # something that the child may close
+    assert in_child(bind) in {1, -9}
+    os.close(reader)
+    os.close(writer)
+
+
+def test_every_process_on_a_lifeline_ends_with_it() -> None:
+    import time
+
+    reader, writer = os.pipe()
+    children = []
+    for _ in range(3):
+        child = os.fork()
+        if not child:
+            os.close(writer)
+            bind_to_lifeline(reader)
+            time.sleep(60)
+            os._exit(0)
+        children.append(child)
+    time.sleep(0.3)
+    os.close(writer)
+    statuses = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+    assert set(statuses) <= {-9, 1}
+    os.close(reader)
