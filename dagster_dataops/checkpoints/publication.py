@@ -71,15 +71,13 @@ def compose(folder: NodeFolder, checkpoint: Checkpoint, dataset: JsonlDataset) -
         batch: list[bytes] = []
         pending = 0
         for span, output in _outputs(checkpoint, drafts):
-            if span.failed:
-                for row in rows.of_span(output[span.output_bytes :], drafts.records):
-                    errors.write(row)
-                output = output[: span.output_bytes]
+            for row in rows.of_span(output[span.output_bytes :], drafts.records):
+                errors.write(row)
             drafts.records += span.records
             drafts.dropped += span.dropped
             drafts.failed += span.failed
-            batch.append(output)
-            pending += len(output)
+            batch.append(output[: span.output_bytes])
+            pending += span.output_bytes
             if pending >= _BATCH_BYTES:
                 _write(results, batch)
                 pending = 0

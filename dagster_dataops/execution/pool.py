@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 import orjson
 
@@ -131,8 +131,16 @@ class WorkerPool:
         sys.stdout.flush()
         sys.stderr.flush()
         pid = os.fork()
-        if pid:
-            return pid
+        if not pid:
+            self._live_as_worker(assignment, mine, theirs)
+        return pid
+
+    def _live_as_worker(
+        self,
+        assignment: Assignment,
+        mine: "Connection[bytes, bytes]",
+        theirs: "Connection[bytes, bytes]",
+    ) -> NoReturn:
         try:
             os.close(self._lifeline_writer)
             bind_to_lifeline(self._lifeline_reader)

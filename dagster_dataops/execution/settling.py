@@ -5,10 +5,10 @@ it raises.
 """
 
 import asyncio
-import threading
 import traceback
-from collections.abc import Awaitable, Callable
-from typing import Any, Final, NamedTuple, TypeAlias
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Final, NamedTuple, TypeAlias
 
 import orjson
 
@@ -16,7 +16,7 @@ from dagster_dataops.errors import UnencodableError
 from dagster_dataops.operators.calling import record_function
 from dagster_dataops.operators.operator import Operator
 from dagster_dataops.operators.outcome import ContractError, encode_outcome
-from dagster_dataops.records import DUMP_OPTIONS, decode, finite, unencodable
+from dagster_dataops.records import DUMP_OPTIONS, Record, decode, finite, unencodable
 
 _MAX_RAW_BYTES: Final = 64 << 10
 _MAX_TEXT: Final = 64 << 10
@@ -44,20 +44,27 @@ Settle: TypeAlias = Callable[[bytes], Outcome]
 Interrupts: TypeAlias = tuple[type[BaseException], ...]
 
 
-def settler(operator: Operator, interrupts: Interrupts) -> Settle:
-    """Return the function that settles one line.
+@contextmanager
+def settling(operator: Operator, interrupts: Interrupts) -> Iterator[Settle]:
+    """Yield the function that settles one line, for the thread that calls this.
 
     Args:
-        operator: A record operator.
+        operator: A record operator; an ``async def`` one runs in an event loop of its own.
         interrupts: What may be raised into the operator from outside, by a signal; it passes
             through and is nobody's failure.
     """
     forward = record_function(operator)
-    if operator.__dataops__.spec.asynchronous:
-        forward = _in_own_loop(forward)
+    if not operator.__dataops__.spec.asynchronous:
+        yield _settler(forward, interrupts)
+        return
+    with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
+        yield _settler(lambda record: runner.run(forward(record)), interrupts)
+
+
+def _settler(forward: Callable[[Record], object], interrupts: Interrupts) -> Settle:  # noqa: C901 - see settle()
     loads, dumps = orjson.loads, orjson.dumps
 
-    def settle(line: bytes) -> Outcome:
+    def settle(line: bytes) -> Outcome:  # noqa: C901, PLR0911 - one call a record, not five
         try:
             record = loads(line)
             if type(record) is not dict:
@@ -106,28 +113,6 @@ def async_settler(operator: Operator) -> Callable[[bytes], Awaitable[Outcome]]:
             return failure_of(error)
 
     return settle
-
-
-def _in_own_loop(forward: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``forward`` as a plain function; each thread runs it in an event loop of its own."""
-    local = threading.local()
-
-    def call(record: dict[str, Any]) -> object:
-        if not hasattr(local, "loop"):
-            local.loop = _OwnLoop()
-        return local.loop.runner.run(forward(record))
-
-    return call
-
-
-class _OwnLoop:
-    """An event loop that one thread uses for all its records; closed when nobody needs it."""
-
-    def __init__(self) -> None:
-        self.runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
-
-    def __del__(self) -> None:
-        self.runner.get_loop().close()  # not the runner: any thread may come by here
 
 
 def _bad_line(line: bytes) -> Outcome:

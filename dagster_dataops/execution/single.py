@@ -1,11 +1,12 @@
 """Single mode: everything in the caller's own thread, so that ``breakpoint()`` works."""
 
 import os
+from collections.abc import Iterator
 
 from dagster_dataops.checkpoints.spans import Span
-from dagster_dataops.datasets.lines import next_line_start
+from dagster_dataops.datasets.lines import Interval, next_line_start
 from dagster_dataops.execution.job import Job
-from dagster_dataops.execution.settling import settler
+from dagster_dataops.execution.settling import settling
 from dagster_dataops.execution.spanning import SpanLoop
 
 _RANGE_BYTES = 4 << 20
@@ -26,24 +27,28 @@ def run_single(job: Job) -> None:
 
     descriptor = os.open(job.dataset.path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        loop = SpanLoop(
-            settler(job.operator, job.interrupts),
-            descriptor,
-            write,
-            operator=job.name,
-            ignore_errors=job.settings.ignore_errors,
-            check_input=job.check_input,
-        )
-        for interval in job.todo:
-            start = interval.start
-            while start < interval.end:
-                end = next_line_start(
-                    descriptor, min(start + _RANGE_BYTES, interval.end), interval.end
-                )
+        with settling(job.operator, job.interrupts) as settle:
+            loop = SpanLoop(
+                settle,
+                descriptor,
+                write,
+                operator=job.name,
+                ignore_errors=job.settings.ignore_errors,
+                check_input=job.check_input,
+            )
+            for start, end in _ranges(descriptor, job.todo):
                 failed = loop.run(start, end)
                 if failed is not None:
                     raise job.error_of(failed) from failed.failure.error
-                start = end
     finally:
         os.close(descriptor)
         segment.close()
+
+
+def _ranges(descriptor: int, todo: list[Interval]) -> Iterator[Interval]:
+    for start, last in todo:
+        position = start
+        while position < last:
+            end = next_line_start(descriptor, min(position + _RANGE_BYTES, last), last)
+            yield Interval(position, end)
+            position = end

@@ -10,7 +10,7 @@ from typing import Final
 
 from dagster_dataops.execution.collecting import Collector
 from dagster_dataops.execution.job import Job
-from dagster_dataops.execution.settling import settler
+from dagster_dataops.execution.settling import settling
 
 _STACK_BYTES: Final = 1 << 20
 
@@ -22,12 +22,12 @@ def run_threads(job: Job) -> None:
         RecordError: A record failed and failures are not ignored.
     """
     collector = Collector(job)
-    settle = settler(job.operator, ())
 
     def work() -> None:
         try:
-            while (line := collector.take()) is not None:
-                collector.put(line, settle(line.text))
+            with settling(job.operator, ()) as settle:
+                while (line := collector.take()) is not None:
+                    collector.put(line, settle(line.text))
         except BaseException as error:  # noqa: BLE001 - handed to the main thread
             collector.fail(error)
 

@@ -92,12 +92,7 @@ class _Whole:
             for source, lazily in zip(sources, streamed, strict=True)
         ]
         try:
-            returned = dataset_function(self._operator)(*given)
-            if isinstance(returned, (dict, str, bytes)) or not isinstance(returned, Iterable):
-                kind = type(returned).__name__
-                reason = f"it returned a {kind}; return a list of dicts, or an iterator of them"
-                raise DatasetOperatorError(self._name, reason, "")
-            yield from returned
+            yield from self._iterable(dataset_function(self._operator)(*given))
         except GeneratorExit:  # the result cannot be written; nobody asks for more of it
             raise
         except self._context.interrupts:
@@ -108,6 +103,13 @@ class _Whole:
             failure = failure_of(error)
             reason = f"{failure.exception}: {failure.message}"
             raise DatasetOperatorError(self._name, reason, failure.traceback_text) from error
+
+    def _iterable(self, returned: object) -> Iterable[object]:
+        if isinstance(returned, (dict, str, bytes)) or not isinstance(returned, Iterable):
+            kind = type(returned).__name__
+            reason = f"it returned a {kind}; return a list of dicts, or an iterator of them"
+            raise DatasetOperatorError(self._name, reason, "")
+        return returned
 
     def _checked(self, returned: Iterator[object]) -> Iterator[bytes]:
         for position, record in enumerate(returned):

@@ -24,7 +24,7 @@ from dagster_dataops.checkpoints.spans import Span
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.execution import messages
 from dagster_dataops.execution.messages import STOP, Kind, Mode
-from dagster_dataops.execution.settling import settler
+from dagster_dataops.execution.settling import Settle, settling
 from dagster_dataops.execution.spanning import SpanLoop
 from dagster_dataops.operators.operator import Operator
 from dagster_dataops.operators.shipping import receive
@@ -61,9 +61,12 @@ def serve(
     connection: "Connection[bytes, bytes]", assignment: Assignment, operator: Operator
 ) -> None:
     """Work until told to stop, terminated, or left alone."""
-    with suppress(Terminated, EOFError, ConnectionError):
+    with (
+        suppress(Terminated, EOFError, ConnectionError),
+        settling(operator, (Terminated,)) as settle,
+    ):
         try:
-            worker = _Worker(connection, assignment, operator)
+            worker = _Worker(connection, assignment, settle, _name_of(operator))
         except (OSError, DataOpsError) as error:
             connection.send_bytes(messages.pack_fault(str(error)))
             return
@@ -73,9 +76,17 @@ def serve(
                 break
 
 
+def _name_of(operator: Operator) -> str:
+    return operator.__dataops__.spec.qualified_name
+
+
 class _Worker:
     def __init__(
-        self, connection: "Connection[bytes, bytes]", assignment: Assignment, operator: Operator
+        self,
+        connection: "Connection[bytes, bytes]",
+        assignment: Assignment,
+        settle: Settle,
+        operator: str,
     ) -> None:
         self._connection = connection
         self._segment = SegmentWriter(Path(assignment.folder), assignment.segment)
@@ -86,10 +97,10 @@ class _Worker:
             msg = f"input {assignment.input} changed while it was being processed"
             raise OSError(msg)
         self._loop = SpanLoop(
-            settler(operator, (Terminated,)),
+            settle,
             descriptor,
             self._write,
-            operator=operator.__dataops__.spec.qualified_name,
+            operator=operator,
             ignore_errors=assignment.ignore_errors,
             check_input=assignment.check_input,
         )

@@ -11,11 +11,16 @@ from dagster_dataops.execution.settling import (
     async_settler,
     error_line,
     failure_of,
-    settler,
+    settling,
 )
 from tests.execution.helpers import act, act_async
 
 _GROUP = "data.settling"
+
+
+def _settled(operator: Any, line: bytes, *interrupts: type[BaseException]) -> Any:
+    with settling(operator, interrupts) as settle:
+        return settle(line)
 
 
 class Stop(BaseException):
@@ -63,16 +68,16 @@ async def _settled_async(operator: Any, line: bytes) -> Any:
     ],
 )
 def test_what_an_operator_returns_becomes_lines(value: object, lines: bytes) -> None:
-    assert settler(returns(value=value), ())(b'{"n":0}') == lines
+    assert _settled(returns(value=value), b'{"n":0}') == lines
 
 
 def test_keeping_keeps_the_record_as_it_was_left() -> None:
-    assert settler(keep(), ())(b'{"n":0}') == b'{"n":0,"seen":true}\n'
+    assert _settled(keep(), b'{"n":0}') == b'{"n":0,"seen":true}\n'
 
 
 @pytest.mark.parametrize("value", [1, "x", (), ({"a": 1},), [1], [{}, None], {1}, True])
 def test_what_is_no_outcome_is_an_invalid_result(value: object) -> None:
-    failure = settler(returns(value=value), ())(b"{}")
+    failure = _settled(returns(value=value), b"{}")
     assert isinstance(failure, Failure)
     assert failure.exception == "InvalidResult"
     assert failure.traceback_text == ""
@@ -80,13 +85,13 @@ def test_what_is_no_outcome_is_an_invalid_result(value: object) -> None:
 
 @pytest.mark.parametrize("line", [b"", b" ", b"\t\r", b"\r"])
 def test_blank_lines_have_no_outcome(line: bytes) -> None:
-    assert settler(keep(), ())(line) is None
+    assert _settled(keep(), line) is None
     assert asyncio.run(_settled_async(act_async(), line)) is None
 
 
 @pytest.mark.parametrize("line", [b"{", b"[]", b"1", b"null", b'{"a":NaN}', b"\xff"])
 def test_bad_lines_fail_alike_in_both_settlers(line: bytes) -> None:
-    plain = settler(act(), ())(line)
+    plain = _settled(act(), line)
     assert isinstance(plain, Failure)
     assert plain.exception == "InvalidLine"
     assert asyncio.run(_settled_async(act_async(), line)) == plain
@@ -96,7 +101,7 @@ def test_bad_lines_fail_alike_in_both_settlers(line: bytes) -> None:
     "error", [ValueError("v"), SystemExit(3), KeyboardInterrupt(), GeneratorExit(), TypeError("t")]
 )
 def test_whatever_is_raised_is_that_records_failure(error: BaseException) -> None:
-    failure = settler(raises(error=error), ())(b"{}")
+    failure = _settled(raises(error=error), b"{}")
     assert isinstance(failure, Failure)
     assert failure.exception == type(error).__name__
     assert failure.error is error
@@ -105,32 +110,32 @@ def test_whatever_is_raised_is_that_records_failure(error: BaseException) -> Non
 
 
 def test_an_interrupt_passes_through() -> None:
-    settle = settler(raises(error=Stop()), (Stop,))
     with pytest.raises(Stop):
-        settle(b"{}")
+        _settled(raises(error=Stop()), b"{}", Stop)
 
 
 def test_an_operators_own_type_error_is_told_as_such() -> None:
-    failure = settler(uses_orjson(), ())(b"{}")
+    failure = _settled(uses_orjson(), b"{}")
     assert isinstance(failure, Failure)
     assert "uses_orjson" in failure.traceback_text
 
 
 def test_an_operator_that_cannot_be_called_fails_its_records() -> None:
-    failure = settler(positional(), ())(b"{}")
+    failure = _settled(positional(), b"{}")
     assert isinstance(failure, Failure)
     assert "missing 1 required positional argument" in failure.message
 
 
-@pytest.mark.parametrize("threads", [1, 3])
-def test_async_operators_settle_from_any_thread(threads: int) -> None:
-    from concurrent.futures import ThreadPoolExecutor
+def test_an_async_operator_keeps_one_loop_for_all_records() -> None:
+    loops = set()
 
-    settle = settler(act_async(), ())
-    line = b'{"n":1,"do":"keep","text":""}'
-    with ThreadPoolExecutor(threads) as pool:
-        outcomes = list(pool.map(settle, [line] * 20))
-    assert outcomes == [b'{"n":1,"do":"keep","text":"","kept":true}\n'] * 20
+    @data_register(_GROUP)
+    async def where(record):
+        loops.add(id(asyncio.get_running_loop()))
+
+    with settling(where(), ()) as settle:
+        assert [settle(b'{"n":1}') for _ in range(5)] == [b'{"n":1}\n'] * 5
+    assert len(loops) == 1
 
 
 def test_cancelling_itself_is_a_failure_and_being_cancelled_is_not() -> None:
