@@ -55,7 +55,7 @@ def test_an_impossible_schedule_is_refused(upper: Any, records: Records) -> None
 
 @pytest.mark.parametrize("shared", [True, False], ids=["given", "default"])
 def test_two_pipelines_stand_in_one_definitions(
-    shared: bool,  # noqa: FBT001
+    shared: bool,
     upper: Any,
     records: Records,
     root: Path,

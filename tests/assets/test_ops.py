@@ -108,8 +108,7 @@ def test_ops_tell_of_their_result_in_the_metadata_of_their_output(
     assert metadata["dagster_dataops/rows_in"].value == 3
 
 
-def test_every_node_is_an_op_with_description_and_code_version(ppl: Pipeline) -> None:
+def test_every_node_is_an_op_with_its_description(ppl: Pipeline) -> None:
     ops = build_operator_ops(ppl)
     assert list(ops) == ["first", "second", "zipped"]
     assert ops["first"].description == "Add a suffix."
-    assert ops["first"].code_version
