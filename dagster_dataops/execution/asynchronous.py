@@ -9,7 +9,7 @@ import threading
 
 from dagster_dataops.execution.collecting import Collector
 from dagster_dataops.execution.job import Job
-from dagster_dataops.execution.settling import async_settler
+from dagster_dataops.execution.settling import async_settler, run_through
 
 
 def run_async(job: Job) -> None:
@@ -41,7 +41,8 @@ class _Calls:
 
     def run(self) -> None:
         try:
-            asyncio.run(self._run())
+            with asyncio.Runner() as runner:
+                run_through(runner.get_loop(), self._run())
         except asyncio.CancelledError:
             pass
         except BaseException as error:  # noqa: BLE001 - handed to the main thread

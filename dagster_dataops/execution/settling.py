@@ -6,9 +6,9 @@ it raises.
 
 import asyncio
 import traceback
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import orjson
 
@@ -18,6 +18,7 @@ from dagster_dataops.operators.operator import Operator
 from dagster_dataops.operators.outcome import ContractError, encode_outcome
 from dagster_dataops.records import DUMP_OPTIONS, Record, decode, finite, unencodable
 
+T = TypeVar("T")
 _MAX_RAW_BYTES: Final = 64 << 10
 _MAX_TEXT: Final = 64 << 10
 
@@ -58,7 +59,22 @@ def settling(operator: Operator, interrupts: Interrupts) -> Iterator[Settle]:
         yield _settler(forward, interrupts)
         return
     with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
-        yield _settler(lambda record: runner.run(forward(record)), interrupts)
+        loop = runner.get_loop()
+        yield _settler(lambda record: run_through(loop, forward(record)), interrupts)
+
+
+def run_through(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run ``coroutine`` to its end, even if a task that it started calls ``sys.exit()``.
+
+    The loop lets that pass through to its caller at once, though it is the task's to raise.
+    """
+    task = loop.create_task(coroutine)
+    while True:
+        try:
+            return loop.run_until_complete(task)
+        except SystemExit:
+            if task.done():
+                return task.result()
 
 
 def _settler(forward: Callable[[Record], object], interrupts: Interrupts) -> Settle:  # noqa: C901 - see settle()

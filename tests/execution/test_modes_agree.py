@@ -1,5 +1,6 @@
 """All modes, worker counts and span sizes publish the same bytes and the same error rows."""
 
+import asyncio
 import random
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dagster_dataops.data import data_register
 from tests.execution.helpers import (
     KINDS,
     MODES,
@@ -135,3 +137,24 @@ def test_a_chain_with_a_dataset_operator_gives_the_same_bytes(tmp_path: Path, mo
         return run(last, again, node(path, "last")).dataset.path.read_bytes()
 
     assert chain(tmp_path / mode, mode, 3) == chain(tmp_path / "reference", "single", 1)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_exit_in_a_task_of_an_async_operator_is_that_records_failure(
+    tmp_path: Path, mode: str
+) -> None:
+    @data_register("data.modes_agree", _concurrency_mode=mode, _max_workers=2)
+    async def gathers(record):
+        async def part():
+            await asyncio.sleep(0.001)
+            if record["n"] == 2:
+                raise SystemExit(3)
+
+        await asyncio.gather(part(), part())
+
+    dataset = write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(6)])
+    run(gathers(), dataset, node(tmp_path))
+    assert [(row["index"], row["exception"]) for row in error_rows(node(tmp_path))] == [
+        (2, "SystemExit")
+    ]
+    assert node(tmp_path).result.read_bytes().count(b"\n") == 5
