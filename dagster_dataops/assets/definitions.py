@@ -61,7 +61,10 @@ def build_definitions(
 
 @functools.cache  # merging definitions needs the very same objects
 def _resources(dataops: DataOpsResource) -> Mapping[str, Any]:
-    return {"dataops": dataops, IO_MANAGER: DataOpsIOManager(dataops=dataops)}
+    """Return the resources; what a launch changes of ``dataops`` counts for both of them."""
+    given = {name: getattr(dataops, name) for name in type(dataops).model_fields}
+    shared = type(dataops).configure_at_launch(**given)
+    return {"dataops": shared, IO_MANAGER: DataOpsIOManager(dataops=shared)}
 
 
 def _materializable(asset: dg.AssetsDefinition | dg.AssetSpec) -> list[dg.AssetKey]:

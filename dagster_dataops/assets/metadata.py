@@ -22,35 +22,34 @@ _MARKDOWN: Final = re.compile(r"([\\`*_~\[\]<>&|!#])")  # what would format, lin
 
 
 def dataset_metadata(dataset: JsonlDataset) -> dict[str, Any]:
-    """Return row count, size, path and a preview of the first rows."""
-    metadata: dict[str, Any] = {
-        "dagster/size_bytes": dataset.size_bytes,
-        f"{METADATA_PREFIX}/path": dg.MetadataValue.path(dataset.path),
+    """Return row count, preview of the first rows, path and size."""
+    counted = {} if dataset.rows is None else {"dagster/row_count": dataset.rows}
+    return {
+        **counted,
         f"{METADATA_PREFIX}/preview": dg.MetadataValue.md(_preview_of(dataset)),
+        f"{METADATA_PREFIX}/path": dg.MetadataValue.path(dataset.path),
+        "dagster/size_bytes": dataset.size_bytes,
     }
-    if dataset.rows is not None:
-        metadata["dagster/row_count"] = dataset.rows
-    return metadata
 
 
 def report_metadata(report: RunReport) -> dict[str, Any]:
-    """Return what became of the records, how fast, where, and what failed."""
+    """Return what became of the records, what failed, how fast, where: the first things first."""
     manifest = report.manifest
-    metadata = dataset_metadata(report.dataset) | {
+    metadata: dict[str, Any] = {
         f"{METADATA_PREFIX}/rows_in": manifest.rows_in,
         f"{METADATA_PREFIX}/rows_out": manifest.rows_out,
         f"{METADATA_PREFIX}/rows_dropped": manifest.dropped,
         f"{METADATA_PREFIX}/rows_failed": manifest.failed,
         f"{METADATA_PREFIX}/rows_resumed": manifest.resumed,
-        f"{METADATA_PREFIX}/seconds": round(report.seconds, 3),
-        f"{METADATA_PREFIX}/records_per_second": round(report.records_per_second, 1),
     }
-    if report.error_path is not None:
-        metadata[f"{METADATA_PREFIX}/error_path"] = dg.MetadataValue.path(report.error_path)
-        metadata[f"{METADATA_PREFIX}/errors"] = dg.MetadataValue.md(failures(report.error_path))
     if report.notes:
         metadata[f"{METADATA_PREFIX}/notes"] = "; ".join(report.notes)
-    return metadata
+    if report.error_path is not None:
+        metadata[f"{METADATA_PREFIX}/errors"] = dg.MetadataValue.md(failures(report.error_path))
+        metadata[f"{METADATA_PREFIX}/error_path"] = dg.MetadataValue.path(report.error_path)
+    metadata[f"{METADATA_PREFIX}/seconds"] = round(report.seconds, 3)
+    metadata[f"{METADATA_PREFIX}/records_per_second"] = round(report.records_per_second, 1)
+    return metadata | dataset_metadata(report.dataset)
 
 
 def _preview_of(dataset: JsonlDataset) -> str:

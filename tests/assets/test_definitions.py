@@ -91,6 +91,34 @@ def test_pipelines_with_different_resources_are_not_merged_silently(
         dg.Definitions.merge(one, other)
 
 
+def test_a_root_that_is_changed_for_one_launch_counts_for_everything_in_it(
+    upper: Any, records: Records, root: Path, tmp_path: Path, instance: dg.DagsterInstance
+) -> None:
+    ppl = pipeline_of(first=upper(), second=upper())
+    definitions = build_definitions(ppl, source=records(3), resource=resource_at(root))
+    other = tmp_path / "trial"
+    execute(definitions, instance, {"resources": {"dataops": {"config": {"root": str(other)}}}})
+    assert len(result_of(other, "docs", "second")) == 3
+    assert not root.exists()
+
+
+def test_the_root_may_come_from_the_environment(
+    upper: Any,
+    records: Records,
+    tmp_path: Path,
+    instance: dg.DagsterInstance,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Ours(DataOpsResource):
+        """A resource of the user's own."""
+
+    monkeypatch.setenv("OUR_RESULTS", str(tmp_path / "ours"))
+    resource = Ours(root=dg.EnvVar("OUR_RESULTS"))
+    ppl = pipeline_of(upper=upper())
+    execute(build_definitions(ppl, source=records(3), resource=resource), instance)
+    assert len(result_of(tmp_path / "ours", "docs", "upper")) == 3
+
+
 def test_one_pipeline_may_go_on_from_another(
     upper: Any, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:

@@ -291,15 +291,13 @@ def test_a_run_that_is_dying_is_waited_for(
     fragile: Fragile, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     ppl = pipeline_of(fragile=fragile.operator)
-    resource = DataOpsResource(root=str(root), lock_seconds=20)
     definitions = definitions_of(ppl, records(5), root)
     lock = FolderLock(root / "docs" / "fragile", "dying-run", 0)
     timer = threading.Timer(0.3, lock.release)
     timer.start()
-    job = definitions.resolve_implicit_global_asset_job_def()
-    result = job.execute_in_process(instance=instance, resources={"dataops": resource})
+    config = {"resources": {"dataops": {"config": {"lock_seconds": 20.0}}}}
+    assert execute(definitions, instance, config).success
     timer.join()
-    assert result.success
 
 
 def test_the_root_is_given_or_else_the_configured_one(root: Path, tmp_path: Path) -> None:

@@ -57,9 +57,9 @@ class Browser:
     def see(self, text: str) -> None:
         self.page.get_by_text(text).first.wait_for()
 
-    def photograph(self, name: str, *, whole: bool = False) -> None:
+    def photograph(self, name: str) -> None:
         self.page.wait_for_load_state("networkidle")
-        self.page.screenshot(path=ARTIFACTS / f"{name}.png", full_page=whole)
+        self.page.screenshot(path=ARTIFACTS / f"{name}.png")
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +112,9 @@ def test_an_asset_shows_its_rows_its_size_and_what_failed(browser: Browser, run:
     browser.open("/assets/browsed/judged", "Row count")
     for text in ("rows_failed", "ValueError", "<b>no</b> | `answer` to *1*, see [this]"):
         browser.see(text)
-    browser.photograph("asset", whole=True)
+    browser.photograph("asset")
+    browser.page.get_by_text("ValueError").first.scroll_into_view_if_needed()
+    browser.photograph("asset_errors")
 
 
 def test_the_launchpad_shows_the_options_of_every_operator(browser: Browser) -> None:
