@@ -26,7 +26,7 @@ class SpanLoop:
     """Settles ranges of one input.
 
     Args:
-        settle: Settles one line.
+        settle: Settles lines.
         descriptor: The open input.
         write: Takes every span with its output and error lines.
         operator: Qualified name, for error lines.
@@ -157,28 +157,26 @@ class _Pending:
             raise
 
     def _advance(self, settle: Settle, lines: list[bytes], until: float) -> Failed | None:
-        output, clock = self._output, time.monotonic
-        blank = dropped = 0
+        iterator = iter(lines)
+        done = blank = dropped = 0
         refused: Failed | None = None
-        done = len(lines)
-        for number, text in enumerate(lines):
-            outcome = settle(text)
-            if isinstance(outcome, bytes):
-                if outcome:
-                    output += outcome
-                else:
-                    dropped += 1
-            elif outcome is None:
+        while True:
+            stretch = settle(iterator, self._output, until)
+            done += stretch.settled
+            dropped += stretch.dropped
+            if stretch.line is None:
+                break
+            if stretch.failure is None:
                 blank += 1
             else:
-                failed = Failed(self._offset(self._next + number), text, outcome)
-                if self._loop.refuse(failed):
-                    refused, done = failed, number
+                failed = Failed(self._offset(self._next + done), stretch.line, stretch.failure)
+                refused = self._loop.refuse(failed)
+                if refused:
                     break
-                position = self._records + number - blank
+                position = self._records + done - blank
                 self._errors.append(self._loop.error_line(failed, position))
-            if clock() >= until:  # records of milliseconds may be followed by ones of seconds
-                done = number + 1
+            done += 1
+            if time.monotonic() >= until:
                 break
         self._next += done
         self._records += done - blank

@@ -10,7 +10,7 @@ from typing import Final
 
 from dagster_dataops.execution.collecting import Collector
 from dagster_dataops.execution.job import Job
-from dagster_dataops.execution.settling import settling
+from dagster_dataops.execution.settling import settle_one, settling
 
 _STACK_BYTES: Final = 1 << 20
 
@@ -27,7 +27,7 @@ def run_threads(job: Job) -> None:
         try:
             with settling(job.operator, ()) as settle:
                 while (line := collector.take()) is not None:
-                    collector.put(line, settle(line.text))
+                    collector.put(line, settle_one(settle, line.text))
         except BaseException as error:  # noqa: BLE001 - handed to the main thread
             collector.fail(error)
 

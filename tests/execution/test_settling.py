@@ -11,6 +11,7 @@ from dagster_dataops.execution.settling import (
     async_settler,
     error_line,
     failure_of,
+    settle_one,
     settling,
 )
 from tests.execution.helpers import act, act_async
@@ -20,7 +21,7 @@ _GROUP = "data.settling"
 
 def _settled(operator: Any, line: bytes, *interrupts: type[BaseException]) -> Any:
     with settling(operator, interrupts) as settle:
-        return settle(line)
+        return settle_one(settle, line)
 
 
 class Stop(BaseException):
@@ -134,7 +135,7 @@ def test_an_async_operator_keeps_one_loop_for_all_records() -> None:
         loops.add(id(asyncio.get_running_loop()))
 
     with settling(where(), ()) as settle:
-        assert [settle(b'{"n":1}') for _ in range(5)] == [b'{"n":1}\n'] * 5
+        assert [settle_one(settle, b'{"n":1}') for _ in range(5)] == [b'{"n":1}\n'] * 5
     assert len(loops) == 1
 
 

@@ -1,5 +1,6 @@
 import os
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from dagster_dataops.checkpoints.segments import checksum
 from dagster_dataops.checkpoints.spans import Span
 from dagster_dataops.execution import spanning
-from dagster_dataops.execution.settling import Failure, Outcome, Settle
+from dagster_dataops.execution.settling import Failure, Outcome, Settle, Stretch
 from dagster_dataops.execution.spanning import SpanLoop
 
 
@@ -25,16 +26,37 @@ def _settle(line: bytes) -> Outcome:
     return b"" if line.startswith(b"drop") else line.upper() + b"\n"
 
 
+def in_bulk(settle: Callable[[bytes], Outcome]) -> Settle:
+    """Return a function that settles stretches of lines by one that settles a line."""
+
+    def settle_many(lines: Iterator[bytes], output: bytearray, until: float) -> Stretch:
+        settled = dropped = 0
+        for line in lines:
+            outcome = settle(line)
+            if not isinstance(outcome, bytes):
+                return Stretch(settled, dropped, line, outcome)
+            output += outcome
+            dropped += not outcome
+            settled += 1
+            if time.monotonic() >= until:
+                break
+        return Stretch(settled, dropped)
+
+    return settle_many
+
+
 class _Ranges:
     """Runs a `SpanLoop` over a file with some content and keeps what it hands over."""
 
-    def __init__(self, path: Path, content: bytes, settle: Settle = _settle, **given: Any) -> None:
+    def __init__(
+        self, path: Path, content: bytes, settle: Callable[[bytes], Outcome] = _settle, **given: Any
+    ) -> None:
         path.write_bytes(content)
         self.content = content
         self.spans: list[tuple[Span, bytes]] = []
         self._descriptor = os.open(path, os.O_RDONLY)
         options = {"operator": "o", "ignore_errors": True, "check_input": True, **given}
-        self._loop = SpanLoop(settle, self._descriptor, self._take, **options)
+        self._loop = SpanLoop(in_bulk(settle), self._descriptor, self._take, **options)
 
     def _take(self, span: Span, output: bytes) -> None:
         self.spans.append((span, output))
