@@ -94,7 +94,7 @@ def failures(path: Path) -> str:
         ]
         for name, count in counts.most_common()
     ]
-    table = _table(["exception", "records", "first in line", "message", "input"], rows)
+    table = _table(["exception", "records", "first line", "message", "input"], rows)
     return f"{table}\n\n_of the first {_ERROR_ROWS:,}_" if more else table
 
 

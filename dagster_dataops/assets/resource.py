@@ -86,7 +86,13 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         defaults = ExecutionSettings(max_workers=self.max_workers or None)
         settings = operator.__dataops__.settings.over(defaults)
         executor = OperatorExecutor(self._run_context(context, resume))
-        return executor.run(reconfigured(operator, {}, settings), inputs, folder)
+        report = executor.run(reconfigured(operator, {}, settings), inputs, folder)
+        if report.error_path is not None:
+            failed, rows_in = report.manifest.failed, report.manifest.rows_in
+            where = f"they are in {report.error_path}"
+            text = f"{folder.name}: {failed:,} of {rows_in:,} records failed; {where}"
+            context.log.warning(text)
+        return report
 
     def _run_context(self, context: Context, resume: ResumePolicy) -> RunContext:
         return RunContext(

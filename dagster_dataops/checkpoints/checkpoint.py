@@ -79,7 +79,7 @@ class Checkpoint:
         self.resumed_records = content.table.records
         self._flush_seconds = flush_seconds
         self._dirty: set[int] = set()
-        self._next_sync = 0.0
+        self._next_sync: float | None = None
         self._journal = Journal(self.folder / "journal")
         attempt = {"run": run, "fingerprint": fingerprint.to_json()}
         self._journal.append(json_frame(FrameKind.ATTEMPT, attempt))
@@ -107,6 +107,8 @@ class Checkpoint:
         Args:
             now: A monotonic time in seconds.
         """
+        if self._next_sync is None:  # a short run is over before anything is due
+            self._next_sync = now + self._flush_seconds
         if not self._dirty or now < self._next_sync:
             return
         began = time.monotonic()

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -68,7 +69,8 @@ class JsonlWriter:
         traceback: TracebackType | None,
     ) -> None:
         if not self._file.closed:
-            self._file.close()
+            with suppress(OSError):  # a full disk refuses the buffer's rest once more
+                self._file.close()
             self._draft.unlink(missing_ok=True)
 
 

@@ -2,6 +2,7 @@
 
 import copy
 import tempfile
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -105,3 +106,28 @@ def test_a_disk_that_refuses_is_a_storage_error_that_names_the_path(tmp_path):
 
     with pytest.raises(StorageError, match=r"file.*cannot create the folder"):
         JsonlWriter(tmp_path / "file" / "a.jsonl")
+
+
+def test_a_full_disk_is_a_storage_error_and_leaves_no_draft(run_python, tmp_path):
+    path = tmp_path / "full" / "full.jsonl"
+    run_python(
+        textwrap.dedent(
+            f"""
+            import resource, signal
+            from pathlib import Path
+            from dagster_dataops.datasets.writing import write_records
+            from dagster_dataops.errors import StorageError
+
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+            resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, hard))
+            try:
+                write_records(Path({str(path)!r}), [{{"t": "x" * 100}}] * 1000, "list")
+            except StorageError as error:
+                assert "full.jsonl" in str(error)
+            else:
+                raise AssertionError
+            """
+        )
+    )
+    assert names(path.parent) == []
