@@ -93,7 +93,7 @@ def test_a_false_that_was_assigned_stands_over_the_environment(fresh, monkeypatc
 def test_temporary_values_end_with_their_block_even_on_an_error(fresh):
     fresh.data_process_path = "/before"
 
-    with pytest.raises(RuntimeError), fresh.temporary(data_process_path="/inside"):  # noqa: PT012
+    with pytest.raises(RuntimeError), fresh.temporary(data_process_path="/inside"):
         assert fresh.data_process_path == Path("/inside")
         raise RuntimeError
 

@@ -325,7 +325,7 @@ def test_d3_changed_code_is_seen(registry):
 
 @pytest.mark.usefixtures("resume")
 def test_d4_records_that_failed_are_tried_again_once_the_code_is_mended(root, registry):
-    def define(mended: bool):  # noqa: FBT001 - before and after
+    def define(mended: bool):
         @registry("data.mended", _concurrency_mode="single")
         def step(data: dict):
             if data["content"] == "bad" and not mended:

@@ -20,7 +20,7 @@ MODES = ["single", "thread", "process"]
 
 
 @data_register(f"data.{GROUP}")
-def answer(data: dict, returned="None", change=True):  # noqa: FBT002 - an option like any other
+def answer(data: dict, returned="None", change=True):
     """Change the record if asked to, and return what ``returned`` says."""
     if change:
         data["changed"] = True
