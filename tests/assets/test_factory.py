@@ -19,6 +19,7 @@ from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import (
     definitions_of,
     execute,
+    log_of,
     metadata_of,
     numbered,
     pipeline_of,
@@ -61,7 +62,8 @@ def test_the_metadata_of_a_materialization_reconciles(
     sift: Any, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     definitions = definitions_of(pipeline_of(sift=sift()), records(12), root)
-    metadata = metadata_of(execute(definitions, instance), "docs", "sift")
+    result = execute(definitions, instance)
+    metadata = metadata_of(result, "docs", "sift")
     folder = root / "docs" / "sift"
     size = (folder / "sift_results.jsonl").stat().st_size
     assert metadata["dagster/row_count"] == metadata["rows_out"] == 12
@@ -75,6 +77,8 @@ def test_the_metadata_of_a_materialization_reconciles(
     assert metadata["error_path"] == str(folder / "sift_error.jsonl")
     assert "| ValueError | 2 | 5 | cannot do \\| 4 |" in metadata["errors"]
     assert [row["input"]["id"] for row in read_jsonl(folder / "sift_error.jsonl")] == [4, 8]
+    warning = f"sift: 2 of 12 records failed; they are in {folder / 'sift_error.jsonl'}"
+    assert warning in log_of(instance, result.run_id)
 
 
 def test_without_failures_there_is_no_word_of_errors(

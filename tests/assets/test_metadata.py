@@ -87,7 +87,7 @@ def test_failures_are_grouped_by_exception_the_most_frequent_first(tmp_path: Pat
     ]
     table = failures(write_jsonl(tmp_path / "errors.jsonl", rows))
     assert cells_of(table) == [
-        ["exception", "records", "first in line", "message", "input"],
+        ["exception", "records", "first line", "message", "input"],
         ["ValueError", "2", "2", "bad | value", '{"id":1}'],
         ["KeyError", "1", "1", "'text'", '{"id":0}'],
     ]

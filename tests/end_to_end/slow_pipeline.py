@@ -90,6 +90,7 @@ PIPELINES = [
     slow("relaunched", "thread", 8),
     slow("reexecuted", "process", 2),
     slow("terminated", "thread", 32),
+    slow("terminated_processes", "process", 2),
     slow("orphaned", "thread", 8),
     slow("orphaned_processes", "process", 2),
     slow("retried", "process", 2),
