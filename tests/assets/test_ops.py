@@ -93,7 +93,7 @@ def test_ops_take_params_and_settings_from_the_launchpad(
     assert result_of(root, "docs", "first") == [{"id": 0, "text": "text 0+"}]
     with pytest.raises(dg.DagsterInvalidConfigError):
         job.execute_in_process(
-            {"ops": {"first": {"config": {"params": {"sufix": "+"}}}}}, instance=instance
+            {"ops": {"first": {"config": {"params": {"ending": "+"}}}}}, instance=instance
         )
 
 
