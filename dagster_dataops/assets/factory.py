@@ -129,8 +129,7 @@ def _operator_asset(
         **loaded: Any,
     ) -> dg.MaterializeResult[JsonlDataset]:
         operator = configured(node.operator, config)
-        partition = context.partition_key if context.has_partition_key else None
-        folder = dataops.folder(context.asset_key.path, partition)
+        folder = dataops.folder(context.asset_key.path, _partition_of(context))
         upstream = _Upstream(folder)
         for key, given in wiring.inputs:
             upstream.add(key, loaded[given] if isinstance(given, str) else given)
@@ -145,6 +144,15 @@ def _operator_asset(
         )
 
     return _materialize
+
+
+def _partition_of(context: dg.AssetExecutionContext) -> str | None:
+    if context.has_partition_key:
+        return str(context.partition_key)
+    if context.has_partition_key_range:
+        text = "an operator works on one partition a run; backfill with a run for each of them"
+        raise dg.Failure(text, allow_retries=False)
+    return None
 
 
 class _Upstream:

@@ -29,12 +29,25 @@ class DataOpsIOManager(dg.ConfigurableIOManager):
     @override
     def handle_output(self, context: dg.OutputContext, obj: Any) -> None:
         """Store what an asset returned; a handle on its own result is there already."""
-        partition = context.partition_key if context.has_partition_key else None
+        if not context.has_asset_partitions:
+            return self._store(context, None, obj)
+        keys = list(context.asset_partition_keys)
+        if len(keys) == 1:
+            return self._store(context, keys[0], obj)
+        if not isinstance(obj, Mapping) or set(obj) != set(keys):
+            text = f"a run of several partitions returns a dict by partition key: {keys}"
+            raise dg.Failure(text, allow_retries=False)
+        for key in keys:
+            self._store(context, key, obj[key])
+        return None
+
+    def _store(self, context: dg.OutputContext, partition: str | None, value: Any) -> None:
         folder = self.dataops.folder(context.asset_key.path, partition)
-        if isinstance(obj, JsonlDataset) and obj.path == folder.result.absolute():
+        if isinstance(value, JsonlDataset) and value.path == folder.result.absolute():
             return  # with metadata of the step's own
-        dataset = write_result(folder, records_of(obj), context.run_id)
-        context.add_output_metadata(dataset_metadata(dataset))
+        dataset = write_result(folder, records_of(value), context.run_id)
+        if partition is None or context.has_partition_key:
+            context.add_output_metadata(dataset_metadata(dataset))
 
     @override
     def load_input(self, context: dg.InputContext) -> Any:

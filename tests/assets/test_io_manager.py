@@ -235,3 +235,23 @@ def test_all_partitions_are_loaded_as_a_dict_by_partition_key(
     )
     assert list(found[0]) == ["a", "b", "../c"]
     assert {type(value) for value in found[0].values()} == {kind}
+
+
+RANGE = {"dagster/asset_partition_range_start": "a", "dagster/asset_partition_range_end": "b"}
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["every", "one missing"])
+def test_a_run_of_several_partitions_stores_what_it_returns_for_each_of_them(
+    whole: bool, resources: dict[str, Any], instance: dg.DagsterInstance, root: Path
+) -> None:
+    @dg.asset(partitions_def=letters, io_manager_key="dataops_io")
+    def several(context: dg.AssetExecutionContext) -> dict[str, list[dict[str, Any]]]:
+        keys = context.partition_keys if whole else context.partition_keys[1:]
+        return {key: [{"letter": key}] for key in keys}
+
+    result = dg.materialize(
+        [several], resources=resources, instance=instance, tags=RANGE, raise_on_error=False
+    )
+    assert result.success is whole
+    found = sorted(path.parent.name for path in root.rglob("several_results.jsonl"))
+    assert found == (["a", "b"] if whole else [])
