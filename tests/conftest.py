@@ -21,6 +21,15 @@ hypothesis.settings.register_profile("tests", deadline=None)
 hypothesis.settings.load_profile("tests")
 
 
+# These leave threads behind (of Dagster, polars, a browser), after which nothing can be forked.
+_LAST = ("tests/assets/", "tests/test_definitions.py", "tests/end_to_end/")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the tests that leave threads behind after those of forked worker processes."""
+    items.sort(key=lambda item: item.nodeid.startswith(_LAST))
+
+
 @pytest.fixture(autouse=True)
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Where results go: below the test's own folder, whatever the environment says."""

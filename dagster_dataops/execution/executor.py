@@ -16,7 +16,7 @@ from dagster_dataops.checkpoints.publication import Drafts, commit, compose, fin
 from dagster_dataops.checkpoints.resuming import decide
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import content_interval
-from dagster_dataops.errors import InputError
+from dagster_dataops.errors import InputError, RunStoppedError
 from dagster_dataops.execution.asynchronous import run_async
 from dagster_dataops.execution.gathering import gathered
 from dagster_dataops.execution.job import Job
@@ -128,7 +128,7 @@ class _Attempt:
             finally:
                 context.progress.finish(job.state())
             manifest = self._manifest(drafts, checkpoint, fingerprint)
-            commit(self._folder, checkpoint, manifest)
+            self._publish(checkpoint, manifest)
             return manifest
         finally:
             checkpoint.close()
@@ -183,10 +183,17 @@ class _Attempt:
         checkpoint = Checkpoint(content, fingerprint, self._context.run, 0.0)
         try:
             manifest = self._manifest(drafts, checkpoint, fingerprint)
-            commit(self._folder, checkpoint, manifest)
+            self._publish(checkpoint, manifest)
         finally:
             checkpoint.close()
         return manifest
+
+    def _publish(self, checkpoint: Checkpoint, manifest: Manifest) -> None:
+        """Put the result in place, unless the run has ended in the meantime."""
+        reason = self._context.should_stop()
+        if reason is not None:
+            raise RunStoppedError(manifest.operator, reason)
+        commit(self._folder, checkpoint, manifest)
 
     def _manifest(
         self, drafts: Drafts, checkpoint: Checkpoint, fingerprint: RunFingerprint

@@ -54,12 +54,15 @@ class Stretch(NamedTuple):
         dropped: How many of them have none.
         line: The line that ended it; ``None`` at the end of the lines or of the time.
         failure: What happened to that line; ``None`` if it is blank.
+        interrupt: What came from outside while that line was worked on; it is to be raised
+            once what was settled before is safe.
     """
 
     settled: int
     dropped: int
     line: bytes | None = None
     failure: Failure | None = None
+    interrupt: BaseException | None = None
 
 
 # Settles lines into a buffer until one becomes no records, or a monotonic time has come.
@@ -121,8 +124,8 @@ def _settler(forward: Callable[[Record], object], interrupts: Interrupts) -> Set
                         finite(encoded, kept)
                 else:
                     encoded = encode_outcome(kept, record)
-            except interrupts:
-                raise
+            except interrupts as error:
+                return Stretch(settled, dropped, line, interrupt=error)
             except BaseException as error:  # noqa: BLE001 - user code may raise anything
                 return Stretch(settled, dropped, line, failure_of(_made_clear(error, kept)))
             if encoded:
@@ -141,6 +144,8 @@ def settle_one(settle: Settle, line: bytes) -> Outcome:
     """Settle a single line."""
     output = bytearray()
     stretch = settle(iter((line,)), output, math.inf)
+    if stretch.interrupt is not None:
+        raise stretch.interrupt
     return bytes(output) if stretch.line is None else stretch.failure
 
 

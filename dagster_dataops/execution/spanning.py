@@ -112,8 +112,9 @@ class SpanLoop:
 class _Pending:
     """The lines of a range, and the span under way.
 
-    A slice of lines counts once it is through. What an interrupt cuts short is rolled back, so
-    that outputs and the count of records they belong to never disagree.
+    A slice of lines counts once it is through. An interrupt during an operator's call keeps what
+    came before; one that falls between two records rolls the slice back, so that outputs and the
+    count of records they belong to never disagree.
     """
 
     def __init__(self, loop: SpanLoop, block: bytes, start: int) -> None:
@@ -149,14 +150,21 @@ class _Pending:
             A failure that is not to be ignored.
         """
         mark, errors_mark, anchor = len(self._output), len(self._errors), self._anchor
+        lines = self._lines[self._next : self._next + count]
         try:
-            return self._advance(settle, self._lines[self._next : self._next + count], until)
-        except BaseException:
+            refused, interrupt = self._advance(settle, lines, until)
+        except BaseException:  # an interrupt between two records
             del self._output[mark:], self._errors[errors_mark:]
             self._anchor = anchor
             raise
+        if interrupt is not None:
+            raise interrupt
+        return refused
 
-    def _advance(self, settle: Settle, lines: list[bytes], until: float) -> Failed | None:
+    def _advance(
+        self, settle: Settle, lines: list[bytes], until: float
+    ) -> tuple[Failed | None, BaseException | None]:
+        """Return a failure that is not to be ignored, and what interrupted the operator."""
         iterator = iter(lines)
         done = blank = dropped = 0
         refused: Failed | None = None
@@ -164,7 +172,7 @@ class _Pending:
             stretch = settle(iterator, self._output, until)
             done += stretch.settled
             dropped += stretch.dropped
-            if stretch.line is None:
+            if stretch.line is None or stretch.interrupt is not None:
                 break
             if stretch.failure is None:
                 blank += 1
@@ -181,7 +189,7 @@ class _Pending:
         self._next += done
         self._records += done - blank
         self._dropped += dropped
-        return refused
+        return refused, stretch.interrupt
 
     def take_new_bytes(self) -> int:
         """Return the output bytes since the last call."""

@@ -5,6 +5,7 @@ comes, so that such an operator holds no more than it wants to; lists are lists.
 """
 
 import itertools
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
@@ -29,7 +30,7 @@ from dagster_dataops.operators.calling import dataset_function
 from dagster_dataops.operators.operator import Operator
 from dagster_dataops.records import Record, decode, encode
 
-_TICK_RECORDS: Final = 1024
+_TICK_SECONDS: Final = 0.1
 
 
 def run_whole(
@@ -67,6 +68,7 @@ class _Whole:
         self._drafts = Drafts()
         self._bytes = 0
         self._total_bytes = 0
+        self._next_tick = 0.0
 
     def run(self, datasets: Sequence[JsonlDataset]) -> Drafts:
         self._total_bytes = sum(dataset.size_bytes for dataset in datasets)
@@ -75,8 +77,7 @@ class _Whole:
         try:
             for record in self._checked(self._called(datasets)):
                 self._results.write(record)
-                if self._results.rows % _TICK_RECORDS == 0:
-                    self._tick()
+                self._tick()
         finally:
             self._context.progress.finish(self._state())
         drafts.dropped = max(0, drafts.records - drafts.failed - self._results.rows)
@@ -131,8 +132,7 @@ class _Whole:
             for index, line in zip(itertools.count(), lines, strict=False):
                 self._drafts.records += 1
                 self._bytes += line.end - line.start
-                if self._drafts.records % _TICK_RECORDS == 0:
-                    self._tick()
+                self._tick()
                 try:
                     record = decode(line.text)
                 except ValueError as error:
@@ -159,6 +159,10 @@ class _Whole:
         return ProgressState(drafts.records, drafts.failed, self._bytes, self._total_bytes, None, 0)
 
     def _tick(self) -> None:
+        now = time.monotonic()
+        if now < self._next_tick:
+            return
+        self._next_tick = now + _TICK_SECONDS
         self._context.progress.update(self._state())
         reason = self._context.should_stop()
         if reason is not None:

@@ -6,7 +6,6 @@ from typing import Any, Optional
 
 import dagster as dg
 import pandas as pd
-import polars as pl
 import pytest
 
 from dagster_dataops import DataOpsIOManager, JsonlDataset
@@ -70,6 +69,13 @@ def test_a_list_annotation_gives_the_records(
     assert loaded_as(annotation, resources, instance) == ROWS
 
 
+def polars_frame() -> Any:
+    """Return polars' DataFrame, whose import starts threads, when a test needs it."""
+    import polars as pl
+
+    return pl.DataFrame
+
+
 @pytest.mark.parametrize("annotation", [pd.DataFrame, pd.DataFrame | None], ids=str)
 def test_a_pandas_annotation_gives_a_frame(
     annotation: Any, resources: dict[str, Any], instance: dg.DagsterInstance
@@ -79,30 +85,35 @@ def test_a_pandas_annotation_gives_a_frame(
     assert frame.to_dict(orient="records") == ROWS
 
 
-@pytest.mark.parametrize("annotation", [pl.DataFrame, pl.DataFrame | None], ids=str)
+@pytest.mark.parametrize("optional", [False, True])
 def test_a_polars_annotation_gives_a_frame(
-    annotation: Any, resources: dict[str, Any], instance: dg.DagsterInstance
+    optional: bool, resources: dict[str, Any], instance: dg.DagsterInstance
 ) -> None:
+    annotation = polars_frame() | None if optional else polars_frame()
     frame = loaded_as(annotation, resources, instance)
-    assert isinstance(frame, pl.DataFrame)
+    assert isinstance(frame, polars_frame())
     assert frame.to_dicts() == ROWS
 
 
 def test_a_polars_frame_infers_types_from_all_rows(tmp_path: Path) -> None:
     rows = [{"value": None} for _ in range(200)] + [{"value": 0.5}]
     dataset = write_records(tmp_path / "rows.jsonl", rows, "test")
-    assert as_form(dataset, pl.DataFrame).to_dicts() == rows
+    assert as_form(dataset, polars_frame()).to_dicts() == rows
+
+
+def _polars_of(rows: Any) -> Any:
+    return polars_frame()(rows)
 
 
 @pytest.mark.parametrize(
-    "value",
-    [ROWS, tuple(ROWS), pd.DataFrame(ROWS), pl.DataFrame(ROWS)],
-    ids=lambda value: type(value).__name__,
+    "make",
+    [list, tuple, pd.DataFrame, _polars_of],
+    ids=["list", "tuple", "pandas", "polars"],
 )
 def test_an_asset_may_return_records_or_a_frame(
-    value: Any, resources: dict[str, Any], instance: dg.DagsterInstance, root: Path
+    make: Any, resources: dict[str, Any], instance: dg.DagsterInstance, root: Path
 ) -> None:
-    result = dg.materialize([returning(value)], resources=resources, instance=instance)
+    result = dg.materialize([returning(make(ROWS))], resources=resources, instance=instance)
     assert result_of(root, "own", "made") == ROWS
     metadata = result.asset_materializations_for_node("own__made")[0].metadata
     assert metadata["dagster/row_count"].value == 2
@@ -216,25 +227,29 @@ def test_a_partition_is_loaded_from_the_same_partition(
 
 @pytest.mark.usefixtures("all_partitions")
 @pytest.mark.parametrize(
-    ("annotation", "kind"),
-    [(dict[str, pl.DataFrame], pl.DataFrame), (dict[str, list[dict]], list), (dict, JsonlDataset)],
-    ids=str,
+    ("annotation_of", "kind_of"),
+    [
+        (lambda: dict[str, polars_frame()], polars_frame),
+        (lambda: dict[str, list[dict]], lambda: list),
+        (lambda: dict, lambda: JsonlDataset),
+    ],
+    ids=["frames", "lists", "handles"],
 )
 def test_all_partitions_are_loaded_as_a_dict_by_partition_key(
-    annotation: Any, kind: type, resources: dict[str, Any], instance: dg.DagsterInstance
+    annotation_of: Any, kind_of: Any, resources: dict[str, Any], instance: dg.DagsterInstance
 ) -> None:
     found: list[Any] = []
 
     def load(partitioned: Any) -> None:
         found.append(partitioned)
 
-    load.__annotations__["partitioned"] = annotation
+    load.__annotations__["partitioned"] = annotation_of()
     loading = dg.asset(load)
     dg.materialize(
         [partitioned, loading], resources=resources, instance=instance, selection=[loading]
     )
     assert list(found[0]) == ["a", "b", "../c"]
-    assert {type(value) for value in found[0].values()} == {kind}
+    assert {type(value) for value in found[0].values()} == {kind_of()}
 
 
 RANGE = {"dagster/asset_partition_range_start": "a", "dagster/asset_partition_range_end": "b"}

@@ -4,7 +4,7 @@ import pytest
 
 from dagster_dataops.checkpoints.resuming import ResumePolicy
 from dagster_dataops.data import data_register
-from dagster_dataops.errors import RecordError
+from dagster_dataops.errors import RecordError, RunStoppedError
 from tests.execution.helpers import (
     MODES,
     TINY,
@@ -140,3 +140,17 @@ def test_nothing_but_results_is_left_in_the_folder(tmp_path: Path, dataset, mode
     run(operator_for(mode, 2), dataset, node(tmp_path))
     left = sorted(path.name for path in node(tmp_path).path.iterdir())
     assert left == [".lock", "node_error.jsonl", "node_results.jsonl", "node_results.jsonl.json"]
+
+
+def test_a_run_that_was_told_to_stop_does_not_publish_and_the_next_one_does_nothing_again(
+    tmp_path: Path, dataset
+) -> None:
+    def once_all_are_done() -> str | None:
+        return "its run has ended" if len(_CALLS) == len(_RECORDS) else None
+
+    with pytest.raises(RunStoppedError, match="its run has ended"):
+        run(counted(), dataset, node(tmp_path), should_stop=once_all_are_done)
+    assert not node(tmp_path).result.exists()
+    run(counted(), dataset, node(tmp_path), resume=ResumePolicy.AUTO)
+    assert len(_CALLS) == len(_RECORDS)
+    assert node(tmp_path).result.exists()

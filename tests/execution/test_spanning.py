@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from dagster_dataops.checkpoints.segments import checksum
 from dagster_dataops.checkpoints.spans import Span
+from dagster_dataops.data import data_register
 from dagster_dataops.execution import spanning
-from dagster_dataops.execution.settling import Failure, Outcome, Settle, Stretch
+from dagster_dataops.execution.settling import Failure, Outcome, Settle, Stretch, settling
 from dagster_dataops.execution.spanning import SpanLoop
 
 
@@ -203,3 +204,29 @@ def test_input_checksums_are_left_out_where_nobody_asks(tmp_path: Path) -> None:
     ranges.run()
     assert ranges.spans[0][0].input_check == 0
     ranges.close()
+
+
+def test_an_interrupted_call_keeps_what_came_before_it(tmp_path: Path) -> None:
+    @data_register("data.spanning")
+    def stops_at(record, number=0):
+        if record["n"] == number:
+            raise KeyboardInterrupt
+
+    content = b"".join(b'{"n":%d}\n' % number for number in range(300))
+    path = tmp_path / "input.jsonl"
+    path.write_bytes(content)
+    spans: list[Span] = []
+    descriptor = os.open(path, os.O_RDONLY)
+    with settling(stops_at(number=200), (KeyboardInterrupt,)) as settle:
+        loop = SpanLoop(
+            settle,
+            descriptor,
+            lambda span, _: spans.append(span),
+            operator="o",
+            ignore_errors=True,
+            check_input=False,
+        )
+        with pytest.raises(KeyboardInterrupt):
+            loop.run(0, len(content))
+    os.close(descriptor)
+    assert sum(span.records for span in spans) == 200

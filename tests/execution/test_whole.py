@@ -128,7 +128,7 @@ def test_a_bad_line_fails_the_step_where_failures_are_not_ignored(tmp_path: Path
 
 
 def test_progress_and_stopping(tmp_path: Path, dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(whole, "_TICK_RECORDS", 3)
+    monkeypatch.setattr(whole, "_TICK_SECONDS", 0.0)
     listener = Listener()
     run(pairs(), dataset, node(tmp_path), progress=listener)
     assert listener.states[-1].records == 10

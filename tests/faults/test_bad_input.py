@@ -267,7 +267,7 @@ def test_exceptions_that_are_no_text_are_still_told(
         assert "lone \\ud800 surrogate" in first["traceback"]
     else:
         with pytest.raises(RecordError, match="surrogate") as caught:
-            run(odd(_ignore_errors=False), dataset, node(tmp_path))
+            run(odd(_ignore_errors=False, _max_workers=1), dataset, node(tmp_path))
         assert caught.value.exception == "ValueError"
 
 
