@@ -127,7 +127,8 @@ def main() -> None:
     os.environ["DAGSTER_HOME"] = str(HOME)
     with dg.DagsterInstance.get() as instance:
         job = defs.resolve_job_def("corpus_pipeline")
-        result = job.execute_in_process(instance=instance)
+        console = {"loggers": {"console": {"config": {"log_level": "INFO"}}}}
+        result = job.execute_in_process(run_config=console, instance=instance)
     training = HOME / "results" / "corpus" / "training" / "training_results.jsonl"
     sys.stdout.write(
         f"\nMaterialized {len(result.get_asset_materialization_events())} assets.\n"
