@@ -1,0 +1,42 @@
+"""The README's examples run, its commands are there, and the files that it names exist."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
+EXAMPLES = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+
+
+def test_the_five_minute_example_does_what_it_says(run_python: Callable[..., str]) -> None:
+    expected = re.search(r"# (\[\{.*\}\])$", EXAMPLES[0], re.MULTILINE)
+
+    assert expected is not None
+    assert run_python(EXAMPLES[0]).strip() == expected.group(1)
+
+
+def test_the_dagster_example_gives_a_source_and_an_asset_a_node(
+    run_python: Callable[..., str], tmp_path: Path
+) -> None:
+    (tmp_path / "docs.jsonl").write_text('{"text": "hello"}\n')
+    names = "print(*sorted(s.key.to_user_string() for s in defs.resolve_all_asset_specs()))"
+
+    printed = run_python(f"{EXAMPLES[0]}\n{EXAMPLES[1]}\n{names}")
+
+    assert printed.splitlines()[-1] == "docs/docs docs/suffix docs/unique docs/upper"
+
+
+def test_every_file_that_the_readme_names_exists() -> None:
+    named = set(re.findall(r"`((?:dagster_dataops|tests|benchmarks)/[\w/.]+)`", TEXT))
+
+    assert named
+    assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
+
+
+def test_the_readme_has_two_commands_of_one_line_each() -> None:
+    (block,) = re.findall(r"```bash\n(.*?)```", TEXT, re.DOTALL)
+    lines = block.splitlines()
+
+    assert [lines[0], lines[2]] == ["# install and materialize", "# test"]
+    assert len(lines) == 4
