@@ -41,16 +41,27 @@ class JsonlDataset:
 
     @property
     def identity(self) -> str:
-        """What tells this content from another: the digest, or size and time of the file."""
-        return self.fingerprint or f"stat:{':'.join(map(str, self.stamp()[2:]))}"
+        """What tells this content from another: the digest, or what the file system knows.
+
+        That is size, modification and change time, and inode. The change time cannot be set, so
+        that no rewritten file passes for the old one, whatever its modification time says.
+        """
+        if self.fingerprint is not None:
+            return self.fingerprint
+        status = self._status()
+        times = f"{status.st_mtime_ns}:{status.st_ctime_ns}"
+        return f"stat:{status.st_size}:{times}:{status.st_ino}"
 
     def stamp(self) -> tuple[int, int, int, int]:
         """Return device, inode, size and modification time; a change means another content."""
+        status = self._status()
+        return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+    def _status(self) -> os.stat_result:
         try:
-            status = self.path.stat()
+            return self.path.stat()
         except OSError as error:
             raise InputError(str(self.path), f"cannot be read: {error.strerror}") from error
-        return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
     def __iter__(self) -> Iterator[Record]:
         """Yield the records in order, decoding one at a time.

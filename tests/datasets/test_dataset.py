@@ -111,13 +111,16 @@ def test_without_a_fingerprint_a_changed_file_has_another_identity(tmp_path):
     assert dataset.identity != before
 
 
-def test_a_copy_that_keeps_its_time_has_the_same_identity(tmp_path):
-    one = written(tmp_path / "a.jsonl", b"{}\n")
-    other = written(tmp_path / "b.jsonl", b"{}\n")
-    for dataset in (one, other):
-        os.utime(dataset.path, ns=(5, 5))
+def test_a_file_rewritten_with_its_old_size_and_time_has_another_identity(tmp_path):
+    dataset = written(tmp_path / "a.jsonl", b'{"n":1}\n')
+    os.utime(dataset.path, ns=(5, 5))
+    before = dataset.identity
 
-    assert one.identity == other.identity
+    dataset.path.write_bytes(b'{"n":2}\n')
+    os.utime(dataset.path, ns=(5, 5))
+
+    assert dataset.stamp()[2:] == (8, 5)
+    assert dataset.identity != before
 
 
 def test_a_file_that_vanished_is_an_input_error(tmp_path):

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -154,3 +155,16 @@ def test_a_run_that_was_told_to_stop_does_not_publish_and_the_next_one_does_noth
     run(counted(), dataset, node(tmp_path), resume=ResumePolicy.AUTO)
     assert len(_CALLS) == len(_RECORDS)
     assert node(tmp_path).result.exists()
+
+
+def test_an_input_rewritten_with_its_old_size_and_time_is_never_resumed(tmp_path: Path) -> None:
+    dataset = write_input(tmp_path / "input.jsonl", [{"n": 1}, {"n": 2}])
+    os.utime(dataset.path, ns=(5, 5))
+    stopping = iter([None, "stop"])
+    with pytest.raises(RunStoppedError):
+        run(counted(), dataset, node(tmp_path), should_stop=lambda: next(stopping))
+    dataset.path.write_bytes(b'{"n":3}\n{"n":4}\n')
+    os.utime(dataset.path, ns=(5, 5))
+    report = run(counted(), dataset, node(tmp_path), resume=ResumePolicy.AUTO)
+    assert report.dataset.read() == [{"n": 3}, {"n": 4}]
+    assert "the input has changed" in report.notes[0]
