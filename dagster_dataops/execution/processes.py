@@ -6,6 +6,7 @@ more carefully until the record that kills workers is alone in the error file.
 """
 
 import os
+import signal
 import time
 from multiprocessing.connection import wait
 from typing import Final
@@ -156,9 +157,14 @@ class _Run:
             self._start_worker()
 
     def _count_stillborn(self, worker: Worker) -> None:
-        """Bear with a worker killed from outside while it starts, not with ones that never do."""
+        """Bear with a worker killed from outside while it starts, not with ones that never do.
+
+        SIGKILL is nothing that a worker's own start could end in; anything else is, unless
+        other workers have started well.
+        """
         self._stillborn += 1
-        if not self._ever_ready or self._stillborn > _MOST_STILLBORN:
+        from_outside = self._ever_ready or worker.status == -signal.SIGKILL
+        if not from_outside or self._stillborn > _MOST_STILLBORN:
             reason = f"a worker died before it was ready ({worker.cause_of_death})"
             raise WorkerError(self._job.name, reason)
 

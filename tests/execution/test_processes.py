@@ -1,13 +1,17 @@
 import os
+import signal
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dagster_dataops.checkpoints.resuming import ResumePolicy
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import InputError, RecordError, RunStoppedError, WorkerError
+from dagster_dataops.execution import pool
 from tests.execution.helpers import (
     TINY,
     act,
@@ -204,3 +208,44 @@ def test_the_interpreter_of_workers_is_this_one(tmp_path: Path) -> None:
         run(which(_max_workers=1), dataset, node(tmp_path))
     expected = {"executable": sys.executable, "path": sys.path}
     assert node(tmp_path).result.read_bytes() == lines([expected])
+
+
+def _dying_starts(log: Path, deaths: int, die: Callable[[], object]) -> Callable[..., None]:
+    """Return a worker's main function whose first ``deaths`` calls die before they are ready."""
+    serve = pool.serve
+
+    def start(*arguments: Any) -> None:
+        with log.open("ab", buffering=0) as file:
+            file.write(b".")
+        if log.stat().st_size <= deaths:
+            die()
+        serve(*arguments)
+
+    return start
+
+
+def _kill_myself() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_workers_killed_from_outside_while_they_start_are_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starts = _dying_starts(tmp_path / "starts", 2, _kill_myself)
+    monkeypatch.setattr(pool, "serve", starts)
+    dataset = write_input(tmp_path / "input.jsonl", plan(["keep"] * 20))
+    run(act(_max_workers=1), dataset, node(tmp_path))
+    assert node(tmp_path).result.read_bytes().count(b"\n") == 20
+
+
+@pytest.mark.parametrize(
+    ("die", "most"), [(_kill_myself, 4), (lambda: os._exit(3), 1)], ids=["killed", "exits"]
+)
+def test_workers_that_never_start_are_an_error_and_no_endless_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, die: Callable[[], object], most: int
+) -> None:
+    monkeypatch.setattr(pool, "serve", _dying_starts(tmp_path / "starts", 100, die))
+    dataset = write_input(tmp_path / "input.jsonl", plan(["keep"] * 20))
+    with pytest.raises(WorkerError, match="died before it was ready"):
+        run(act(_max_workers=1), dataset, node(tmp_path))
+    assert (tmp_path / "starts").stat().st_size == most
