@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from dagster_dataops.assets.metadata import dataset_metadata
 from dagster_dataops.assets.resource import DataOpsResource
-from dagster_dataops.checkpoints.manifest import NodeFolder, load_result, write_result
+from dagster_dataops.checkpoints.manifest import load_result, write_result
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import InputError, MissingExtraError
 
@@ -52,7 +52,7 @@ class DataOpsIOManager(dg.ConfigurableIOManager):
     @override
     def load_input(self, context: dg.InputContext) -> Any:
         """Return an upstream result in the form that the input asks for."""
-        wanted = _annotation(context.dagster_type)
+        wanted: Any = context.dagster_type.typing_type
         key = context.asset_key.path
         if not context.has_asset_partitions:
             return as_form(self._load(key, None), wanted)
@@ -65,14 +65,6 @@ class DataOpsIOManager(dg.ConfigurableIOManager):
 
     def _load(self, key: Sequence[str], partition: str | None) -> JsonlDataset:
         return load_result(self.dataops.folder(key, partition))
-
-    def folder_of(self, key: dg.AssetKey, partition: str | None = None) -> NodeFolder:
-        """Return where the files of an asset are."""
-        return self.dataops.folder(key.path, partition)
-
-
-def _annotation(dagster_type: dg.DagsterType) -> Any:
-    return dagster_type.typing_type
 
 
 def as_form(dataset: JsonlDataset, wanted: Any) -> Any:

@@ -4,7 +4,7 @@ What an operator writes comes from what it reads; every other column is the upst
 same name. Operators without ``input_key`` do not say what they read, and get no lineage.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import dagster as dg
@@ -79,9 +79,4 @@ def _names(value: object) -> list[str]:
 
 def columns_of(dataset: JsonlDataset) -> list[str]:
     """Return the keys of the first 100 records, in the order in which they first stand."""
-    return unique(name for record in dataset.sample(_SAMPLE_ROWS) for name in record)
-
-
-def unique(names: Iterable[str]) -> list[str]:
-    """Return ``names`` without repetitions, in order."""
-    return list(dict.fromkeys(names))
+    return list(dict.fromkeys(name for record in dataset.sample(_SAMPLE_ROWS) for name in record))

@@ -9,6 +9,7 @@ import dagster as dg
 
 from dagster_dataops.assets.configs import config_type_of, configured, resume_policy
 from dagster_dataops.assets.metadata import dataset_metadata, report_metadata
+from dagster_dataops.assets.places import key_of
 from dagster_dataops.assets.resource import DataOpsResource
 from dagster_dataops.assets.sources import function_name
 from dagster_dataops.checkpoints.manifest import write_result
@@ -77,7 +78,7 @@ def _operator_op(pipeline: str, node: OperatorNode) -> dg.OpDefinition:
             context,
             configured(node.operator, config),
             [inputs[f"input_{upstream}"] for upstream in node.inputs],
-            dataops.folder([pipeline, node.name] if pipeline else [node.name]),
+            dataops.folder(key_of(pipeline, node.name)),
             resume_policy(config),
         )
         context.add_output_metadata(report_metadata(report))
@@ -95,7 +96,7 @@ def _source_op(
 
     @dg.op(name=name, description=source.__doc__)
     def _source(context: dg.OpExecutionContext, dataops: DataOpsResource) -> JsonlDataset:
-        folder = dataops.folder([pipeline, name] if pipeline else [name])
+        folder = dataops.folder(key_of(pipeline, name))
         dataset = write_result(folder, source(), context.run.run_id)
         context.add_output_metadata(dataset_metadata(dataset))
         return dataset

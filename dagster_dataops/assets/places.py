@@ -27,6 +27,11 @@ def folder_of(root: Path, key: Sequence[str], partition: str | None = None) -> N
     return NodeFolder(path, parts[-1])
 
 
+def key_of(pipeline: str, name: str) -> list[str]:
+    """Return the key of a node or source: the pipeline's name, if it has one, and its own."""
+    return [pipeline, name] if pipeline else [name]
+
+
 def safe_part(part: str) -> str:
     """Return ``part`` as the name of one folder.
 

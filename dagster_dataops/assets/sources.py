@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias
 import dagster as dg
 
 from dagster_dataops.assets.metadata import dataset_metadata
+from dagster_dataops.assets.places import key_of
 from dagster_dataops.assets.resource import DataOpsResource
 from dagster_dataops.checkpoints.manifest import write_result
 from dagster_dataops.datasets.dataset import JsonlDataset
@@ -72,7 +73,7 @@ def function_name(function: Callable[..., Any]) -> str:
 
 
 def _key(pipeline: str, name: str) -> dg.AssetKey:
-    return dg.AssetKey([pipeline, name] if pipeline else [name])
+    return dg.AssetKey(key_of(pipeline, name))
 
 
 def _named(stem: str) -> str:

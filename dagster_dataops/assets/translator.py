@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import dagster as dg
 
+from dagster_dataops.assets.places import key_of
 from dagster_dataops.graph.graph import OperatorNode
 
 METADATA_PREFIX: Final = "dagster_dataops"
@@ -56,9 +57,8 @@ class DataOpsTranslator:
         """
         node = data.node
         invocation = node.operator.__dataops__
-        key = [data.pipeline, node.name] if data.pipeline else [node.name]
         return dg.AssetSpec(
-            key=dg.AssetKey(key),
+            key=dg.AssetKey(key_of(data.pipeline, node.name)),
             deps=list(data.upstream),
             description=invocation.spec.description or None,
             group_name=data.pipeline or "dataops",

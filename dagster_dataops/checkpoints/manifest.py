@@ -44,7 +44,7 @@ class NodeFolder:
 
     @property
     def input(self) -> Path:
-        """Where records given as a list, or several inputs, are gathered for the run."""
+        """Where several inputs are gathered for the run."""
         return self.path / f"{self.name}_input.jsonl"
 
     @property
@@ -102,6 +102,10 @@ class Manifest:
         except (OSError, TypeError, orjson.JSONDecodeError):
             return None
 
+    def dataset(self, path: Path) -> JsonlDataset:
+        """Return the handle on the result, which is at ``path``."""
+        return JsonlDataset(path.absolute(), self.size_bytes, self.rows_out, self.fingerprint)
+
     def made_by(self, fingerprint: RunFingerprint) -> bool:
         """Whether this result came of that operator, options, code and input."""
         return RunFingerprint.from_json(self.made_from) == fingerprint
@@ -118,10 +122,7 @@ def published(folder: NodeFolder) -> tuple[JsonlDataset, Manifest] | None:
         return None
     if (status.st_size, status.st_mtime_ns) != (manifest.size_bytes, manifest.modified_ns):
         return None  # replaced or edited by other hands since
-    dataset = JsonlDataset(
-        folder.result.absolute(), manifest.size_bytes, manifest.rows_out, manifest.fingerprint
-    )
-    return dataset, manifest
+    return manifest.dataset(folder.result), manifest
 
 
 def load_result(folder: NodeFolder) -> JsonlDataset:

@@ -225,12 +225,7 @@ class _Attempt:
         folder = self._folder
         return RunReport(
             node=folder.name,
-            dataset=JsonlDataset(
-                folder.result.absolute(),
-                manifest.size_bytes,
-                manifest.rows_out,
-                manifest.fingerprint,
-            ),
+            dataset=manifest.dataset(folder.result),
             manifest=manifest,
             error_path=folder.errors if manifest.failed else None,
             reused=reused,

@@ -88,3 +88,10 @@ def log_of(instance: dg.DagsterInstance, run_id: str) -> list[str]:
 
 def numbered(count: int) -> Iterator[dict[str, Any]]:
     return ({"id": number, "text": f"text {number}"} for number in range(count))
+
+
+def polars_frame() -> Any:
+    """Return polars' DataFrame, whose import starts threads, when a test needs it."""
+    import polars as pl
+
+    return pl.DataFrame

@@ -12,7 +12,7 @@ from dagster_dataops import DataOpsIOManager, JsonlDataset
 from dagster_dataops.assets.io_manager import as_form, records_of
 from dagster_dataops.datasets.writing import write_records
 from dagster_dataops.errors import InputError, ResultMissingError
-from tests.assets.helpers import numbered, resource_at, result_of
+from tests.assets.helpers import numbered, polars_frame, resource_at, result_of
 
 ROWS = [{"id": 0, "text": "a"}, {"id": 1, "text": "b"}]
 
@@ -67,13 +67,6 @@ def test_a_list_annotation_gives_the_records(
     annotation: Any, resources: dict[str, Any], instance: dg.DagsterInstance
 ) -> None:
     assert loaded_as(annotation, resources, instance) == ROWS
-
-
-def polars_frame() -> Any:
-    """Return polars' DataFrame, whose import starts threads, when a test needs it."""
-    import polars as pl
-
-    return pl.DataFrame
 
 
 @pytest.mark.parametrize("annotation", [pd.DataFrame, pd.DataFrame | None], ids=str)

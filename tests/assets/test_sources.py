@@ -19,6 +19,7 @@ from tests.assets.helpers import (
     metadata_of,
     numbered,
     pipeline_of,
+    polars_frame,
     resource_at,
     result_of,
     spec_of,
@@ -86,13 +87,6 @@ def test_a_function_is_an_asset_that_writes_its_records(
 def test_what_cannot_name_an_asset_is_no_source(source: Any) -> None:
     with pytest.raises(OperatorDefinitionError):
         source_asset(source, "docs")
-
-
-def polars_frame() -> Any:
-    """Return polars' DataFrame, whose import starts threads, when a test needs it."""
-    import polars as pl
-
-    return pl.DataFrame
 
 
 @pytest.mark.parametrize(
