@@ -5,6 +5,7 @@ Written with a leading underscore where an operator is constructed or registered
 operator instance over registration over default.
 """
 
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -14,6 +15,9 @@ from dagster_dataops.errors import OperatorOptionError
 
 ConcurrencyMode: TypeAlias = Literal["process", "thread", "async", "single"]
 MODES: Final[tuple[str, ...]] = get_args(ConcurrencyMode)
+# Exception classes, or the names of such: ``TimeoutError``, ``httpx.HTTPError``.
+RetryOn: TypeAlias = tuple[type[BaseException] | str, ...]
+DEFAULT_BACKOFF: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,12 +31,20 @@ class ExecutionSettings:
         save_data: Whether the result and a checkpoint are written below the results' root.
         ignore_errors: Whether a failing record goes to the error file (and the others go on)
             or fails the step.
+        timeout: Seconds that one call on one record may take; 0 for as long as it likes.
+        retries: Further tries for a record that failed.
+        retry_on: What it must have failed with to be tried again.
+        backoff: Seconds before the second try; about doubled before each further one.
     """
 
     concurrency_mode: ConcurrencyMode | None = None
     max_workers: int | None = None
     save_data: bool | None = None
     ignore_errors: bool | None = None
+    timeout: float | None = None
+    retries: int | None = None
+    retry_on: RetryOn | None = None
+    backoff: float | None = None
 
     def over(self, lower: "ExecutionSettings") -> "ExecutionSettings":
         """Return these settings, with what they leave open taken from ``lower``."""
@@ -52,17 +64,29 @@ class ExecutionSettings:
             max_workers=self.max_workers or default_workers(mode),
             save_data=self.save_data is not False,
             ignore_errors=self.ignore_errors is not False,
+            timeout=self.timeout or None,
+            retries=self.retries or 0,
+            retry_on=self.retry_on,
+            backoff=DEFAULT_BACKOFF if self.backoff is None else self.backoff,
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedSettings:
-    """`ExecutionSettings` with nothing left open."""
+    """`ExecutionSettings` with nothing left open.
+
+    ``timeout`` is ``None`` where there is no limit, ``retry_on`` where every ``Exception`` of the
+    operator counts.
+    """
 
     concurrency_mode: ConcurrencyMode
     max_workers: int
     save_data: bool
     ignore_errors: bool
+    timeout: float | None
+    retries: int
+    retry_on: RetryOn | None
+    backoff: float
 
 
 SETTING_NAMES: Final = frozenset(f"_{field.name}" for field in fields(ExecutionSettings))
@@ -94,14 +118,43 @@ def parse_settings(operator: str, given: Mapping[str, object]) -> ExecutionSetti
         if value is not None and (reason := _fault(name, value)):
             raise OperatorOptionError(operator, name, reason)
     values = {name.removeprefix("_"): value for name, value in given.items()}
+    if isinstance(values.get("retry_on"), (str, type)):
+        values["retry_on"] = (values["retry_on"],)
+    elif values.get("retry_on") is not None:
+        values["retry_on"] = tuple(cast("list[str]", values["retry_on"]))
     return ExecutionSettings(**cast("dict[str, None]", values))
 
 
 def _fault(name: str, value: object) -> str | None:
-    if name == "_concurrency_mode" and value not in MODES:
-        return f"must be one of {', '.join(MODES)}; got {value!r}"
-    if name == "_max_workers" and (type(value) is not int or value < 1):
-        return f"must be a whole number of at least 1; got {value!r}"
-    if name in {"_save_data", "_ignore_errors"} and not isinstance(value, bool):
-        return f"must be True or False; got {value!r}"
-    return None
+    """Return why the setting ``name`` cannot be ``value``, or ``None`` if it can."""
+    match name:
+        case "_concurrency_mode":
+            fits, wanted = value in MODES, f"one of {', '.join(MODES)}"
+        case "_max_workers":
+            fits = type(value) is int and value >= 1
+            wanted = "a whole number of at least 1"
+        case "_retries":
+            fits = type(value) is int and value >= 0
+            wanted = "a whole number, 0 for none"
+        case "_timeout" | "_backoff":
+            fits, wanted = _is_seconds(value), "a number of seconds, at least 0"
+        case "_retry_on":
+            fits, wanted = _names_exceptions(value), "exception classes or their names"
+        case _:
+            fits, wanted = isinstance(value, bool), "True or False"
+    return None if fits else f"must be {wanted}; got {value!r}"
+
+
+def _is_seconds(value: object) -> bool:
+    return type(value) in {int, float} and 0 <= cast("float", value) < math.inf
+
+
+def _names_exceptions(value: object) -> bool:
+    several = isinstance(value, (list, tuple, set, frozenset))
+    found = list(cast("list[object]", value)) if several else [value]
+    return bool(found) and all(
+        issubclass(one, BaseException)
+        if isinstance(one, type)
+        else isinstance(one, str) and all(part.isidentifier() for part in one.split("."))
+        for one in found
+    )

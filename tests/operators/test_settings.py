@@ -4,6 +4,7 @@ import itertools
 
 import pytest
 
+from dagster_dataops.checkpoints.fingerprint import RunFingerprint
 from dagster_dataops.errors import OperatorOptionError
 from dagster_dataops.operators.settings import (
     MODES,
@@ -21,6 +22,7 @@ def test_the_settings_are_those_of_the_document():
         "_save_data",
         "_ignore_errors",
     }
+    assert set(SETTING_NAMES) >= {"_timeout", "_retries", "_retry_on", "_backoff"}
 
 
 @pytest.mark.parametrize(
@@ -39,6 +41,22 @@ def test_the_settings_are_those_of_the_document():
         ("_save_data", "yes"),
         ("_ignore_errors", "no"),
         ("_ignore_errors", 0),
+        ("_timeout", -1),
+        ("_timeout", "5"),
+        ("_timeout", True),
+        ("_timeout", float("inf")),
+        ("_timeout", float("nan")),
+        ("_retries", -1),
+        ("_retries", 1.0),
+        ("_retries", True),
+        ("_retry_on", []),
+        ("_retry_on", ["not a name"]),
+        ("_retry_on", [int]),
+        ("_retry_on", [ValueError("one")]),
+        ("_retry_on", ""),
+        ("_retry_on", 3),
+        ("_backoff", -0.5),
+        ("_backoff", "1s"),
     ],
 )
 def test_an_impossible_value_names_operator_setting_and_value(name, value):
@@ -65,6 +83,10 @@ def test_none_counts_as_not_given():
         ("max_workers", 1, 9),
         ("save_data", False, True),
         ("ignore_errors", False, True),
+        ("timeout", 0, 9.5),
+        ("retries", 0, 3),
+        ("retry_on", ("OSError",), (ValueError,)),
+        ("backoff", 0.0, 2.0),
     ],
 )
 def test_settings_stand_over_lower_ones_where_they_say_something(field, high, low):
@@ -103,3 +125,49 @@ def test_switches_are_kept(save, ignore):
     resolved = settings.resolved(asynchronous=False)
 
     assert (resolved.save_data, resolved.ignore_errors) == (save, ignore)
+
+
+def test_without_a_word_nothing_is_limited_or_tried_again():
+    resolved = ExecutionSettings().resolved(asynchronous=False)
+
+    assert (resolved.timeout, resolved.retries, resolved.retry_on) == (None, 0, None)
+    assert resolved.backoff > 0
+
+
+def test_zero_seconds_lift_the_time_limit_of_a_registration():
+    lower, upper = ExecutionSettings(timeout=5), parse_settings("demo.step", {"_timeout": 0})
+
+    assert upper.over(lower).resolved(asynchronous=False).timeout is None
+    assert lower.resolved(asynchronous=False).timeout == 5
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        (OSError, (OSError,)),
+        ("TimeoutError", ("TimeoutError",)),
+        ([OSError, "httpx.HTTPError"], (OSError, "httpx.HTTPError")),
+        ((KeyError,), (KeyError,)),
+        ({KeyError}, (KeyError,)),
+    ],
+)
+def test_what_is_tried_again_may_be_a_class_a_name_or_several(given, kept):
+    assert parse_settings("demo.step", {"_retry_on": given}).retry_on == kept
+
+
+def test_time_limits_and_tries_are_no_part_of_what_an_operator_computes(registry):
+    @registry("data.demo")
+    def plain(record: dict) -> dict:
+        return record
+
+    @registry("data.demo", _timeout=5, _retries=2, _retry_on="OSError", _backoff=1)
+    def patient(record: dict) -> dict:
+        return record
+
+    fingerprints = [
+        RunFingerprint.of(operator.__dataops__, "input")
+        for operator in (plain(), plain(_timeout=1, _retries=1), plain(_retry_on=[ValueError]))
+    ]
+    assert fingerprints[0] == fingerprints[1] == fingerprints[2]
+    assert patient().__dataops__.resolved.timeout == 5
+    assert patient().__dataops__.options_digest == plain().__dataops__.options_digest
