@@ -10,7 +10,13 @@ from typing import Self
 import xxhash
 
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.files import draft_of, make_folder, storage, sync_folder
+from dagster_dataops.datasets.files import (
+    create_anew,
+    draft_of,
+    make_folder,
+    storage,
+    sync_folder,
+)
 from dagster_dataops.errors import InputError, UnencodableError
 from dagster_dataops.records import encode
 
@@ -28,7 +34,7 @@ class JsonlWriter:
         self._digest = xxhash.xxh3_128()
         make_folder(path.parent)
         with storage(self._draft, "create the file"):
-            self._file = self._draft.open("wb", buffering=_BUFFER_BYTES)
+            self._file = os.fdopen(create_anew(self._draft), "wb", _BUFFER_BYTES)
 
     def write(self, lines: bytes, rows: int = 1) -> None:
         """Append ``lines``, which hold ``rows`` records and end with a newline."""
