@@ -3,15 +3,32 @@
 import asyncio
 import threading
 from collections.abc import Coroutine, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
+
+from typing_extensions import override
 
 from dagster_dataops.execution.limits import RecordTimeout, Stuck
 
 T = TypeVar("T")
 _GRACE_SECONDS: Final = 1.0
 _left_behind: Final[set[asyncio.Task[Any]]] = set()
+
+
+class _Threads(ThreadPoolExecutor):
+    """Those of ``asyncio.to_thread``.
+
+    Attributes:
+        used: Whether there are any.
+    """
+
+    used = False
+
+    @override
+    def submit(self, *args: Any, **named: Any) -> Future[Any]:
+        self.used = True
+        return super().submit(*args, **named)
 
 
 @contextmanager
@@ -22,7 +39,7 @@ def event_loop() -> Iterator[asyncio.AbstractEventLoop]:
     for it, and for threads of ``asyncio.to_thread``, as long as they like.
     """
     loop = asyncio.new_event_loop()
-    threads = ThreadPoolExecutor(thread_name_prefix="asyncio")
+    threads = _Threads(thread_name_prefix="asyncio")
     loop.set_default_executor(threads)
     try:
         yield loop
@@ -52,8 +69,10 @@ def _ignore(task: asyncio.Task[Any]) -> None:
         task.exception()
 
 
-def _end(threads: ThreadPoolExecutor) -> None:
+def _end(threads: _Threads) -> None:
     threads.shutdown(wait=False, cancel_futures=True)
+    if not threads.used:
+        return
     waiting = threading.Thread(target=threads.shutdown, daemon=True)
     waiting.start()
     waiting.join(_GRACE_SECONDS)
