@@ -1,11 +1,15 @@
 """What every workload is given."""
 
+import math
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import comparing, corpus
-from benchmarks.measuring import Contender, Run, in_turn
+from benchmarks.comparing import WrongOutputError
+from benchmarks.figures import FAILED, Figure, about_runs
+from benchmarks.measuring import Contender, ContenderError, Run, in_turn
 from benchmarks.operators import Record
 
 Check = Callable[[Mapping[str, Run]], None]
@@ -46,3 +50,20 @@ class Bench:
     ) -> dict[str, list[Run]]:
         """Run ``contenders`` in turn; the first is the one whose results are right."""
         return in_turn(contenders, rounds or self.rounds, self.folder / "runs", check)
+
+
+def collected(
+    name: str, measure: Callable[[Bench], Iterable[Figure]], bench: Bench
+) -> list[Figure]:
+    """Measure, printing each figure as it comes; a workload that fails ends only itself."""
+    figures: list[Figure] = []
+    try:
+        for figure in measure(bench):
+            note = ", ".join(filter(None, [figure.note, about_runs(figure.runs)]))
+            print(f"{figure.workload} {figure.name}: {figure.value:.4g} {figure.unit} ({note})")
+            figures.append(figure)
+    except (ContenderError, WrongOutputError) as error:
+        print(f"{name} failed: {error}", file=sys.stderr)
+        reason = " ".join(str(error).split())[-100:]
+        figures.append(Figure(name, FAILED, math.nan, "", most=0, note=reason))
+    return figures

@@ -96,5 +96,5 @@ def keys(rows: int) -> Iterator[Record]:
         key = number if number % 5 else number // 7
         yield {
             "id": number,
-            "text": f"{key:012d} a short text that stands for a longer one, padded",
+            "text": f"{key:012d} a short text in place of a longer one, as they are told apart",
         }

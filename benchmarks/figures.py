@@ -1,6 +1,7 @@
 """Figures and their goals, the table of them, and the file they are kept in."""
 
 import json
+import math
 import os
 import platform
 import time
@@ -57,6 +58,7 @@ class Figure:
         return [self.workload, self.name, number, self.unit, self.goal, met, self.note]
 
 
+FAILED = "failed"  # the name of a figure that could not be measured
 HEAD = ["", "what", "value", "unit", "goal", "", "note"]
 
 
@@ -87,7 +89,13 @@ def save(figures: list[Figure], folder: Path) -> Path:
     content: dict[str, Any] = {
         "machine": {"cores": os.cpu_count(), "python": platform.python_version()},
         "load": os.getloadavg(),
-        "figures": [asdict(figure) | {"met": figure.met} for figure in figures],
+        "figures": [_plain(figure) for figure in figures],
     }
     path.write_text(json.dumps(content, indent=1, default=str), encoding="utf-8")
     return path
+
+
+def _plain(figure: Figure) -> dict[str, Any]:
+    """Return a figure as JSON can hold it, which knows no NaN."""
+    value = None if math.isnan(figure.value) else figure.value
+    return asdict(figure) | {"value": value, "met": figure.met}

@@ -117,7 +117,7 @@ def measure(contender: Contender, out: Path) -> Run:
     return Run(
         seconds=facts.pop("seconds"),
         start_seconds=facts["began"] - launched,
-        cpu_seconds=cpu_seconds - facts.pop("cpu_before"),
+        cpu_seconds=cpu_seconds - facts["cpu_before"],
         peak_bytes=peak,
         load=load,
         outputs=[Path(path) for path in facts.pop("outputs")],
@@ -156,14 +156,15 @@ def in_turn(
         check: Given the first round, looks at its results and raises if they are wrong.
     """
     runs: dict[str, list[Run]] = {name: [] for name in contenders}
+    names = list(contenders)
     for number in range(rounds):
-        names = list(contenders) if number % 2 == 0 else list(reversed(contenders))
-        for name in names:
-            runs[name].append(measure(contenders[name], folder / name))
-        if number == 0:
-            check({name: found[0] for name, found in runs.items()})
-        for name in names:
-            shutil.rmtree(folder / name)
+        try:
+            for name in reversed(names) if number % 2 else names:
+                runs[name].append(measure(contenders[name], folder / name))
+            if number == 0:
+                check({name: found[0] for name, found in runs.items()})
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
     return runs
 
 

@@ -94,7 +94,7 @@ async def call_async(record: Record) -> Record:
 
 
 class _Marks:
-    """Counts calls over all processes of a run, and notes when each process made its first."""
+    """Counts calls over all processes, and notes each one's clock and CPU time at its first."""
 
     descriptor: int | None = None
 
@@ -103,7 +103,8 @@ class _Marks:
             path = Path(os.environ[CALLS])
             self.descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
             first = path.with_name(f"{path.name}.{os.getpid()}")
-            first.write_text(repr(time.perf_counter()), encoding="ascii")
+            now = f"{time.perf_counter()} {time.process_time()}"
+            first.write_text(now, encoding="ascii")
         os.write(self.descriptor, b".")
 
 

@@ -13,10 +13,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path[0] = str(HERE.parent)
 
-from benchmarks.bench import Bench
-from benchmarks.comparing import WrongOutputError
-from benchmarks.figures import Figure, about_runs, save, table
-from benchmarks.measuring import ContenderError
+from benchmarks.bench import Bench, collected
+from benchmarks.figures import FAILED, Figure, save, table
 from benchmarks.workloads import WORKLOADS
 
 
@@ -34,20 +32,6 @@ def arguments(given: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(given)
 
 
-def measured(name: str, bench: Bench) -> list[Figure]:
-    """Return a workload's figures; one that fails says so and ends only itself."""
-    figures: list[Figure] = []
-    try:
-        for figure in WORKLOADS[name](bench):
-            note = ", ".join(filter(None, [figure.note, about_runs(figure.runs)]))
-            print(f"{figure.workload} {figure.name}: {figure.value:.4g} {figure.unit} ({note})")
-            figures.append(figure)
-    except (ContenderError, WrongOutputError, TimeoutError) as error:
-        print(f"{name} failed: {error}", file=sys.stderr)
-        figures.append(Figure(name, "failed", float("nan"), "", note=str(error)[:80], most=0))
-    return figures
-
-
 def main(given: Sequence[str] | None = None) -> int:
     """Measure, print, save; return 1 if a workload failed or wrote something wrong."""
     chosen = arguments(given)
@@ -61,11 +45,11 @@ def main(given: Sequence[str] | None = None) -> int:
             peers=chosen.peers,
         )
         for name in chosen.only.split(","):
-            figures += measured(name, bench)
+            figures += collected(name, WORKLOADS[name], bench)
     print(f"\nsize {chosen.size}, load {os.getloadavg()[0]:.1f}")
     print(table(figures))
     print(f"written to {save(figures, chosen.results)}")
-    return int(any(figure.name == "failed" for figure in figures))
+    return int(any(figure.name == FAILED for figure in figures))
 
 
 if __name__ == "__main__":

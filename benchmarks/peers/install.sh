@@ -9,7 +9,7 @@ folder=${1:?usage: install.sh FOLDER [NAME ...]}
 shift
 declare -A packages=(
     [daft]="daft==0.7.26"
-    [datajuicer]="torch==2.13.0 py-data-juicer==1.6.1 aiohttp"  # it imports aiohttp undeclared
+    [datajuicer]="torch==2.13.0 py-data-juicer==1.6.1 aiohttp ray==2.60.0"  # two undeclared
     [datasets]="datasets==5.2.0"
     [datatrove]="datatrove==0.10.1 orjson"
     [lazyllm]="lazyllm==1.4.0 regex tiktoken"  # its data module also needs its extra `rag`

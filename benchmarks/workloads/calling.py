@@ -5,6 +5,7 @@ pool can do that does not know them beforehand.
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import orjson
 
@@ -22,7 +23,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
     yield from against_schedule(bench, rows, in_flight, 1.02, rounds=1, cpu_goal=45)
 
 
-def contenders(source: "object", in_flight: int) -> dict[str, Contender]:
+def contenders(source: Path, in_flight: int) -> dict[str, Contender]:
     """Return thread and async mode."""
     return {
         mode: ours(source, (name, {"_concurrency_mode": mode, "_max_workers": in_flight}))
@@ -42,7 +43,9 @@ def against_schedule(
 ) -> Iterator[Figure]:
     """Yield for each mode its time over list scheduling's, and CPU a record if there is a goal."""
     source = bench.source(f"calls{rows}x{scale}", corpus.calls(rows, scale))
-    best = list_schedule((orjson.loads(line)["seconds"] for line in source.open("rb")), in_flight)
+    with source.open("rb") as file:
+        seconds = (orjson.loads(line)["seconds"] for line in file)
+        best = list_schedule(seconds, in_flight)
     reply = {"ideal": ideal(source, "reply", workers=1)}
     runs = bench.in_turn(reply | contenders(source, in_flight), rounds=rounds)
     for mode in ("thread", "async"):

@@ -14,7 +14,14 @@ _NEAR = ("Near", "NearDuplicates", "MinHash")  # names that the library may give
 
 def measure(bench: Bench) -> Iterator[Figure]:
     """Yield the figures of exact deduplication, and of near-duplicates where they are offered."""
-    rows = bench.size(5_000_000, 400_000)
+    yield exact(bench, bench.size(5_000_000, 400_000))
+    for name in _NEAR:
+        if hasattr(data.dedup, name):
+            yield near(bench, name, bench.size(200_000, 20_000))
+
+
+def exact(bench: Bench, rows: int) -> Figure:
+    """Return the share of a set's memory that exact deduplication needs."""
     source = bench.source(f"keys{rows}", corpus.keys(rows))
     runs = bench.in_turn(
         {
@@ -24,7 +31,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
         rounds=1,
     )
     given, mine = runs["set"][0], runs["ours"][0]
-    yield Figure(
+    return Figure(
         workload="dedup",
         name=f"exact, {rows:,} records",
         value=mine.peak_bytes / given.peak_bytes,
@@ -34,9 +41,6 @@ def measure(bench: Bench) -> Iterator[Figure]:
         f"{given.seconds / mine.seconds:.2f} of its speed",
         runs=runs,
     )
-    for name in _NEAR:
-        if hasattr(data.dedup, name):
-            yield near(bench, name, bench.size(200_000, 20_000))
 
 
 def near(bench: Bench, name: str, rows: int) -> Figure:
