@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from dagster_dataops.checkpoints.segments import segment_path
-from dagster_dataops.datasets.files import read_range
+from dagster_dataops.datasets.files import read_range, storage
 
 _BLOCK: Final = 256 << 10
 _BLOCKS: Final = 64
@@ -26,22 +26,30 @@ class SegmentReader:
         self._blocks: OrderedDict[tuple[int, int], bytes] = OrderedDict()
 
     def read(self, segment: int, offset: int, length: int) -> bytes:
-        """Return the bytes, fewer if the segment is missing or too short."""
+        """Return the bytes, fewer if the segment is missing or too short.
+
+        Raises:
+            StorageError: The disk refuses.
+        """
         number, within = divmod(offset, _BLOCK)
         if within + length <= _BLOCK:
             return self._block(segment, number)[within : within + length]
-        return read_range(self._file(segment), offset, length) if self._exists(segment) else b""
+        return self._read(segment, offset, length)
 
     def _block(self, segment: int, number: int) -> bytes:
         key = (segment, number)
         block = self._blocks.get(key)
         if block is None:
-            exists = self._exists(segment)
-            block = read_range(self._file(segment), number * _BLOCK, _BLOCK) if exists else b""
+            block = self._read(segment, number * _BLOCK, _BLOCK)
             self._blocks[key] = block
             if len(self._blocks) > _BLOCKS:
                 self._blocks.popitem(last=False)
         return block
+
+    def _read(self, segment: int, offset: int, length: int) -> bytes:
+        # An error is no damage: what a network file system cannot read now, it can tomorrow.
+        with storage(segment_path(self._folder, segment), "read it back"):
+            return read_range(self._file(segment), offset, length) if self._exists(segment) else b""
 
     def _exists(self, segment: int) -> bool:
         return segment in self._files or segment_path(self._folder, segment).exists()

@@ -145,12 +145,14 @@ class LineCounter:
         self._newlines = 0
 
     def line_at(self, offset: int) -> int:
-        """Return the number of the line that starts at ``offset``, counted from 1."""
+        """Return the number of the line that starts at ``offset``, counted from 1.
+
+        Raises:
+            InputError: The file cannot be read, or ends before that.
+        """
         while self._position < offset:
-            length = min(BLOCK_BYTES, offset - self._position)
-            block = read_range(self._descriptor, self._position, length)
-            if not block:
-                break
+            end = min(self._position + BLOCK_BYTES, offset)
+            block = read_lines(self._descriptor, Interval(self._position, end))
             self._newlines += block.count(b"\n")
             self._position += len(block)
         return self._newlines + 1
