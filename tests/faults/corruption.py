@@ -1,0 +1,370 @@
+"""Damages unfinished checkpoints, goes on from them, and checks what was done again.
+
+python tests/faults/corruption.py --count 10000 --seed 1
+python tests/faults/corruption.py --cuts
+
+A flipped bit may cost the spans that it hit, or lead to a refusal that says so; never a record of
+another span, and never a wrong byte in the result.
+"""
+
+import argparse
+import asyncio
+import os
+import random
+import shutil
+import sys
+import tempfile
+import threading
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from dagster_dataops.checkpoints.checkpoint import CheckpointContent
+from dagster_dataops.checkpoints.journal import FrameKind, frame, read_frames, read_spans
+from dagster_dataops.checkpoints.resuming import ResumePolicy
+from dagster_dataops.checkpoints.segments import segment_path
+from dagster_dataops.data import data_register
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.execution.progress import ProgressState
+from dagster_dataops.execution.report import RunReport
+from tests.execution.helpers import (
+    SMALL,
+    TINY,
+    USUAL,
+    Listener,
+    SpanSizes,
+    cut_by,
+    error_rows,
+    lines,
+    node,
+    run,
+    write_input,
+)
+
+MODES: Final = ("process", "thread", "async", "single")
+CUTS: Final = {"single spans": TINY, "small spans": SMALL, "merged spans": USUAL}
+_RECORDS: Final = 48
+_STOP_AT: Final = 36
+HEAD_BYTES: Final = len(frame(FrameKind.SPANS, b""))
+_FAILING: Final = [n for n in range(_RECORDS) if n % 11 == 5]
+
+
+class _Stage:
+    """Where the operators are at work, and whether they are to be interrupted.
+
+    Attributes:
+        calls: The file that they note their calls in.
+        gate: Holds calls up from `_STOP_AT` on, until the interrupted run has ended.
+    """
+
+    def __init__(self) -> None:
+        self.calls = Path()
+        self.gate: threading.Event | None = None
+
+    def note(self, number: int) -> None:
+        descriptor = os.open(self.calls, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        os.write(descriptor, b"%d\n" % number)
+        os.close(descriptor)
+
+    def called(self) -> list[int]:
+        return [int(line) for line in self.calls.read_text().split()] if self.calls.exists() else []
+
+
+_STAGE: Final = _Stage()
+
+
+def _act(record: dict[str, Any]) -> object:
+    _STAGE.note(record["n"])
+    if record["n"] % 11 == 5:
+        msg = f"bad {record['n']}"
+        raise ValueError(msg)
+    return [{"n": record["n"], "text": record["text"][::-1]}] * (record["n"] % 3)
+
+
+@data_register("data.corruption", _max_workers=2)
+def work(record):
+    if _STAGE.gate is not None and record["n"] >= _STOP_AT:
+        _STAGE.note(record["n"])
+        _STAGE.gate.wait()
+    return _act(record)
+
+
+@data_register("data.corruption", _max_workers=2)
+async def work_async(record):
+    if _STAGE.gate is not None and record["n"] >= _STOP_AT:
+        _STAGE.note(record["n"])
+        await asyncio.sleep(3600)
+    return _act(record)
+
+
+def _operator(mode: str) -> Any:
+    return work_async() if mode == "async" else work(_concurrency_mode=mode)
+
+
+class _Interrupting(Listener):
+    """Interrupts the run once every record before `_STOP_AT` is done and some later one begun."""
+
+    def update(self, state: ProgressState) -> None:
+        called = set(_STAGE.called())
+        if called.issuperset(range(_STOP_AT)) and max(called) >= _STOP_AT:
+            raise KeyboardInterrupt
+
+
+def _inputs() -> list[dict[str, Any]]:
+    return [{"n": n, "text": f"text {n} é " + "x" * (n % 7)} for n in range(_RECORDS)]
+
+
+def _expected() -> bytes:
+    return lines(
+        {"n": record["n"], "text": record["text"][::-1]}
+        for record in _inputs()
+        if record["n"] not in _FAILING
+        for _ in range(record["n"] % 3)
+    )
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """An interrupted run, kept to be copied and damaged.
+
+    Attributes:
+        mode: In which it was made and goes on.
+        home: Its input and its node folder.
+        settled: The records of every settled span, by the span's start.
+    """
+
+    mode: str
+    home: Path
+    settled: dict[int, frozenset[int]]
+
+    @classmethod
+    def make(cls, home: Path, mode: str, sizes: SpanSizes) -> "Unfinished":
+        """Run until all but the last records are settled."""
+        dataset = write_input(home / "input.jsonl", _inputs())
+        _STAGE.calls, _STAGE.gate = home / "calls", threading.Event()
+        try:
+            with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+                cut_by(patch, sizes)
+                if mode == "single":  # has no other thread to interrupt it
+                    patch.setattr(_STAGE.gate, "wait", _interrupt)
+                run(_operator(mode), dataset, node(home), run="first", progress=_Interrupting())
+        finally:
+            _STAGE.gate.set()
+            _STAGE.gate = None
+        content = dataset.path.read_bytes()
+        table = CheckpointContent.read(node(home).checkpoints / "1").table
+        settled = {
+            span.start: frozenset(
+                range(
+                    content[: span.start].count(b"\n"),
+                    content[: span.start + span.length].count(b"\n"),
+                )
+            )
+            for span, _, _ in table.ordered()
+        }
+        return cls(mode, home, settled)
+
+    @property
+    def checkpoint(self) -> Path:
+        return node(self.home).checkpoints / "1"
+
+    @property
+    def finished(self) -> frozenset[int]:
+        """The settled records."""
+        return frozenset[int]().union(*self.settled.values())
+
+    def files(self) -> list[Path]:
+        """Return journal and segments that hold anything."""
+        return sorted(path for path in self.checkpoint.iterdir() if path.stat().st_size)
+
+    def hit_by(self, file: Path, first: int, last: int) -> frozenset[int]:
+        """Return the settled records that damage to bytes [first, last) of a file may cost."""
+        starts = [start for at, end, start in self._places[file.name] if at < last and first < end]
+        return frozenset[int]().union(*(self.settled[start] for start in starts))
+
+    @cached_property
+    def _places(self) -> dict[str, list[tuple[int, int, int]]]:
+        """Where the frame and the output of every span lie, by file: first byte, end, start."""
+        places: dict[str, list[tuple[int, int, int]]] = {path.name: [] for path in self.files()}
+        data = (self.checkpoint / "journal").read_bytes()
+        for found in read_frames(data):
+            spans = read_spans(found.payload) if found.kind == FrameKind.SPANS else None
+            if spans is not None:
+                made = frame(FrameKind.SPANS, found.payload)
+                at = data.find(made)
+                places["journal"] += [(at, at + len(made), start) for start in spans.columns[0]]
+        for span, segment, offset in CheckpointContent.read(self.checkpoint).table.ordered():
+            end = offset + span.output_bytes + span.error_bytes
+            name = segment_path(self.checkpoint, segment).name
+            places.setdefault(name, []).append((offset, end, span.start))
+        return places
+
+
+def _interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+@dataclass
+class Campaign:
+    """What much damage came to.
+
+    Attributes:
+        outcomes: How often, by mode and cut, nothing was lost, exactly what was hit was done
+            again, or the checkpoint was refused.
+        redone: Records done again because their span was hit.
+        failures: What broke a promise, in words.
+    """
+
+    outcomes: Counter[tuple[str, str]] = field(default_factory=Counter)
+    redone: int = 0
+    failures: list[str] = field(default_factory=list)
+
+    def table(self) -> str:
+        """Return the figures as text."""
+        names = sorted({name for name, _ in self.outcomes})
+        kinds = ("harmless", "redone", "refused")
+        rows = [f"{'':24} {kinds[0]:>9} {kinds[1]:>9} {kinds[2]:>9}"]
+        rows += [
+            f"{name:24} " + " ".join(f"{self.outcomes[name, kind]:9}" for kind in kinds)
+            for name in names
+        ]
+        total = self.outcomes.total()
+        text = f"{total} times damaged, {self.redone} records done again, "
+        return "\n".join([*rows, f"{text}{len(self.failures)} failures", *self.failures[:20]])
+
+
+class Damager:
+    """Copies unfinished runs, damages and finishes them.
+
+    Args:
+        folder: Where.
+        campaign: What to add the outcomes to.
+    """
+
+    def __init__(self, folder: Path, campaign: Campaign) -> None:
+        self._folder = folder
+        self.campaign = campaign
+        self.kept: dict[str, Unfinished] = {}
+
+    def prepare(self, modes: tuple[str, ...], cuts: tuple[str, ...]) -> None:
+        """Make an unfinished run of every mode and cut."""
+        for mode in modes:
+            for cut in cuts:
+                name = f"{mode}, {cut}"
+                home = self._folder / name.replace(", ", "-").replace(" ", "-")
+                self.kept[name] = Unfinished.make(home, mode, CUTS[cut])
+
+    def flip(self, name: str, file: Path, position: int, bit: int) -> None:
+        """Flip one bit of a copy and finish it."""
+        hit = self.kept[name].hit_by(file, position, position + 1)
+
+        def damage(data: bytearray) -> None:
+            data[position] ^= 1 << bit
+
+        self._finish(name, file, damage, hit, f"bit {bit} of byte {position} of {file.name}")
+
+    def cut(self, name: str, file: Path, length: int) -> None:
+        """Cut a file of a copy to its first bytes and finish it."""
+        hit = self.kept[name].hit_by(file, length, file.stat().st_size)
+
+        def damage(data: bytearray) -> None:
+            del data[length:]
+
+        self._finish(name, file, damage, hit, f"{file.name} cut to {length} bytes")
+
+    def _finish(self, name: str, file: Path, damage: Any, hit: frozenset[int], what: str) -> None:
+        kept = self.kept[name]
+        home = self._folder / "copy"
+        shutil.rmtree(home, ignore_errors=True)
+        shutil.copytree(kept.home, home, ignore=shutil.ignore_patterns("calls"))
+        damaged = home / file.relative_to(kept.home)
+        data = bytearray(damaged.read_bytes())
+        damage(data)
+        damaged.write_bytes(data)
+        _STAGE.calls = home / "calls"
+        dataset = JsonlDataset.of_file(home / "input.jsonl")
+        report = run(
+            _operator(kept.mode), dataset, node(home), run="second", resume=ResumePolicy.AUTO
+        )
+        try:
+            self._check(name, report, home, hit)
+        except AssertionError as error:
+            self.campaign.failures.append(f"{name}: {what}: {error}")
+
+    def _check(self, name: str, report: RunReport, home: Path, hit: frozenset[int]) -> None:
+        kept = self.kept[name]
+        called = _STAGE.called()
+        assert node(home).result.read_bytes() == _expected(), "wrong bytes in the result"
+        assert [row["index"] for row in error_rows(node(home))] == _FAILING, "wrong error rows"
+        assert len(called) == len(set(called)), "a record was done twice"
+        refused = bool(report.notes) and report.notes[0].startswith("starting afresh")
+        open_records = frozenset(range(_RECORDS)) - kept.finished
+        redone = frozenset(called) - open_records
+        kind = "refused" if refused else "redone" if redone else "harmless"
+        self.campaign.outcomes[name, kind] += 1
+        self.campaign.redone += len(redone)
+        assert set(called) >= open_records, "a record was never done"
+        assert refused or redone == hit, f"done again: {sorted(redone)}, damaged: {sorted(hit)}"
+
+
+def flip_bits(count: int, seed: int, damager: Damager) -> None:
+    """Flip ``count`` random bits, each of a fresh copy of one of the unfinished runs."""
+    chance = random.Random(seed)
+    names = list(damager.kept)
+    for number in range(count):
+        name = names[number % len(names)]
+        files = damager.kept[name].files()
+        # Half of them in the journal, which is the smaller part.
+        in_journal = chance.random() < 0.5
+        file = chance.choice([path for path in files if (path.name == "journal") == in_journal])
+        damager.flip(name, file, chance.randrange(file.stat().st_size), chance.randrange(8))
+
+
+def flip_heads(name: str, damager: Damager) -> None:
+    """Flip one bit in every byte of every frame's head, magic and checksum included."""
+    journal = damager.kept[name].checkpoint / "journal"
+    data = journal.read_bytes()
+    at = data.find(b"DOJ1")
+    while at >= 0:
+        for position in range(at, at + HEAD_BYTES):
+            damager.flip(name, journal, position, position % 8)
+        at = data.find(b"DOJ1", at + 1)
+
+
+def cut_everywhere(name: str, damager: Damager, step: int = 1) -> None:
+    """Cut the journal after every byte, or every few."""
+    journal = damager.kept[name].checkpoint / "journal"
+    for length in range(0, journal.stat().st_size, step):
+        damager.cut(name, journal, length)
+
+
+def main() -> int:
+    """Run a campaign from the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--cuts", action="store_true", help="cut and flip heads everywhere instead")
+    given = parser.parse_args()
+    campaign = Campaign()
+    with tempfile.TemporaryDirectory() as folder:
+        damager = Damager(Path(folder), campaign)
+        damager.prepare(MODES, tuple(CUTS))
+        if given.cuts:
+            for name in damager.kept:
+                cut_everywhere(name, damager)
+                flip_heads(name, damager)
+        else:
+            flip_bits(given.count, given.seed, damager)
+    sys.stdout.write(campaign.table() + "\n")
+    return 1 if campaign.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
