@@ -9,9 +9,9 @@ otherwise encoded as results are.
 import shutil
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from itertools import accumulate, compress, islice
+from itertools import accumulate, chain, compress, islice
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
@@ -23,21 +23,22 @@ from dagster_dataops.checkpoints.publication import Drafts, ErrorRows
 from dagster_dataops.checkpoints.reading import SegmentReader
 from dagster_dataops.checkpoints.segments import checksum
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.files import make_folder, read_range, storage
+from dagster_dataops.datasets.files import make_folder, storage
 from dagster_dataops.datasets.lines import (
-    BLOCK_BYTES,
     Interval,
     LineCounter,
     next_line_start,
+    read_lines,
     split_lines,
 )
 from dagster_dataops.datasets.writing import JsonlWriter
 from dagster_dataops.errors import DataOpsError, DatasetOperatorError, UnencodableError
+from dagster_dataops.execution.failures import failure_of
 from dagster_dataops.execution.job import Job
-from dagster_dataops.execution.settling import failure_of
 from dagster_dataops.operators.calling import SKETCH, keep_function
 from dagster_dataops.records import decode, encode
 
+_BLOCK_BYTES: Final = 256 << 10  # small enough to stay in the processor's cache
 _SKETCH_BYTES: Final = 256 << 10  # decoded at a time; as objects they take some ten times that
 
 
@@ -116,14 +117,17 @@ class _Sketches:
         return drafts
 
     def __iter__(self) -> Iterator[Any]:
+        return chain.from_iterable(self._decoded())
+
+    def _decoded(self) -> Iterator[Iterator[Any]]:
         for span, segment, offset in self._job.checkpoint.table.ordered():
             output = self._reader.read(segment, offset, span.output_bytes)
             at = 0
             while at < len(output):
                 end = output.find(b"\n", at + _SKETCH_BYTES) + 1 or len(output)
                 rows = orjson.loads(b"[" + output[at : end - 1].replace(b"\n", b",") + b"]")
-                yield from map(itemgetter(SKETCH), rows)
                 self._job.tick()
+                yield map(itemgetter(SKETCH), rows)
                 at = end
 
 
@@ -132,11 +136,15 @@ class _Verdicts:
 
     def __init__(self, job: Job, sketches: Iterator[Any], scratch: Path) -> None:
         self._job = job
-        self._verdicts = self._guarded(sketches, scratch)
+        returned = self._call(keep_function(job.operator, scratch), sketches)
+        if not isinstance(returned, Iterable):
+            kind = type(returned).__name__
+            raise self._error(f"keep returned a {kind}; yield True or False for each sketch")
+        self._verdicts: Iterator[object] = self._call(iter, returned)
 
     def take(self, count: int) -> list[bool]:
         """Return the next ``count`` verdicts."""
-        taken = list(islice(self._verdicts, count))
+        taken: list[bool] = self._call(list, islice(self._verdicts, count))
         if len(taken) < count:
             raise self._error("keep yielded fewer verdicts than it was given sketches")
         others = set(map(type, taken)) - {bool}
@@ -147,14 +155,14 @@ class _Verdicts:
 
     def finish(self) -> None:
         """Refuse a verdict too many."""
-        if list(islice(self._verdicts, 1)):
+        if self._call(list, islice(self._verdicts, 1)):
             raise self._error("keep yielded more verdicts than it was given sketches")
 
-    def _guarded(self, sketches: Iterator[Any], scratch: Path) -> Iterator[bool]:
-        """Yield the verdicts; what ``keep`` raises becomes an error that names the operator."""
+    def _call(self, function: Callable[[Any], Any], given: Any) -> Any:
+        """Run what may be the operator's code; what it raises names the operator."""
         try:
-            yield from self._iterable(keep_function(self._job.operator, scratch)(sketches))
-        except (GeneratorExit, DataOpsError):
+            return function(given)
+        except DataOpsError:
             raise
         except self._job.interrupts:
             raise
@@ -162,12 +170,6 @@ class _Verdicts:
             failure = failure_of(error)
             reason = f"{failure.exception}: {failure.message}"
             raise DatasetOperatorError(self._job.name, reason, failure.traceback_text) from error
-
-    def _iterable(self, returned: object) -> Iterable[bool]:
-        if isinstance(returned, Iterable):
-            return returned
-        kind = type(returned).__name__
-        raise self._error(f"keep returned a {kind}; yield True or False for each sketch")
 
     def _error(self, reason: str) -> DatasetOperatorError:
         return DatasetOperatorError(self._job.name, reason, "")
@@ -195,11 +197,11 @@ def _canonical(dataset: JsonlDataset) -> bool:
 
 
 def _blocks(descriptor: int, content: Interval) -> Iterator[tuple[int, bytes]]:
-    """Yield whole lines, about a megabyte at a time, with the position at which they start."""
+    """Yield whole lines, some hundred at a time, with the position at which they start."""
     start = content.start
     while start < content.end:
-        cut = next_line_start(descriptor, min(start + BLOCK_BYTES, content.end), content.end)
-        yield start, read_range(descriptor, start, cut - start)
+        cut = next_line_start(descriptor, min(start + _BLOCK_BYTES, content.end), content.end)
+        yield start, read_lines(descriptor, Interval(start, cut))
         start = cut
 
 

@@ -174,3 +174,80 @@ def test_leading_lists_are_inputs_to_be_joined(registry):
     spec = spec_of(join.operator)
     assert (spec.inputs, spec.streamed) == (2, (False, True))
     assert [option.name for option in spec.options] == ["key"]
+
+
+def test_sketch_and_keep_make_a_selection_operator(registry):
+    class Choose(registry.new_group("definitions")):
+        def __init__(self, limit: int = 3, **kwargs):
+            super().__init__(**kwargs)
+
+        async def sketch(self, record):
+            return 1
+
+        def keep(self, sketches, scratch):
+            yield from map(bool, sketches)
+
+    spec = spec_of(Choose)
+    assert (spec.kind, spec.inputs, spec.asynchronous) == ("selection", 1, True)
+    assert [option.name for option in spec.options] == ["limit"]
+
+
+def test_one_half_of_a_selection_is_refused(registry):
+    for half in ("sketch", "keep"):
+        group = registry.new_group("definitions")
+        with pytest.raises(OperatorDefinitionError, match=f"sketch with keep.*it has {half} alone"):
+            type(group)("Half", (group,), {"__qualname__": "Half", half: lambda self, data: data})
+
+
+def test_a_helper_of_such_a_name_does_no_harm(registry):
+    class Step(registry.new_group("definitions")):
+        def forward(self, record):
+            return self.keep(record)
+
+        def keep(self, record):
+            return record
+
+    assert spec_of(Step).kind == "record"
+
+
+def test_a_selection_that_does_something_else_as_well_is_refused(registry):
+    class Choose(registry.new_group("definitions")):
+        def sketch(self, record):
+            return 1
+
+        def keep(self, sketches):
+            return []
+
+    with pytest.raises(OperatorDefinitionError, match="it has both of forward and sketch"):
+
+        class Both(Choose):
+            def forward(self, record):
+                return record
+
+
+@pytest.mark.parametrize(
+    ("method", "function", "reason"),
+    [
+        ("sketch", lambda self, record, key: 1, "sketch must take one record and nothing else"),
+        ("sketch", lambda self: 1, "its first parameter must take one record"),
+        ("keep", lambda self, sketches, key: [], "keep must take the sketches, then `scratch`"),
+        ("keep", lambda self: [], "its first parameter must take .*the sketches"),
+    ],
+)
+def test_a_selection_takes_what_it_is_given(registry, method, function, reason):
+    group = registry.new_group("definitions")
+    methods = {"sketch": lambda self, record: 1, "keep": lambda self, sketches: []}
+    with pytest.raises(OperatorDefinitionError, match=reason):
+        body = {"__qualname__": "Choose", **methods, method: function}
+        type(group)("Choose", (group,), body)
+
+
+def test_a_choice_cannot_be_asynchronous(registry):
+    with pytest.raises(OperatorDefinitionError, match="keep cannot be `async def`; sketch can"):
+
+        class Choose(registry.new_group("definitions")):
+            def sketch(self, record):
+                return 1
+
+            async def keep(self, sketches):
+                yield True

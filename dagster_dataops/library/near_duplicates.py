@@ -1,0 +1,86 @@
+"""``dedup.NearDuplicate``: removes texts that are nearly the same as an earlier one."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from dagster_dataops.errors import DefinitionError, MissingExtraError
+from dagster_dataops.library.banding import bands_for, pack_buckets, unpack_buckets
+from dagster_dataops.library.buckets import first_in_buckets
+from dagster_dataops.library.deduplication import dedup, memory_bytes
+from dagster_dataops.records import Record
+
+# Kana and Chinese characters, written without spaces: each is a word of its own.
+_SINGLE: Final = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+_WORD: Final = re.compile(rf"[{_SINGLE}]|[^\W{_SINGLE}]+")
+
+
+class NearDuplicate(dedup):
+    """Drop records whose text is nearly that of an earlier record that was kept.
+
+    Texts are as similar as the sets of their word ``ngram_size``-grams are, case and punctuation
+    aside: common ones by all (Jaccard). A text of fewer words is one n-gram; one without
+    words, its characters; a missing text is an empty one. The similarity is estimated by
+    MinHash with ``permutations`` values from ``seed``, whose rows are cut into bands, and two
+    records are near one another if they agree in a band: ``threshold`` sets the shape. With 0.8
+    and 128 permutations, pairs of similarity 0.6 are near with a probability of 0.01, 0.7: 0.08,
+    0.8: 0.40, 0.9: 0.93, 0.95: 1.00; equal texts always. More permutations are sharper.
+
+    In input order, a record is kept if it is near no record kept before; so no two that stay
+    are near one another, and each that goes is near one that stays. The result depends on
+    options and input alone. The choice takes up to ``max_memory_mb`` MB and a bit a band and
+    record, then 16 to 32 bytes a band and record on disk. Needs the extra ``near-duplicates``.
+    """
+
+    def __init__(
+        self,
+        input_key: str = "text",
+        *,
+        threshold: float = 0.8,
+        permutations: int = 128,
+        ngram_size: int = 5,
+        seed: int = 0,
+        max_memory_mb: int = 256,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        _check_range("threshold", threshold, 0.01, 1.0)
+        _check_range("permutations", permutations, 1, 4096)
+        _check_range("ngram_size", ngram_size, 1, 100)
+        _check_range("seed", seed, 0, 2**64 - 1)
+        self._key = input_key
+        self._permutations, self._ngram_size, self._seed = permutations, ngram_size, seed
+        self._bands, self._rows = bands_for(threshold, permutations)
+        self._max_bytes = memory_bytes(max_memory_mb)
+        self._minhash = _minhash()
+
+    def sketch(self, record: Record) -> str:
+        minhash = self._minhash(self._permutations, self._seed)
+        minhash.update(ngrams(str(record.get(self._key) or ""), self._ngram_size))
+        return pack_buckets(minhash.digest(), self._bands, self._rows)
+
+    def keep(self, sketches: Iterator[str], scratch: Path) -> Iterator[bool]:
+        return first_in_buckets(map(unpack_buckets, sketches), scratch, self._max_bytes)
+
+
+def ngrams(text: str, size: int) -> list[str]:
+    """Return the word n-grams of ``text``, at least one, case and punctuation aside."""
+    words = _WORD.findall(text.casefold())
+    if len(words) <= size:
+        return [" ".join(words) or text.strip()]
+    return list(map(" ".join, zip(*(words[start:] for start in range(size)), strict=False)))
+
+
+def _minhash() -> Any:
+    try:
+        from rensa import RMinHash
+    except ImportError:
+        raise MissingExtraError("dedup.NearDuplicate", "near-duplicates") from None
+    return RMinHash
+
+
+def _check_range(option: str, value: float, least: float, most: float) -> None:
+    if not least <= value <= most:
+        msg = f"{option} must be between {least} and {most}, got {value}"
+        raise DefinitionError(msg)
