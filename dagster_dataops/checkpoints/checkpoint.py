@@ -8,6 +8,7 @@ import os
 import threading
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -124,16 +125,16 @@ class Checkpoint:
             raise self._sync_fault
         if not self._syncing.locked():
             self._next_sync = now + self._flush_seconds
-            background.run(self._sync_beside)
+            background.run(partial(self._sync_beside, now))
 
-    def _sync_beside(self) -> None:
+    def _sync_beside(self, due: float) -> None:
         began = time.monotonic()
         try:
             self.sync()
         except StorageError as error:
             self._sync_fault = error
-        now = time.monotonic()
-        self._next_sync = now + max(self._flush_seconds, (now - began) * _SYNC_SHARE)
+        spent = time.monotonic() - began
+        self._next_sync = due + max(self._flush_seconds, spent * _SYNC_SHARE)
 
     def sync(self) -> None:
         """Make every settled span survive a power loss: first outputs, then the journal."""

@@ -155,15 +155,20 @@ def _finish(folder: NodeFolder) -> None:
     removal = Removal(folder)
     removal.spare(folder.result)
     with storage(folder.path, "publish the result"):
-        for path in (folder.result, folder.errors, folder.manifest):
-            draft = draft_of(path)
-            if draft.exists():
-                draft.replace(path)
+        _replace(folder.result)
+        _replace(folder.errors)
         if folder.errors.exists() and not folder.errors.stat().st_size:
             folder.errors.unlink()
+        removal.remove_checkpoints()
+        _replace(folder.manifest)  # the last: until then, all this is done again after a crash
         sync_folder(folder.path)
-    removal.remove_checkpoints()
     removal.finish()
+
+
+def _replace(path: Path) -> None:
+    draft = draft_of(path)
+    if draft.exists():
+        draft.replace(path)
 
 
 def finish_interrupted(folder: NodeFolder) -> str | None:

@@ -32,7 +32,7 @@ class Removal:
         """
         with suppress(OSError):  # no links here: then it is waited for
             self._removed.mkdir(exist_ok=True)
-            os.link(path, self._removed / path.name)
+            os.link(path, self._free_name())
 
     def remove_checkpoints(self) -> None:
         """Have every checkpoint of the node gone."""
@@ -43,7 +43,7 @@ class Removal:
 
     def _free_name(self) -> Path:
         number = 0
-        while (name := self._removed / f"checkpoints-{number}").exists():
+        while (name := self._removed / str(number)).exists():
             number += 1
         return name
 

@@ -203,7 +203,7 @@ class _Worker:
             self._settle(settled)
         while self._poll.poll(0):
             message = self._connection.recv_bytes()
-            order = messages.unpack_order(message)
+            order = messages.unpack_order(message) if message != STOP else None
             if isinstance(order, Place):
                 self._place(order)
             else:
