@@ -1,7 +1,15 @@
-"""The operators that every contender runs: the same plain functions."""
+"""The operators that every contender runs: the same plain functions, standard library only."""
 
+import asyncio
+import hashlib
+import os
 import re
+import time
+import zlib
+from pathlib import Path
 from typing import Any
+
+Record = dict[str, Any]
 
 _PATTERNS = [
     (re.compile(r"https?://[^\s)\]>\"']+"), "<url>"),
@@ -16,15 +24,21 @@ _PATTERNS = [
     (re.compile(r"\n{3,}"), "\n\n"),
 ]
 _WORD = re.compile(r"\w+")
+CALLS = "BENCHMARK_CALLS"  # names the file in which `marked_call` and `marked_upper` count
 
 
-def upper(record: dict[str, Any]) -> dict[str, Any]:
+def upper(record: Record) -> Record:
     """Trivial: upper-case one field."""
     record["text"] = record["text"].upper()
     return record
 
 
-def clean(record: dict[str, Any]) -> dict[str, Any]:
+async def upper_async(record: Record) -> Record:
+    """The same as a coroutine that never waits."""
+    return upper(record)
+
+
+def clean(record: Record) -> Record:
     """Bound by computing: ten regular expressions and word statistics."""
     text = record["text"]
     for pattern, replacement in _PATTERNS:
@@ -34,3 +48,75 @@ def clean(record: dict[str, Any]) -> dict[str, Any]:
     record["words"] = len(words)
     record["distinct"] = len(set(words))
     return record
+
+
+def kept(record: Record) -> bool:
+    """Whether the record is one of the 70 % that stay, fixed by its id."""
+    return zlib.crc32(b"%d" % record["id"]) % 10 < 7
+
+
+def keep(record: Record) -> list[Record] | None:
+    """Filter by `kept`."""
+    return None if kept(record) else []
+
+
+def triple(record: Record) -> list[Record]:
+    """One record becomes three."""
+    number, question, answer = record["id"], record["question"], record["answer"]
+    return [
+        {"id": f"{number}-0", "text": question},
+        {"id": f"{number}-1", "text": answer},
+        {"id": f"{number}-2", "text": f"{question}\n{answer}"},
+    ]
+
+
+def digest(record: Record) -> bytes:
+    """What two records of the same text have in common."""
+    return hashlib.blake2b(record["text"].encode(), digest_size=16).digest()
+
+
+def reply(record: Record) -> Record:
+    """What a call answers, without the waiting."""
+    record["reply"] = "done"
+    return record
+
+
+def call(record: Record) -> Record:
+    """Bound by waiting: stands for a call to a model, as long as the record says."""
+    time.sleep(record["seconds"])
+    return reply(record)
+
+
+async def call_async(record: Record) -> Record:
+    """The same as a coroutine."""
+    await asyncio.sleep(record["seconds"])
+    return reply(record)
+
+
+class _Marks:
+    """Counts calls over all processes of a run, and notes when each process made its first."""
+
+    descriptor: int | None = None
+
+    def add(self) -> None:
+        if self.descriptor is None:
+            path = Path(os.environ[CALLS])
+            self.descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+            first = path.with_name(f"{path.name}.{os.getpid()}")
+            first.write_text(repr(time.perf_counter()), encoding="ascii")
+        os.write(self.descriptor, b".")
+
+
+_marks = _Marks()
+
+
+def marked_call(record: Record) -> Record:
+    """`call`, counted."""
+    _marks.add()
+    return call(record)
+
+
+def marked_upper(record: Record) -> Record:
+    """`upper`, counted."""
+    _marks.add()
+    return upper(record)

@@ -12,6 +12,7 @@ from typing import Final
 
 from dagster_dataops.errors import ConfigurationError
 
+_DEFAULT_ROOT: Final = "data_pipeline_res"
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off", ""}
 
@@ -36,9 +37,12 @@ class Configuration:
 
     @property
     def data_process_path(self) -> Path:
-        """Root folder of all results, as an absolute path."""
-        value = self._read("data_process_path")
-        return Path(str(value) if value else "data_pipeline_res").expanduser().absolute()
+        """Root folder of all results, as an absolute path.
+
+        Raises:
+            ConfigurationError: No folder can have that path.
+        """
+        return folder_setting("data_process_path", self._read("data_process_path"))
 
     @data_process_path.setter
     def data_process_path(self, value: str | Path | None) -> None:
@@ -86,6 +90,28 @@ class Configuration:
         if text not in _TRUE | _FALSE:
             raise ConfigurationError(setting, value, "true or false")
         return text in _TRUE
+
+
+def folder_setting(setting: str, value: object) -> Path:
+    """Return the folder that a setting names, as an absolute path.
+
+    Args:
+        setting: What the user calls it.
+        value: A path; anything empty stands for the default.
+
+    Raises:
+        ConfigurationError: No folder can have that path.
+    """
+    text = str(value) if value else _DEFAULT_ROOT
+    try:
+        text.encode()
+        path = Path(text).expanduser().absolute()
+    except (UnicodeEncodeError, RuntimeError):  # ~somebody who does not exist
+        path = None
+    if path is None or "\0" in text:
+        shown = text.encode(errors="backslashreplace").decode()
+        raise ConfigurationError(setting, shown, "the path of a folder, in UTF-8")
+    return path
 
 
 config: Final = Configuration()

@@ -110,3 +110,11 @@ def test_a_misspelt_setting_is_refused(fresh):
 def test_reading_a_setting_makes_no_folder(root):
     assert config.data_process_path == root
     assert not root.exists()
+
+
+@pytest.mark.parametrize("value", ["a\0b", "~nobody-of-this-name/results", "results-\udcff"])
+def test_a_root_that_can_be_no_folder_is_refused(fresh, value):
+    fresh.data_process_path = value
+
+    with pytest.raises(ConfigurationError, match="data_process_path is .*the path of a folder"):
+        _ = fresh.data_process_path

@@ -16,7 +16,7 @@ from dagster_dataops.assets.translator import is_secret
 from dagster_dataops.checkpoints.resuming import ResumePolicy
 from dagster_dataops.graph.graph import OperatorNode
 from dagster_dataops.operators.operator import Operator, reconfigured
-from dagster_dataops.operators.settings import ConcurrencyMode, ExecutionSettings
+from dagster_dataops.operators.settings import ExecutionSettings, parse_settings
 from dagster_dataops.operators.signature import OptionSpec
 
 _PLAIN: Final = (str, int, float, bool)
@@ -34,6 +34,28 @@ class OperatorConfig(dg.Config):
     ignore_errors: bool = Field(
         default=True,
         description="Whether failing records go to the error file, or the first fails the step.",
+    )
+    timeout: float | None = Field(
+        default=None,
+        ge=0,
+        description="Seconds that one call on one record may take, 0 for no limit; left empty, as "
+        "defined.",
+    )
+    retries: int | None = Field(
+        default=None,
+        ge=0,
+        description="Further tries for a record that failed; left empty, as defined.",
+    )
+    retry_on: list[str] = Field(
+        default=[],
+        description="Names of the exceptions after which there is another try, such as "
+        "`TimeoutError` or `httpx.HTTPError`; left empty, as defined.",
+    )
+    backoff: float | None = Field(
+        default=None,
+        ge=0,
+        description="Seconds before the second try, about doubled before each further one; left "
+        "empty, as defined.",
     )
     resume: Literal["auto", "never", "across_code"] = Field(
         default="auto",
@@ -135,15 +157,21 @@ def configured(operator: Operator, config: OperatorConfig) -> Operator:
     bound = operator.__dataops__.options
     given = _given(config)
     changed = {name: value for name, value in given.items() if value != bound[name]}
-    mode: ConcurrencyMode | None = (
-        None if config.concurrency_mode == "defined" else config.concurrency_mode
-    )
-    settings = ExecutionSettings(
-        max_workers=config.max_workers or None,
-        concurrency_mode=mode,
-        ignore_errors=config.ignore_errors,
-    )
-    return reconfigured(operator, changed, settings)
+    return reconfigured(operator, changed, _settings(operator, config))
+
+
+def _settings(operator: Operator, config: OperatorConfig) -> ExecutionSettings:
+    mode = config.concurrency_mode
+    chosen = {
+        "_max_workers": config.max_workers or None,
+        "_concurrency_mode": None if mode == "defined" else mode,
+        "_ignore_errors": config.ignore_errors,
+        "_timeout": config.timeout,
+        "_retries": config.retries,
+        "_retry_on": config.retry_on or None,
+        "_backoff": config.backoff,
+    }
+    return parse_settings(operator.__dataops__.spec.qualified_name, chosen)
 
 
 def _given(config: OperatorConfig) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from dagster_dataops.checkpoints.manifest import NodeFolder
 
 _SAFE: Final = " @+=,"
 _OURS: Final = frozenset({"checkpoints", "partitions"})  # folders beside an asset's files
+_FILES: Final = (".jsonl", ".jsonl.json")  # how an asset's own files end
 _LONGEST: Final = 150  # of 255 bytes; the names of an asset's files begin with its folder's
 
 
@@ -35,12 +36,15 @@ def key_of(pipeline: str, name: str) -> list[str]:
 def safe_part(part: str) -> str:
     """Return ``part`` as the name of one folder.
 
-    Slashes, leading dots, the empty text and the names of our own folders are escaped; what would
-    be too long for a file name is cut, with a digest of the whole in place of the rest.
+    Slashes, leading dots, the empty text and the names of our own folders and files are escaped;
+    what would be too long for a file name is cut, with a digest of the whole in place of the rest.
     """
-    escaped = quote(part, safe=_SAFE)
+    escaped = quote(part, safe=_SAFE, errors="surrogatepass")
     if escaped.startswith(".") or escaped in _OURS:
         escaped = f"%{ord(escaped[0]):02X}{escaped[1:]}"
+    if escaped.endswith(_FILES):
+        escaped = escaped.replace(".jsonl", "%2Ejsonl")
     if len(escaped) > _LONGEST:
-        escaped = f"{escaped[: _LONGEST - 33]}%{xxhash.xxh3_128_hexdigest(part.encode())}"
+        whole = part.encode(errors="surrogatepass")
+        escaped = f"{escaped[: _LONGEST - 33]}%{xxhash.xxh3_128_hexdigest(whole)}"
     return escaped or "%"

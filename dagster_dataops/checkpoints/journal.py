@@ -6,7 +6,8 @@ It is a row of frames, each written by a single ``write``::
     payload
 
 A crash can only cut the last frame short. Reading stops at nothing: a frame that fails its
-checksum is passed over and the next magic looked for, so damage costs the spans it hit.
+checksum is passed over and the next magic looked for, so damage costs the spans it hit. The few
+frames that everything hangs on are there twice.
 """
 
 import os
@@ -32,6 +33,7 @@ class FrameKind(IntEnum):
 
     ATTEMPT = 1  # JSON: which run, with which fingerprint, goes on from here
     SPANS = 2  # spans whose outputs lie one after the other in one segment
+    COPY = 4  # kind and payload of the frame before, which count if that one is damaged
 
 
 class Frame(NamedTuple):
@@ -60,6 +62,19 @@ def _check(kind: int, payload: bytes) -> int:
 
 def read_frames(data: bytes) -> Iterator[Frame]:
     """Yield every frame of ``data`` that is whole, passing over what is not."""
+    before: Frame | None = None
+    for found in _whole_frames(data):
+        if found.kind != FrameKind.COPY:
+            before = found
+            yield found
+        elif found.payload:
+            copied = Frame(found.payload[0], found.payload[1:])
+            if copied != before:
+                yield copied
+            before = None
+
+
+def _whole_frames(data: bytes) -> Iterator[Frame]:
     at = data.find(_MAGIC)
     while 0 <= at <= len(data) - _HEAD.size:
         _, kind, length, check = _HEAD.unpack_from(data, at)
@@ -86,8 +101,9 @@ def read_spans(payload: bytes) -> PackedSpans | None:
 
 
 def json_frame(kind: FrameKind, content: dict[str, Any]) -> bytes:
-    """Return the frame of a JSON object."""
-    return frame(kind, orjson.dumps(content))
+    """Return the frame of a JSON object, and its copy."""
+    payload = orjson.dumps(content)
+    return frame(kind, payload) + frame(FrameKind.COPY, bytes([kind]) + payload)
 
 
 class Journal:
@@ -96,7 +112,7 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self.path = path
         with storage(path, "open the journal"):
-            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
             self._descriptor = os.open(path, flags, 0o666)
 
     def append(self, data: bytes) -> None:
@@ -116,6 +132,7 @@ class Journal:
 
     def close(self) -> None:
         """Close the file; safe to call twice."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            with storage(self.path, "close"):  # network file systems may refuse data this late
+                os.close(descriptor)

@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -98,9 +98,11 @@ class Manifest:
         """Return the manifest at ``path``, or ``None`` if there is none that can be read."""
         try:
             content: dict[str, Any] = orjson.loads(path.read_bytes())
-            return cls(**content)
+            loaded = cls(**content)
         except (OSError, TypeError, orjson.JSONDecodeError):
             return None
+        wrong = [name for name, kind in _KINDS.items() if type(content.get(name)) not in kind]
+        return None if wrong else loaded
 
     def dataset(self, path: Path) -> JsonlDataset:
         """Return the handle on the result, which is at ``path``."""
@@ -109,6 +111,16 @@ class Manifest:
     def made_by(self, fingerprint: RunFingerprint) -> bool:
         """Whether this result came of that operator, options, code and input."""
         return RunFingerprint.from_json(self.made_from) == fingerprint
+
+
+_KINDS: Final[dict[str, tuple[type, ...]]] = {
+    **dict.fromkeys(("operator", "fingerprint", "run"), (str,)),
+    **dict.fromkeys(("rows_in", "rows_out", "dropped", "failed", "resumed"), (int,)),
+    **dict.fromkeys(("size_bytes", "modified_ns"), (int,)),
+    "attempts": (list,),
+    "seconds": (float, int),
+    "made_from": (dict,),
+}
 
 
 def published(folder: NodeFolder) -> tuple[JsonlDataset, Manifest] | None:

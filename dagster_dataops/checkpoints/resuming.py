@@ -9,6 +9,7 @@ from dagster_dataops.checkpoints.manifest import NodeFolder
 from dagster_dataops.checkpoints.segments import checksum
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.files import read_range
+from dagster_dataops.datasets.lines import content_interval
 
 
 class ResumePolicy(Enum):
@@ -46,6 +47,7 @@ def decide(
     for content in found if policy is not ResumePolicy.NEVER else ():
         differing = _differing(content, fingerprint, dataset)
         if differing == [] or (differing == ["code"] and policy is ResumePolicy.ACROSS_CODE):
+            content.table = content.table.without(_torn(content, dataset))
             return Decision(content, _resuming(content, fingerprint, dataset))
     new = fresh(folder.checkpoints)
     if not found:
@@ -84,6 +86,21 @@ def _input_unchanged(
             checksum(read_range(descriptor, span.start, span.length)) == span.input_check
             for span, _, _ in content.table.ordered()
         )
+
+
+def _torn(content: CheckpointContent, dataset: JsonlDataset) -> list[int]:
+    """Return the starts of spans that end within a line.
+
+    So ends one that was read from a file just cut short, and now whole again: its last line was
+    not the line that now stands there.
+    """
+    interval = content_interval(dataset.path)
+    opened = {gap.start for gap in content.table.gaps(interval)} - {interval.start}
+    with dataset.path.open("rb") as file:
+        within = {at for at in opened if read_range(file.fileno(), at - 1, 1) != b"\n"}
+    if not within:
+        return []
+    return [s.start for s, _, _ in content.table.ordered() if s.start + s.length in within]
 
 
 def _resuming(

@@ -66,6 +66,7 @@ class SegmentWriter:
 
     def close(self) -> None:
         """Close the file; safe to call twice."""
-        if self.descriptor >= 0:
-            os.close(self.descriptor)
-            self.descriptor = -1
+        descriptor, self.descriptor = self.descriptor, -1
+        if descriptor >= 0:
+            with storage(self.path, "close"):  # network file systems may refuse data this late
+                os.close(descriptor)

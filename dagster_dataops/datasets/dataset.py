@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from dagster_dataops.datasets.lines import content_interval, iterate_lines
+from dagster_dataops.datasets.lines import LineCounter, content_interval, iterate_lines
 from dagster_dataops.errors import InputError
 from dagster_dataops.records import Record, decode
 
@@ -36,19 +36,32 @@ class JsonlDataset:
         Raises:
             InputError: There is no such file, or it is none.
         """
-        absolute = Path(path).expanduser().absolute()
+        try:
+            absolute = Path(path).expanduser().absolute()
+        except RuntimeError as error:  # ~somebody who does not exist
+            raise InputError(str(path), str(error)) from None
         return cls(path=absolute, size_bytes=content_interval(absolute).end)
 
     @property
     def identity(self) -> str:
         """What tells this content from another: the digest, or what the file system knows.
 
-        That is size, modification and change time, and inode. The change time cannot be set, so
-        that no rewritten file passes for the old one, whatever its modification time says.
+        Of a file without a digest: size, modification and change time, and inode. The change time
+        cannot be set, so that no rewritten file passes for the old one, whatever its modification
+        time says.
+
+        Raises:
+            InputError: It cannot be read, or is not as long as the content of that digest.
         """
-        if self.fingerprint is not None:
-            return self.fingerprint
         status = self._status()
+        if self.fingerprint is not None:
+            if status.st_size != self.size_bytes:
+                reason = (
+                    f"has {status.st_size:,} bytes, not the {self.size_bytes:,} it was published "
+                    "with; run again what writes it"
+                )
+                raise InputError(str(self.path), reason)
+            return self.fingerprint
         times = f"{status.st_mtime_ns}:{status.st_ctime_ns}"
         return f"stat:{status.st_size}:{times}:{status.st_ino}"
 
@@ -99,4 +112,4 @@ class JsonlDataset:
 
     def _line_number(self, offset: int) -> int:
         with self.path.open("rb") as file:
-            return file.read(offset).count(b"\n") + 1
+            return LineCounter(file.fileno()).line_at(offset)

@@ -56,11 +56,24 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+def create_anew(path: Path) -> int:
+    """Return a descriptor on a new file at ``path``, in place of what is there.
+
+    Never through a link: whoever may write in the folder could have made one to a file of ours.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    try:
+        return os.open(path, flags, 0o666)
+    except FileExistsError:
+        path.unlink()
+        return os.open(path, flags, 0o666)
+
+
 def write_durably(path: Path, data: bytes) -> None:
     """Replace ``path`` by ``data``, whole or not at all."""
     draft = draft_of(path)
     with storage(path, "write the file"):
-        with draft.open("wb") as file:
+        with os.fdopen(create_anew(draft), "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
@@ -73,7 +86,7 @@ def copy_durably(source: Path, target: Path) -> None:
     make_folder(target.parent)
     draft = draft_of(target)
     with storage(target, f"copy {source} to it"):
-        with source.open("rb") as reader, draft.open("wb") as writer:
+        with source.open("rb") as reader, os.fdopen(create_anew(draft), "wb") as writer:
             append_file(reader.fileno(), writer.fileno())
             os.fsync(writer.fileno())
         draft.replace(target)

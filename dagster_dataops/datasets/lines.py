@@ -6,6 +6,7 @@ mark at the start is skipped.
 """
 
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -37,22 +38,66 @@ def content_interval(path: Path) -> Interval:
     """Return where the lines of ``path`` are: all of it, less a byte order mark.
 
     Raises:
-        InputError: The file is missing, is no file, cannot be read, or is UTF-16.
+        InputError: The file is missing, is no file, cannot be read, is UTF-16, or has a name
+            that the error file could not hold.
     """
+    _check_name(path)
     try:
-        with path.open("rb") as file:
-            head = file.read(len(_BOM))
-            size = os.fstat(file.fileno()).st_size
+        # A pipe that nobody writes to must not hold us up.
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            status = os.fstat(descriptor)
+            head = os.pread(descriptor, len(_BOM), 0) if stat.S_ISREG(status.st_mode) else b""
+        finally:
+            os.close(descriptor)
     except FileNotFoundError:
         raise InputError(str(path), "there is no such file") from None
-    except IsADirectoryError:
-        reason = "this is a folder; give the path of one jsonl file"
-        raise InputError(str(path), reason) from None
     except OSError as error:
         raise InputError(str(path), f"cannot be read: {error.strerror}") from error
+    if stat.S_ISDIR(status.st_mode):
+        raise InputError(str(path), "this is a folder; give the path of one jsonl file")
+    if not stat.S_ISREG(status.st_mode):
+        raise InputError(str(path), "is a pipe or a device; write it to a file first")
     if head.startswith(_UTF16):
         raise InputError(str(path), "is UTF-16; convert it to UTF-8")
-    return Interval(len(_BOM) if head == _BOM else 0, size)
+    return Interval(len(_BOM) if head == _BOM else 0, status.st_size)
+
+
+def _check_name(path: Path) -> None:
+    name = str(path)
+    if "\0" in name:
+        raise InputError(repr(name), "no path can hold a NUL character")
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        shown = name.encode(errors="backslashreplace").decode()
+        raise InputError(shown, "its path is no UTF-8 text; rename it or link to it") from None
+
+
+def read_lines(descriptor: int, interval: Interval) -> bytes:
+    """Return the bytes of ``interval``, all of them.
+
+    A file that was cut short while it is read must not pass off half a line as a line.
+
+    Raises:
+        InputError: It cannot be read, or ends before ``interval`` does.
+    """
+    length = interval.end - interval.start
+    try:
+        block = read_range(descriptor, interval.start, length)
+    except OSError as error:
+        raise InputError(_name_of(descriptor), f"cannot be read: {error.strerror}") from error
+    if len(block) < length:
+        reason = "became shorter while it was read; run again once nobody writes to it"
+        raise InputError(_name_of(descriptor), reason)
+    return block
+
+
+def _name_of(descriptor: int) -> str:
+    try:
+        return str(Path(f"/proc/self/fd/{descriptor}").readlink())
+    except OSError:
+        return "file"
 
 
 def next_line_start(descriptor: int, position: int, end: int) -> int:
@@ -60,9 +105,7 @@ def next_line_start(descriptor: int, position: int, end: int) -> int:
     probe = 64 << 10
     at = position - 1  # a newline just before ``position`` means it starts a line itself
     while at < end:
-        block = read_range(descriptor, at, min(probe, end - at))
-        if not block:
-            break
+        block = read_lines(descriptor, Interval(at, min(at + probe, end)))
         found = block.find(b"\n")
         if found >= 0:
             return at + found + 1
@@ -85,7 +128,7 @@ def iterate_lines(descriptor: int, intervals: Iterable[Interval]) -> Iterator[Li
         start = interval.start
         while start < interval.end:
             cut = next_line_start(descriptor, min(start + BLOCK_BYTES, interval.end), interval.end)
-            for text in split_lines(read_range(descriptor, start, cut - start)):
+            for text in split_lines(read_lines(descriptor, Interval(start, cut))):
                 end = min(start + len(text) + 1, interval.end)
                 if text and not text.isspace():
                     yield Line(start, end, text)

@@ -5,12 +5,18 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Self
+from typing import Self
 
 import xxhash
 
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.files import draft_of, make_folder, storage, sync_folder
+from dagster_dataops.datasets.files import (
+    create_anew,
+    draft_of,
+    make_folder,
+    storage,
+    sync_folder,
+)
 from dagster_dataops.errors import InputError, UnencodableError
 from dagster_dataops.records import encode
 
@@ -34,10 +40,12 @@ class JsonlWriter:
         self._digest = xxhash.xxh3_128()
         make_folder(path.parent)
         with storage(self._draft, "create the file"):
-            self._draft.unlink(missing_ok=True)
             self.adopted = source is not None and _linked(source, self._draft)
-            mode = "r+b" if self.adopted else "xb"
-            self._file: BinaryIO = self._draft.open(mode, buffering=_BUFFER_BYTES)
+            if self.adopted:
+                descriptor = os.open(self._draft, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            else:
+                descriptor = create_anew(self._draft)
+            self._file = os.fdopen(descriptor, "wb", _BUFFER_BYTES)
 
     def write(self, lines: bytes, rows: int = 1) -> None:
         """Append ``lines``, which hold ``rows`` records and end with a newline."""
@@ -98,8 +106,9 @@ class JsonlWriter:
 
 
 def _linked(source: Path, target: Path) -> bool:
+    target.unlink(missing_ok=True)
     try:
-        os.link(source, target)
+        os.link(source, target, follow_symlinks=False)
     except OSError:
         return False
     return True

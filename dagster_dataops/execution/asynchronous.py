@@ -7,9 +7,13 @@ already, and so that interrupts reach the main thread at once.
 import asyncio
 import threading
 
+from dagster_dataops.errors import RunStoppedError
 from dagster_dataops.execution.collecting import Collector
 from dagster_dataops.execution.job import Job
-from dagster_dataops.execution.settling import async_settler, run_through
+from dagster_dataops.execution.limits import TooManyStuckError
+from dagster_dataops.execution.loops import event_loop, run_through
+from dagster_dataops.execution.retrying import Retries, retries_of, tell
+from dagster_dataops.execution.settling import async_settler
 
 
 def run_async(job: Job) -> None:
@@ -17,9 +21,11 @@ def run_async(job: Job) -> None:
 
     Raises:
         RecordError: A record failed and failures are not ignored.
+        RunStoppedError: Too many calls go on although they were cancelled.
     """
     collector = Collector(job)
-    calls = _Calls(job, collector)
+    retries = retries_of(job.settings)
+    calls = _Calls(job, collector, retries)
     thread = threading.Thread(target=calls.run, name=job.name, daemon=True)
     thread.start()
     try:
@@ -27,24 +33,28 @@ def run_async(job: Job) -> None:
     finally:
         calls.cancel()
         collector.close()
+        tell(retries, job.progress)
 
 
 class _Calls:
     """The calls in flight: one task a worker, each taking the next line when it is free."""
 
-    def __init__(self, job: Job, collector: Collector) -> None:
+    def __init__(self, job: Job, collector: Collector, retries: Retries | None) -> None:
         self._collector = collector
-        self._settle = async_settler(job.operator)
+        self._name = job.name
+        self._settle = async_settler(job.operator, retries)
         self._workers = job.settings.max_workers
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
     def run(self) -> None:
         try:
-            with asyncio.Runner() as runner:
-                run_through(runner.get_loop(), self._run())
+            with event_loop() as loop:
+                run_through(loop, self._run())
         except asyncio.CancelledError:
             pass
+        except TooManyStuckError as error:
+            self._collector.fail(RunStoppedError(self._name, str(error)))
         except BaseException as error:  # noqa: BLE001 - handed to the main thread
             self._collector.fail(error)
 

@@ -19,6 +19,10 @@ DRAIN_SECONDS: Final = 0.05
 _DRAIN_RECORDS: Final = 512
 
 
+class PauseEnded(BaseException):
+    """The run stops while a record waits for its next try."""
+
+
 class _Finished(NamedTuple):
     line: Line
     outcome: Outcome
@@ -42,7 +46,21 @@ class Collector:
         self._first_failure: Failed | None = None
         self._fault: BaseException | None = None
         self._segment_closed = False
-        self.stopped = False
+        self._stop = threading.Event()
+
+    @property
+    def stopped(self) -> bool:
+        """Whether no further line is handed out."""
+        return self._stop.is_set()
+
+    def pause(self, seconds: float) -> None:
+        """Wait before another try; called by whoever works on the record.
+
+        Raises:
+            PauseEnded: The run stops.
+        """
+        if self._stop.wait(seconds):
+            raise PauseEnded
 
     def take(self) -> Line | None:
         """Return the next line to do, or ``None`` if there is none or the run stops."""
@@ -53,7 +71,7 @@ class Collector:
         """Take the outcome of ``line``; called by whoever finished it."""
         if isinstance(outcome, Failure) and not self._job.settings.ignore_errors:
             self._first_failure = self._first_failure or Failed(line.start, line.text, outcome)
-            self.stopped = True
+            self._stop.set()
             return
         self._finished.append(_Finished(line, outcome))
         # A hot operator can keep the main thread from running: whoever fills the queue drains it.
@@ -66,7 +84,7 @@ class Collector:
     def fail(self, error: BaseException) -> None:
         """Stop the run for a fault of ours, which the main thread will raise."""
         self._fault = self._fault or error
-        self.stopped = True
+        self._stop.set()
 
     def drain(self) -> None:
         """Settle everything that has finished."""
@@ -130,7 +148,7 @@ class Collector:
                     self.drain()
                     self._job.tick()
         finally:
-            self.stopped = True
+            self._stop.set()
             try:
                 self.drain()
             finally:
@@ -145,7 +163,7 @@ class Collector:
     def close(self) -> None:
         """Close the input, once nobody takes lines any more."""
         with self._take_lock:
-            self.stopped = True
+            self._stop.set()
             os.close(self._descriptor)
 
 

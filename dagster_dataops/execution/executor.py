@@ -22,6 +22,7 @@ from dagster_dataops.execution.gathering import gathered
 from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.processes import run_processes
 from dagster_dataops.execution.report import RunContext, RunReport
+from dagster_dataops.execution.selecting import compose_kept
 from dagster_dataops.execution.single import run_single
 from dagster_dataops.execution.threads import run_threads
 from dagster_dataops.execution.whole import run_whole
@@ -153,7 +154,12 @@ class _Attempt:
                 self._settle(job)
             job.check_input_unchanged()
             job.check_complete()
-            drafts = compose(self._folder, job.checkpoint, job.dataset)
+            selects = self._operator.__dataops__.spec.kind == "selection"
+            drafts = (
+                compose_kept(self._folder, job)
+                if selects
+                else compose(self._folder, job.checkpoint, job.dataset)
+            )
             if not drafts.damaged:
                 return drafts
             self._note(f"{len(drafts.damaged)} settled spans are damaged on disk; doing them again")

@@ -7,40 +7,43 @@ it raises.
 import asyncio
 import math
 import time
-import traceback
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import orjson
 
-from dagster_dataops.errors import UnencodableError
+from dagster_dataops.execution.failures import (
+    Failed,
+    Failure,
+    error_line,
+    failure_of,
+    timed_out,
+)
+from dagster_dataops.execution.limits import Forward, Stuck, TooManyStuckError
+from dagster_dataops.execution.loops import event_loop, run_through, within
+from dagster_dataops.execution.retrying import Retries, retries_of
 from dagster_dataops.operators.calling import record_function
 from dagster_dataops.operators.operator import Operator
-from dagster_dataops.operators.outcome import ContractError, encode_outcome
+from dagster_dataops.operators.outcome import encode_outcome
 from dagster_dataops.records import DUMP_OPTIONS, Record, decode, finite, unencodable
 
-T = TypeVar("T")
-_MAX_RAW_BYTES: Final = 64 << 10
-_MAX_TEXT: Final = 64 << 10
-_NEVER_NAN: Final = frozenset({bool, type(None)})
+__all__ = [
+    "Failed",
+    "Failure",
+    "Interrupts",
+    "Outcome",
+    "Settle",
+    "Stretch",
+    "async_settler",
+    "error_line",
+    "failure_of",
+    "settle_one",
+    "settling",
+    "timed_out",
+]
 
-
-class Failure(NamedTuple):
-    """What became of a record that failed.
-
-    Attributes:
-        exception: Class name of what was raised.
-        message: Its text.
-        traceback_text: The frames of the operator, ours left out; empty for a bad line.
-        error: What was raised, where it is still at hand.
-    """
-
-    exception: str
-    message: str
-    traceback_text: str
-    error: BaseException | None = None
-
+_NEVER_NAN: Final = frozenset({bool, type(None)})  # besides the usual str and int
 
 # A line's outcome: encoded records (none for a dropped one), a failure, or None for a blank line.
 Outcome: TypeAlias = bytes | Failure | None
@@ -73,35 +76,75 @@ Settle: TypeAlias = Callable[[Iterator[bytes], bytearray, float], Stretch]
 
 
 @contextmanager
-def settling(operator: Operator, interrupts: Interrupts) -> Iterator[Settle]:
+def settling(
+    operator: Operator,
+    interrupts: Interrupts,
+    around: Callable[[Forward], Forward] | None = None,
+    retries: Retries | None = None,
+) -> Iterator[Settle]:
     """Yield the function that settles lines, for the thread that calls this.
 
     Args:
-        operator: A record operator; an ``async def`` one runs in an event loop of its own.
+        operator: A record operator; an ``async def`` one runs in an event loop of its own, which
+            keeps its time limit.
         interrupts: What may be raised into the operator from outside, by a signal; it passes
             through and is nobody's failure.
+        around: Puts something around every call of the operator, such as a time limit. Further
+            tries are calls of their own, the pauses before them are none.
+        retries: Further tries of failed records; without it what the operator's settings say,
+            with pauses that a signal's exception ends.
     """
+    around = around or _as_it_is
+    settings = operator.__dataops__.resolved
+    retries = retries or retries_of(settings)
     forward = record_function(operator)
     if not operator.__dataops__.spec.asynchronous:
-        yield _settler(forward, interrupts)
+        yield _retrying(_settler(around(forward), interrupts), retries, interrupts)
         return
-    with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
-        loop = runner.get_loop()
-        yield _settler(lambda record: run_through(loop, forward(record)), interrupts)
+    call = _limited(forward, settings.timeout, Stuck(settings.max_workers))
+    interrupts = (*interrupts, TooManyStuckError)
+    with event_loop() as loop:
+        plain = around(lambda record: run_through(loop, call(record)))
+        yield _retrying(_settler(plain, interrupts), retries, interrupts)
 
 
-def run_through(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run ``coroutine`` to its end, even if a task that it started calls ``sys.exit()``.
+def _as_it_is(forward: Forward) -> Forward:
+    return forward
 
-    The loop lets that pass through to its caller at once, though it is the task's to raise.
-    """
-    task = loop.create_task(coroutine)
-    while True:
+
+def _limited(
+    forward: Callable[[Record], Coroutine[Any, Any, object]], seconds: float | None, stuck: Stuck
+) -> Callable[[Record], Coroutine[Any, Any, object]]:
+    if seconds is None:
+        return forward
+    limit = seconds
+    return lambda record: within(limit, forward(record), stuck)
+
+
+def _retrying(settle: Settle, retries: Retries | None, interrupts: Interrupts) -> Settle:
+    """Return ``settle`` with further tries; it is in no record's way that did not fail."""
+    if retries is None:
+        return settle
+
+    def settle_retrying(lines: Iterator[bytes], output: bytearray, until: float) -> Stretch:
+        stretch = settle(lines, output, until)
+        failure, line = stretch.failure, stretch.line
+        if failure is None or line is None or not retries.worthwhile(failure):
+            return stretch
         try:
-            return loop.run_until_complete(task)
-        except SystemExit:
-            if task.done():
-                return task.result()
+            outcome = retries.again(failure, lambda: settle_one(settle, line))
+        except interrupts as error:
+            return stretch._replace(failure=None, interrupt=error)
+        if isinstance(outcome, Failure):
+            return stretch._replace(failure=outcome)
+        output += outcome or b""
+        return Stretch(
+            stretch.settled + 1,
+            stretch.dropped + (not outcome),
+            stretch.extra + (outcome.count(b"\n") - 1 if outcome else 0),
+        )
+
+    return settle_retrying
 
 
 def _settler(forward: Callable[[Record], object], interrupts: Interrupts) -> Settle:  # noqa: C901 - see settle()
@@ -165,9 +208,16 @@ def _made_clear(error: BaseException, kept: object) -> BaseException:
     return error  # of the operator, which may use orjson itself
 
 
-def async_settler(operator: Operator) -> Callable[[bytes], Awaitable[Outcome]]:
-    """Return the coroutine function that settles one line."""
-    forward = record_function(operator)
+def async_settler(
+    operator: Operator, retries: Retries | None = None
+) -> Callable[[bytes], Awaitable[Outcome]]:
+    """Return the coroutine function that settles one line, within its time limit.
+
+    It raises `TooManyStuckError` if too many coroutines go on although they were cancelled.
+    """
+    settings = operator.__dataops__.resolved
+    retries = retries or retries_of(settings)
+    forward = _limited(record_function(operator), settings.timeout, Stuck(settings.max_workers))
 
     async def settle(line: bytes) -> Outcome:
         try:
@@ -181,10 +231,24 @@ def async_settler(operator: Operator) -> Callable[[bytes], Awaitable[Outcome]]:
             if task is not None and task.cancelling():
                 raise
             return failure_of(error)
+        except TooManyStuckError:
+            raise
         except BaseException as error:  # noqa: BLE001 - user code may raise anything
             return failure_of(error)
 
-    return settle
+    return settle if retries is None else _retrying_async(settle, retries)
+
+
+def _retrying_async(
+    settle: Callable[[bytes], Awaitable[Outcome]], retries: Retries
+) -> Callable[[bytes], Awaitable[Outcome]]:
+    async def settle_retrying(line: bytes) -> Outcome:
+        outcome = await settle(line)
+        if isinstance(outcome, Failure) and retries.worthwhile(outcome):
+            return await retries.again_async(outcome, lambda: settle(line))
+        return outcome
+
+    return settle_retrying
 
 
 def _bad_line(line: bytes) -> Failure | None:
@@ -195,66 +259,3 @@ def _bad_line(line: bytes) -> Failure | None:
     except ValueError as error:
         return Failure("InvalidLine", str(error), "")
     return Failure("InvalidLine", "no record", "")  # pragma: no cover - decode() refused it before
-
-
-def failure_of(error: BaseException) -> Failure:
-    """Return the failure that an exception from user code stands for."""
-    name = type(error).__name__
-    if isinstance(error, (ContractError, UnencodableError)):
-        return Failure("InvalidResult", f"{_message(error)}", "", error)
-    frames = error.__traceback__.tb_next if error.__traceback__ else None  # less our own
-    try:
-        lines = traceback.format_exception(type(error), error, frames)
-        text = "".join(lines)[-_MAX_TEXT:].encode(errors="backslashreplace").decode()
-    except Exception:  # noqa: BLE001 - an exception whose own text cannot be made
-        text = f"{name} (its text cannot be shown)\n"
-    return Failure(name, _message(error), text, error)
-
-
-def _message(error: BaseException) -> str:
-    try:
-        text = str(error)
-    except Exception:  # noqa: BLE001 - __str__ is user code as well
-        text = "its message cannot be shown"
-    return text[:_MAX_TEXT].encode(errors="backslashreplace").decode()
-
-
-class Failed(NamedTuple):
-    """A failure and where in the input it happened.
-
-    Attributes:
-        offset: Byte position of the line in the input.
-        line: The input line.
-        failure: What happened.
-    """
-
-    offset: int
-    line: bytes
-    failure: Failure
-
-
-def error_line(failed: Failed, operator: str, position: int) -> bytes:
-    """Return the line that a segment keeps of a failure.
-
-    Keys: offset, position (of the record in its span), operator, exception, message, traceback,
-    input (the record; the raw text, cut at 64 KB, where it is none).
-    """
-    return orjson.dumps(
-        {
-            "offset": failed.offset,
-            "position": position,
-            "operator": operator,
-            "exception": failed.failure.exception,
-            "message": failed.failure.message,
-            "traceback": failed.failure.traceback_text,
-            "input": _input_of(failed.line),
-        },
-        option=orjson.OPT_APPEND_NEWLINE,
-    )
-
-
-def _input_of(line: bytes) -> object:
-    try:
-        return decode(line)
-    except ValueError:
-        return line[:_MAX_RAW_BYTES].decode(errors="backslashreplace")

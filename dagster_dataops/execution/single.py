@@ -2,12 +2,15 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 from dagster_dataops.checkpoints.outputs import Settled
 from dagster_dataops.checkpoints.segments import SegmentWriter
 from dagster_dataops.datasets.lines import Interval, next_line_start
+from dagster_dataops.execution.alarms import Alarm, alarm_obstacle
 from dagster_dataops.execution.job import Job
-from dagster_dataops.execution.settling import settling
+from dagster_dataops.execution.retrying import Retries, retries_of, tell
+from dagster_dataops.execution.settling import Settle, settling
 from dagster_dataops.execution.spanning import SpanLoop
 
 _RANGE_BYTES = 4 << 20
@@ -33,8 +36,9 @@ def run_single(job: Job) -> None:
         job.tick()
 
     descriptor = os.open(job.dataset.path, os.O_RDONLY | os.O_CLOEXEC)
+    retries = retries_of(job.settings)
     try:
-        with settling(job.operator, job.interrupts) as settle:
+        with _settling(job, retries) as settle:
             loop = SpanLoop(
                 settle,
                 descriptor,
@@ -51,6 +55,33 @@ def run_single(job: Job) -> None:
         os.close(descriptor)
         main.close()
         beside.close()
+        tell(retries, job.progress)
+
+
+@contextmanager
+def _settling(job: Job, retries: Retries | None) -> Iterator[Settle]:
+    """Yield what settles lines, each call within its time limit where that can be kept."""
+    alarm = _alarm(job)
+    if alarm is None:
+        with settling(job.operator, job.interrupts, retries=retries) as settle:
+            yield settle
+        return
+    with (
+        alarm.installed(),
+        settling(job.operator, job.interrupts, alarm.around, retries) as settle,
+    ):
+        yield settle
+
+
+def _alarm(job: Job) -> Alarm | None:
+    seconds = job.settings.timeout
+    if seconds is None or job.operator.__dataops__.spec.asynchronous:
+        return None
+    obstacle = alarm_obstacle()
+    if obstacle is None:
+        return Alarm(seconds)
+    job.progress.note(f"_timeout={seconds:g} is not kept in single mode here: {obstacle}")
+    return None
 
 
 def _ranges(descriptor: int, todo: list[Interval]) -> Iterator[Interval]:

@@ -10,8 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from dagster_dataops.checkpoints.outputs import Settled
-from dagster_dataops.datasets.files import read_range
-from dagster_dataops.datasets.lines import next_line_start, split_lines
+from dagster_dataops.datasets.lines import Interval, next_line_start, read_lines, split_lines
 from dagster_dataops.execution.settling import Failed, Settle, error_line
 
 SETTLE_SECONDS: Final = 0.5
@@ -66,7 +65,7 @@ class SpanLoop:
         fixed_slice = 1 if one_by_one else 0
         while start < end:
             cut = next_line_start(self._descriptor, min(start + BLOCK_BYTES, end), end)
-            pending = _Pending(self, read_range(self._descriptor, start, cut - start), start)
+            pending = _Pending(self, read_lines(self._descriptor, Interval(start, cut)), start)
             try:
                 failed = self._run(pending, fixed_slice)
             finally:  # an interrupt as well leaves what was finished settled

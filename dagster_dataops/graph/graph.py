@@ -11,6 +11,8 @@ from dagster_dataops.operators.operator import Operator
 from dagster_dataops.operators.signature import nearest
 
 SOURCE: Final = "source"
+_LONGEST: Final = 150  # bytes, of 255; the names of a node's files begin with its own
+_TAKEN: Final = frozenset({"", ".", "..", "checkpoints"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +48,15 @@ class OperatorGraph:
         """Check ``nodes`` and join them.
 
         Raises:
-            PipelineDefinitionError: There are no nodes, a name stands twice, an input is
-                unknown, inputs form a circle, or an operator cannot take that many.
+            PipelineDefinitionError: There are no nodes, a name stands twice or can name no
+                folder, an input is unknown, inputs form a circle, or an operator cannot take
+                that many.
         """
         by_name: dict[str, OperatorNode] = {}
+        if name:
+            _check_name(name, name)
         for node in nodes:
+            _check_name(name, node.name)
             if node.name in by_name:
                 raise PipelineDefinitionError(name, f"two nodes are called {node.name!r}")
             by_name[node.name] = node
@@ -78,6 +84,17 @@ class OperatorGraph:
     def last(self) -> OperatorNode:
         """The node that was added last: its result is the pipeline's."""
         return list(self.nodes.values())[-1]
+
+
+def _check_name(graph: str, name: str) -> None:
+    """Refuse what can name no folder of its own right below another one."""
+    reason = None
+    if len(name.encode(errors="replace")) > _LONGEST:
+        reason = f"the name {name[:20]!r}... is longer than {_LONGEST} bytes"
+    elif name in _TAKEN or name.startswith(".") or not set("/\0").isdisjoint(name):
+        reason = f"{name!r} cannot name a folder of results; take a plain identifier"
+    if reason is not None:
+        raise PipelineDefinitionError(graph[:_LONGEST], reason)
 
 
 def _upstream(node: OperatorNode) -> list[str]:

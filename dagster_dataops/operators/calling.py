@@ -1,21 +1,59 @@
 """The plain callables behind an operator: its options bound, ready for the engine's loops."""
 
 import functools
-from collections.abc import Callable
-from typing import Any
+import inspect
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
 
 from dagster_dataops.operators.operator import Operator, init_parameters
 from dagster_dataops.records import Record
 
+SKETCH: Final = "sketch"
+
 
 def record_function(operator: Operator) -> Callable[[Record], Any]:
-    """Return ``forward`` as a function of one record; a coroutine function if it is async."""
-    return _bound(operator, "forward")
+    """Return ``forward`` as a function of one record; a coroutine function if it is async.
+
+    Of a selection operator it is ``sketch``, with what it returns under the key `SKETCH`.
+    """
+    spec = operator.__dataops__.spec
+    if spec.kind != "selection":
+        return _bound(operator, "forward")
+    sketch = _bound(operator, "sketch")
+    return _async_sketches(sketch) if spec.asynchronous else _sketches(sketch)
+
+
+def keep_function(operator: Operator, scratch: Path) -> Callable[[Iterator[Any]], Any]:
+    """Return ``keep`` of a selection operator as a function of the sketches.
+
+    Args:
+        operator: A selection operator.
+        scratch: The folder that ``keep`` is given if it asks for one.
+    """
+    keep = _bound(operator, "keep")
+    if "scratch" in inspect.signature(keep).parameters:
+        return functools.partial(keep, scratch=scratch)
+    return keep
 
 
 def dataset_function(operator: Operator) -> Callable[..., Any]:
     """Return ``forward_batch_input`` as a function of its datasets."""
     return _bound(operator, "forward_batch_input")
+
+
+def _sketches(sketch: Callable[[Record], Any]) -> Callable[[Record], Any]:
+    def sketched(record: Record) -> Any:
+        return {SKETCH: sketch(record)}
+
+    return sketched
+
+
+def _async_sketches(sketch: Callable[[Record], Any]) -> Callable[[Record], Any]:
+    async def sketched(record: Record) -> Any:
+        return {SKETCH: await sketch(record)}
+
+    return sketched
 
 
 def _bound(operator: Operator, method: str) -> Callable[..., Any]:

@@ -1,8 +1,22 @@
-"""Reads a function or class into an `OperatorSpec`, refusing what can be no operator."""
+"""Reads a function or class into an `OperatorSpec`, refusing what can be no operator.
+
+A class says what it is by what it defines:
+
+* ``forward(self, record)``: a *record operator*.
+* ``forward_batch_input(self, records)``: a *dataset operator*.
+* ``sketch(self, record)`` and ``keep(self, sketches)``: a *selection operator*, which chooses among
+  records and changes none. ``sketch`` returns what the choice needs to know of a record, small and
+  fit for JSON, such as a digest; it is run as a record operator's ``forward`` is, in parallel,
+  with a checkpoint, failures in the error file. ``keep`` then takes an iterator of all sketches
+  in input order, less those of failed records, and yields for each whether its record stays; it
+  holds what it wants to, and may take many sketches before it yields. A third parameter named
+  ``scratch`` is given the path of an empty folder for its files, deleted afterwards. Kept
+  records come out as they went in.
+"""
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from dagster_dataops.errors import OperatorDefinitionError
 from dagster_dataops.operators.operator import Operator, init_parameters
@@ -18,6 +32,16 @@ from dagster_dataops.operators.spec import OperatorKind, OperatorSpec
 
 Method = Literal["forward", "forward_batch_input"]
 KINDS: dict[Method, OperatorKind] = {"forward": "record", "forward_batch_input": "dataset"}
+_CONTRACTS: Final[dict[OperatorKind, tuple[str, ...]]] = {
+    "record": ("forward",),
+    "dataset": ("forward_batch_input",),
+    "selection": ("sketch", "keep"),
+}
+_TAKES: Final[dict[OperatorKind, str]] = {
+    "record": "one record (a dict)",
+    "dataset": "the records (a list of dicts)",
+    "selection": "one record (sketch) or the sketches (keep)",
+}
 
 
 def spec_of_function(
@@ -60,16 +84,14 @@ def spec_of_class(
         target: The class as written, if ``cls`` was derived from it.
 
     Raises:
-        OperatorDefinitionError: It has both or neither of ``forward`` and
-            ``forward_batch_input``.
+        OperatorDefinitionError: It keeps none of the contracts, or more than one.
     """
     name = checked_name(cls.__name__, cls)
-    method = _only_method(name, cls)
-    kind = KINDS[method]
-    function = inspect.getattr_static(cls, method)
-    unbound = function.__func__ if isinstance(function, (staticmethod, classmethod)) else function
-    parameters = parameters_of(unbound)[0 if isinstance(function, staticmethod) else 1 :]
+    kind = _only_kind(name, cls)
+    unbound, parameters = _method_of(cls, _CONTRACTS[kind][0])
     inputs = _checked_inputs(name, parameters, kind)
+    if kind == "selection":
+        _check_selection(name, cls, parameters)
     own = {key: getattr(cls, key) for key in SETTING_NAMES if hasattr(cls, key)}
     init = options_of(init_parameters(cls).values(), SETTING_NAMES)
     taken = {option.name for option in init} | SETTING_NAMES
@@ -97,19 +119,53 @@ def checked_name(name: str, target: Any) -> str:
     return name
 
 
-def _only_method(name: str, cls: type) -> Method:
-    methods: list[Method] = [method for method in KINDS if callable(getattr(cls, method, None))]
-    if len(methods) != 1:
-        found = "both" if methods else "neither"
-        reason = f"it has {found} of forward and forward_batch_input; define exactly one"
+def _only_kind(name: str, cls: type) -> OperatorKind:
+    has = {
+        method for methods in _CONTRACTS.values() for method in methods if _callable(cls, method)
+    }
+    kinds = [kind for kind, methods in _CONTRACTS.items() if has.issuperset(methods)]
+    if len(kinds) > 1:
+        first, second = (_CONTRACTS[kind][0] for kind in kinds[:2])
+        reason = f"it has both of {first} and {second}; define exactly one"
         raise OperatorDefinitionError(name, reason)
-    return methods[0]
+    if not kinds:
+        half = f"; it has {has.pop()} alone" if has else ""
+        reason = (
+            "it has neither of forward and forward_batch_input, nor sketch with keep; "
+            f"define exactly one{half}"
+        )
+        raise OperatorDefinitionError(name, reason)
+    return kinds[0]
+
+
+def _callable(cls: type, method: str) -> bool:
+    return callable(getattr(cls, method, None))
+
+
+def _method_of(cls: type, method: str) -> tuple[Any, list[inspect.Parameter]]:
+    """Return a method as the function it was written as, and its parameters less ``self``."""
+    function = inspect.getattr_static(cls, method)
+    unbound = function.__func__ if isinstance(function, (staticmethod, classmethod)) else function
+    return unbound, parameters_of(unbound)[0 if isinstance(function, staticmethod) else 1 :]
+
+
+def _check_selection(name: str, cls: type, sketch: list[inspect.Parameter]) -> None:
+    if len(sketch) != 1:
+        reason = "sketch must take one record and nothing else; options belong to __init__"
+        raise OperatorDefinitionError(name, reason)
+    function, keep = _method_of(cls, "keep")
+    if [parameter.name for parameter in keep[1:]] not in ([], ["scratch"]):
+        reason = "keep must take the sketches, then `scratch` or nothing; options go to __init__"
+        raise OperatorDefinitionError(name, reason)
+    _checked_inputs(name, keep, "selection")
+    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        raise OperatorDefinitionError(name, "keep cannot be `async def`; sketch can")
 
 
 def _checked_inputs(name: str, parameters: list[inspect.Parameter], kind: OperatorKind) -> int:
     positional = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
     if not parameters or parameters[0].kind not in positional:
-        what = "one record (a dict)" if kind == "record" else "the records (a list of dicts)"
+        what = _TAKES[kind]
         raise OperatorDefinitionError(name, f"its first parameter must take {what}")
     return max(1, count_inputs(parameters, dataset=kind == "dataset"))
 

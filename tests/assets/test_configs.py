@@ -10,6 +10,7 @@ import pytest
 
 from dagster_dataops import Operator
 from dagster_dataops.assets.configs import OperatorConfig, config_type_of, configured
+from dagster_dataops.errors import OperatorOptionError
 from dagster_dataops.graph.graph import SOURCE, OperatorNode
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import (
@@ -103,6 +104,10 @@ def test_without_params_the_options_of_the_pipeline_count(
         {"concurrency_mode": "parallel"},
         {"resume": "always"},
         {"ignore_errors": "no"},
+        {"timeout": "long"},
+        {"retries": 1.5},
+        {"retry_on": "TimeoutError"},
+        {"backoff": "1 s"},
     ],
 )
 def test_what_is_unknown_or_of_a_wrong_type_is_refused_before_anything_runs(
@@ -293,6 +298,54 @@ def test_settings_override_those_of_the_operator(tag: Any) -> None:
     assert resolved.ignore_errors is False
 
 
+def test_time_limits_and_tries_can_be_changed_and_lifted(tag: Any) -> None:
+    operator = tag(_timeout=5, _retries=2, _retry_on=OSError, _backoff=1)
+    kind = config_type_of(OperatorNode("node", operator, (SOURCE,)))
+
+    def resolved(**given: Any) -> tuple[Any, ...]:
+        found = configured(operator, kind(**given)).__dataops__.resolved
+        return found.timeout, found.retries, found.retry_on, found.backoff
+
+    assert resolved() == (5, 2, (OSError,), 1)
+    assert resolved(timeout=0, retries=0, backoff=0) == (None, 0, (OSError,), 0)
+    changed = resolved(timeout=0.5, retries=9, retry_on=["TimeoutError", "a.B"], backoff=3)
+    assert changed == (0.5, 9, ("TimeoutError", "a.B"), 3)
+
+
+@pytest.mark.parametrize("config", [{"timeout": -1.0}, {"retries": -1}, {"backoff": -1.0}])
+def test_times_and_tries_below_zero_are_refused(
+    tag: Any, root: Path, instance: dg.DagsterInstance, config: dict[str, Any]
+) -> None:
+    with pytest.raises(ValueError, match="greater than or equal to 0"):
+        run_tag(tag, root, instance, config)
+    assert not (root / "docs").exists()
+
+
+def test_what_names_no_exception_fails_the_step_in_words(
+    tag: Any, root: Path, instance: dg.DagsterInstance
+) -> None:
+    with pytest.raises(OperatorOptionError, match="'_retry_on' must be exception classes"):
+        run_tag(tag, root, instance, {"retry_on": ["every second"]})
+
+
+def test_a_flaky_operator_gets_its_tries_from_the_launchpad(
+    registry: OperatorRegistry, root: Path, instance: dg.DagsterInstance
+) -> None:
+    tries = []
+
+    @registry("data.text", _concurrency_mode="thread")
+    def flaky(record: dict) -> dict:
+        tries.append(record["id"])
+        if len(tries) < 3:
+            raise TimeoutError
+        return record
+
+    assert run_tag(
+        flaky, root, instance, {"retries": 2, "retry_on": ["TimeoutError"], "backoff": 0.0}
+    )
+    assert tries == [0, 0, 0]
+
+
 def test_an_operator_that_stops_at_errors_does_so_by_default_in_its_config(tag: Any) -> None:
     operator = tag(_ignore_errors=False)
     assert config_of(operator).ignore_errors is False
@@ -307,6 +360,10 @@ def test_the_launchpad_schema_names_every_option(tag: Any, root: Path) -> None:
         "max_workers",
         "concurrency_mode",
         "ignore_errors",
+        "timeout",
+        "retries",
+        "retry_on",
+        "backoff",
         "resume",
     }
     assert "prefix" in schema.fields["params"].config_type.fields  # type: ignore[attr-defined]

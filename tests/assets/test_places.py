@@ -11,7 +11,9 @@ from dagster_dataops.checkpoints.manifest import NodeFolder
 
 ROOT = Path("/results")
 HOSTILE = ["..", ".", "", "/", "../../etc", "a/b", ".hidden", "checkpoints", "partitions", "%2E"]
-parts = st.one_of(st.sampled_from(HOSTILE), st.text(max_size=300))
+HOSTILE += ["CON", "\0", "a_results.jsonl", "a_results.jsonl.json", "%2Ejsonl", "a" * 300]
+characters = st.characters() | st.sampled_from("/.\0\udcff")  # lone surrogates as well
+parts = st.one_of(st.sampled_from(HOSTILE), st.text(characters, max_size=300))
 keys = st.lists(parts, min_size=1, max_size=3)
 places = st.tuples(keys, st.none() | parts)
 
@@ -62,3 +64,9 @@ def test_no_asset_is_inside_the_checkpoints_of_another(
 @pytest.mark.parametrize("part", ["plain", "a-b_c.1", "with space", "key=value,more"])
 def test_ordinary_names_stay_readable(part: str) -> None:
     assert safe_part(part) == part
+
+
+@pytest.mark.parametrize("file", ["result", "manifest", "errors", "input"])
+def test_no_asset_is_in_place_of_a_file_of_another(file: str) -> None:
+    taken: Path = getattr(folder_of(ROOT, ["a"]), file)
+    assert folder_of(ROOT, ["a", taken.name]).path != taken

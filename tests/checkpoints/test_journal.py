@@ -18,11 +18,11 @@ from dagster_dataops.errors import StorageError
 
 _SPANS = [Span(n * 10, 10, 1, 1, 0, 0, 5, 0, n, n) for n in range(12)]
 _FRAMES = [
-    json_frame(FrameKind.ATTEMPT, {"run": "one"}),
+    frame(FrameKind.ATTEMPT, b'{"run":"one"}'),
     spans_frame(1, 0, _SPANS[:3]),
     spans_frame(2, 77, _SPANS),
     frame(FrameKind.SPANS, b""),
-    json_frame(FrameKind.ATTEMPT, {"run": "DOJ1 DOJ1"}),
+    frame(FrameKind.ATTEMPT, b'{"run":"DOJ1 DOJ1"}'),
     frame(FrameKind.ATTEMPT, b"DOJ1" * 5),
 ]
 _JOURNAL = b"".join(_FRAMES)
@@ -54,6 +54,26 @@ def test_a_flipped_bit_costs_no_other_frame() -> None:
         hit = sum(end <= position for end in _ENDS)
         left = [item for place, item in enumerate(_WHOLE) if place != hit]
         assert list(read_frames(bytes(damaged))) == left, position
+
+
+def test_damage_costs_no_attempt(tmp_path: Path) -> None:
+    journal = json_frame(FrameKind.ATTEMPT, {"run": "one"})
+    journal += json_frame(FrameKind.ATTEMPT, {"run": "one"})  # a retry of the same run
+    journal += _FRAMES[1]
+    whole = list(read_frames(journal))
+    assert whole == [_WHOLE[0], _WHOLE[0], _WHOLE[1]]
+    for position in range(len(journal) - len(_FRAMES[1])):
+        damaged = bytearray(journal)
+        damaged[position] ^= 1 << (position % 8)
+        assert list(read_frames(bytes(damaged))) == whole, position
+
+
+def test_half_an_attempt_is_none_and_a_copy_is_no_second_one() -> None:
+    attempt = json_frame(FrameKind.ATTEMPT, {"run": "one"})
+    for cut in range(len(attempt) + 1):
+        expected = _WHOLE[:1] if cut >= len(_FRAMES[0]) else []
+        assert list(read_frames(attempt[:cut])) == expected, cut
+    assert list(read_frames(frame(FrameKind.COPY, b""))) == []
 
 
 def test_noise_never_yields_a_frame_that_was_not_written() -> None:

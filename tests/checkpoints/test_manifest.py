@@ -1,6 +1,7 @@
 import os
 from pathlib import Path
 
+import orjson
 import pytest
 
 from dagster_dataops.checkpoints.manifest import Manifest, load_result, published
@@ -67,3 +68,15 @@ def test_a_damaged_manifest_counts_as_none(folder, content: bytes) -> None:
 def test_nothing_published_is_said_so(tmp_path: Path) -> None:
     with pytest.raises(ResultMissingError, match="nothing was published there yet"):
         load_result(node(tmp_path, "other"))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("rows_out", "3"), ("size_bytes", None), ("attempts", "x"), ("made_from", []), ("run", 1)],
+)
+def test_a_manifest_with_a_value_of_another_kind_is_none(folder, name: str, value: object) -> None:
+    content = orjson.loads(folder.manifest.read_bytes())
+    assert Manifest.load(folder.manifest) is not None
+    folder.manifest.write_bytes(orjson.dumps({**content, name: value}))
+    assert Manifest.load(folder.manifest) is None
+    assert published(folder) is None

@@ -1,12 +1,18 @@
 import os
 import shutil
 import types
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dagster_dataops.checkpoints.checkpoint import Checkpoint, fresh
+from dagster_dataops.checkpoints.fingerprint import RunFingerprint
 from dagster_dataops.checkpoints.resuming import ResumePolicy
+from dagster_dataops.checkpoints.segments import checksum
+from dagster_dataops.checkpoints.spans import Span
 from dagster_dataops.execution.report import RunReport
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.execution.helpers import TINY, cut_by, lines, node, run, write_input
@@ -230,9 +236,9 @@ def test_a_checkpoint_that_lost_its_fingerprint_is_not_used(
     dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
     _interrupt(_operator(registry), dataset, tmp_path, 12)
     journal = node(tmp_path).checkpoints / "1" / "journal"
-    data = bytearray(journal.read_bytes())
-    data[20] ^= 1
-    journal.write_bytes(data)
+    data = journal.read_bytes()
+    # Both the frame that says so and its copy.
+    journal.write_bytes(data.replace(b'"fingerprint"', b'"fingerprinX"'))
     report = _go_on(_operator(registry), dataset, tmp_path)
     assert "since it does not say what it belongs to" in report.notes[0]
     assert node(tmp_path).result.read_bytes() == _expected()
@@ -255,3 +261,43 @@ def test_a_finished_run_leaves_nothing_to_resume(tmp_path: Path, registry, calls
     report = _go_on(_operator(registry), dataset, tmp_path, policy)
     assert calls == list(range(20))
     assert report.notes == ()
+
+
+@pytest.mark.parametrize("digest", [None, "xxh3:1"], ids=["a user's file", "a published file"])
+def test_a_line_read_while_its_file_was_cut_short_is_done_again(
+    tmp_path: Path, registry, calls, digest: str | None
+) -> None:
+    """As if a copy over the input had been under way: it is whole again when the run goes on."""
+    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
+    dataset = replace(dataset, fingerprint=digest)
+    operator = _operator(registry)
+    whole = dataset.path.read_bytes()
+    checkpoint = Checkpoint(
+        fresh(node(tmp_path).checkpoints),
+        RunFingerprint.of(operator.__dataops__, dataset.identity),
+        "killed",
+        1.0,
+    )
+    with closing(checkpoint.new_segment()) as segment:
+        for start, end in ((0, 8), (8, 12)):  # the second line was {"n" at that time
+            output = lines([{"n": 0}]) if not start else b""
+            error = b"" if output else b'{"offset":8,"position":0}\n'
+            span = Span(
+                start,
+                end - start,
+                1,
+                0,
+                int(not output),
+                len(output),
+                len(error),
+                0 if digest else checksum(whole[start:end]),
+                checksum(output + error),
+            )
+            checkpoint.settle(segment.number, segment.append(output + error), [span])
+    checkpoint.close()
+    os.utime(dataset.path, ns=(1, 1))
+    report = _go_on(operator, dataset, tmp_path)
+    assert report.notes == ("resuming: 1 records settled by run killed",)
+    assert calls == list(range(1, 20))
+    assert node(tmp_path).result.read_bytes() == _expected()
+    assert report.manifest.failed == 0

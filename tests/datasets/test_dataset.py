@@ -131,3 +131,36 @@ def test_a_file_that_vanished_is_an_input_error(tmp_path):
         dataset.stamp()
     with pytest.raises(InputError, match="no such file"):
         dataset.read()
+
+
+def test_a_published_file_that_was_cut_short_is_refused(tmp_path):
+    dataset = written(tmp_path / "a.jsonl", b'{"a":1}\n{"a":2}\n')
+    known = JsonlDataset(dataset.path, dataset.size_bytes, 2, "xxh3:1")
+    assert known.identity == "xxh3:1"
+
+    dataset.path.write_bytes(b'{"a":1}\n')
+
+    with pytest.raises(InputError, match="has 8 bytes, not the 16 it was published with"):
+        _ = known.identity
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("a\0b", "NUL"),
+        ("a\udcff", "no UTF-8 text"),
+        ("~nobody-of-this-name/a.jsonl", "home directory"),
+        ("/dev/null", "a pipe or a device"),
+    ],
+)
+def test_what_can_be_no_file_is_an_input_error(path, reason):
+    with pytest.raises(InputError, match=reason) as caught:
+        JsonlDataset.of_file(path)
+    str(caught.value).encode()
+
+
+def test_a_pipe_is_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+
+    with pytest.raises(InputError, match="a pipe or a device; write it to a file first"):
+        JsonlDataset.of_file(tmp_path / "pipe")

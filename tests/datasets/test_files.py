@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from dagster_dataops.datasets.files import (
     append_file,
     copy_durably,
+    draft_of,
     make_folder,
     read_range,
     storage,
@@ -104,3 +105,20 @@ def test_a_folder_in_the_way_of_a_file_is_a_storage_error(tmp_path):
 def test_other_errors_pass_through(tmp_path):
     with pytest.raises(KeyError), storage(tmp_path, "do it"):
         raise KeyError
+
+
+@pytest.mark.parametrize("link", [Path.symlink_to, Path.hardlink_to], ids=["symbolic", "hard"])
+def test_a_link_in_place_of_a_draft_is_not_written_through(tmp_path, link):
+    (tmp_path / "source").write_bytes(b"new")
+    precious = tmp_path / "precious"
+    precious.write_text("precious")
+
+    for path, write in [
+        (tmp_path / "written", lambda path: write_durably(path, b"new")),
+        (tmp_path / "copied", lambda path: copy_durably(tmp_path / "source", path)),
+    ]:
+        link(draft_of(path), precious)
+        write(path)
+        assert path.read_bytes() == b"new"
+        assert not path.is_symlink()
+    assert precious.read_text() == "precious"

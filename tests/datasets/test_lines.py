@@ -142,3 +142,29 @@ def test_an_empty_file_has_no_lines(tmp_path):
     assert content_interval(path) == Interval(0, 0)
     with path.open("rb") as file:
         assert list(iterate_lines(file.fileno(), [Interval(0, 0)])) == []
+
+
+def test_a_file_cut_short_under_its_reader_yields_no_half_line(tmp_path):
+    path = tmp_path / "cut.jsonl"
+    path.write_bytes(b'{"a":1}\n{"a":2}\n')
+    with path.open("r+b") as file:
+        whole = content_interval(path)
+        file.truncate(12)
+        reading = iterate_lines(file.fileno(), [whole])
+        with pytest.raises(InputError, match=r"cut\.jsonl: became shorter while it was read"):
+            list(reading)
+        with pytest.raises(InputError, match="became shorter"):
+            next_line_start(file.fileno(), 10, whole.end)
+
+
+def test_a_disk_that_cannot_be_read_is_an_input_error(tmp_path, monkeypatch):
+    path = tmp_path / "bad.jsonl"
+    path.write_bytes(b"{}\n")
+
+    def fail(*_):
+        raise OSError(5, "Input/output error")
+
+    with path.open("rb") as file:
+        monkeypatch.setattr(lines, "read_range", fail)
+        with pytest.raises(InputError, match=r"bad\.jsonl: cannot be read: Input/output error"):
+            list(iterate_lines(file.fileno(), [Interval(0, 3)]))

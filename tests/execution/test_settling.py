@@ -175,6 +175,7 @@ def test_an_error_line_holds_the_record_and_where_it_was() -> None:
         "exception": "E",
         "message": "m",
         "traceback": "t",
+        "attempts": 1,
         "input": {"a": 1},
     }
     raw = error_line(Failed(0, b"\xffx" * 50_000, Failure("E", "m", "t")), "g.o", 0)

@@ -278,5 +278,5 @@ def test_error_rows_are_json_lines(tmp_path: Path, mode: str) -> None:
     written = node(tmp_path).errors.read_bytes()
     rows = [orjson.loads(line) for line in written.splitlines()]
     assert len(rows) == len(_BAD_LINES)
-    names = "index path line operator exception message traceback input"
+    names = "index path line operator exception message traceback attempts input"
     assert all(list(row) == names.split() for row in rows)

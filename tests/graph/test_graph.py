@@ -1,6 +1,8 @@
 """Tests of dagster_dataops.graph."""
 
+import os
 from dataclasses import FrozenInstanceError
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -122,3 +124,27 @@ def test_a_graph_cannot_be_changed():
         graph.name = "other"
     with pytest.raises(TypeError):
         graph.nodes["b"] = node("b")
+
+
+_CHARACTERS = st.characters(codec="utf-8") | st.sampled_from("/\0.\udcff")
+
+
+@given(st.text(_CHARACTERS, max_size=6) | st.sampled_from(["..", "CON", "n" * 200, "é" * 100]))
+def test_a_node_is_named_like_a_folder_of_its_own_or_refused(name):
+    try:
+        OperatorGraph.of("docs", [node(name)])
+        OperatorGraph.of(name, [node("docs")])
+    except PipelineDefinitionError:
+        return
+    else:
+        path = Path("/root") / "docs" / name
+        assert path.parent == Path("/root/docs")
+        assert path.name == name
+        assert not name.startswith(".")
+        assert "\0" not in name
+        assert len(os.fsencode(f".{name}_results.jsonl.json.draft.draft")) < 256
+
+
+def test_a_node_cannot_be_named_like_the_checkpoints_of_another():
+    with pytest.raises(PipelineDefinitionError, match="'checkpoints' cannot name a folder"):
+        OperatorGraph.of("docs", [node("checkpoints")])

@@ -1,0 +1,1 @@
+"""Libraries that do the same work, each a script run by an interpreter that has it."""

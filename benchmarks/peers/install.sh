@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Makes a virtual environment for every peer: install.sh FOLDER [NAME ...]
+#
+# About 3 GB in all, most of it torch; where pip finds a torch built for the CPU alone, it is taken.
+# An environment that cannot be made is reported, and the benchmark goes on without it.
+set -uo pipefail
+
+folder=${1:?usage: install.sh FOLDER [NAME ...]}
+shift
+declare -A packages=(
+    [daft]="daft==0.7.26"
+    [datajuicer]="torch==2.13.0 py-data-juicer==1.6.1 aiohttp"  # it imports aiohttp undeclared
+    [datasets]="datasets==5.2.0"
+    [datatrove]="datatrove==0.10.1 orjson"
+    [lazyllm]="lazyllm==1.4.0 regex tiktoken"  # its data module also needs its extra `rag`
+    [polars]="polars==2.1.0"
+    [ray]="ray[data]==2.60.0"
+    [torchdata]="torch==2.13.0 torchdata==0.11.0 orjson"
+)
+mkdir -p "$folder"
+for name in "${@:-${!packages[@]}}"; do
+    [[ -x $folder/$name/bin/python ]] && continue
+    echo "== $name: ${packages[$name]}"
+    python3 -m venv "$folder/$name" &&
+        # shellcheck disable=SC2086 # several packages
+        nice -n 15 "$folder/$name/bin/pip" install --quiet ${packages[$name]} ||
+        { echo "$name cannot be installed" && rm -rf "${folder:?}/$name"; }
+done

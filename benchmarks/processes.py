@@ -1,0 +1,37 @@
+"""Process trees: what they use together, and how they are ended."""
+
+import os
+import signal
+from contextlib import suppress
+from pathlib import Path
+
+
+def tree(root: int) -> list[int]:
+    """Return ``root`` and all its descendants that are there."""
+    found, waiting = [], [root]
+    while waiting:
+        process = waiting.pop()
+        found.append(process)
+        for children in Path(f"/proc/{process}/task").glob("*/children"):
+            with suppress(OSError):
+                waiting.extend(map(int, children.read_text(encoding="ascii").split()))
+    return found
+
+
+def proportional_memory(processes: list[int]) -> int:
+    """Return the PSS of ``processes`` together in bytes: shared pages count once."""
+    return sum(map(_proportional_memory, processes))
+
+
+def _proportional_memory(process: int) -> int:
+    with suppress(OSError):
+        for line in Path(f"/proc/{process}/smaps_rollup").read_bytes().splitlines():
+            if line.startswith(b"Pss:"):
+                return int(line.split()[1]) * 1024
+    return 0
+
+
+def kill_session(leader: int) -> None:
+    """SIGKILL the process group that ``leader`` leads, if any of it is left."""
+    with suppress(ProcessLookupError):
+        os.killpg(leader, signal.SIGKILL)

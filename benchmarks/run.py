@@ -1,0 +1,72 @@
+"""Measures everything, prints a table of figures and goals, writes them to benchmarks/results.
+
+>>> python benchmarks/run.py [--only W1,W4] [--size small|full] [--rounds N] [--peers FOLDER]
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path[0] = str(HERE.parent)
+
+from benchmarks.bench import Bench
+from benchmarks.comparing import WrongOutputError
+from benchmarks.figures import Figure, about_runs, save, table
+from benchmarks.measuring import ContenderError
+from benchmarks.workloads import WORKLOADS
+
+
+def arguments(given: Sequence[str] | None) -> argparse.Namespace:
+    """Parse the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", default=",".join(WORKLOADS), help="of " + ", ".join(WORKLOADS))
+    parser.add_argument("--size", choices=["small", "full"], default="small")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--peers", type=Path, help="folder of virtual environments, see install.sh")
+    parser.add_argument("--results", type=Path, default=HERE / "results")
+    return parser.parse_args(given)
+
+
+def measured(name: str, bench: Bench) -> list[Figure]:
+    """Return a workload's figures; one that fails says so and ends only itself."""
+    figures: list[Figure] = []
+    try:
+        for figure in WORKLOADS[name](bench):
+            note = ", ".join(filter(None, [figure.note, about_runs(figure.runs)]))
+            print(f"{figure.workload} {figure.name}: {figure.value:.4g} {figure.unit} ({note})")
+            figures.append(figure)
+    except (ContenderError, WrongOutputError, TimeoutError) as error:
+        print(f"{name} failed: {error}", file=sys.stderr)
+        figures.append(Figure(name, "failed", float("nan"), "", note=str(error)[:80], most=0))
+    return figures
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    """Measure, print, save; return 1 if a workload failed or wrote something wrong."""
+    chosen = arguments(given)
+    figures: list[Figure] = []
+    with tempfile.TemporaryDirectory(prefix="benchmarks-") as folder:
+        bench = Bench(
+            folder=Path(folder),
+            full=chosen.size == "full",
+            rounds=chosen.rounds,
+            workers=chosen.workers,
+            peers=chosen.peers,
+        )
+        for name in chosen.only.split(","):
+            figures += measured(name, bench)
+    print(f"\nsize {chosen.size}, load {os.getloadavg()[0]:.1f}")
+    print(table(figures))
+    print(f"written to {save(figures, chosen.results)}")
+    return int(any(figure.name == "failed" for figure in figures))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,31 @@
+"""The workloads, by the names that ``--only`` takes."""
+
+from collections.abc import Callable, Iterator
+
+from benchmarks.bench import Bench
+from benchmarks.figures import Figure
+from benchmarks.workloads import (
+    calling,
+    chained,
+    checkpointing,
+    cleaning,
+    deduplicating,
+    memory,
+    resuming,
+    rivals,
+    starting,
+    trivial,
+)
+
+WORKLOADS: dict[str, Callable[[Bench], Iterator[Figure]]] = {
+    "W1": trivial.measure,
+    "W2": cleaning.measure,
+    "W3": chained.measure,
+    "W4": calling.measure,
+    "W5": memory.measure,
+    "W6": resuming.measure,
+    "W7": starting.measure,
+    "dedup": deduplicating.measure,
+    "checkpoint": checkpointing.measure,
+    "peers": rivals.measure,
+}

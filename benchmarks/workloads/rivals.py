@@ -1,0 +1,98 @@
+"""Other libraries on W1 and W2: our records per second over theirs."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks import corpus
+from benchmarks.bench import Bench
+from benchmarks.comparing import verdict
+from benchmarks.figures import Figure
+from benchmarks.measuring import Contender, ContenderError, ideal, median, ours
+from benchmarks.measuring import measure as run_once
+
+_LIMIT_SECONDS = 180.0
+
+
+class Rival(NamedTuple):
+    """One library, in one of its modes, and how much of a workload's input it is given."""
+
+    name: str
+    mode: str
+    upper_rows: int
+    documents: int  # megabytes
+
+
+RIVALS = [
+    Rival("lazyllm", "process", 2_000, 5),
+    Rival("lazyllm", "thread", 20_000, 5),
+    Rival("lazyllm", "single", 50_000, 5),
+    Rival("datajuicer", "", 5_000, 10),
+    Rival("datatrove", "", 100_000, 20),
+    Rival("datasets", "", 100_000, 20),
+    Rival("ray", "", 20_000, 20),
+    Rival("torchdata", "process", 100_000, 20),
+    Rival("torchdata", "thread", 50_000, 10),
+    Rival("daft", "", 100_000, 20),
+    Rival("polars", "", 100_000, 20),
+]
+
+
+def measure(bench: Bench) -> Iterator[Figure]:
+    """Yield the figures; a peer without an environment is said to be missing."""
+    for name, rows in (("upper", 100_000), ("clean", 20)):
+        rate = _our_rate(bench, name, _source(bench, name, rows))
+        for rival in RIVALS:
+            yield against(bench, rival, name, rate)
+
+
+def _source(bench: Bench, name: str, size: int) -> Path:
+    if name == "upper":
+        return bench.source(f"texts{size}", corpus.texts(size))
+    return bench.source(f"documents{size}", corpus.documents(size))
+
+
+def _our_rate(bench: Bench, name: str, source: Path) -> float:
+    node = (name, {"_concurrency_mode": "process", "_max_workers": bench.workers})
+    right = ideal(source, name, workers=bench.workers)
+    runs = bench.in_turn({"ideal": right, "ours": ours(source, node)})
+    return _records(source) / median(runs["ours"])
+
+
+def _records(path: Path) -> int:
+    with path.open("rb") as file:
+        return sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 22), b""))
+
+
+def against(bench: Bench, rival: Rival, name: str, our_rate: float) -> Figure:
+    """Return our rate over a rival's; ``nan`` if it is missing or failed, with the reason."""
+    workload = "W1" if name == "upper" else "W2"
+    what = f"over {rival.name} {rival.mode}".rstrip()
+    python = (bench.peers or Path()) / rival.name / "bin" / "python"
+    if bench.peers is None or not python.exists():
+        return Figure(workload, what, float("nan"), "x", note="not installed")
+    source = _source(bench, name, rival.upper_rows if name == "upper" else rival.documents)
+    specification: dict[str, Any] = {
+        "source": str(source),
+        "operator": name,
+        "workers": bench.workers,
+        "mode": rival.mode,
+    }
+    contender = Contender(
+        f"benchmarks.peers.{rival.name}", specification, str(python), limit=_LIMIT_SECONDS
+    )
+    out, right = bench.folder / "peer", bench.folder / "right"
+    try:
+        run = run_once(contender, out)
+        expected = run_once(ideal(source, name, workers=1), right).outputs[0]
+        found = verdict(expected, run.outputs)
+    except ContenderError as error:
+        reason = " ".join(str(error).split())[-120:]
+        return Figure(workload, what, float("nan"), "x", note=f"failed: {reason}")
+    finally:
+        for folder in (out, right):
+            shutil.rmtree(folder, ignore_errors=True)
+    rate = _records(source) / run.seconds
+    note = f"{rate:,.0f} records/s, start {run.start_seconds:.1f} s, {found}"
+    return Figure(workload, what, our_rate / rate, "x", note=note, runs={rival.name: [run]})

@@ -1,0 +1,112 @@
+"""Failures: what is kept of a record that failed."""
+
+import traceback
+from pathlib import Path
+from types import TracebackType
+from typing import Final, NamedTuple
+
+import orjson
+
+from dagster_dataops.errors import UnencodableError
+from dagster_dataops.execution.limits import RecordTimeout
+from dagster_dataops.operators.outcome import ContractError
+from dagster_dataops.records import decode
+
+_MAX_RAW_BYTES: Final = 64 << 10
+_MAX_TEXT: Final = 64 << 10
+_ODD: Final = (Exception, SystemExit, GeneratorExit)  # what no signal of ours raises
+_OUR_FOLDER: Final = str(Path(__file__).parent)
+
+
+class Failure(NamedTuple):
+    """What became of a record that failed.
+
+    Attributes:
+        exception: Class name of what was raised.
+        message: Its text.
+        traceback_text: The frames of the operator, ours left out; empty for a bad line.
+        error: What was raised, where it is still at hand.
+        attempts: How often the record was tried.
+    """
+
+    exception: str
+    message: str
+    traceback_text: str
+    error: BaseException | None = None
+    attempts: int = 1
+
+
+def failure_of(error: BaseException) -> Failure:
+    """Return the failure that an exception from user code stands for."""
+    name = type(error).__name__
+    if isinstance(error, (ContractError, UnencodableError)):
+        return Failure("InvalidResult", f"{_message(error)}", "", error)
+    try:
+        lines = traceback.format_exception(type(error), error, _operators_part(error))
+        text = "".join(lines)[-_MAX_TEXT:].encode(errors="backslashreplace").decode()
+    except _ODD:  # an exception whose own text cannot be made
+        text = f"{name} (its text cannot be shown)\n"
+    return Failure(name, _message(error), text, error)
+
+
+def _operators_part(error: BaseException) -> TracebackType | None:
+    """Return the error's traceback less the frames of ours that led to the operator."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_OUR_FOLDER):
+        trace = trace.tb_next
+    return trace
+
+
+def timed_out(seconds: float) -> Failure:
+    """Return the failure of a record whose call took longer than ``seconds``."""
+    return failure_of(RecordTimeout(seconds))
+
+
+def _message(error: BaseException) -> str:
+    try:
+        text = str(error)
+    except _ODD:  # __str__ is user code as well
+        text = "its message cannot be shown"
+    return text[:_MAX_TEXT].encode(errors="backslashreplace").decode()
+
+
+class Failed(NamedTuple):
+    """A failure and where in the input it happened.
+
+    Attributes:
+        offset: Byte position of the line in the input.
+        line: The input line.
+        failure: What happened.
+    """
+
+    offset: int
+    line: bytes
+    failure: Failure
+
+
+def error_line(failed: Failed, operator: str, position: int) -> bytes:
+    """Return the line that a segment keeps of a failure.
+
+    Keys: offset, position (of the record in its span), operator, exception, message, traceback,
+    attempts, input (the record; the raw text, cut at 64 KB, where it is none).
+    """
+    return orjson.dumps(
+        {
+            "offset": failed.offset,
+            "position": position,
+            "operator": operator,
+            "exception": failed.failure.exception,
+            "message": failed.failure.message,
+            "traceback": failed.failure.traceback_text,
+            "attempts": failed.failure.attempts,
+            "input": _input_of(failed.line),
+        },
+        option=orjson.OPT_APPEND_NEWLINE,
+    )
+
+
+def _input_of(line: bytes) -> object:
+    try:
+        return decode(line)
+    except ValueError:
+        return line[:_MAX_RAW_BYTES].decode(errors="backslashreplace")

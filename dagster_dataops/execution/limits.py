@@ -1,0 +1,70 @@
+"""What a call over its time limit raises, and how many such calls may be left behind."""
+
+import threading
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from typing_extensions import override
+
+from dagster_dataops.records import Record
+
+Forward: TypeAlias = Callable[[Record], object]
+_FEWEST: Final = 100
+
+
+class RecordTimeout(TimeoutError):  # noqa: N818 - the name stands in error files
+    """A call on one record took longer than its time limit.
+
+    Args:
+        seconds: The limit.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(seconds)
+        self.seconds = seconds
+
+    @override
+    def __str__(self) -> str:
+        return (
+            f"the call took longer than its limit of {self.seconds:g} s; raise _timeout if such a "
+            "record needs longer, or have the operator give up by itself"
+        )
+
+
+class TooManyStuckError(BaseException):
+    """More calls than can be borne have not returned although they were given up."""
+
+
+class Stuck:
+    """The calls that were given up and have not returned yet.
+
+    Args:
+        workers: Calls in flight; many workers may leave more calls behind.
+    """
+
+    def __init__(self, workers: int) -> None:
+        self._most = max(_FEWEST, 4 * workers)
+        self._lock = threading.Lock()
+        self._calls: set[object] = set()
+
+    def add(self, call: object) -> None:
+        """Note a call that was given up.
+
+        Raises:
+            TooManyStuckError: It is one too many.
+        """
+        with self._lock:
+            self._calls.add(call)
+            count = len(self._calls)
+        if count > self._most:
+            msg = (
+                f"{count} calls went on long after their time limit, and nothing can end them; "
+                "have the operator give up by itself (a time limit of its client), or use "
+                "_concurrency_mode='process', where a stuck call is killed with its process"
+            )
+            raise TooManyStuckError(msg)
+
+    def discard(self, call: object) -> None:
+        """Note that a call has returned after all."""
+        with self._lock:
+            self._calls.discard(call)
