@@ -12,7 +12,6 @@ import xxhash
 
 from dagster_dataops.datasets.files import storage
 
-
 Bytes: TypeAlias = bytes | bytearray | memoryview
 
 

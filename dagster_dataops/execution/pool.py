@@ -17,11 +17,10 @@ from contextlib import suppress
 from dataclasses import asdict
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import orjson
 
-from dagster_dataops.checkpoints.spans import Span
 from dagster_dataops.datasets.background import background
 from dagster_dataops.execution.messages import STOP, Range
 from dagster_dataops.execution.worker import (
@@ -33,6 +32,9 @@ from dagster_dataops.execution.worker import (
 )
 from dagster_dataops.operators.operator import Operator
 from dagster_dataops.operators.shipping import ship
+
+if TYPE_CHECKING:
+    from dagster_dataops.checkpoints.spans import Span
 
 _GRACE_SECONDS: Final = 1.0
 _TASKS: Final = Path("/proc/self/task")

@@ -9,10 +9,9 @@ import os
 import signal
 import time
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from dagster_dataops.checkpoints.outputs import Settled
-from dagster_dataops.checkpoints.segments import SegmentWriter
 from dagster_dataops.checkpoints.spans import Span
 from dagster_dataops.datasets.files import read_range
 from dagster_dataops.errors import StorageError, WorkerError
@@ -24,6 +23,9 @@ from dagster_dataops.execution.pool import Worker, WorkerPool
 from dagster_dataops.execution.schedule import Schedule
 from dagster_dataops.execution.settling import Failed, Failure, error_line
 from dagster_dataops.execution.worker import Assignment
+
+if TYPE_CHECKING:
+    from dagster_dataops.checkpoints.segments import SegmentWriter
 
 _WAIT_SECONDS: Final = 0.1
 _MOST_STILLBORN: Final = 3
@@ -107,7 +109,7 @@ class _Run:
             return
         while len(worker.ranges) < self._schedule.depth and (given := self._schedule.take()):
             if given.mode is Mode.QUICK and self._placing is None:
-                given = given._replace(mode=Mode.NORMAL)  # noqa: PLW2901 - as it is sent
+                given = given._replace(mode=Mode.NORMAL)
             worker.ranges.append(given)
             self._tell(worker, given)
 

@@ -147,7 +147,7 @@ def _retrying(settle: Settle, retries: Retries | None, interrupts: Interrupts) -
     return settle_retrying
 
 
-def _settler(forward: Callable[[Record], object], interrupts: Interrupts) -> Settle:  # noqa: C901 - see settle()
+def _settler(forward: Callable[[Record], object], interrupts: Interrupts) -> Settle:  # noqa: C901, PLR0915 - see settle()
     loads, dumps, clock = orjson.loads, orjson.dumps, time.monotonic
 
     def settle(lines: Iterator[bytes], output: bytearray, until: float) -> Stretch:  # noqa: C901, PLR0912 - each call a record costs 5 %
