@@ -5,9 +5,10 @@ does not match is left alone until a new result is published, never mixed in.
 """
 
 import os
-import shutil
+import threading
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,7 +25,9 @@ from dagster_dataops.checkpoints.journal import (
 )
 from dagster_dataops.checkpoints.segments import SegmentWriter, segment_path
 from dagster_dataops.checkpoints.spans import Span, SpanTable, columns_of
-from dagster_dataops.datasets.files import make_folder, storage, sync_folder
+from dagster_dataops.datasets.background import background
+from dagster_dataops.datasets.files import make_folder, storage
+from dagster_dataops.errors import StorageError
 
 _SYNC_SHARE: Final = 50  # at most 1/50 of the run is spent syncing
 
@@ -37,12 +40,11 @@ class CheckpointContent:
     fingerprint: RunFingerprint | None
     attempts: list[str]
     table: SpanTable
-    publishing: bool
 
     @classmethod
     def read(cls, folder: Path) -> "CheckpointContent":
         """Read a journal; a missing or damaged one yields what is left of it."""
-        content = cls(folder, None, [], SpanTable(), publishing=False)
+        content = cls(folder, None, [], SpanTable())
         try:
             data = (folder / "journal").read_bytes()
         except FileNotFoundError:
@@ -56,8 +58,6 @@ class CheckpointContent:
                 attempt: dict[str, Any] = orjson.loads(payload)
                 content.fingerprint = RunFingerprint.from_json(attempt["fingerprint"])
                 content.attempts.append(str(attempt["run"]))
-            elif kind == FrameKind.PUBLISHING:
-                content.publishing = True
         content.table = content.table.without_overlaps()
         return content
 
@@ -80,16 +80,26 @@ class Checkpoint:
         self._flush_seconds = flush_seconds
         self._dirty: set[int] = set()
         self._next_sync: float | None = None
+        self._syncing = threading.Lock()
+        self._sync_fault: StorageError | None = None
+        self._closed = False
         self._journal = Journal(self.folder / "journal")
         attempt = {"run": run, "fingerprint": fingerprint.to_json()}
         self._journal.append(json_frame(FrameKind.ATTEMPT, attempt))
         numbers = [int(path.stem.split("-")[1]) for path in self.folder.glob("segment-*.jsonl")]
         self._next_segment = max(numbers, default=0) + 1
+        self.main_segment: int | None = None
 
     def take_segment_number(self) -> int:
         """Return the number of a segment that nobody has written to."""
         self._next_segment += 1
         return self._next_segment - 1
+
+    def take_main_segment(self) -> int:
+        """Return the number of the segment in which outputs are put where they belong."""
+        if self.main_segment is None:
+            self.main_segment = self.take_segment_number()
+        return self.main_segment
 
     def new_segment(self) -> SegmentWriter:
         """Return a new segment, written by this process."""
@@ -111,37 +121,55 @@ class Checkpoint:
             self._next_sync = now + self._flush_seconds
         if not self._dirty or now < self._next_sync:
             return
+        if self._sync_fault is not None:
+            raise self._sync_fault
+        if not self._syncing.locked():
+            self._next_sync = now + self._flush_seconds
+            background.run(partial(self._sync_beside, now))
+
+    def _sync_beside(self, due: float) -> None:
         began = time.monotonic()
-        self.sync()
+        try:
+            self.sync()
+        except StorageError as error:
+            self._sync_fault = error
         spent = time.monotonic() - began
-        self._next_sync = now + max(self._flush_seconds, spent * _SYNC_SHARE)
+        self._next_sync = due + max(self._flush_seconds, spent * _SYNC_SHARE)
 
     def sync(self) -> None:
         """Make every settled span survive a power loss: first outputs, then the journal."""
-        dirty, self._dirty = self._dirty, set()
-        for number in dirty:
-            path = segment_path(self.folder, number)
-            with storage(path, "sync"):
-                descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-                try:
-                    os.fdatasync(descriptor)
-                finally:
-                    os.close(descriptor)
-        self._journal.sync()
+        with self._syncing:
+            if self._closed:
+                return
+            dirty, self._dirty = self._dirty, set()
+            for number in dirty:
+                path = segment_path(self.folder, number)
+                with storage(path, "sync"):
+                    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+                    try:
+                        os.fdatasync(descriptor)
+                    finally:
+                        os.close(descriptor)
+            self._journal.sync()
 
     def reject(self, starts: list[int]) -> None:
         """Forget spans whose output turned out to be damaged."""
         self.table = self.table.without(starts)
+        self.main_segment = None
 
-    def mark_publishing(self) -> None:
-        """Say durably that the drafts are complete and only renames are left."""
-        self._journal.append(json_frame(FrameKind.PUBLISHING, {"run": self.attempts[-1]}))
-        self._journal.sync()
-        sync_folder(self.folder)
+    def adoptable(self) -> Path | None:
+        """Return the main segment if it can become the result, what is missing being put in."""
+        number = self.main_segment
+        if number is None or not self.table.lies_in_order(number):
+            return None
+        path = segment_path(self.folder, number)
+        return path if path.exists() else None
 
     def close(self) -> None:
         """Close the journal; what is settled stays."""
-        self._journal.close()
+        with self._syncing:
+            self._closed = True
+            self._journal.close()
 
 
 def existing(folder: Path) -> list[CheckpointContent]:
@@ -160,25 +188,4 @@ def fresh(folder: Path) -> CheckpointContent:
     """Return the content of a checkpoint that does not exist yet, beside those that do."""
     numbers = [int(path.name) for path in folder.glob("*") if path.name.isdigit()]
     new = folder / str(max(numbers, default=0) + 1)
-    return CheckpointContent(new, None, [], SpanTable(), publishing=False)
-
-
-def remove_all(folder: Path) -> None:
-    """Delete every checkpoint below ``folder``; done once a result is published."""
-    remove_remains(folder)
-    with storage(folder, "remove the checkpoints of the published run"):
-        if folder.exists():
-            folder.rename(_removed(folder))
-    remove_remains(folder)
-
-
-def remove_remains(folder: Path) -> None:
-    """Delete what is left of checkpoints whose deletion was cut short."""
-    remains = _removed(folder)
-    with storage(remains, "remove it"):
-        if remains.exists():
-            shutil.rmtree(remains)
-
-
-def _removed(folder: Path) -> Path:
-    return folder.with_name(f".{folder.name}.removed")
+    return CheckpointContent(new, None, [], SpanTable())

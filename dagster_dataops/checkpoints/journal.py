@@ -33,7 +33,6 @@ class FrameKind(IntEnum):
 
     ATTEMPT = 1  # JSON: which run, with which fingerprint, goes on from here
     SPANS = 2  # spans whose outputs lie one after the other in one segment
-    PUBLISHING = 3  # JSON: the drafts are complete and durable; only renames are left
     COPY = 4  # kind and payload of the frame before, which count if that one is damaged
 
 

@@ -1,8 +1,9 @@
 """Publishing: settled spans, in input order, become the result, whole or not at all.
 
-Result, error file and manifest are written as drafts and synced; the journal then says so; only
-then are they renamed into place. A crash before that line leaves the previous result standing, a
-crash after it is finished by whoever opens the folder next.
+Result and error file are made as drafts and synced, then the manifest's draft; only then are they
+renamed into place. A crash before the last draft leaves the previous result standing, a crash after
+it is finished by whoever opens the folder next. Where a run wrote its outputs where they belong,
+its main segment itself becomes the draft.
 """
 
 from collections.abc import Iterator
@@ -12,14 +13,10 @@ from typing import Any, Final
 
 import orjson
 
-from dagster_dataops.checkpoints.checkpoint import (
-    Checkpoint,
-    CheckpointContent,
-    remove_all,
-    remove_remains,
-)
+from dagster_dataops.checkpoints.checkpoint import Checkpoint
 from dagster_dataops.checkpoints.manifest import Manifest, NodeFolder
 from dagster_dataops.checkpoints.reading import SegmentReader
+from dagster_dataops.checkpoints.removal import Removal
 from dagster_dataops.checkpoints.segments import checksum
 from dagster_dataops.checkpoints.spans import Span, SpanTable
 from dagster_dataops.datasets.dataset import JsonlDataset
@@ -63,45 +60,59 @@ def compose(folder: NodeFolder, checkpoint: Checkpoint, dataset: JsonlDataset) -
     drafts = Drafts()
     with (
         storage(folder.path, "compose the result"),
-        JsonlWriter(folder.result) as results,
+        JsonlWriter(folder.result, checkpoint.adoptable()) as results,
         JsonlWriter(folder.errors) as errors,
         dataset.path.open("rb") as source,
     ):
         rows = ErrorRows(dataset.path, LineCounter(source.fileno()))
-        batch: list[bytes] = []
-        pending = 0
-        for span, output in _outputs(checkpoint, drafts):
+        batch = _Batch(results)
+        for segment, span, output in _outputs(checkpoint, drafts):
             for row in rows.of_span(output[span.output_bytes :], drafts.records):
                 errors.write(row)
             drafts.records += span.records
             drafts.dropped += span.dropped
             drafts.failed += span.failed
-            batch.append(output[: span.output_bytes])
-            pending += span.output_bytes
-            if pending >= _BATCH_BYTES:
-                _write(results, batch)
-                pending = 0
+            if segment == checkpoint.main_segment and results.adopted:
+                batch.write()
+                results.keep(output, span.emitted)
+            else:
+                batch.add(output[: span.output_bytes], span.emitted)
         if not drafts.damaged:
-            _write(results, batch)
+            batch.write()
             drafts.finish(results, errors)
     return drafts
 
 
-def _write(writer: JsonlWriter, batch: list[bytes]) -> None:
-    lines = batch[0] if len(batch) == 1 else b"".join(batch)
-    batch.clear()
-    if lines:
-        writer.write(lines, lines.count(b"\n"))
+class _Batch:
+    """Outputs on their way to the result, written a megabyte at a time."""
+
+    def __init__(self, writer: JsonlWriter) -> None:
+        self._writer = writer
+        self._outputs: list[bytes] = []
+        self._rows = self._bytes = 0
+
+    def add(self, output: bytes, rows: int) -> None:
+        self._outputs.append(output)
+        self._rows += rows
+        self._bytes += len(output)
+        if self._bytes >= _BATCH_BYTES:
+            self.write()
+
+    def write(self) -> None:
+        if self._bytes:
+            self._writer.write(b"".join(self._outputs), self._rows)
+            self._outputs.clear()
+            self._rows = self._bytes = 0
 
 
-def _outputs(checkpoint: Checkpoint, drafts: Drafts) -> Iterator[tuple[Span, bytes]]:
+def _outputs(checkpoint: Checkpoint, drafts: Drafts) -> Iterator[tuple[int, Span, bytes]]:
     table: SpanTable = checkpoint.table
     reader = SegmentReader(checkpoint.folder)
     try:
         for span, segment, offset in table.ordered():
             output = reader.read(segment, offset, span.output_bytes + span.error_bytes)
             if checksum(output) == span.output_check:
-                yield span, output
+                yield segment, span, output
             else:
                 drafts.damaged.append(span.start)
     finally:
@@ -129,36 +140,42 @@ class ErrorRows:
             yield orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
 
 
-def commit(folder: NodeFolder, checkpoint: Checkpoint, manifest: Manifest) -> None:
-    """Put the drafts in place and remove every checkpoint of the node."""
-    draft = draft_of(folder.manifest)
-    write_durably(draft, manifest.to_bytes())
-    checkpoint.mark_publishing()
-    checkpoint.close()
-    _rename_drafts(folder)
-    remove_all(folder.checkpoints)
+def commit(folder: NodeFolder, manifest: Manifest) -> None:
+    """Put the drafts in place and remove every checkpoint of the node.
+
+    The manifest's draft, once it is there, says that the other drafts are complete and durable
+    and that only renames are left.
+    """
+    write_durably(draft_of(folder.manifest), manifest.to_bytes())
+    _finish(folder)
 
 
-def _rename_drafts(folder: NodeFolder) -> None:
-    """Rename the drafts that are there, the manifest last; harmless when done twice."""
+def _finish(folder: NodeFolder) -> None:
+    """Do what follows a manifest's draft; harmless when done twice."""
+    removal = Removal(folder)
+    removal.spare(folder.result)
     with storage(folder.path, "publish the result"):
-        for path in (folder.result, folder.errors, folder.manifest):
-            draft = draft_of(path)
-            if draft.exists():
-                draft.replace(path)
+        _replace(folder.result)
+        _replace(folder.errors)
         if folder.errors.exists() and not folder.errors.stat().st_size:
             folder.errors.unlink()
+        removal.remove_checkpoints()
+        _replace(folder.manifest)  # the last: until then, all this is done again after a crash
         sync_folder(folder.path)
+    removal.finish()
 
 
-def finish_interrupted(folder: NodeFolder, found: list[CheckpointContent]) -> str | None:
+def _replace(path: Path) -> None:
+    draft = draft_of(path)
+    if draft.exists():
+        draft.replace(path)
+
+
+def finish_interrupted(folder: NodeFolder) -> str | None:
     """Finish a publication that a crash cut short; return what to tell the user, if anything."""
-    remove_remains(folder.checkpoints)
-    for content in found:
-        if content.publishing:
-            if draft_of(folder.manifest).exists():
-                _rename_drafts(folder)
-            remove_all(folder.checkpoints)
-            run = content.attempts[-1] if content.attempts else "unknown"
-            return f"finished publishing the result of run {run}, which had been cut short"
-    return None
+    manifest = Manifest.load(draft_of(folder.manifest))
+    if manifest is None:
+        Removal(folder).finish()
+        return None
+    _finish(folder)
+    return f"finished publishing the result of run {manifest.run}, which had been cut short"

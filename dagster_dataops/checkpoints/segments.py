@@ -1,11 +1,18 @@
-"""Segments: append-only files that hold the output of settled spans, one writer each."""
+"""Segments: files that hold the output of settled spans.
+
+Most are append-only, with one writer each. The main segment of a run is written by all workers at
+once, each output where it belongs in the result, so that publishing need not copy it.
+"""
 
 import os
 from pathlib import Path
+from typing import TypeAlias
 
 import xxhash
 
 from dagster_dataops.datasets.files import storage
+
+Bytes: TypeAlias = bytes | bytearray | memoryview
 
 
 def checksum(data: bytes) -> int:
@@ -19,26 +26,42 @@ def segment_path(folder: Path, number: int) -> Path:
 
 
 class SegmentWriter:
-    """The only writer of one segment; a segment is never opened for writing again."""
+    """Writes one segment.
 
-    def __init__(self, folder: Path, number: int) -> None:
+    Args:
+        folder: The checkpoint's folder.
+        number: Which segment.
+        shared: Whether others write to it as well; if not, it must not exist yet.
+    """
+
+    def __init__(self, folder: Path, number: int, *, shared: bool = False) -> None:
         self.number = number
         self.path = segment_path(folder, number)
         self.offset = 0
         with storage(self.path, "create the segment"):
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | (0 if shared else os.O_EXCL)
             self.descriptor = os.open(self.path, flags, 0o666)
 
-    def append(self, data: bytes) -> int:
-        """Append ``data`` and return the offset at which it lies."""
+    def append(self, *parts: Bytes) -> int:
+        """Append ``parts`` one after the other and return the offset of the first."""
         offset = self.offset
-        with storage(self.path, "write"):
-            # At its place, not at the end: a write cut short by a full disk is written over.
-            written = os.pwrite(self.descriptor, data, offset)
-            while written < len(data):
-                written += os.pwrite(self.descriptor, data[written:], offset + written)
-        self.offset = offset + len(data)
+        self.write_at(offset, *parts)
+        self.offset = offset + sum(map(len, parts))
         return offset
+
+    def write_at(self, offset: int, *parts: Bytes) -> None:
+        """Write ``parts`` one after the other from ``offset``.
+
+        A write cut short by a full disk leaves bytes that nobody refers to, and that the next
+        write goes over.
+        """
+        with storage(self.path, "write"):
+            for part in parts:
+                written = os.pwrite(self.descriptor, part, offset) if part else 0
+                while written < len(part):
+                    rest = memoryview(part)[written:]
+                    written += os.pwrite(self.descriptor, rest, offset + written)
+                offset += len(part)
 
     def close(self) -> None:
         """Close the file; safe to call twice."""

@@ -17,8 +17,9 @@ class Span(NamedTuple):
         start: Byte position of its first line in the input.
         length: Input bytes, newlines included.
         records: Input records.
-        dropped: Records that emitted nothing and did not fail.
-        failed: Records that failed.
+        emitted: Result records.
+        dropped: Input records that emitted nothing and did not fail.
+        failed: Input records that failed.
         output_bytes: Bytes of result lines at its place in the segment.
         error_bytes: Bytes of error lines that follow them.
         input_check: Checksum of the input bytes.
@@ -28,6 +29,7 @@ class Span(NamedTuple):
     start: int
     length: int
     records: int
+    emitted: int
     dropped: int
     failed: int
     output_bytes: int
@@ -37,7 +39,7 @@ class Span(NamedTuple):
 
 
 # One array a field: a journal of a million spans loads by a few memory copies.
-_TYPES: Final = ("Q", "I", "I", "I", "I", "I", "I", "I", "I")
+_TYPES: Final = ("Q", *"IIIIIIIII")
 _COMPRESS_FROM: Final = 8
 
 
@@ -96,19 +98,28 @@ class SpanTable:
         """Add spans whose outputs lie one after the other from ``offset`` in ``segment``."""
         for mine, theirs in zip(self._columns, columns, strict=True):
             mine.extend(theirs)
-        for output_bytes, error_bytes in zip(columns[5], columns[6], strict=True):
+        for output_bytes, error_bytes in zip(columns[6], columns[7], strict=True):
             self._segments.append(segment)
             self._offsets.append(offset)
             offset += output_bytes + error_bytes
         self.input_bytes += sum(columns[1])
         self.records += sum(columns[2])
-        self.failed += sum(columns[4])
+        self.failed += sum(columns[5])
 
     def ordered(self) -> Iterator[tuple[Span, int, int]]:
         """Yield (span, segment, offset) in input order."""
         for row in self._rows():
             span = Span(*(column[row] for column in self._columns))
             yield span, self._segments[row], self._offsets[row]
+
+    def lies_in_order(self, segment: int) -> bool:
+        """Whether each output in ``segment`` is where it belongs in the result as a whole."""
+        position = 0
+        for row in self._rows():
+            if self._segments[row] == segment and self._offsets[row] != position:
+                return False
+            position += self._columns[6][row]
+        return True
 
     def _rows(self) -> list[int]:
         starts = self._columns[0]

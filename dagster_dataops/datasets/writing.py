@@ -24,9 +24,15 @@ _BUFFER_BYTES = 1 << 20
 
 
 class JsonlWriter:
-    """Collects lines in a draft file; `publish` replaces ``path`` by it, whole or not at all."""
+    """Collects lines in a draft file; `publish` replaces ``path`` by it, whole or not at all.
 
-    def __init__(self, path: Path) -> None:
+    Args:
+        path: The file to be.
+        source: A file that holds part of the lines already, each where it belongs; it becomes
+            the draft where the file system has links.
+    """
+
+    def __init__(self, path: Path, source: Path | None = None) -> None:
         self.path = path
         self.rows = 0
         self.size_bytes = 0
@@ -34,12 +40,29 @@ class JsonlWriter:
         self._digest = xxhash.xxh3_128()
         make_folder(path.parent)
         with storage(self._draft, "create the file"):
-            self._file = os.fdopen(create_anew(self._draft), "wb", _BUFFER_BYTES)
+            self.adopted = source is not None and _linked(source, self._draft)
+            if self.adopted:
+                descriptor = os.open(self._draft, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            else:
+                descriptor = create_anew(self._draft)
+            self._file = os.fdopen(descriptor, "wb", _BUFFER_BYTES)
 
     def write(self, lines: bytes, rows: int = 1) -> None:
         """Append ``lines``, which hold ``rows`` records and end with a newline."""
         with storage(self._draft, "write"):
             self._file.write(lines)
+        self._count(lines, rows)
+
+    def keep(self, lines: bytes, rows: int) -> None:
+        """Take ``lines`` as the next ones, which are there already if the draft was adopted."""
+        if self.adopted:
+            with storage(self._draft, "write"):
+                self._file.seek(len(lines), os.SEEK_CUR)
+            self._count(lines, rows)
+        else:
+            self.write(lines, rows)
+
+    def _count(self, lines: bytes, rows: int) -> None:
         self._digest.update(lines)
         self.rows += rows
         self.size_bytes += len(lines)
@@ -48,6 +71,8 @@ class JsonlWriter:
         """Make the draft durable and return the handle it will have once in place."""
         with storage(self._draft, "write"):
             self._file.flush()
+            if self.adopted:
+                self._file.truncate(self.size_bytes)
             os.fsync(self._file.fileno())
             self._file.close()
         return JsonlDataset(
@@ -78,6 +103,15 @@ class JsonlWriter:
             with suppress(OSError):  # a full disk refuses the buffer's rest once more
                 self._file.close()
             self._draft.unlink(missing_ok=True)
+
+
+def _linked(source: Path, target: Path) -> bool:
+    target.unlink(missing_ok=True)
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except OSError:
+        return False
+    return True
 
 
 def write_records(path: Path, records: Iterable[object], source: str) -> JsonlDataset:

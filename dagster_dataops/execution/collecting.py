@@ -10,8 +10,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from dagster_dataops.checkpoints.segments import checksum
-from dagster_dataops.checkpoints.spans import Span
+from dagster_dataops.checkpoints.outputs import Settled
 from dagster_dataops.datasets.lines import Line, iterate_lines
 from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.settling import Failed, Failure, Outcome, error_line
@@ -101,16 +100,12 @@ class Collector:
                 raise
 
     def _settle(self, finished: list[_Finished]) -> None:
-        outputs: list[bytes] = []
-        spans: list[Span] = []
-        for neighbours in _neighbours(finished):
-            span, output = self._span(neighbours)
-            spans.append(span)
-            outputs.append(output)
-        offset = self._segment.append(b"".join(outputs))
-        self._job.settle(self._segment.number, offset, spans)
+        settled = [self._joined(neighbours) for neighbours in _neighbours(finished)]
+        parts = [part for _, output, errors in settled for part in (output, errors)]
+        offset = self._segment.append(b"".join(parts))
+        self._job.settle(self._segment.number, offset, [span for span, _, _ in settled])
 
-    def _span(self, finished: list[_Finished]) -> tuple[Span, bytes]:
+    def _joined(self, finished: list[_Finished]) -> Settled:
         results: list[bytes] = []
         errors: list[bytes] = []
         for position, (line, outcome) in enumerate(finished):
@@ -120,20 +115,18 @@ class Collector:
                 results.append(b"")
             else:
                 results.append(outcome or b"")
-        output, failures = b"".join(results), b"".join(errors)
-        start, end = finished[0].line.start, finished[-1].line.end
-        span = Span(
-            start=start,
-            length=end - start,
+        output = b"".join(results)
+        return Settled.of(
+            finished[0].line.start,
+            _raw(finished),
             records=len(finished),
+            emitted=output.count(b"\n"),
             dropped=results.count(b"") - len(errors),
             failed=len(errors),
-            output_bytes=len(output),
-            error_bytes=len(failures),
-            input_check=checksum(_raw(finished)) if self._job.check_input else 0,
-            output_check=checksum(output + failures),
+            output=output,
+            errors=b"".join(errors),
+            check_input=self._job.check_input,
         )
-        return span, output + failures
 
     def raise_if_failed(self) -> None:
         """Raise what stopped the run, if anything did."""

@@ -79,11 +79,10 @@ class _Attempt:
 
     def run(self, inputs: Sequence[JsonlDataset]) -> RunReport:
         invocation = self._operator.__dataops__
-        found = existing(self._folder.checkpoints)
-        note = finish_interrupted(self._folder, found)
+        note = finish_interrupted(self._folder)
         if note is not None:
             self._note(note)
-            found = []
+        found = existing(self._folder.checkpoints)
         separate = invocation.spec.kind == "dataset" and invocation.spec.inputs == len(inputs)
         datasets = inputs if separate else [gathered(inputs, self._folder.input)]
         identity = " ".join(dataset.identity for dataset in datasets)
@@ -199,7 +198,8 @@ class _Attempt:
         reason = self._context.should_stop()
         if reason is not None:
             raise RunStoppedError(manifest.operator, reason)
-        commit(self._folder, checkpoint, manifest)
+        checkpoint.close()
+        commit(self._folder, manifest)
 
     def _manifest(
         self, drafts: Drafts, checkpoint: Checkpoint, fingerprint: RunFingerprint

@@ -1,7 +1,7 @@
 """What the parent and its worker processes say to one another, as bytes.
 
-Parent to worker: ranges of the input, and "stop". Worker to parent: "ready", settled spans (never
-their output, which lies in the worker's segment), finished ranges, and failures.
+Parent to worker: ranges of the input, where outputs belong, and "stop". Worker to parent: "ready",
+settled spans (never their output, which lies in a segment), finished ranges, and failures.
 """
 
 import struct
@@ -18,14 +18,16 @@ class Mode(IntEnum):
     """How a worker is to go through a range.
 
     Attributes:
-        NORMAL: Many records a span.
+        QUICK: Keep the output until its place in the result is known, which will be soon.
+        NORMAL: Settle into the worker's own segment.
         CAREFUL: One record a span: a worker died in this range.
         ALONE: One record, suspected of having killed its worker twice.
     """
 
-    NORMAL = 0
-    CAREFUL = 1
-    ALONE = 2
+    QUICK = 0
+    NORMAL = 1
+    CAREFUL = 2
+    ALONE = 3
 
 
 class Range(NamedTuple):
@@ -36,52 +38,83 @@ class Range(NamedTuple):
     mode: Mode = Mode.NORMAL
 
 
+class Place(NamedTuple):
+    """Where the output of the range that starts at ``start`` belongs in the main segment."""
+
+    start: int
+    offset: int
+
+
 class Kind(IntEnum):
     """First byte of what a worker says."""
 
     READY = 0
-    SPAN = 1
-    DONE = 2
-    FAILED = 3
-    FAULT = 4
+    SPAN = 1  # settled in its own segment
+    DONE = 2  # a range is finished, and settled
+    HELD = 3  # a range is finished; its output waits for its place
+    PLACED = 4  # held output is in its place
+    FAILED = 5
+    FAULT = 6
 
 
 _RANGE: Final = struct.Struct("<QQB")
-_SPAN: Final = struct.Struct("<BQQ8I")
-_DONE: Final = struct.Struct("<Bd")
+_PLACE: Final = struct.Struct("<QQ")
+_SPAN: Final = struct.Struct("<Q9I")
+_SETTLED: Final = struct.Struct("<BQ")
+_DONE: Final = struct.Struct("<BQd")
 STOP: Final = b""
 
 
-def pack_range(given: Range) -> bytes:
-    """Return a range as a message."""
-    return _RANGE.pack(*given)
+def pack_order(order: Range | Place) -> bytes:
+    """Return what a worker is to do as a message."""
+    return _PLACE.pack(*order) if isinstance(order, Place) else _RANGE.pack(*order)
 
 
-def unpack_range(message: bytes) -> Range:
-    """Return the range of a message."""
+def unpack_order(message: bytes) -> Range | Place:
+    """Return what a message says is to be done."""
+    if len(message) == _PLACE.size:
+        return Place(*_PLACE.unpack(message))
     start, end, mode = _RANGE.unpack(message)
     return Range(start, end, Mode(mode))
 
 
 def pack_span(offset: int, span: Span) -> bytes:
     """Return a settled span, whose output lies at ``offset`` of the worker's segment."""
-    return _SPAN.pack(Kind.SPAN, offset, *span)
+    return _SETTLED.pack(Kind.SPAN, offset) + _SPAN.pack(*span)
 
 
 def unpack_span(message: bytes) -> tuple[int, Span]:
     """Return the offset and the span of a message."""
-    _, offset, *fields = _SPAN.unpack(message)
-    return offset, Span(*fields)
+    _, offset = _SETTLED.unpack_from(message)
+    return offset, Span(*_SPAN.unpack_from(message, _SETTLED.size))
 
 
-def pack_done(seconds: float) -> bytes:
-    """Return that a range is done, and how long it took."""
-    return _DONE.pack(Kind.DONE, seconds)
+def pack_done(start: int, seconds: float) -> bytes:
+    """Return that the range that starts at ``start`` is done, and how long it took."""
+    return _DONE.pack(Kind.DONE, start, seconds)
 
 
-def unpack_done(message: bytes) -> float:
-    """Return how long the range took, in seconds."""
-    return float(_DONE.unpack(message)[1])
+def pack_held(start: int, seconds: float, spans: list[Span]) -> bytes:
+    """Return the spans of a range that is done but not settled."""
+    packed = b"".join([_SPAN.pack(*span) for span in spans])
+    return _DONE.pack(Kind.HELD, start, seconds) + packed
+
+
+def unpack_done(message: bytes) -> tuple[int, float, list[Span]]:
+    """Return start and seconds of a range that is done, and the spans that are held."""
+    _, start, seconds = _DONE.unpack_from(message)
+    held = [Span(*fields) for fields in _SPAN.iter_unpack(message[_DONE.size :])]
+    return start, seconds, held
+
+
+def pack_placed(start: int) -> bytes:
+    """Return that the output of the range that starts at ``start`` is in its place."""
+    return _SETTLED.pack(Kind.PLACED, start)
+
+
+def unpack_placed(message: bytes) -> int:
+    """Return the start of the range whose output is in its place."""
+    return int(_SETTLED.unpack(message)[1])
 
 
 def pack_failed(failed: Failed) -> bytes:

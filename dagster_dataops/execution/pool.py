@@ -6,6 +6,7 @@ deadlock the child.
 """
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -16,10 +17,11 @@ from contextlib import suppress
 from dataclasses import asdict
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import orjson
 
+from dagster_dataops.datasets.background import background
 from dagster_dataops.execution.messages import STOP, Range
 from dagster_dataops.execution.worker import (
     Assignment,
@@ -30,6 +32,9 @@ from dagster_dataops.execution.worker import (
 )
 from dagster_dataops.operators.operator import Operator
 from dagster_dataops.operators.shipping import ship
+
+if TYPE_CHECKING:
+    from dagster_dataops.checkpoints.spans import Span
 
 _GRACE_SECONDS: Final = 1.0
 _TASKS: Final = Path("/proc/self/task")
@@ -47,6 +52,8 @@ class Worker:
         segment: Number of its segment.
         ready: Whether it has said that it is ready.
         ranges: What it was given and has not finished, in order.
+        held: What it has finished and not settled: ranges with their spans, by their start.
+        places: Where it was told to put the output of some of these.
         settled_to: Up to which byte the first of these is settled.
     """
 
@@ -56,6 +63,8 @@ class Worker:
         self.segment = segment
         self.ready = False
         self.ranges: deque[Range] = deque()
+        self.held: dict[int, tuple[Range, list[Span]]] = {}
+        self.places: dict[int, int] = {}
         self.settled_to = 0
         self.status: int | None = None
 
@@ -109,6 +118,8 @@ class WorkerPool:
         self._payload: bytes | None = None
         self._lifeline_reader, self._lifeline_writer = os.pipe()
         self.workers: list[Worker] = []
+        self._poll = select.poll()
+        self._by_descriptor: dict[int, Worker] = {}
 
     def start(self, assignment: Assignment) -> Worker:
         """Start one worker."""
@@ -120,7 +131,13 @@ class WorkerPool:
         theirs.close()
         worker = Worker(pid, mine, assignment.segment)
         self.workers.append(worker)
+        self._by_descriptor[mine.fileno()] = worker
+        self._poll.register(mine.fileno(), select.POLLIN)
         return worker
+
+    def talking(self, seconds: float) -> list[Worker]:
+        """Wait up to ``seconds`` for workers that have said something, or have ended."""
+        return [self._by_descriptor[number] for number, _ in self._poll.poll(seconds * 1000)]
 
     def _fork(
         self,
@@ -144,13 +161,13 @@ class WorkerPool:
         try:
             os.close(self._lifeline_writer)
             bind_to_lifeline(self._lifeline_reader)
-            set_signals()
+            termination = set_signals()
             mine.close()
             for worker in self.workers:
                 worker.connection.close()
             for descriptor in self._unshared:
                 os.close(descriptor)
-            serve(theirs, assignment, self._operator)
+            serve(theirs, assignment, self._operator, termination)
         except BaseException:  # noqa: BLE001 - nothing may reach the parent's code above us
             sys.excepthook(*sys.exc_info())
             os._exit(70)
@@ -181,6 +198,7 @@ class WorkerPool:
         worker.wait(_GRACE_SECONDS)
         worker.signal(signal.SIGKILL)
         worker.wait(_GRACE_SECONDS)
+        self._poll.unregister(worker.connection.fileno())
         worker.connection.close()
         self.workers.remove(worker)
 
@@ -209,10 +227,11 @@ class WorkerPool:
 
 
 def may_fork() -> bool:
-    """Whether this process is one that can be forked safely: Linux, a single thread."""
-    if sys.platform != "linux" or threading.active_count() > 1:
+    """Whether this process can be forked safely: Linux, no thread but one that syncs files."""
+    if sys.platform != "linux" or threading.active_count() > 2:
         return False
     try:
-        return len(list(_TASKS.iterdir())) == 1
+        threads = {int(task.name) for task in _TASKS.iterdir()}
     except OSError:
         return False
+    return threads <= {threading.get_native_id(), background.native_id}

@@ -8,20 +8,24 @@ more carefully until the record that kills workers is alone in the error file.
 import os
 import signal
 import time
-from multiprocessing.connection import wait
-from typing import Final
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
 
-from dagster_dataops.checkpoints.segments import SegmentWriter, checksum
+from dagster_dataops.checkpoints.outputs import Settled
 from dagster_dataops.checkpoints.spans import Span
 from dagster_dataops.datasets.files import read_range
 from dagster_dataops.errors import StorageError, WorkerError
 from dagster_dataops.execution import messages
 from dagster_dataops.execution.job import Job
-from dagster_dataops.execution.messages import Kind, Range
+from dagster_dataops.execution.messages import Kind, Mode, Place, Range
+from dagster_dataops.execution.placing import Placing
 from dagster_dataops.execution.pool import Worker, WorkerPool
 from dagster_dataops.execution.schedule import Schedule
 from dagster_dataops.execution.settling import Failed, Failure, error_line
 from dagster_dataops.execution.worker import Assignment
+
+if TYPE_CHECKING:
+    from dagster_dataops.checkpoints.segments import SegmentWriter
 
 _WAIT_SECONDS: Final = 0.1
 _MOST_STILLBORN: Final = 3
@@ -54,7 +58,11 @@ class _Run:
         self._schedule = Schedule(descriptor, job.todo, job.settings.max_workers)
         self._pool = WorkerPool(job.operator, unshared)
         self._own_segment: SegmentWriter | None = None
+        # Where outputs belong is only asked where nothing was settled before.
+        self._placing = Placing(job.content.start) if job.todo == [job.content] else None
+        self._main_segment = job.checkpoint.take_main_segment()
         self._failed: Failed | None = None
+        self._ending = False
         self._stamp = job.dataset.stamp()
         self._ever_ready = False
         self._stillborn = 0  # workers in a row that died before they were ready
@@ -73,7 +81,8 @@ class _Run:
             raise self._job.error_of(self._failed)
 
     def _busy(self) -> bool:
-        return bool(self._schedule) or any(worker.ranges for worker in self._pool.workers)
+        workers = self._pool.workers
+        return bool(self._schedule) or any(worker.ranges or worker.held for worker in workers)
 
     def _start_workers(self) -> None:
         sizes = [interval.end - interval.start for interval in self._job.todo]
@@ -88,6 +97,7 @@ class _Run:
             stamp=self._stamp,
             folder=str(job.checkpoint.folder),
             segment=job.checkpoint.take_segment_number(),
+            main_segment=self._main_segment,
             ignore_errors=job.settings.ignore_errors,
             check_input=job.check_input,
         )
@@ -95,20 +105,22 @@ class _Run:
 
     def _supply(self, worker: Worker) -> None:
         """Give a worker its next ranges; it may have died in the meantime, which shows later."""
+        if self._ending:
+            return
         while len(worker.ranges) < self._schedule.depth and (given := self._schedule.take()):
+            if given.mode is Mode.QUICK and self._placing is None:
+                given = given._replace(mode=Mode.NORMAL)
             worker.ranges.append(given)
-            try:
-                worker.connection.send_bytes(messages.pack_range(given))
-            except OSError:
-                return
+            self._tell(worker, given)
+
+    def _tell(self, worker: Worker, order: Range | Place) -> None:
+        with suppress(OSError):
+            worker.connection.send_bytes(messages.pack_order(order))
 
     def _listen(self, seconds: float) -> None:
-        by_connection = {worker.connection: worker for worker in self._pool.workers}
-        for connection in wait(list(by_connection), seconds):
-            worker = by_connection[connection]  # type: ignore[index]
+        for worker in self._pool.talking(seconds):
             try:
-                while worker.connection.poll():
-                    self._hear(worker, worker.connection.recv_bytes())
+                self._hear(worker, worker.connection.recv_bytes())
             except (EOFError, OSError):
                 self._bury(worker)
 
@@ -120,16 +132,47 @@ class _Run:
             case Kind.SPAN:
                 offset, span = messages.unpack_span(message)
                 self._job.settle(worker.segment, offset, [span])
-                worker.settled_to = span.start + span.length
+                end = span.start + span.length
+                if worker.ranges and worker.ranges[0].start <= span.start < worker.ranges[0].end:
+                    worker.settled_to = end
+                self._place(span.start, end, span.output_bytes)
             case Kind.DONE:
-                done = worker.ranges.popleft()
-                worker.settled_to = 0  # the next range may lie before this one
-                self._schedule.measured(done.end - done.start, messages.unpack_done(message))
-                self._supply(worker)
+                self._finished(worker, *messages.unpack_done(message))
+            case Kind.HELD:
+                self._finished(worker, *messages.unpack_done(message))
+            case Kind.PLACED:
+                self._settle_placed(worker, messages.unpack_placed(message))
             case Kind.FAILED:
                 self._failed = self._failed or messages.unpack_failed(message)
             case _:
                 self._raise_fault(worker, messages.unpack_fault(message))
+
+    def _finished(self, worker: Worker, start: int, seconds: float, held: list[Span]) -> None:
+        """Take note that a range is done: settled, or held with the spans ``held``."""
+        worker.places.pop(start, None)
+        if worker.held.pop(start, None) is None:
+            done = worker.ranges.popleft()
+            worker.settled_to = 0  # the next range may lie before this one
+            self._schedule.measured(done.end - done.start, seconds)
+            if held:
+                worker.held[start] = (done, held)
+                size = sum(span.output_bytes for span in held)
+                self._place(start, done.end, size)
+        self._supply(worker)
+
+    def _place(self, start: int, end: int, size: int) -> None:
+        """Tell who holds outputs where they belong, now that another size is known."""
+        if self._placing is None:
+            return
+        for place in self._placing.add(start, end, size):
+            for worker in self._pool.workers:
+                if place.start in worker.held:
+                    worker.places[place.start] = place.offset
+                    self._tell(worker, place)
+
+    def _settle_placed(self, worker: Worker, start: int) -> None:
+        _, spans = worker.held.pop(start)
+        self._job.settle(self._main_segment, worker.places.pop(start), spans)
 
     def _raise_fault(self, worker: Worker, text: str) -> None:
         self._job.check_input_unchanged()
@@ -150,9 +193,11 @@ class _Run:
             killer = self._schedule.give_back_after_death(given, worker.settled_to)
             if killer is not None:
                 self._blame(killer, worker.cause_of_death)
-        for queued in reversed(untouched):
+        held = [given for given, _ in worker.held.values()]
+        for queued in reversed([*held, *untouched]):
             self._schedule.give_back(queued)
         worker.ranges.clear()
+        worker.held.clear()
         if self._schedule:
             self._start_worker()
 
@@ -177,25 +222,27 @@ class _Run:
         if not self._job.settings.ignore_errors:
             self._failed = failed
             return
-        line = error_line(failed, self._job.name, 0)
-        span = Span(
-            start=killer.start,
-            length=len(data),
+        settled = Settled.of(
+            killer.start,
+            data,
             records=1,
+            emitted=0,
             dropped=0,
             failed=1,
-            output_bytes=0,
-            error_bytes=len(line),
-            input_check=checksum(data) if self._job.check_input else 0,
-            output_check=checksum(line),
+            output=b"",
+            errors=error_line(failed, self._job.name, 0),
+            check_input=self._job.check_input,
         )
         if self._own_segment is None:
             self._own_segment = self._job.checkpoint.new_segment()
-        self._job.settle(self._own_segment.number, self._own_segment.append(line), [span])
+        offset = self._own_segment.append(settled.errors)
+        self._job.settle(self._own_segment.number, offset, [settled.span])
+        self._place(killer.start, killer.end, 0)
 
     def _end(self) -> None:
         """End the workers; on failure or interrupt settle what they have finished first."""
         grace = _GRACE_SECONDS
+        self._ending = True
         try:
             if self._busy() or self._failed is not None:
                 grace = 0.0  # last words are grace enough
@@ -211,7 +258,7 @@ class _Run:
             try:
                 while worker.connection.poll(max(0.0, until - time.monotonic())):
                     message = worker.connection.recv_bytes()
-                    if message[0] == Kind.SPAN:
+                    if message[0] in (Kind.SPAN, Kind.DONE, Kind.HELD, Kind.PLACED):
                         self._hear(worker, message)
             except (EOFError, OSError):
                 continue

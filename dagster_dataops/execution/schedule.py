@@ -45,8 +45,12 @@ class Schedule:
     @property
     def depth(self) -> int:
         """How many ranges a worker should have: two where they are quick, so it never waits."""
-        expected = self._size * (self._seconds_per_byte or 1.0)
-        return 2 if expected < _QUICK_SECONDS else 1
+        return 2 if self._quick else 1
+
+    @property
+    def _quick(self) -> bool:
+        """Whether the next range will be done in a moment."""
+        return self._size * (self._seconds_per_byte or 1.0) < _QUICK_SECONDS
 
     def take(self) -> Range | None:
         """Return the next range, or ``None`` if nothing is left."""
@@ -62,7 +66,7 @@ class Schedule:
         if cut < end:
             self._gaps.appendleft(Interval(cut, end))
         self._left -= cut - start
-        return Range(start, cut)
+        return Range(start, cut, Mode.QUICK if self._quick else Mode.NORMAL)
 
     def measured(self, length: int, seconds: float) -> None:
         """Take note that ``length`` bytes took ``seconds``."""
@@ -75,7 +79,8 @@ class Schedule:
     def give_back(self, given: Range) -> None:
         """Put a range first in the queue again."""
         if given.start < given.end:
-            self._returned.appendleft(given)
+            mode = Mode.NORMAL if given.mode is Mode.QUICK else given.mode
+            self._returned.appendleft(given._replace(mode=mode))
 
     def give_back_after_death(self, given: Range, settled_to: int) -> Range | None:
         """Put a dead worker's range back, ever more carefully.
@@ -91,7 +96,7 @@ class Schedule:
         start = max(given.start, settled_to)
         if start >= given.end:
             return None
-        if given.mode is Mode.NORMAL:
+        if given.mode in (Mode.QUICK, Mode.NORMAL):
             self.give_back(Range(start, given.end, Mode.CAREFUL))
             return None
         suspect_end = next_line_start(self._descriptor, start + 1, given.end)

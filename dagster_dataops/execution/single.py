@@ -4,7 +4,8 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from dagster_dataops.checkpoints.spans import Span
+from dagster_dataops.checkpoints.outputs import Settled
+from dagster_dataops.checkpoints.segments import SegmentWriter
 from dagster_dataops.datasets.lines import Interval, next_line_start
 from dagster_dataops.execution.alarms import Alarm, alarm_obstacle
 from dagster_dataops.execution.job import Job
@@ -22,10 +23,16 @@ def run_single(job: Job) -> None:
         RecordError: A record failed and failures are not ignored; its cause is what the
             operator raised.
     """
-    segment = job.checkpoint.new_segment()
+    main = SegmentWriter(job.checkpoint.folder, job.checkpoint.take_main_segment())
+    beside = job.checkpoint.new_segment()
 
-    def write(span: Span, output: bytes) -> None:
-        job.settle(segment.number, segment.append(output), [span])
+    def write(settled: Settled) -> None:
+        # What has error lines lies beside, and its place in the main segment is left free.
+        segment = beside if settled.errors else main
+        offset = segment.append(settled.output, settled.errors)
+        if segment is beside:
+            main.offset += len(settled.output)
+        job.settle(segment.number, offset, [settled.span])
         job.tick()
 
     descriptor = os.open(job.dataset.path, os.O_RDONLY | os.O_CLOEXEC)
@@ -46,7 +53,8 @@ def run_single(job: Job) -> None:
                     raise job.error_of(failed) from failed.failure.error
     finally:
         os.close(descriptor)
-        segment.close()
+        main.close()
+        beside.close()
         tell(retries, job.progress)
 
 

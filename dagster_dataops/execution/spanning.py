@@ -1,22 +1,21 @@
 """SpanLoop: works through byte ranges of the input, settling a span at least twice a second.
 
-What worker processes and single mode run. A span ends with its range, after half a second of
-work, or when its output fills the buffer: so a kill costs at most that, whatever an operator takes
-for a record.
+What worker processes and single mode run. A span ends after a megabyte of input, after half a
+second of work, or when its output fills the buffer: so a kill costs at most that, whatever an
+operator takes for a record. Larger blocks would be slower: they leave the processor's cache.
 """
 
 import time
 from collections.abc import Callable
 from typing import Final
 
-from dagster_dataops.checkpoints.segments import checksum
-from dagster_dataops.checkpoints.spans import Span
-from dagster_dataops.datasets.files import read_range
-from dagster_dataops.datasets.lines import split_lines
+from dagster_dataops.checkpoints.outputs import Settled
+from dagster_dataops.datasets.lines import Interval, next_line_start, read_lines, split_lines
 from dagster_dataops.execution.settling import Failed, Settle, error_line
 
 SETTLE_SECONDS: Final = 0.5
-_BUFFER_BYTES: Final = 16 << 20
+BLOCK_BYTES: Final = 1 << 20
+_BUFFER_BYTES: Final = 4 << 20
 _SLICE_SECONDS: Final = 0.01  # how often the clock is looked at
 _SLICE_BYTES: Final = 1 << 20
 _MAX_SLICE: Final = 4096
@@ -28,7 +27,7 @@ class SpanLoop:
     Args:
         settle: Settles lines.
         descriptor: The open input.
-        write: Takes every span with its output and error lines.
+        write: Takes every span with its output and error lines, in order.
         operator: Qualified name, for error lines.
         ignore_errors: Whether a failure is written down or ends the range.
         check_input: Whether spans carry a checksum of their input.
@@ -38,7 +37,7 @@ class SpanLoop:
         self,
         settle: Settle,
         descriptor: int,
-        write: Callable[[Span, bytes], None],
+        write: Callable[[Settled], None],
         *,
         operator: str,
         ignore_errors: bool,
@@ -46,10 +45,10 @@ class SpanLoop:
     ) -> None:
         self._settle = settle
         self._descriptor = descriptor
-        self._write = write
+        self.emit = write
         self._operator = operator
         self._ignore_errors = ignore_errors
-        self._check_input = check_input
+        self.check_input = check_input
         self._slice = 1
 
     def run(self, start: int, end: int, *, one_by_one: bool = False) -> Failed | None:
@@ -63,12 +62,18 @@ class SpanLoop:
         Returns:
             The first failure if failures are not ignored; what came before it is settled.
         """
-        block = read_range(self._descriptor, start, end - start)
-        pending = _Pending(self, block, start)
-        try:
-            return self._run(pending, 1 if one_by_one else 0)
-        finally:  # an interrupt as well leaves what was finished settled
-            pending.flush()
+        fixed_slice = 1 if one_by_one else 0
+        while start < end:
+            cut = next_line_start(self._descriptor, min(start + BLOCK_BYTES, end), end)
+            pending = _Pending(self, read_lines(self._descriptor, Interval(start, cut)), start)
+            try:
+                failed = self._run(pending, fixed_slice)
+            finally:  # an interrupt as well leaves what was finished settled
+                pending.flush()
+            if failed is not None:
+                return failed
+            start = cut
+        return None
 
     def _run(self, pending: "_Pending", fixed_slice: int) -> Failed | None:
         settled_at = began = time.monotonic()
@@ -92,10 +97,6 @@ class SpanLoop:
         elif seconds > 2 * _SLICE_SECONDS or size > 2 * _SLICE_BYTES:
             self._slice = max(self._slice // 2, 1)
 
-    def emit(self, span: Span, output: bytes) -> None:
-        """Hand over a finished span."""
-        self._write(span, output)
-
     def refuse(self, failed: Failed) -> Failed | None:
         """Return ``failed`` if it ends the range, ``None`` if it is to be written down."""
         return None if self._ignore_errors else failed
@@ -104,13 +105,9 @@ class SpanLoop:
         """Return the error line of the record at ``position`` of its span."""
         return error_line(failed, self._operator, position)
 
-    def input_check(self, data: bytes) -> int:
-        """Return the checksum of a span's input, 0 where nobody will ask for it."""
-        return checksum(data) if self._check_input else 0
-
 
 class _Pending:
-    """The lines of a range, and the span under way.
+    """The lines of a block, and the span under way.
 
     A slice of lines counts once it is through. An interrupt during an operator's call keeps what
     came before; one that falls between two records rolls the slice back, so that outputs and the
@@ -130,6 +127,7 @@ class _Pending:
         self._output = bytearray()
         self._errors: list[bytes] = []
         self._records = 0
+        self._emitted = 0
         self._dropped = 0
         self._measured = 0
 
@@ -166,12 +164,13 @@ class _Pending:
     ) -> tuple[Failed | None, BaseException | None]:
         """Return a failure that is not to be ignored, and what interrupted the operator."""
         iterator = iter(lines)
-        done = blank = dropped = 0
+        done = blank = dropped = emitted = 0
         refused: Failed | None = None
         while True:
             stretch = settle(iterator, self._output, until)
             done += stretch.settled
             dropped += stretch.dropped
+            emitted += stretch.settled - stretch.dropped + stretch.extra
             if stretch.line is None or stretch.interrupt is not None:
                 break
             if stretch.failure is None:
@@ -188,6 +187,7 @@ class _Pending:
                 break
         self._next += done
         self._records += done - blank
+        self._emitted += emitted
         self._dropped += dropped
         return refused, stretch.interrupt
 
@@ -209,22 +209,20 @@ class _Pending:
         end = block_end if self.exhausted else self._offset(self._next)
         if end == self._start:
             return
-        failures = b"".join(self._errors)
-        data = bytes(self._output) + failures if failures else bytes(self._output)
-        consumed = self._block[self._start - self._block_start : end - self._block_start]
-        span = Span(
-            start=self._start,
-            length=end - self._start,
+        first = self._start - self._block_start
+        settled = Settled.of(
+            self._start,
+            memoryview(self._block)[first : first + end - self._start],
             records=self._records,
+            emitted=self._emitted,
             dropped=self._dropped,
             failed=len(self._errors),
-            output_bytes=len(self._output),
-            error_bytes=len(failures),
-            input_check=self._loop.input_check(consumed),
-            output_check=checksum(data),
+            output=self._output,
+            errors=b"".join(self._errors),
+            check_input=self._loop.check_input,
         )
         self._start = end
-        self._output.clear()
+        self._output = bytearray()
         self._errors = []
-        self._records = self._dropped = self._measured = 0
-        self._loop.emit(span, data)
+        self._records = self._emitted = self._dropped = self._measured = 0
+        self._loop.emit(settled)

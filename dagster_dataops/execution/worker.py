@@ -10,6 +10,8 @@ import select
 import signal
 import sys
 import time
+from collections import deque
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -19,12 +21,13 @@ from typing import Final, NoReturn
 
 import orjson
 
+from dagster_dataops.checkpoints.outputs import Settled
 from dagster_dataops.checkpoints.segments import SegmentWriter
-from dagster_dataops.checkpoints.spans import Span
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.execution import messages
-from dagster_dataops.execution.messages import STOP, Kind, Mode
-from dagster_dataops.execution.settling import Settle, settling
+from dagster_dataops.execution.holding import HeldRange, Holding
+from dagster_dataops.execution.messages import STOP, Kind, Mode, Place, Range
+from dagster_dataops.execution.settling import Settle, Stretch, settling
 from dagster_dataops.execution.spanning import SpanLoop
 from dagster_dataops.operators.operator import Operator
 from dagster_dataops.operators.shipping import receive
@@ -45,6 +48,7 @@ class Assignment:
         stamp: Device, inode, size and time that the input must have.
         folder: The checkpoint's folder.
         segment: Number of the worker's own segment.
+        main_segment: Number of the segment that all workers write to.
         ignore_errors: Whether a failing record ends the run.
         check_input: Whether spans carry a checksum of their input.
     """
@@ -53,12 +57,51 @@ class Assignment:
     stamp: tuple[int, ...]
     folder: str
     segment: int
+    main_segment: int
     ignore_errors: bool
     check_input: bool
 
 
+class Termination:
+    """SIGTERM as an exception, raised only where it does no harm.
+
+    That is inside this object's ``with`` blocks: in the operator, and while waiting for orders.
+    Elsewhere it waits for the next block.
+    """
+
+    def __init__(self) -> None:
+        self._welcome = False
+        self._requested = False
+
+    def request(self, _number: int, _frame: FrameType | None) -> None:
+        """Handle the signal."""
+        self._requested = True
+        if self._welcome:
+            raise Terminated
+
+    def __enter__(self) -> None:
+        self._welcome = True
+        if self._requested:
+            raise Terminated
+
+    def __exit__(self, *_: object) -> None:
+        self._welcome = False
+
+    def during(self, settle: Settle) -> Settle:
+        """Return ``settle``, within a block of this."""
+
+        def interruptible(lines: Iterator[bytes], output: bytearray, until: float) -> Stretch:
+            with self:
+                return settle(lines, output, until)
+
+        return interruptible
+
+
 def serve(
-    connection: "Connection[bytes, bytes]", assignment: Assignment, operator: Operator
+    connection: "Connection[bytes, bytes]",
+    assignment: Assignment,
+    operator: Operator,
+    termination: Termination,
 ) -> None:
     """Work until told to stop, terminated, or left alone."""
     with (
@@ -66,18 +109,12 @@ def serve(
         settling(operator, (Terminated,)) as settle,
     ):
         try:
-            worker = _Worker(connection, assignment, settle, _name_of(operator))
+            worker = _Worker(connection, assignment, operator, settle, termination)
         except (OSError, DataOpsError) as error:
             connection.send_bytes(messages.pack_fault(str(error)))
             return
         connection.send_bytes(bytes([Kind.READY]))
-        while (message := connection.recv_bytes()) != STOP:
-            if not worker.work(messages.unpack_range(message)):
-                break
-
-
-def _name_of(operator: Operator) -> str:
-    return operator.__dataops__.spec.qualified_name
+        worker.run()
 
 
 class _Worker:
@@ -85,44 +122,119 @@ class _Worker:
         self,
         connection: "Connection[bytes, bytes]",
         assignment: Assignment,
+        operator: Operator,
         settle: Settle,
-        operator: str,
+        termination: Termination,
     ) -> None:
         self._connection = connection
-        self._segment = SegmentWriter(Path(assignment.folder), assignment.segment)
-        descriptor = os.open(assignment.input, os.O_RDONLY | os.O_CLOEXEC)
-        status = os.fstat(descriptor)
-        stamp = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
-        if stamp != assignment.stamp:
-            msg = f"input {assignment.input} changed while it was being processed"
-            raise OSError(msg)
+        self._termination = termination
+        self._orders: deque[bytes] = deque()
+        self._poll = select.poll()
+        self._poll.register(connection.fileno(), select.POLLIN)
+        folder = Path(assignment.folder)
+        self._segment = SegmentWriter(folder, assignment.segment)
+        self._main = SegmentWriter(folder, assignment.main_segment, shared=True)
+        self._holding = Holding(self._spill)
+        self._current: HeldRange | None = None
         self._loop = SpanLoop(
-            settle,
-            descriptor,
-            self._write,
-            operator=operator,
+            termination.during(settle),
+            _opened(assignment),
+            self._take,
+            operator=operator.__dataops__.spec.qualified_name,
             ignore_errors=assignment.ignore_errors,
             check_input=assignment.check_input,
         )
 
-    def work(self, given: messages.Range) -> bool:
-        """Settle one range; return whether to go on."""
-        began = time.monotonic()
+    def run(self) -> None:
+        """Do what is ordered; whatever ends it leaves what was finished settled."""
         try:
-            one_by_one = given.mode is not Mode.NORMAL
-            failed = self._loop.run(given.start, given.end, one_by_one=one_by_one)
+            try:
+                self._obey()
+            finally:
+                self._holding.spill_all()
         except DataOpsError as error:  # the disk
             self._connection.send_bytes(messages.pack_fault(str(error)))
-            return False
+
+    def _obey(self) -> None:
+        while (message := self._next_order()) != STOP:
+            order = messages.unpack_order(message)
+            if isinstance(order, Place):
+                self._place(order)
+            elif not self._work(order):
+                return
+
+    def _next_order(self) -> bytes:
+        if self._orders:
+            return self._orders.popleft()
+        with self._termination:
+            while self._holding and not self._poll.poll(1000 * self._holding.patience + 1):
+                self._holding.spill_overdue()
+            return self._connection.recv_bytes()
+
+    def _work(self, given: Range) -> bool:
+        """Settle or hold one range; return whether to go on."""
+        began = time.monotonic()
+        self._current = held = None
+        if given.mode is Mode.QUICK:
+            self._current = held = self._holding.begin(given.start)
+        one_by_one = given.mode in (Mode.CAREFUL, Mode.ALONE)
+        failed = self._loop.run(given.start, given.end, one_by_one=one_by_one)
         if failed is not None:
+            self._holding.spill_all()
             self._connection.send_bytes(messages.pack_failed(failed))
             return False
-        self._connection.send_bytes(messages.pack_done(time.monotonic() - began))
+        seconds = time.monotonic() - began
+        if held is not None and self._holding.holds(held):
+            held.seconds = seconds
+            spans = [settled.span for settled in held.settled]
+            self._connection.send_bytes(messages.pack_held(given.start, seconds, spans))
+        else:
+            self._connection.send_bytes(messages.pack_done(given.start, seconds))
         return True
 
-    def _write(self, span: Span, output: bytes) -> None:
-        offset = self._segment.append(output)
-        self._connection.send_bytes(messages.pack_span(offset, span))
+    def _take(self, settled: Settled) -> None:
+        """Hold a finished span or settle it, and do what cannot wait for the range's end."""
+        held = self._current
+        if held is not None and self._holding.holds(held):
+            held.settled.append(settled)
+            if settled.errors:  # these have no place in the result
+                self._holding.spill(held.start)
+        else:
+            self._settle(settled)
+        while self._poll.poll(0):
+            message = self._connection.recv_bytes()
+            order = messages.unpack_order(message) if message != STOP else None
+            if isinstance(order, Place):
+                self._place(order)
+            else:
+                self._orders.append(message)
+        self._holding.spill_overdue()
+
+    def _settle(self, settled: Settled) -> None:
+        offset = self._segment.append(settled.output, settled.errors)
+        self._connection.send_bytes(messages.pack_span(offset, settled.span))
+
+    def _spill(self, held: HeldRange) -> None:
+        for settled in held.settled:
+            self._settle(settled)
+        if held.seconds is not None:
+            self._connection.send_bytes(messages.pack_done(held.start, held.seconds))
+
+    def _place(self, place: Place) -> None:
+        held = self._holding.take(place.start)
+        if held is not None:
+            self._main.write_at(place.offset, *[settled.output for settled in held.settled])
+            self._connection.send_bytes(messages.pack_placed(place.start))
+
+
+def _opened(assignment: Assignment) -> int:
+    descriptor = os.open(assignment.input, os.O_RDONLY | os.O_CLOEXEC)
+    status = os.fstat(descriptor)
+    stamp = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+    if stamp != assignment.stamp:
+        msg = f"input {assignment.input} changed while it was being processed"
+        raise OSError(msg)
+    return descriptor
 
 
 def bind_to_lifeline(descriptor: int) -> None:
@@ -157,15 +269,12 @@ def _exit_at_end_of(descriptor: int) -> NoReturn:
     os._exit(1)
 
 
-def set_signals() -> None:
+def set_signals() -> Termination:
     """Leave Ctrl-C to the parent; on SIGTERM settle what is finished and end."""
-
-    def terminate(_number: int, _frame: FrameType | None) -> NoReturn:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        raise Terminated
-
+    termination = Termination()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, terminate)
+    signal.signal(signal.SIGTERM, termination.request)
+    return termination
 
 
 def end() -> NoReturn:
@@ -179,7 +288,7 @@ def end() -> NoReturn:
 def main(connection_descriptor: int, lifeline: int) -> None:
     """Entry of a worker started as a fresh interpreter."""
     bind_to_lifeline(lifeline)
-    set_signals()
+    termination = set_signals()
     connection: Connection[bytes, bytes] = Connection(connection_descriptor)
     fields = orjson.loads(connection.recv_bytes())
     fields["stamp"] = tuple(fields["stamp"])
@@ -192,5 +301,5 @@ def main(connection_descriptor: int, lifeline: int) -> None:
         text = "".join(traceback.format_exception(error))
         connection.send_bytes(messages.pack_fault(f"it cannot be loaded there:\n{text}"))
         end()
-    serve(connection, Assignment(**fields), operator)
+    serve(connection, Assignment(**fields), operator, termination)
     end()

@@ -1,4 +1,5 @@
 import random
+import time
 from pathlib import Path
 
 import pytest
@@ -8,11 +9,11 @@ from dagster_dataops.checkpoints.checkpoint import (
     CheckpointContent,
     existing,
     fresh,
-    remove_all,
 )
 from dagster_dataops.checkpoints.fingerprint import RunFingerprint
 from dagster_dataops.checkpoints.segments import checksum
 from dagster_dataops.checkpoints.spans import Span
+from dagster_dataops.datasets.background import background
 from dagster_dataops.errors import StorageError
 from tests.execution.helpers import (
     MODES,
@@ -32,7 +33,7 @@ _FINGERPRINT = RunFingerprint("1", "a.b", "options", "code", "input")
 
 
 def _span(start: int, data: bytes) -> Span:
-    return Span(start, 10, 1, 0, 0, len(data), 0, 0, checksum(data))
+    return Span(start, 10, 1, 1, 0, 0, len(data), 0, 0, checksum(data))
 
 
 def _checkpoint(folder: Path, run_name: str = "one") -> Checkpoint:
@@ -51,7 +52,7 @@ def test_what_was_settled_is_there_after_reopening(tmp_path: Path) -> None:
     assert content.attempts == ["one"]
     assert content.fingerprint == _FINGERPRINT
     assert [item.start for item, _, _ in content.table.ordered()] == [0, 20]
-    assert (content.table.records, content.publishing) == (2, False)
+    assert content.table.records == 2
 
 
 def test_every_attempt_writes_segments_of_its_own(tmp_path: Path) -> None:
@@ -64,13 +65,6 @@ def test_every_attempt_writes_segments_of_its_own(tmp_path: Path) -> None:
         checkpoint.close()
     assert numbers == [1, 2, 3]
     assert existing(tmp_path)[0].attempts == ["one", "two", "three"]
-
-
-def test_publishing_is_remembered(tmp_path: Path) -> None:
-    checkpoint = _checkpoint(tmp_path)
-    checkpoint.mark_publishing()
-    checkpoint.close()
-    assert existing(tmp_path)[0].publishing
 
 
 def test_a_folder_without_a_journal_is_an_empty_checkpoint(tmp_path: Path) -> None:
@@ -89,13 +83,6 @@ def test_checkpoints_are_listed_newest_first(tmp_path: Path) -> None:
 def test_no_folder_holds_no_checkpoints(tmp_path: Path) -> None:
     assert existing(tmp_path / "missing") == []
     assert fresh(tmp_path / "missing").folder.name == "1"
-    remove_all(tmp_path / "missing")
-
-
-def test_removing_leaves_nothing(tmp_path: Path) -> None:
-    _checkpoint(tmp_path / "checkpoints").close()
-    remove_all(tmp_path / "checkpoints")
-    assert not (tmp_path / "checkpoints").exists()
 
 
 def test_rejected_spans_are_open_again(tmp_path: Path) -> None:
@@ -111,14 +98,28 @@ def test_syncing_waits_its_turn(tmp_path: Path) -> None:
     segment = checkpoint.new_segment()
     synced: list[float] = []
     checkpoint.sync = lambda: synced.append(1)  # type: ignore[method-assign]
-    checkpoint.sync_if_due(0.0)
+    now = time.monotonic()
+    checkpoint.sync_if_due(now)
     assert not synced  # nothing to sync
     checkpoint.settle(segment.number, 0, [_span(0, b"")])
-    checkpoint.sync_if_due(1.0)
-    checkpoint.sync_if_due(1.5)
-    checkpoint.sync_if_due(2.5)
+    for later in (1.0, 1.5, 2.5):
+        checkpoint.sync_if_due(now + later)
+        background.finish()
     assert len(synced) == 2
     segment.close()
+    checkpoint.close()
+
+
+def test_a_sync_beside_the_work_that_fails_ends_the_run(tmp_path: Path) -> None:
+    checkpoint = _checkpoint(tmp_path)
+    checkpoint.settle(99, 0, [_span(0, b"")])
+    now = time.monotonic()
+    checkpoint.sync_if_due(now)
+    checkpoint.sync_if_due(now + 2)
+    background.finish()
+    checkpoint.settle(99, 0, [_span(10, b"")])
+    with pytest.raises(StorageError, match="cannot sync"):
+        checkpoint.sync_if_due(now + 4)
     checkpoint.close()
 
 

@@ -16,13 +16,13 @@ from dagster_dataops.checkpoints.journal import (
 from dagster_dataops.checkpoints.spans import Span, columns_of
 from dagster_dataops.errors import StorageError
 
-_SPANS = [Span(n * 10, 10, 1, 0, 0, 5, 0, n, n) for n in range(12)]
+_SPANS = [Span(n * 10, 10, 1, 1, 0, 0, 5, 0, n, n) for n in range(12)]
 _FRAMES = [
     frame(FrameKind.ATTEMPT, b'{"run":"one"}'),
     spans_frame(1, 0, _SPANS[:3]),
     spans_frame(2, 77, _SPANS),
     frame(FrameKind.SPANS, b""),
-    frame(FrameKind.PUBLISHING, b'{"run":"DOJ1 DOJ1"}'),
+    frame(FrameKind.ATTEMPT, b'{"run":"DOJ1 DOJ1"}'),
     frame(FrameKind.ATTEMPT, b"DOJ1" * 5),
 ]
 _JOURNAL = b"".join(_FRAMES)
@@ -31,7 +31,7 @@ _WHOLE = list(read_frames(_JOURNAL))
 
 
 def test_frames_come_back_as_they_were_written() -> None:
-    assert [item.kind for item in _WHOLE] == [1, 2, 2, 2, 3, 1]
+    assert [item.kind for item in _WHOLE] == [1, 2, 2, 2, 1, 1]
     assert b"".join(frame(FrameKind(item.kind), item.payload) for item in _WHOLE) == _JOURNAL
 
 
@@ -141,6 +141,6 @@ def test_a_journal_that_cannot_be_opened_is_a_storage_error(tmp_path: Path) -> N
 
 def test_the_kind_is_part_of_the_checksum() -> None:
     damaged = bytearray(_FRAMES[1])
-    damaged[4] = FrameKind.PUBLISHING
+    damaged[4] = FrameKind.ATTEMPT
     assert list(read_frames(bytes(damaged))) == []
     assert list(read_frames(_FRAMES[1])) == [Frame(FrameKind.SPANS, _WHOLE[1].payload)]

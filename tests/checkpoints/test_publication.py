@@ -1,4 +1,5 @@
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -6,9 +7,10 @@ from typing import Any
 import pytest
 
 from dagster_dataops.checkpoints import publication
-from dagster_dataops.checkpoints.checkpoint import Checkpoint
 from dagster_dataops.checkpoints.manifest import NodeFolder, load_result, published
+from dagster_dataops.checkpoints.removal import Removal
 from dagster_dataops.checkpoints.resuming import ResumePolicy
+from dagster_dataops.datasets.background import background
 from dagster_dataops.datasets.files import draft_of
 from dagster_dataops.datasets.writing import JsonlWriter
 from dagster_dataops.errors import StorageError
@@ -33,6 +35,16 @@ def _dying(patch: pytest.MonkeyPatch, owner: Any, name: str, calls: int, *, befo
     patch.setattr(owner, name, DyingAfter(getattr(owner, name), calls, before=before))
 
 
+def _dying_in_deletion(patch: pytest.MonkeyPatch, files: int) -> None:
+    rmtree = shutil.rmtree
+
+    def delete(*args: Any, **kwargs: Any) -> None:
+        _dying(patch, os, "unlink", files, before=False)
+        rmtree(*args, **kwargs)
+
+    patch.setattr(shutil, "rmtree", delete)
+
+
 # Every step of publishing: (class or module, function, call, whether just before it).
 _STEPS: dict[str, tuple[Any, str, int, bool]] = {
     "before the result's draft is finished": (JsonlWriter, "finish", 1, True),
@@ -40,19 +52,20 @@ _STEPS: dict[str, tuple[Any, str, int, bool]] = {
     "after the error file's draft": (JsonlWriter, "finish", 2, False),
     "before the manifest's draft": (publication, "write_durably", 1, True),
     "after the manifest's draft": (publication, "write_durably", 1, False),
-    "before the mark": (Checkpoint, "mark_publishing", 1, True),
-    "after the mark": (Checkpoint, "mark_publishing", 1, False),
-    "before the renames": (publication, "_rename_drafts", 1, True),
-    "after the renames": (publication, "_rename_drafts", 1, False),
+    "before the renames": (publication, "_finish", 1, True),
+    "before the old result is spared": (Removal, "spare", 1, True),
+    "after the old result is spared": (Removal, "spare", 1, False),
     "before the folder is synced": (publication, "sync_folder", 1, True),
-    "before the checkpoints are removed": (publication, "remove_all", 1, True),
-    "after the checkpoints are removed": (publication, "remove_all", 1, False),
+    "before the checkpoints are removed": (Removal, "remove_checkpoints", 1, True),
+    "after the checkpoints are removed": (Removal, "remove_checkpoints", 1, False),
+    "before anything is deleted": (Removal, "finish", 2, True),
+    "after everything is done": (publication, "_finish", 1, False),
 }
 # Path.replace: the manifest's draft itself is put in place first, then the three files.
 _RENAMES = {f"after rename {number}": (Path, "replace", number, False) for number in range(1, 5)}
-_UNLINKS = {
-    "after the first file of the checkpoint is gone": (os, "unlink", 1, False),
-    "after the second file of the checkpoint is gone": (os, "unlink", 2, False),
+_DELETIONS = {
+    "after the first removed file is deleted": 1,
+    "after the second removed file is deleted": 2,
 }
 
 
@@ -77,10 +90,12 @@ def _check_new(folder: NodeFolder) -> None:
     assert [row["index"] for row in error_rows(folder)] == expected_failures(_NEW)
     assert not folder.checkpoints.exists()
     assert not list(folder.path.glob(".*.draft"))
+    background.finish()
+    assert not (folder.path / ".removed").exists()
 
 
 @pytest.mark.parametrize("policy", [ResumePolicy.AUTO, ResumePolicy.NEVER], ids=["auto", "never"])
-@pytest.mark.parametrize("step", [*_STEPS, *_RENAMES, *_UNLINKS])
+@pytest.mark.parametrize("step", [*_STEPS, *_RENAMES, *_DELETIONS])
 def test_a_death_while_publishing_leaves_the_old_result_or_the_new_one(
     tmp_path: Path, step: str, policy: ResumePolicy
 ) -> None:
@@ -90,8 +105,11 @@ def test_a_death_while_publishing_leaves_the_old_result_or_the_new_one(
 
     def publish() -> None:
         patch = pytest.MonkeyPatch()
-        owner, name, calls, before = (_STEPS | _RENAMES | _UNLINKS)[step]
-        _dying(patch, owner, name, calls, before=before)
+        if step in _DELETIONS:
+            _dying_in_deletion(patch, _DELETIONS[step])
+        else:
+            owner, name, calls, before = (_STEPS | _RENAMES)[step]
+            _dying(patch, owner, name, calls, before=before)
         run(operator, dataset, folder, run="killed")
 
     assert in_child(publish) == DyingAfter.STATUS
@@ -132,7 +150,7 @@ def test_a_publication_cut_short_is_finished_by_the_next_run_and_not_made_again(
     dataset = write_input(tmp_path / "new.jsonl", _NEW)
 
     def publish() -> None:
-        _dying(pytest.MonkeyPatch(), publication, "_rename_drafts", 1, before=True)
+        _dying(pytest.MonkeyPatch(), publication, "_finish", 1, before=True)
         run(act(_concurrency_mode="single"), dataset, folder, run="killed")
 
     assert in_child(publish) == DyingAfter.STATUS
@@ -162,7 +180,7 @@ def test_readers_never_see_half_a_result(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Path, "replace", watching(Path.replace))
         for owner, name, _, _ in _STEPS.values():
-            if owner is publication and name != "_rename_drafts":
+            if owner is publication and name != "_finish":
                 patch.setattr(owner, name, watching(getattr(owner, name)))
         run(act(_concurrency_mode="single"), dataset, folder)
     assert expected_results(_OLD) in seen

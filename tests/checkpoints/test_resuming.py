@@ -286,6 +286,7 @@ def test_a_line_read_while_its_file_was_cut_short_is_done_again(
                 start,
                 end - start,
                 1,
+                int(bool(output)),
                 0,
                 int(not output),
                 len(output),

@@ -55,3 +55,12 @@ def test_checksums_are_32_bits_and_tell_content_apart() -> None:
     sums = {checksum(str(n).encode()) for n in range(1000)}
     assert len(sums) == 1000
     assert max(sums) < 2**32
+
+
+def test_a_shared_segment_takes_bytes_at_any_place(tmp_path: Path) -> None:
+    segments = [SegmentWriter(tmp_path, 1, shared=True) for _ in range(2)]
+    segments[0].write_at(6, b"wor", bytearray(b"ld"))
+    segments[1].write_at(0, b"hello", b"", b" ")
+    assert segment_path(tmp_path, 1).read_bytes() == b"hello world"
+    for segment in segments:
+        segment.close()

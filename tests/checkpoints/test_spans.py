@@ -9,12 +9,12 @@ from dagster_dataops.datasets.lines import Interval
 
 _FIELD = st.integers(0, 2**32 - 1)
 _SPANS = st.lists(
-    st.builds(Span, st.integers(0, 2**64 - 1), *[_FIELD] * 8), min_size=1, max_size=30
+    st.builds(Span, st.integers(0, 2**64 - 1), *[_FIELD] * 9), min_size=1, max_size=30
 )
 
 
 def span(start: int, length: int, records: int = 1, output: int = 10, check: int = 0) -> Span:
-    return Span(start, length, records, 0, 0, output, 0, 0, check)
+    return Span(start, length, records, records, 0, 0, output, 0, 0, check)
 
 
 def table_of(*spans: Span) -> SpanTable:
@@ -107,3 +107,14 @@ def test_nothing_overlaps_once_overlaps_are_resolved(pieces: list[tuple[int, int
     assert all(a[0] + a[1] <= b[0] for a, b in pairwise(rows))
     if pieces:
         assert pieces[-1] in rows
+
+
+def test_outputs_lie_in_order_where_each_follows_all_before_it() -> None:
+    table = SpanTable()
+    table.add(columns_of([span(0, 5, output=7), span(5, 5, output=9)]), 3, 0)
+    table.add(columns_of([span(10, 5, output=4)]), 8, 500)
+    table.add(columns_of([span(15, 5, output=2)]), 3, 20)
+    assert table.lies_in_order(3)
+    assert not table.lies_in_order(8)
+    table.add(columns_of([span(20, 5, output=2)]), 3, 21)
+    assert not table.lies_in_order(3)

@@ -15,6 +15,7 @@ from dagster_dataops.checkpoints.checkpoint import Checkpoint, fresh
 from dagster_dataops.checkpoints.fingerprint import RunFingerprint
 from dagster_dataops.checkpoints.manifest import NodeFolder
 from dagster_dataops.data import data_register
+from dagster_dataops.datasets.background import background
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import content_interval
 from dagster_dataops.execution import collecting, schedule, single, spanning
@@ -129,7 +130,10 @@ def run(
     """Run one operator."""
     inputs = dataset if isinstance(dataset, list) else [dataset]
     context = {"run": "test", **context}
-    return OperatorExecutor(RunContext(**context)).run(operator, inputs, folder)
+    try:
+        return OperatorExecutor(RunContext(**context)).run(operator, inputs, folder)
+    finally:
+        background.finish()
 
 
 def error_rows(folder: NodeFolder) -> list[dict[str, Any]]:
@@ -163,6 +167,7 @@ USUAL = SpanSizes(0.5, 4096, 4 << 20, 512)
 def cut_by(patch: pytest.MonkeyPatch, sizes: SpanSizes) -> None:
     """Make every mode cut its work into spans of these sizes."""
     patch.setattr(spanning, "SETTLE_SECONDS", sizes.settle_seconds)
+    patch.setattr(spanning, "BLOCK_BYTES", max(1, sizes.range_bytes // 4))
     patch.setattr(spanning, "_MAX_SLICE", sizes.slice_records)
     patch.setattr(single, "_RANGE_BYTES", sizes.range_bytes)
     patch.setattr(schedule, "_MAX_BYTES", sizes.range_bytes)

@@ -3,32 +3,48 @@ from hypothesis import strategies as st
 
 from dagster_dataops.checkpoints.spans import Span
 from dagster_dataops.execution import messages
-from dagster_dataops.execution.messages import STOP, Kind, Mode, Range
+from dagster_dataops.execution.messages import STOP, Kind, Mode, Place, Range
 from dagster_dataops.execution.settling import Failed, Failure
 
 _LARGE = st.integers(0, 2**64 - 1)
 _SMALL = st.integers(0, 2**32 - 1)
 
 
+_SPAN = st.builds(Span, _LARGE, *[_SMALL] * 9)
+
+
 @given(_LARGE, _LARGE, st.sampled_from(Mode))
-def test_ranges_arrive_as_they_were_sent(start: int, end: int, mode: Mode) -> None:
-    message = messages.pack_range(Range(start, end, mode))
-    assert messages.unpack_range(message) == Range(start, end, mode)
-    assert message != STOP
+def test_orders_arrive_as_they_were_sent(start: int, end: int, mode: Mode) -> None:
+    for order in (Range(start, end, mode), Place(start, end)):
+        message = messages.pack_order(order)
+        assert messages.unpack_order(message) == order
+        assert message != STOP
 
 
-@given(_LARGE, st.builds(Span, _LARGE, *[_SMALL] * 8))
+@given(_LARGE, _SPAN)
 def test_spans_arrive_as_they_were_sent(offset: int, span: Span) -> None:
     message = messages.pack_span(offset, span)
     assert message[0] == Kind.SPAN
     assert messages.unpack_span(message) == (offset, span)
 
 
-@given(st.floats(0, 1e9))
-def test_durations_arrive_as_they_were_sent(seconds: float) -> None:
-    message = messages.pack_done(seconds)
+@given(_LARGE, st.floats(0, 1e9), st.lists(_SPAN))
+def test_finished_ranges_arrive_with_their_duration_and_spans(
+    start: int, seconds: float, spans: list[Span]
+) -> None:
+    message = messages.pack_held(start, seconds, spans)
+    assert message[0] == Kind.HELD
+    assert messages.unpack_done(message) == (start, seconds, spans)
+    message = messages.pack_done(start, seconds)
     assert message[0] == Kind.DONE
-    assert messages.unpack_done(message) == seconds
+    assert messages.unpack_done(message) == (start, seconds, [])
+
+
+@given(_LARGE)
+def test_what_is_in_its_place_is_known_by_its_start(start: int) -> None:
+    message = messages.pack_placed(start)
+    assert message[0] == Kind.PLACED
+    assert messages.unpack_placed(message) == start
 
 
 def test_failures_arrive_without_their_line() -> None:

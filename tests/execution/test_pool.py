@@ -14,7 +14,7 @@ from tests.faults.crashing import alive, wait_until
 
 def _assignment(tmp_path: Path, segment: int) -> Assignment:
     dataset = write_input(tmp_path / "input.jsonl", plan(["keep"] * 3))
-    return Assignment(str(dataset.path), dataset.stamp(), str(tmp_path), segment, True, True)
+    return Assignment(str(dataset.path), dataset.stamp(), str(tmp_path), segment, 99, True, True)
 
 
 @pytest.mark.parametrize("spawned", [False, True], ids=["forked", "spawned"])

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dagster_dataops.checkpoints.outputs import Settled
 from dagster_dataops.checkpoints.segments import checksum
 from dagster_dataops.checkpoints.spans import Span
 from dagster_dataops.data import data_register
@@ -31,17 +32,17 @@ def in_bulk(settle: Callable[[bytes], Outcome]) -> Settle:
     """Return a function that settles stretches of lines by one that settles a line."""
 
     def settle_many(lines: Iterator[bytes], output: bytearray, until: float) -> Stretch:
-        settled = dropped = 0
+        settled = dropped = extra = 0
         for line in lines:
             outcome = settle(line)
             if not isinstance(outcome, bytes):
-                return Stretch(settled, dropped, line, outcome)
+                return Stretch(settled, dropped, extra, line, outcome)
             output += outcome
             dropped += not outcome
             settled += 1
             if time.monotonic() >= until:
                 break
-        return Stretch(settled, dropped)
+        return Stretch(settled, dropped, extra)
 
     return settle_many
 
@@ -59,8 +60,8 @@ class _Ranges:
         options = {"operator": "o", "ignore_errors": True, "check_input": True, **given}
         self._loop = SpanLoop(in_bulk(settle), self._descriptor, self._take, **options)
 
-    def _take(self, span: Span, output: bytes) -> None:
-        self.spans.append((span, output))
+    def _take(self, settled: Settled) -> None:
+        self.spans.append((settled.span, bytes(settled.output) + settled.errors))
 
     def run(self, start: int = 0, end: int | None = None, **given: bool) -> Any:
         return self._loop.run(start, len(self.content) if end is None else end, **given)
@@ -79,6 +80,7 @@ class _Ranges:
             lines = [line for line in taken.split(b"\n") if line and not line.isspace()]
             assert span.records == len(lines)
             assert span.failed == sum(line.startswith(b"fail") for line in lines)
+            assert span.emitted == output[: span.output_bytes].count(b"\n")
             assert span.dropped == sum(line.startswith(b"drop") for line in lines)
             assert (span.input_check, span.output_check) == (checksum(taken), checksum(output))
             kept = [line for line in lines if not line.startswith((b"fail", b"drop"))]
@@ -221,7 +223,7 @@ def test_an_interrupted_call_keeps_what_came_before_it(tmp_path: Path) -> None:
         loop = SpanLoop(
             settle,
             descriptor,
-            lambda span, _: spans.append(span),
+            lambda settled: spans.append(settled.span),
             operator="o",
             ignore_errors=True,
             check_input=False,

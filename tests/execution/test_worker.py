@@ -9,7 +9,7 @@ import pytest
 from dagster_dataops.checkpoints.segments import segment_path
 from dagster_dataops.execution import messages
 from dagster_dataops.execution.messages import STOP, Kind, Mode, Range
-from dagster_dataops.execution.worker import Assignment, bind_to_lifeline, serve
+from dagster_dataops.execution.worker import Assignment, Termination, bind_to_lifeline, serve
 from tests.execution.helpers import act, expected_results, plan, write_input
 from tests.faults.crashing import in_child
 
@@ -18,13 +18,13 @@ _RECORDS = plan(["keep", "expand", "fail", "drop"])
 
 def _assignment(tmp_path: Path) -> Assignment:
     dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
-    return Assignment(str(dataset.path), dataset.stamp(), str(tmp_path), 5, True, True)
+    return Assignment(str(dataset.path), dataset.stamp(), str(tmp_path), 5, 1, True, True)
 
 
 def _served(assignment: Assignment, *told: bytes) -> list[bytes]:
     """Return what a worker says when it is told that."""
     mine, theirs = Pipe()
-    thread = threading.Thread(target=serve, args=(theirs, assignment, act()))
+    thread = threading.Thread(target=serve, args=(theirs, assignment, act(), Termination()))
     thread.start()
     said = []
     for message in told:
@@ -43,20 +43,20 @@ def _served(assignment: Assignment, *told: bytes) -> list[bytes]:
 def test_a_worker_settles_a_range_into_its_own_segment(tmp_path: Path) -> None:
     assignment = _assignment(tmp_path)
     size = (tmp_path / "input.jsonl").stat().st_size
-    ready, spans, done = _served(assignment, messages.pack_range(Range(0, size)), STOP)
+    ready, spans, done = _served(assignment, messages.pack_order(Range(0, size)), STOP)
     assert ready == bytes([Kind.READY])
     offset, span = messages.unpack_span(spans)
     assert (offset, span.records, span.failed, span.dropped) == (0, 4, 1, 1)
     content = segment_path(tmp_path, 5).read_bytes()
     assert content[: span.output_bytes] == expected_results(_RECORDS)
     assert len(content) == span.output_bytes + span.error_bytes
-    assert messages.unpack_done(done) >= 0
+    assert messages.unpack_done(done)[0] == 0
 
 
 @pytest.mark.parametrize("mode", [Mode.CAREFUL, Mode.ALONE])
 def test_a_careful_worker_settles_every_record_at_once(tmp_path: Path, mode: Mode) -> None:
     size = _assignment(tmp_path) and (tmp_path / "input.jsonl").stat().st_size
-    told = messages.pack_range(Range(0, size, mode))
+    told = messages.pack_order(Range(0, size, mode))
     said = _served(_assignment(tmp_path), told, STOP)
     assert [message[0] for message in said] == [Kind.READY, *[Kind.SPAN] * 4, Kind.DONE]
 
@@ -64,7 +64,7 @@ def test_a_careful_worker_settles_every_record_at_once(tmp_path: Path, mode: Mod
 def test_a_worker_stops_at_a_failure_that_is_not_ignored(tmp_path: Path) -> None:
     assignment = replace(_assignment(tmp_path), ignore_errors=False)
     size = (tmp_path / "input.jsonl").stat().st_size
-    said = _served(assignment, messages.pack_range(Range(0, size)))
+    said = _served(assignment, messages.pack_order(Range(0, size)))
     assert [message[0] for message in said] == [Kind.READY, Kind.SPAN, Kind.FAILED]
     assert messages.unpack_span(said[1])[1].records == 2
     assert messages.unpack_failed(said[2]).failure.exception == "ValueError"
@@ -86,7 +86,7 @@ def test_a_worker_ends_when_its_connection_closes(tmp_path: Path) -> None:
     mine, theirs = Pipe()
     connection: Connection = mine
     connection.close()
-    serve(theirs, _assignment(tmp_path), act())
+    serve(theirs, _assignment(tmp_path), act(), Termination())
     theirs.close()
 
 

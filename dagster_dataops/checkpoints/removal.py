@@ -1,0 +1,53 @@
+"""Removal: what is no longer wanted goes out of the way at once, and is deleted beside the work.
+
+It is moved to a folder of its own first, so that a crash leaves it where the next run finds it.
+"""
+
+import os
+import shutil
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+from dagster_dataops.checkpoints.manifest import NodeFolder
+from dagster_dataops.datasets.background import background
+from dagster_dataops.datasets.files import make_folder, storage
+
+
+class Removal:
+    """What one node has to delete.
+
+    Args:
+        folder: The node's folder.
+    """
+
+    def __init__(self, folder: NodeFolder) -> None:
+        self._checkpoints = folder.checkpoints
+        self._removed = folder.path / ".removed"
+
+    def spare(self, path: Path) -> None:
+        """Keep the content of ``path`` until `finish`, though another file takes its place.
+
+        Replacing a large file deletes it, and that would be waited for.
+        """
+        with suppress(OSError):  # no links here: then it is waited for
+            self._removed.mkdir(exist_ok=True)
+            os.link(path, self._free_name())
+
+    def remove_checkpoints(self) -> None:
+        """Have every checkpoint of the node gone."""
+        if self._checkpoints.exists():
+            make_folder(self._removed)
+            with storage(self._checkpoints, "remove the checkpoints of the published run"):
+                self._checkpoints.rename(self._free_name())
+
+    def _free_name(self) -> Path:
+        number = 0
+        while (name := self._removed / str(number)).exists():
+            number += 1
+        return name
+
+    def finish(self) -> None:
+        """Delete what has been removed, now or before; nobody waits for it."""
+        if self._removed.exists():
+            background.run(partial(shutil.rmtree, self._removed, ignore_errors=True))

@@ -1,0 +1,82 @@
+"""Holding: finished output that waits, for a moment, to learn its place in the result.
+
+Where a range's output belongs is known once everything before it is finished. Quick ranges are
+finished in about their order, so that their output is written once, where it belongs. Whatever
+waits too long goes to the worker's own segment instead, so that it is safe.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from dagster_dataops.checkpoints.outputs import Settled
+
+HOLD_SECONDS: Final = 0.25
+_MOST_RANGES: Final = 4
+
+
+@dataclass
+class HeldRange:
+    """The output of one range.
+
+    Attributes:
+        start: Where the range starts in the input.
+        settled: Its spans so far.
+        since: When the first of them was finished; a monotonic time.
+        seconds: How long the range took; ``None`` while it is worked on.
+    """
+
+    start: int
+    settled: list[Settled] = field(default_factory=list)
+    since: float = 0.0
+    seconds: float | None = None
+
+
+class Holding:
+    """What a worker holds.
+
+    Args:
+        spill: Settles a range in the worker's own segment.
+    """
+
+    def __init__(self, spill: Callable[[HeldRange], None]) -> None:
+        self._spill = spill
+        self._ranges: dict[int, HeldRange] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._ranges)
+
+    def begin(self, start: int) -> HeldRange:
+        """Hold what a range that begins now will bring."""
+        held = self._ranges[start] = HeldRange(start, since=time.monotonic())
+        return held
+
+    def holds(self, held: HeldRange) -> bool:
+        """Whether ``held`` is still waiting."""
+        return self._ranges.get(held.start) is held
+
+    def take(self, start: int) -> HeldRange | None:
+        """Return a range that waits no more, its place being known; ``None`` if it was spilled."""
+        return self._ranges.pop(start, None)
+
+    @property
+    def patience(self) -> float:
+        """For how many seconds the oldest range may still wait."""
+        oldest = min(held.since for held in self._ranges.values())
+        return max(0.0, oldest + HOLD_SECONDS - time.monotonic())
+
+    def spill_overdue(self) -> None:
+        """Settle what has waited too long, or is too much."""
+        while self._ranges and (len(self._ranges) > _MOST_RANGES or not self.patience):
+            self.spill(next(iter(self._ranges)))
+
+    def spill(self, start: int) -> None:
+        """Settle one range."""
+        held = self._ranges.pop(start)
+        self._spill(held)
+
+    def spill_all(self) -> None:
+        """Settle everything."""
+        for start in list(self._ranges):
+            self.spill(start)
