@@ -19,7 +19,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pytest
 
@@ -32,6 +32,7 @@ from dagster_dataops.checkpoints.resuming import ResumePolicy
 from dagster_dataops.checkpoints.segments import segment_path
 from dagster_dataops.data import data_register
 from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.execution.pool import may_fork
 from dagster_dataops.execution.progress import ProgressState
 from dagster_dataops.execution.report import RunReport
 from tests.execution.helpers import (
@@ -47,6 +48,7 @@ from tests.execution.helpers import (
     run,
     write_input,
 )
+from tests.faults.crashing import wait_until
 
 MODES: Final = ("process", "thread", "async", "single")
 CUTS: Final = {"single spans": TINY, "small spans": SMALL, "merged spans": USUAL}
@@ -149,6 +151,7 @@ class Unfinished:
         """Run until all but the last records are settled."""
         dataset = write_input(home / "input.jsonl", _inputs())
         _STAGE.calls, _STAGE.gate = home / "calls", threading.Event()
+        wait_until(may_fork, 10, "workers can be forked, with the place of their notes")
         try:
             with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
                 cut_by(patch, sizes)
@@ -211,6 +214,14 @@ def _interrupt() -> None:
     raise KeyboardInterrupt
 
 
+class Flip(NamedTuple):
+    """One bit of a file of an unfinished run."""
+
+    file: Path
+    position: int
+    bit: int
+
+
 @dataclass
 class Campaign:
     """What much damage came to.
@@ -218,11 +229,13 @@ class Campaign:
     Attributes:
         outcomes: How often, by mode and cut, nothing was lost, exactly what was hit was done
             again, or the checkpoint was refused.
+        flips: Bits flipped.
         redone: Records done again because their span was hit.
         failures: What broke a promise, in words.
     """
 
     outcomes: Counter[tuple[str, str]] = field(default_factory=Counter)
+    flips: int = 0
     redone: int = 0
     failures: list[str] = field(default_factory=list)
 
@@ -236,8 +249,10 @@ class Campaign:
             for name in names
         ]
         total = self.outcomes.total()
-        text = f"{total} times damaged, {self.redone} records done again, "
-        return "\n".join([*rows, f"{text}{len(self.failures)} failures", *self.failures[:20]])
+        text = (
+            f"{total} copies damaged, {self.flips} bits flipped, {self.redone} records done again"
+        )
+        return "\n".join([*rows, f"{text}, {len(self.failures)} failures", *self.failures[:20]])
 
 
 class Damager:
@@ -261,38 +276,38 @@ class Damager:
                 home = self._folder / name.replace(", ", "-").replace(" ", "-")
                 self.kept[name] = Unfinished.make(home, mode, CUTS[cut])
 
-    def flip(self, name: str, file: Path, position: int, bit: int) -> None:
-        """Flip one bit of a copy and finish it."""
-        hit = self.kept[name].hit_by(file, position, position + 1)
-
-        def damage(data: bytearray) -> None:
-            data[position] ^= 1 << bit
-
-        self._finish(name, file, damage, hit, f"bit {bit} of byte {position} of {file.name}")
+    def flip(self, name: str, flips: list[Flip]) -> None:
+        """Flip some bits of a copy and finish it."""
+        kept = self.kept[name]
+        hit = [kept.hit_by(flip.file, flip.position, flip.position + 1) for flip in flips]
+        home = self._copy(name)
+        for flip in flips:
+            path = home / flip.file.relative_to(kept.home)
+            data = bytearray(path.read_bytes())
+            data[flip.position] ^= 1 << flip.bit
+            path.write_bytes(data)
+        what = ", ".join(f"bit {f.bit} of byte {f.position} of {f.file.name}" for f in flips)
+        self._finish(name, home, frozenset[int]().union(*hit), what)
 
     def cut(self, name: str, file: Path, length: int) -> None:
         """Cut a file of a copy to its first bytes and finish it."""
         hit = self.kept[name].hit_by(file, length, file.stat().st_size)
+        home = self._copy(name)
+        os.truncate(home / file.relative_to(self.kept[name].home), length)
+        self._finish(name, home, hit, f"{file.name} cut to {length} bytes")
 
-        def damage(data: bytearray) -> None:
-            del data[length:]
-
-        self._finish(name, file, damage, hit, f"{file.name} cut to {length} bytes")
-
-    def _finish(self, name: str, file: Path, damage: Any, hit: frozenset[int], what: str) -> None:
-        kept = self.kept[name]
+    def _copy(self, name: str) -> Path:
         home = self._folder / "copy"
         shutil.rmtree(home, ignore_errors=True)
-        shutil.copytree(kept.home, home, ignore=shutil.ignore_patterns("calls"))
-        damaged = home / file.relative_to(kept.home)
-        data = bytearray(damaged.read_bytes())
-        damage(data)
-        damaged.write_bytes(data)
+        shutil.copytree(self.kept[name].home, home, ignore=shutil.ignore_patterns("calls"))
+        return home
+
+    def _finish(self, name: str, home: Path, hit: frozenset[int], what: str) -> None:
         _STAGE.calls = home / "calls"
         dataset = JsonlDataset.of_file(home / "input.jsonl")
-        report = run(
-            _operator(kept.mode), dataset, node(home), run="second", resume=ResumePolicy.AUTO
-        )
+        operator = _operator(self.kept[name].mode)
+        wait_until(may_fork, 10, "workers can be forked, with the place of their notes")
+        report = run(operator, dataset, node(home), run="second", resume=ResumePolicy.AUTO)
         try:
             self._check(name, report, home, hit)
         except AssertionError as error:
@@ -315,16 +330,22 @@ class Damager:
 
 
 def flip_bits(count: int, seed: int, damager: Damager) -> None:
-    """Flip ``count`` random bits, each of a fresh copy of one of the unfinished runs."""
+    """Flip ``count`` random bits, one to three in each copy of one of the unfinished runs."""
     chance = random.Random(seed)
     names = list(damager.kept)
-    for number in range(count):
+    number = 0
+    while count > 0:
         name = names[number % len(names)]
         files = damager.kept[name].files()
-        # Half of them in the journal, which is the smaller part.
-        in_journal = chance.random() < 0.5
-        file = chance.choice([path for path in files if (path.name == "journal") == in_journal])
-        damager.flip(name, file, chance.randrange(file.stat().st_size), chance.randrange(8))
+        flips = []
+        for _ in range(min(count, chance.choice((1, 1, 2, 3)))):
+            in_journal = chance.random() < 0.5  # the smaller part
+            file = chance.choice([path for path in files if (path.name == "journal") == in_journal])
+            flips.append(Flip(file, chance.randrange(file.stat().st_size), chance.randrange(8)))
+        damager.flip(name, flips)
+        damager.campaign.flips += len(flips)
+        count -= len(flips)
+        number += 1
 
 
 def flip_heads(name: str, damager: Damager) -> None:
@@ -334,7 +355,7 @@ def flip_heads(name: str, damager: Damager) -> None:
     at = data.find(b"DOJ1")
     while at >= 0:
         for position in range(at, at + HEAD_BYTES):
-            damager.flip(name, journal, position, position % 8)
+            damager.flip(name, [Flip(journal, position, position % 8)])
         at = data.find(b"DOJ1", at + 1)
 
 
