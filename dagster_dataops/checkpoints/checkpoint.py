@@ -122,10 +122,20 @@ class Checkpoint:
         if not self._dirty or now < self._next_sync:
             return
         if self._sync_fault is not None:
-            raise self._sync_fault
+            self.check_synced()
         if not self._syncing.locked():
             self._next_sync = now + self._flush_seconds
             background.run(partial(self._sync_beside, now))
+
+    def check_synced(self) -> None:
+        """Refuse to go on if a sync beside the work failed: the disk may have dropped something.
+
+        Raises:
+            StorageError: It did.
+        """
+        background.finish()
+        if self._sync_fault is not None:
+            raise self._sync_fault
 
     def _sync_beside(self, due: float) -> None:
         began = time.monotonic()

@@ -171,11 +171,11 @@ def _replace(path: Path) -> None:
         draft.replace(path)
 
 
-def finish_interrupted(folder: NodeFolder) -> str | None:
-    """Finish a publication that a crash cut short; return what to tell the user, if anything."""
+def finish_interrupted(folder: NodeFolder) -> Manifest | None:
+    """Finish a publication that a crash cut short; return its manifest, if there was one."""
     manifest = Manifest.load(draft_of(folder.manifest))
     if manifest is None:
         Removal(folder).finish()
         return None
     _finish(folder)
-    return f"finished publishing the result of run {manifest.run}, which had been cut short"
+    return manifest

@@ -54,7 +54,8 @@ class Kind(IntEnum):
     HELD = 3  # a range is finished; its output waits for its place
     PLACED = 4  # held output is in its place
     FAILED = 5
-    FAULT = 6
+    FAULT = 6  # of the disk
+    UNABLE = 7  # the operator cannot be loaded
 
 
 _RANGE: Final = struct.Struct("<QQB")
@@ -130,9 +131,9 @@ def unpack_failed(message: bytes) -> Failed:
     return Failed(offset, b"", Failure(exception, text, traceback_text))
 
 
-def pack_fault(text: str) -> bytes:
+def pack_fault(text: str, kind: Kind = Kind.FAULT) -> bytes:
     """Return what makes the worker unable to go on."""
-    return bytes([Kind.FAULT]) + text.encode(errors="backslashreplace")
+    return bytes([kind]) + text.encode(errors="backslashreplace")
 
 
 def unpack_fault(message: bytes) -> str:

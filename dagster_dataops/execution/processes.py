@@ -145,7 +145,7 @@ class _Run:
             case Kind.FAILED:
                 self._failed = self._failed or messages.unpack_failed(message)
             case _:
-                self._raise_fault(worker, messages.unpack_fault(message))
+                self._raise_fault(message[0], messages.unpack_fault(message))
 
     def _finished(self, worker: Worker, start: int, seconds: float, held: list[Span]) -> None:
         """Take note that a range is done: settled, or held with the spans ``held``."""
@@ -174,11 +174,11 @@ class _Run:
         _, spans = worker.held.pop(start)
         self._job.settle(self._main_segment, worker.places.pop(start), spans)
 
-    def _raise_fault(self, worker: Worker, text: str) -> None:
+    def _raise_fault(self, kind: int, text: str) -> None:
         self._job.check_input_unchanged()
-        if worker.ready:
-            raise StorageError(str(self._job.checkpoint.folder), "settle records", text)
-        raise WorkerError(self._job.name, text)
+        if kind == Kind.UNABLE:
+            raise WorkerError(self._job.name, text)
+        raise StorageError(str(self._job.checkpoint.folder), "settle records", text)
 
     def _bury(self, worker: Worker) -> None:
         """Replace a worker that died; what it was doing is done again by another."""
