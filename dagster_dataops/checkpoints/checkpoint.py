@@ -24,7 +24,8 @@ from dagster_dataops.checkpoints.journal import (
     spans_frame,
 )
 from dagster_dataops.checkpoints.segments import SegmentWriter, segment_path
-from dagster_dataops.checkpoints.spans import Span, SpanTable, columns_of
+from dagster_dataops.checkpoints.spans import Span, columns_of
+from dagster_dataops.checkpoints.table import SpanTable
 from dagster_dataops.datasets.background import background
 from dagster_dataops.datasets.files import make_folder, storage
 from dagster_dataops.errors import StorageError

@@ -9,7 +9,7 @@ its main segment itself becomes the draft.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
@@ -18,11 +18,14 @@ from dagster_dataops.checkpoints.manifest import Manifest, NodeFolder
 from dagster_dataops.checkpoints.reading import SegmentReader
 from dagster_dataops.checkpoints.removal import Removal
 from dagster_dataops.checkpoints.segments import checksum
-from dagster_dataops.checkpoints.spans import Span, SpanTable
+from dagster_dataops.checkpoints.spans import Span
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.files import draft_of, storage, sync_folder, write_durably
 from dagster_dataops.datasets.lines import LineCounter
 from dagster_dataops.datasets.writing import JsonlWriter
+
+if TYPE_CHECKING:
+    from dagster_dataops.checkpoints.table import SpanTable
 
 _BATCH_BYTES: Final = 1 << 20
 

@@ -299,7 +299,9 @@ def main(connection_descriptor: int, lifeline: int) -> None:
         import traceback
 
         text = "".join(traceback.format_exception(error))
-        connection.send_bytes(messages.pack_fault(f"it cannot be loaded there:\n{text}", Kind.UNABLE))
+        connection.send_bytes(
+            messages.pack_fault(f"it cannot be loaded there:\n{text}", Kind.UNABLE)
+        )
         end()
     serve(connection, Assignment(**fields), operator, termination)
     end()
