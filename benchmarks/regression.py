@@ -32,7 +32,7 @@ Check = Callable[[Bench], Iterator[Figure]]
 
 def upper(bench: Bench) -> Iterator[Figure]:
     """A trivial operator."""
-    yield from trivial.against_ideal(bench, 100_000, bench.workers, 0.25)
+    yield from trivial.against_ideal(bench, 100_000, bench.workers, 0.3)
 
 
 def clean(bench: Bench) -> Iterator[Figure]:
@@ -42,7 +42,7 @@ def clean(bench: Bench) -> Iterator[Figure]:
 
 def chain(bench: Bench) -> Iterator[Figure]:
     """Three nodes, the last of them deduplication."""
-    yield next(chained.against_ideal(bench, 20_000, 0.2))
+    yield next(chained.against_ideal(bench, 20_000, 0.25))
 
 
 def calls(bench: Bench) -> Iterator[Figure]:

@@ -108,6 +108,7 @@ def test_memory_is_that_of_a_whole_tree():
 
 def test_every_workload_measures_something_at_a_tiny_size(bench: Bench):
     calls = bench.source("calls", corpus.even_calls(300, 0.01))
+    texts = bench.source("texts", corpus.texts(200))
     threads = {"_concurrency_mode": "thread", "_max_workers": 4}
     figures = [
         *trivial.against_ideal(bench, 200, 1, 0.0),
@@ -117,7 +118,7 @@ def test_every_workload_measures_something_at_a_tiny_size(bench: Bench):
         memory.growth(bench, "single", 100, 200),
         *resuming.killed_and_resumed(bench, calls, 300, ("marked_call", threads), "reply", 1e9),
         starting.beyond_imports("single", 1),
-        deduplicating.exact(bench, 200),
+        deduplicating.against_set(bench, "Exact", texts, 200, comparing.same_bytes),
         checkpointing.cost(bench, "W1", calls, "call", threads),
     ]
     assert not [figure for figure in figures if math.isnan(figure.value)]

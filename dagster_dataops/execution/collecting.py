@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from dagster_dataops.checkpoints.outputs import Settled
 from dagster_dataops.datasets.lines import Line, iterate_lines
+from dagster_dataops.execution.clones import Original
 from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.settling import Failed, Failure, Outcome, error_line
 
@@ -37,6 +38,7 @@ class Collector:
 
     def __init__(self, job: Job) -> None:
         self._job = job
+        self._original = Original()
         self._segment = job.checkpoint.new_segment()
         self._descriptor = os.open(job.dataset.path, os.O_RDONLY | os.O_CLOEXEC)
         self._lines = iterate_lines(self._descriptor, job.todo)
@@ -69,6 +71,7 @@ class Collector:
 
     def put(self, line: Line, outcome: Outcome) -> None:
         """Take the outcome of ``line``; called by whoever finished it."""
+        self._original.end_clone()
         if isinstance(outcome, Failure) and not self._job.settings.ignore_errors:
             self._first_failure = self._first_failure or Failed(line.start, line.text, outcome)
             self._stop.set()

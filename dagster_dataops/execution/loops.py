@@ -5,7 +5,7 @@ import threading
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from typing_extensions import override
 
@@ -92,6 +92,16 @@ def run_through(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, 
                 return task.result()
 
 
+async def _ended(coroutine: Coroutine[Any, Any, T]) -> tuple[T | None, BaseException | None]:
+    """Return what ``coroutine`` returned or raised: asyncio stops its loop for some exceptions."""
+    try:
+        return await coroutine, None
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
+        return None, error
+
+
 async def within(seconds: float, coroutine: Coroutine[Any, Any, T], stuck: Stuck) -> T:
     """Return what ``coroutine`` returns; cancel it when its time is over.
 
@@ -104,11 +114,14 @@ async def within(seconds: float, coroutine: Coroutine[Any, Any, T], stuck: Stuck
         RecordTimeout: It took longer.
         TooManyStuckError: It goes on, and it is one too many.
     """
-    task = asyncio.ensure_future(coroutine)
+    task = asyncio.ensure_future(_ended(coroutine))
     try:
         done, _ = await asyncio.wait({task}, timeout=seconds)
         if done:
-            return task.result()
+            returned, raised = task.result()
+            if raised is not None:
+                raise raised
+            return cast("T", returned)
         task.cancel()
         await asyncio.wait({task}, timeout=_GRACE_SECONDS)
     except asyncio.CancelledError:

@@ -8,6 +8,7 @@ from dagster_dataops.checkpoints.outputs import Settled
 from dagster_dataops.checkpoints.segments import SegmentWriter
 from dagster_dataops.datasets.lines import Interval, next_line_start
 from dagster_dataops.execution.alarms import Alarm, alarm_obstacle
+from dagster_dataops.execution.clones import Original
 from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.retrying import Retries, retries_of, tell
 from dagster_dataops.execution.settling import Settle, settling
@@ -25,8 +26,10 @@ def run_single(job: Job) -> None:
     """
     main = SegmentWriter(job.checkpoint.folder, job.checkpoint.take_main_segment())
     beside = job.checkpoint.new_segment()
+    original = Original()
 
     def write(settled: Settled) -> None:
+        original.end_clone()
         # What has error lines lies beside, and its place in the main segment is left free.
         segment = beside if settled.errors else main
         offset = segment.append(settled.output, settled.errors)
@@ -52,6 +55,7 @@ def run_single(job: Job) -> None:
                 if failed is not None:
                     raise job.error_of(failed) from failed.failure.error
     finally:
+        original.end_clone()
         os.close(descriptor)
         main.close()
         beside.close()
