@@ -121,14 +121,14 @@ def unpack_placed(message: bytes) -> int:
 def pack_failed(failed: Failed) -> bytes:
     """Return the failure that ends the run."""
     failure = failed.failure
-    text = [failed.offset, failure.exception, failure.message, failure.traceback_text]
+    text = [failed.offset, *failure._replace(error=None)]
     return bytes([Kind.FAILED]) + orjson.dumps(text)
 
 
 def unpack_failed(message: bytes) -> Failed:
     """Return the failure of a message, without its line."""
-    offset, exception, text, traceback_text = orjson.loads(message[1:])
-    return Failed(offset, b"", Failure(exception, text, traceback_text))
+    offset, *fields = orjson.loads(message[1:])
+    return Failed(offset, b"", Failure(*fields))
 
 
 def pack_fault(text: str, kind: Kind = Kind.FAULT) -> bytes:
