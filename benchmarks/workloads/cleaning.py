@@ -15,8 +15,16 @@ def measure(bench: Bench) -> Iterator[Figure]:
     single = {"single": ours(source, ("clean", {"_concurrency_mode": "single"}))}
     against = against_ideal(bench, megabytes, 0.95, single)
     yield against
-    of_two = ratio(against.runs["single"], against.runs["ours"])
-    yield Figure("W2", "process over single mode", of_two, "x", least=1.8)
+    runs = against.runs
+    free = bench.workers * ratio(runs["single"], runs["ours"], lambda run: run.cpu_seconds)
+    yield Figure(
+        workload="W2",
+        name="process over single mode",
+        value=ratio(runs["single"], runs["ours"]),
+        unit="x",
+        least=1.8,
+        note=f"{free:.2f} on free cores, to judge by CPU",
+    )
 
 
 def against_ideal(
