@@ -39,7 +39,8 @@ class SegmentWriter:
         self.path = segment_path(folder, number)
         self.offset = 0
         with storage(self.path, "create the segment"):
-            flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | (0 if shared else os.O_EXCL)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+            flags |= 0 if shared else os.O_EXCL
             self.descriptor = os.open(self.path, flags, 0o666)
 
     def append(self, *parts: Bytes) -> int:

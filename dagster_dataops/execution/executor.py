@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from typing import Final
 
 from dagster_dataops.checkpoints.checkpoint import (
     Checkpoint,
@@ -16,7 +17,7 @@ from dagster_dataops.checkpoints.publication import Drafts, commit, compose, fin
 from dagster_dataops.checkpoints.resuming import ResumePolicy, decide
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import content_interval
-from dagster_dataops.errors import InputError, RunStoppedError
+from dagster_dataops.errors import InputError, RunStoppedError, StorageError
 from dagster_dataops.execution.asynchronous import run_async
 from dagster_dataops.execution.gathering import gathered
 from dagster_dataops.execution.job import Job
@@ -27,6 +28,8 @@ from dagster_dataops.execution.single import run_single
 from dagster_dataops.execution.threads import run_threads
 from dagster_dataops.execution.whole import run_whole
 from dagster_dataops.operators.operator import Operator
+
+_MOST_REPAIRS: Final = 2
 
 
 class OperatorExecutor:
@@ -153,8 +156,12 @@ class _Attempt:
         )
 
     def _until_complete(self, job: Job) -> Drafts:
-        """Settle what is open and compose the result; damaged spans are done again."""
-        while True:
+        """Settle what is open and compose the result; damaged spans are done again.
+
+        Raises:
+            StorageError: What was done again is damaged again.
+        """
+        for _ in range(1 + _MOST_REPAIRS):
             job.todo = job.checkpoint.table.gaps(job.content)
             if job.todo:
                 self._settle(job)
@@ -171,6 +178,8 @@ class _Attempt:
                 return drafts
             self._note(f"{len(drafts.damaged)} settled spans are damaged on disk; doing them again")
             job.checkpoint.reject(drafts.damaged)
+        reason = "what is read back is not what was written, time and again; check the disk"
+        raise StorageError(str(job.checkpoint.folder), "compose the result", reason)
 
     def _settle(self, job: Job) -> None:
         try:
