@@ -24,7 +24,8 @@ from dagster_dataops.checkpoints.journal import (
     spans_frame,
 )
 from dagster_dataops.checkpoints.segments import SegmentWriter, segment_path
-from dagster_dataops.checkpoints.spans import Span, SpanTable, columns_of
+from dagster_dataops.checkpoints.spans import Span, columns_of
+from dagster_dataops.checkpoints.table import SpanTable
 from dagster_dataops.datasets.background import background
 from dagster_dataops.datasets.files import make_folder, storage
 from dagster_dataops.errors import StorageError
@@ -122,10 +123,20 @@ class Checkpoint:
         if not self._dirty or now < self._next_sync:
             return
         if self._sync_fault is not None:
-            raise self._sync_fault
+            self.check_synced()
         if not self._syncing.locked():
             self._next_sync = now + self._flush_seconds
             background.run(partial(self._sync_beside, now))
+
+    def check_synced(self) -> None:
+        """Refuse to go on if a sync beside the work failed: the disk may have dropped something.
+
+        Raises:
+            StorageError: It did.
+        """
+        background.finish()
+        if self._sync_fault is not None:
+            raise self._sync_fault
 
     def _sync_beside(self, due: float) -> None:
         began = time.monotonic()

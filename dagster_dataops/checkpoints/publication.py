@@ -9,7 +9,7 @@ its main segment itself becomes the draft.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
@@ -18,11 +18,14 @@ from dagster_dataops.checkpoints.manifest import Manifest, NodeFolder
 from dagster_dataops.checkpoints.reading import SegmentReader
 from dagster_dataops.checkpoints.removal import Removal
 from dagster_dataops.checkpoints.segments import checksum
-from dagster_dataops.checkpoints.spans import Span, SpanTable
+from dagster_dataops.checkpoints.spans import Span
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.files import draft_of, storage, sync_folder, write_durably
 from dagster_dataops.datasets.lines import LineCounter
 from dagster_dataops.datasets.writing import JsonlWriter
+
+if TYPE_CHECKING:
+    from dagster_dataops.checkpoints.table import SpanTable
 
 _BATCH_BYTES: Final = 1 << 20
 
@@ -171,11 +174,11 @@ def _replace(path: Path) -> None:
         draft.replace(path)
 
 
-def finish_interrupted(folder: NodeFolder) -> str | None:
-    """Finish a publication that a crash cut short; return what to tell the user, if anything."""
+def finish_interrupted(folder: NodeFolder) -> Manifest | None:
+    """Finish a publication that a crash cut short; return its manifest, if there was one."""
     manifest = Manifest.load(draft_of(folder.manifest))
     if manifest is None:
         Removal(folder).finish()
         return None
     _finish(folder)
-    return f"finished publishing the result of run {manifest.run}, which had been cut short"
+    return manifest

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from typing import Final
 
 from dagster_dataops.checkpoints.checkpoint import (
     Checkpoint,
@@ -13,10 +14,10 @@ from dagster_dataops.checkpoints.fingerprint import RunFingerprint
 from dagster_dataops.checkpoints.lock import FolderLock
 from dagster_dataops.checkpoints.manifest import Manifest, NodeFolder, published
 from dagster_dataops.checkpoints.publication import Drafts, commit, compose, finish_interrupted
-from dagster_dataops.checkpoints.resuming import decide
+from dagster_dataops.checkpoints.resuming import ResumePolicy, decide
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import content_interval
-from dagster_dataops.errors import InputError, RunStoppedError
+from dagster_dataops.errors import InputError, RunStoppedError, StorageError
 from dagster_dataops.execution.asynchronous import run_async
 from dagster_dataops.execution.gathering import gathered
 from dagster_dataops.execution.job import Job
@@ -27,6 +28,8 @@ from dagster_dataops.execution.single import run_single
 from dagster_dataops.execution.threads import run_threads
 from dagster_dataops.execution.whole import run_whole
 from dagster_dataops.operators.operator import Operator
+
+_MOST_REPAIRS: Final = 2
 
 
 class OperatorExecutor:
@@ -76,12 +79,16 @@ class _Attempt:
         self._lock = lock
         self._began = time.monotonic()
         self._notes: list[str] = []
+        self._published_late = ""  # the run whose publication this attempt finished
 
     def run(self, inputs: Sequence[JsonlDataset]) -> RunReport:
         invocation = self._operator.__dataops__
-        note = finish_interrupted(self._folder)
-        if note is not None:
-            self._note(note)
+        late = finish_interrupted(self._folder)
+        if late is not None:
+            self._published_late = late.run
+            self._note(
+                f"finished publishing the result of run {late.run}, which had been cut short"
+            )
         found = existing(self._folder.checkpoints)
         separate = invocation.spec.kind == "dataset" and invocation.spec.inputs == len(inputs)
         datasets = inputs if separate else [gathered(inputs, self._folder.input)]
@@ -104,6 +111,8 @@ class _Attempt:
             return None
         manifest = found[1]
         ours = manifest.run in self._context.earlier_runs | {self._context.run}
+        if self._context.resume is not ResumePolicy.NEVER:
+            ours = ours or manifest.run == self._published_late  # nobody was told of it yet
         if (ours or self._context.reuse_finished) and manifest.made_by(fingerprint):
             self._note(
                 f"already finished by run {manifest.run}: {manifest.rows_out:,} records, "
@@ -147,13 +156,18 @@ class _Attempt:
         )
 
     def _until_complete(self, job: Job) -> Drafts:
-        """Settle what is open and compose the result; damaged spans are done again."""
-        while True:
+        """Settle what is open and compose the result; damaged spans are done again.
+
+        Raises:
+            StorageError: What was done again is damaged again.
+        """
+        for _ in range(1 + _MOST_REPAIRS):
             job.todo = job.checkpoint.table.gaps(job.content)
             if job.todo:
                 self._settle(job)
             job.check_input_unchanged()
             job.check_complete()
+            job.checkpoint.check_synced()
             selects = self._operator.__dataops__.spec.kind == "selection"
             drafts = (
                 compose_kept(self._folder, job)
@@ -164,6 +178,8 @@ class _Attempt:
                 return drafts
             self._note(f"{len(drafts.damaged)} settled spans are damaged on disk; doing them again")
             job.checkpoint.reject(drafts.damaged)
+        reason = "what is read back is not what was written, time and again; check the disk"
+        raise StorageError(str(job.checkpoint.folder), "compose the result", reason)
 
     def _settle(self, job: Job) -> None:
         try:
@@ -199,6 +215,7 @@ class _Attempt:
         if reason is not None:
             raise RunStoppedError(manifest.operator, reason)
         checkpoint.close()
+        self._lock.check()
         commit(self._folder, manifest)
 
     def _manifest(

@@ -54,7 +54,8 @@ class Kind(IntEnum):
     HELD = 3  # a range is finished; its output waits for its place
     PLACED = 4  # held output is in its place
     FAILED = 5
-    FAULT = 6
+    FAULT = 6  # of the disk
+    UNABLE = 7  # the operator cannot be loaded
 
 
 _RANGE: Final = struct.Struct("<QQB")
@@ -120,19 +121,19 @@ def unpack_placed(message: bytes) -> int:
 def pack_failed(failed: Failed) -> bytes:
     """Return the failure that ends the run."""
     failure = failed.failure
-    text = [failed.offset, failure.exception, failure.message, failure.traceback_text]
+    text = [failed.offset, *failure._replace(error=None)]
     return bytes([Kind.FAILED]) + orjson.dumps(text)
 
 
 def unpack_failed(message: bytes) -> Failed:
     """Return the failure of a message, without its line."""
-    offset, exception, text, traceback_text = orjson.loads(message[1:])
-    return Failed(offset, b"", Failure(exception, text, traceback_text))
+    offset, *fields = orjson.loads(message[1:])
+    return Failed(offset, b"", Failure(*fields))
 
 
-def pack_fault(text: str) -> bytes:
+def pack_fault(text: str, kind: Kind = Kind.FAULT) -> bytes:
     """Return what makes the worker unable to go on."""
-    return bytes([Kind.FAULT]) + text.encode(errors="backslashreplace")
+    return bytes([kind]) + text.encode(errors="backslashreplace")
 
 
 def unpack_fault(message: bytes) -> str:

@@ -12,29 +12,23 @@ import subprocess
 import sys
 import threading
 import time
-from collections import deque
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import Final, NoReturn
 
 import orjson
 
 from dagster_dataops.datasets.background import background
-from dagster_dataops.execution.messages import STOP, Range
-from dagster_dataops.execution.worker import (
-    Assignment,
-    bind_to_lifeline,
-    end,
-    serve,
-    set_signals,
-)
+from dagster_dataops.execution.handle import Worker
+from dagster_dataops.execution.heartbeat import Heartbeat
+from dagster_dataops.execution.lifeline import bind_to_lifeline
+from dagster_dataops.execution.messages import STOP
+from dagster_dataops.execution.termination import set_signals
+from dagster_dataops.execution.worker import Assignment, end, serve
 from dagster_dataops.operators.operator import Operator
 from dagster_dataops.operators.shipping import ship
-
-if TYPE_CHECKING:
-    from dagster_dataops.checkpoints.spans import Span
 
 _GRACE_SECONDS: Final = 1.0
 _TASKS: Final = Path("/proc/self/task")
@@ -42,66 +36,6 @@ _BOOT: Final = (
     "import sys, json; a = json.loads(sys.argv[1]); sys.path[:] = a['path']; "
     "from dagster_dataops.execution.worker import main; main(a['connection'], a['lifeline'])"
 )
-
-
-class Worker:
-    """One worker process, seen from its parent.
-
-    Attributes:
-        connection: The parent's end of the pipe.
-        segment: Number of its segment.
-        ready: Whether it has said that it is ready.
-        ranges: What it was given and has not finished, in order.
-        held: What it has finished and not settled: ranges with their spans, by their start.
-        places: Where it was told to put the output of some of these.
-        settled_to: Up to which byte the first of these is settled.
-    """
-
-    def __init__(self, pid: int, connection: "Connection[bytes, bytes]", segment: int) -> None:
-        self.pid = pid
-        self.connection = connection
-        self.segment = segment
-        self.ready = False
-        self.ranges: deque[Range] = deque()
-        self.held: dict[int, tuple[Range, list[Span]]] = {}
-        self.places: dict[int, int] = {}
-        self.settled_to = 0
-        self.status: int | None = None
-
-    def poll(self) -> bool:
-        """Whether the process has ended; its status is then known."""
-        if self.status is None:
-            try:
-                pid, status = os.waitpid(self.pid, os.WNOHANG)
-            except ChildProcessError:  # somebody else reaped it
-                pid, status = self.pid, 0
-            if pid:
-                self.status = os.waitstatus_to_exitcode(status)
-        return self.status is not None
-
-    def wait(self, seconds: float) -> bool:
-        """Wait for the end of the process; return whether it came."""
-        until = time.monotonic() + seconds
-        while not self.poll():
-            if time.monotonic() >= until:
-                return False
-            time.sleep(0.002)
-        return True
-
-    def signal(self, number: int) -> None:
-        """Send a signal, if the process is still there."""
-        if not self.poll():
-            with suppress(ProcessLookupError):
-                os.kill(self.pid, number)
-
-    @property
-    def cause_of_death(self) -> str:
-        """How the process ended, in words."""
-        status = self.status or 0
-        if status < 0:
-            known = -status in set(signal.Signals)
-            return f"killed by {signal.Signals(-status).name if known else f'signal {-status}'}"
-        return f"exit status {status}"
 
 
 class WorkerPool:
@@ -124,20 +58,34 @@ class WorkerPool:
     def start(self, assignment: Assignment) -> Worker:
         """Start one worker."""
         mine, theirs = Pipe()
+        heartbeat = None
+        if self._operator.__dataops__.resolved.timeout is not None:
+            heartbeat = Heartbeat()
+            assignment = replace(assignment, heartbeat=heartbeat.descriptor)
         if may_fork():
             pid = self._fork(assignment, mine, theirs)
         else:
             pid = self._spawn(assignment, mine, theirs)
         theirs.close()
-        worker = Worker(pid, mine, assignment.segment)
+        worker = Worker(pid, mine, assignment.segment, heartbeat)
         self.workers.append(worker)
-        self._by_descriptor[mine.fileno()] = worker
-        self._poll.register(mine.fileno(), select.POLLIN)
+        for descriptor in worker.descriptors:
+            self._by_descriptor[descriptor] = worker
+            self._poll.register(descriptor, select.POLLIN)
         return worker
 
-    def talking(self, seconds: float) -> list[Worker]:
-        """Wait up to ``seconds`` for workers that have said something, or have ended."""
-        return [self._by_descriptor[number] for number, _ in self._poll.poll(seconds * 1000)]
+    def heard(self, seconds: float) -> dict[Worker, bool]:
+        """Wait up to ``seconds`` for workers to say something or to end.
+
+        Returns:
+            The workers that have, and whether there is something to hear; one without has ended,
+            though a process that it started may still hold its pipe.
+        """
+        found: dict[Worker, bool] = {}
+        for number, _ in self._poll.poll(seconds * 1000):
+            worker = self._by_descriptor[number]
+            found[worker] = found.get(worker, False) or number == worker.connection.fileno()
+        return found
 
     def _fork(
         self,
@@ -164,7 +112,7 @@ class WorkerPool:
             termination = set_signals()
             mine.close()
             for worker in self.workers:
-                worker.connection.close()
+                worker.close()
             for descriptor in self._unshared:
                 os.close(descriptor)
             serve(theirs, assignment, self._operator, termination)
@@ -181,7 +129,9 @@ class WorkerPool:
     ) -> int:
         if self._payload is None:
             self._payload = ship(self._operator)
-        passed = (theirs.fileno(), self._lifeline_reader)
+        passed = [theirs.fileno(), self._lifeline_reader]
+        if assignment.heartbeat >= 0:
+            passed.append(assignment.heartbeat)
         boot = {"path": sys.path, "connection": passed[0], "lifeline": passed[1]}
         process = subprocess.Popen(  # noqa: S603 - our own interpreter and code
             [sys.executable, "-c", _BOOT, orjson.dumps(boot).decode()],
@@ -198,8 +148,9 @@ class WorkerPool:
         worker.wait(_GRACE_SECONDS)
         worker.signal(signal.SIGKILL)
         worker.wait(_GRACE_SECONDS)
-        self._poll.unregister(worker.connection.fileno())
-        worker.connection.close()
+        for descriptor in worker.descriptors:
+            self._poll.unregister(descriptor)
+        worker.close()
         self.workers.remove(worker)
 
     def dismiss(self) -> None:
@@ -220,7 +171,7 @@ class WorkerPool:
             if not worker.wait(max(0.0, until - time.monotonic())):
                 worker.signal(signal.SIGKILL)
                 worker.wait(_GRACE_SECONDS)
-            worker.connection.close()
+            worker.close()
         self.workers.clear()
         os.close(self._lifeline_writer)
         os.close(self._lifeline_reader)

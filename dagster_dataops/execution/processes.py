@@ -14,20 +14,27 @@ from typing import TYPE_CHECKING, Final
 from dagster_dataops.checkpoints.outputs import Settled
 from dagster_dataops.checkpoints.spans import Span
 from dagster_dataops.datasets.files import read_range
+from dagster_dataops.datasets.lines import next_line_start
 from dagster_dataops.errors import StorageError, WorkerError
 from dagster_dataops.execution import messages
+from dagster_dataops.execution.failures import Failed, Failure, error_line, timed_out
+from dagster_dataops.execution.handle import Overdue, Worker
 from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.messages import Kind, Mode, Place, Range
 from dagster_dataops.execution.placing import Placing
-from dagster_dataops.execution.pool import Worker, WorkerPool
+from dagster_dataops.execution.pool import WorkerPool, may_fork
 from dagster_dataops.execution.schedule import Schedule
-from dagster_dataops.execution.settling import Failed, Failure, error_line
 from dagster_dataops.execution.worker import Assignment
 
 if TYPE_CHECKING:
     from dagster_dataops.checkpoints.segments import SegmentWriter
 
 _WAIT_SECONDS: Final = 0.1
+_STUCK_SECONDS: Final = 2.0  # beyond the time limit, at which workers end calls themselves
+_DEATHS: Final = 3
+_IMPATIENCE_SECONDS: Final = 0.01
+_FORK_SECONDS: Final = 0.05
+_SPAWN_SECONDS: Final = 0.3
 _MOST_STILLBORN: Final = 3
 _GRACE_SECONDS: Final = 1.0
 _LAST_WORDS_SECONDS: Final = 1.0  # for all workers together
@@ -65,13 +72,19 @@ class _Run:
         self._ending = False
         self._stamp = job.dataset.stamp()
         self._ever_ready = False
+        # A small input is done before a second worker would be there.
+        size = sum(end - start for start, end in job.todo)
+        self._missing = min(job.settings.max_workers, size) - 1
+        self._began = time.monotonic()
         self._stillborn = 0  # workers in a row that died before they were ready
 
     def run(self) -> None:
         try:
-            self._start_workers()
+            self._start_worker()
             while self._failed is None and self._busy():
-                self._listen(_WAIT_SECONDS)
+                if self._missing:
+                    self._start_missing()
+                self._listen(_WAIT_SECONDS if not self._missing else _IMPATIENCE_SECONDS)
                 self._job.tick()
             if self._failed is None:
                 self._pool.dismiss()
@@ -84,11 +97,15 @@ class _Run:
         workers = self._pool.workers
         return bool(self._schedule) or any(worker.ranges or worker.held for worker in workers)
 
-    def _start_workers(self) -> None:
-        sizes = [interval.end - interval.start for interval in self._job.todo]
-        wanted = min(self._job.settings.max_workers, sum(sizes))
-        for _ in range(wanted - len(self._pool.workers)):
-            self._start_worker()
+    def _start_missing(self) -> None:
+        """Start the other workers, if what is left takes longer than starting them."""
+        seconds = self._schedule.seconds_left
+        if seconds is None:  # until a range is done, time that has passed is all there is to go by
+            seconds = time.monotonic() - self._began
+        if seconds > (_FORK_SECONDS if may_fork() else _SPAWN_SECONDS):
+            missing, self._missing = self._missing, 0
+            for _ in range(missing):
+                self._start_worker()
 
     def _start_worker(self) -> None:
         job = self._job
@@ -118,11 +135,35 @@ class _Run:
             worker.connection.send_bytes(messages.pack_order(order))
 
     def _listen(self, seconds: float) -> None:
-        for worker in self._pool.talking(seconds):
-            try:
-                self._hear(worker, worker.connection.recv_bytes())
-            except (EOFError, OSError):
+        for worker, said in self._pool.heard(seconds).items():
+            if not (said and self._heard(worker)):
                 self._bury(worker)
+        if self._job.settings.timeout is not None:
+            self._end_overdue(self._job.settings.timeout, time.monotonic())
+
+    def _heard(self, worker: Worker) -> bool:
+        """Hear what a worker says; return whether it is still there to say it."""
+        try:
+            message = worker.connection.recv_bytes()
+        except (EOFError, OSError):
+            return False
+        self._hear(worker, message)
+        return True
+
+    def _end_overdue(self, limit: float, now: float) -> None:
+        """End workers that are stuck in a record beyond the time at which they end it themselves.
+
+        They are asked first, so that they can settle what they have finished.
+        """
+        for worker in self._pool.workers:
+            if worker.overdue is not None:
+                if now >= worker.overdue.kill_at:
+                    worker.signal(signal.SIGKILL)
+            elif worker.heartbeat is not None:
+                offset, since = worker.heartbeat.read()
+                if since and now - since > limit + _STUCK_SECONDS:
+                    worker.overdue = Overdue(offset, now + _GRACE_SECONDS)
+                    worker.signal(signal.SIGTERM)
 
     def _hear(self, worker: Worker, message: bytes) -> None:
         match message[0]:
@@ -145,7 +186,7 @@ class _Run:
             case Kind.FAILED:
                 self._failed = self._failed or messages.unpack_failed(message)
             case _:
-                self._raise_fault(worker, messages.unpack_fault(message))
+                self._raise_fault(message[0], messages.unpack_fault(message))
 
     def _finished(self, worker: Worker, start: int, seconds: float, held: list[Span]) -> None:
         """Take note that a range is done: settled, or held with the spans ``held``."""
@@ -174,11 +215,11 @@ class _Run:
         _, spans = worker.held.pop(start)
         self._job.settle(self._main_segment, worker.places.pop(start), spans)
 
-    def _raise_fault(self, worker: Worker, text: str) -> None:
+    def _raise_fault(self, kind: int, text: str) -> None:
         self._job.check_input_unchanged()
-        if worker.ready:
-            raise StorageError(str(self._job.checkpoint.folder), "settle records", text)
-        raise WorkerError(self._job.name, text)
+        if kind == Kind.UNABLE:
+            raise WorkerError(self._job.name, text)
+        raise StorageError(str(self._job.checkpoint.folder), "settle records", text)
 
     def _bury(self, worker: Worker) -> None:
         """Replace a worker that died; what it was doing is done again by another."""
@@ -190,9 +231,12 @@ class _Run:
             self._count_stillborn(worker)
         elif untouched:
             given = untouched.pop(0)
-            killer = self._schedule.give_back_after_death(given, worker.settled_to)
-            if killer is not None:
-                self._blame(killer, worker.cause_of_death)
+            if worker.overdue is not None:
+                self._give_back_overdue(given, max(given.start, worker.settled_to), worker.overdue)
+            else:
+                killer = self._schedule.give_back_after_death(given, worker.settled_to)
+                if killer is not None:
+                    self._blame(killer, _died(worker.cause_of_death))
         held = [given for given, _ in worker.held.values()]
         for queued in reversed([*held, *untouched]):
             self._schedule.give_back(queued)
@@ -200,6 +244,17 @@ class _Run:
         worker.held.clear()
         if self._schedule:
             self._start_worker()
+
+    def _give_back_overdue(self, given: Range, start: int, overdue: Overdue) -> None:
+        """Settle the overdue record as failed; what is left of its range is done by another."""
+        limit = self._job.settings.timeout
+        if limit is None or not start <= overdue.offset < given.end:  # it ended after all
+            self._schedule.give_back(given._replace(start=start))
+            return
+        after = next_line_start(self._descriptor, overdue.offset + 1, given.end)
+        self._schedule.give_back(given._replace(start=after))
+        self._schedule.give_back(given._replace(start=start, end=overdue.offset))
+        self._blame(Range(overdue.offset, after), timed_out(limit))
 
     def _count_stillborn(self, worker: Worker) -> None:
         """Bear with a worker killed from outside while it starts, not with ones that never do.
@@ -213,11 +268,9 @@ class _Run:
             reason = f"a worker died before it was ready ({worker.cause_of_death})"
             raise WorkerError(self._job.name, reason)
 
-    def _blame(self, killer: Range, cause: str) -> None:
-        """Settle the record that killed its workers as failed, without running it again."""
+    def _blame(self, killer: Range, failure: Failure) -> None:
+        """Settle a record that cost its worker as failed, without running it again."""
         data = read_range(self._descriptor, killer.start, killer.end - killer.start)
-        text = f"it ended its worker process three times, the last time alone in it ({cause})"
-        failure = Failure("WorkerDied", text, "")
         failed = Failed(killer.start, data.rstrip(b"\n"), failure)
         if not self._job.settings.ignore_errors:
             self._failed = failed
@@ -262,3 +315,8 @@ class _Run:
                         self._hear(worker, message)
             except (EOFError, OSError):
                 continue
+
+
+def _died(cause: str) -> Failure:
+    text = f"it ended its worker process three times, the last time alone in it ({cause})"
+    return Failure("WorkerDied", text, "", attempts=_DEATHS)

@@ -31,9 +31,10 @@ class SpanLoop:
         operator: Qualified name, for error lines.
         ignore_errors: Whether a failure is written down or ends the range.
         check_input: Whether spans carry a checksum of their input.
+        announce: Told the byte position of every record before it is begun.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - made in few places
         self,
         settle: Settle,
         descriptor: int,
@@ -42,6 +43,7 @@ class SpanLoop:
         operator: str,
         ignore_errors: bool,
         check_input: bool,
+        announce: Callable[[int], None] | None = None,
     ) -> None:
         self._settle = settle
         self._descriptor = descriptor
@@ -50,6 +52,7 @@ class SpanLoop:
         self._ignore_errors = ignore_errors
         self.check_input = check_input
         self._slice = 1
+        self._announce = announce
 
     def run(self, start: int, end: int, *, one_by_one: bool = False) -> Failed | None:
         """Settle the lines of [start, end).
@@ -79,6 +82,9 @@ class SpanLoop:
         settled_at = began = time.monotonic()
         while not pending.exhausted:
             until = settled_at + SETTLE_SECONDS
+            if self._announce is not None:
+                self._slice = 1
+                self._announce(pending.position)
             failed = pending.advance(self._settle, fixed_slice or self._slice, until)
             if failed is not None:
                 return failed
@@ -135,6 +141,11 @@ class _Pending:
     def exhausted(self) -> bool:
         """Whether every line is consumed."""
         return self._next >= len(self._lines)
+
+    @property
+    def position(self) -> int:
+        """Byte position of the next line."""
+        return self._offset(self._next)
 
     @property
     def size(self) -> int:

@@ -1,23 +1,16 @@
-"""A worker process: takes ranges, settles their lines into a segment of its own, reports spans.
+"""A worker process: takes ranges, settles their lines, reports spans. It never imports Dagster."""
 
-It never imports Dagster. It ends with its parent: the parent holds the only writing end of a
-"lifeline" pipe, and when that closes the kernel kills the worker, whatever it is doing.
-"""
-
-import fcntl
 import os
 import select
-import signal
 import sys
 import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
-from types import FrameType
-from typing import Final, NoReturn
+from typing import NoReturn
 
 import orjson
 
@@ -25,18 +18,18 @@ from dagster_dataops.checkpoints.outputs import Settled
 from dagster_dataops.checkpoints.segments import SegmentWriter
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.execution import messages
+from dagster_dataops.execution.alarms import Alarm
+from dagster_dataops.execution.clones import Original
+from dagster_dataops.execution.heartbeat import Heartbeat
 from dagster_dataops.execution.holding import HeldRange, Holding
+from dagster_dataops.execution.lifeline import bind_to_lifeline
+from dagster_dataops.execution.limits import Forward
 from dagster_dataops.execution.messages import STOP, Kind, Mode, Place, Range
-from dagster_dataops.execution.settling import Settle, Stretch, settling
+from dagster_dataops.execution.settling import Settle, settling
 from dagster_dataops.execution.spanning import SpanLoop
+from dagster_dataops.execution.termination import Terminated, Termination, set_signals
 from dagster_dataops.operators.operator import Operator
 from dagster_dataops.operators.shipping import receive
-
-_F_SETSIG: Final = getattr(fcntl, "F_SETSIG", None)  # Linux
-
-
-class Terminated(BaseException):
-    """SIGTERM: settle what is finished and leave."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +44,7 @@ class Assignment:
         main_segment: Number of the segment that all workers write to.
         ignore_errors: Whether a failing record ends the run.
         check_input: Whether spans carry a checksum of their input.
+        heartbeat: Descriptor of the memory in which it tells what it is at; -1 for none.
     """
 
     input: str
@@ -60,41 +54,7 @@ class Assignment:
     main_segment: int
     ignore_errors: bool
     check_input: bool
-
-
-class Termination:
-    """SIGTERM as an exception, raised only where it does no harm.
-
-    That is inside this object's ``with`` blocks: in the operator, and while waiting for orders.
-    Elsewhere it waits for the next block.
-    """
-
-    def __init__(self) -> None:
-        self._welcome = False
-        self._requested = False
-
-    def request(self, _number: int, _frame: FrameType | None) -> None:
-        """Handle the signal."""
-        self._requested = True
-        if self._welcome:
-            raise Terminated
-
-    def __enter__(self) -> None:
-        self._welcome = True
-        if self._requested:
-            raise Terminated
-
-    def __exit__(self, *_: object) -> None:
-        self._welcome = False
-
-    def during(self, settle: Settle) -> Settle:
-        """Return ``settle``, within a block of this."""
-
-        def interruptible(lines: Iterator[bytes], output: bytearray, until: float) -> Stretch:
-            with self:
-                return settle(lines, output, until)
-
-        return interruptible
+    heartbeat: int = -1
 
 
 def serve(
@@ -106,15 +66,43 @@ def serve(
     """Work until told to stop, terminated, or left alone."""
     with (
         suppress(Terminated, EOFError, ConnectionError),
-        settling(operator, (Terminated,)) as settle,
+        _settling(operator, assignment) as (settle, heartbeat),
     ):
         try:
-            worker = _Worker(connection, assignment, operator, settle, termination)
+            worker = _Worker(connection, assignment, operator, settle, termination, heartbeat)
         except (OSError, DataOpsError) as error:
             connection.send_bytes(messages.pack_fault(str(error)))
             return
         connection.send_bytes(bytes([Kind.READY]))
         worker.run()
+
+
+@contextmanager
+def _settling(
+    operator: Operator, assignment: Assignment
+) -> Iterator[tuple[Settle, Heartbeat | None]]:
+    """Yield what settles lines, and what tells the parent which, where there is a time limit.
+
+    An alarm ends calls that take too long. Code that holds the interpreter hears none: then the
+    parent ends the worker.
+    """
+    seconds = operator.__dataops__.resolved.timeout
+    if seconds is None or assignment.heartbeat < 0:
+        with settling(operator, (Terminated,)) as settle:
+            yield settle, None
+        return
+    heartbeat = Heartbeat(assignment.heartbeat)
+    if operator.__dataops__.spec.asynchronous:  # these keep their time themselves
+        with settling(operator, (Terminated,), around=heartbeat.around) as settle:
+            yield settle, heartbeat
+        return
+    alarm = Alarm(seconds)
+
+    def around(forward: Forward) -> Forward:
+        return heartbeat.around(alarm.around(forward))
+
+    with alarm.installed(), settling(operator, (Terminated,), around=around) as settle:
+        yield settle, heartbeat
 
 
 class _Worker:
@@ -125,7 +113,9 @@ class _Worker:
         operator: Operator,
         settle: Settle,
         termination: Termination,
+        heartbeat: Heartbeat | None,
     ) -> None:
+        self._original = Original()
         self._connection = connection
         self._termination = termination
         self._orders: deque[bytes] = deque()
@@ -143,6 +133,7 @@ class _Worker:
             operator=operator.__dataops__.spec.qualified_name,
             ignore_errors=assignment.ignore_errors,
             check_input=assignment.check_input,
+            announce=heartbeat.announce if heartbeat else None,
         )
 
     def run(self) -> None:
@@ -179,6 +170,7 @@ class _Worker:
             self._current = held = self._holding.begin(given.start)
         one_by_one = given.mode in (Mode.CAREFUL, Mode.ALONE)
         failed = self._loop.run(given.start, given.end, one_by_one=one_by_one)
+        self._original.end_clone()
         if failed is not None:
             self._holding.spill_all()
             self._connection.send_bytes(messages.pack_failed(failed))
@@ -194,6 +186,7 @@ class _Worker:
 
     def _take(self, settled: Settled) -> None:
         """Hold a finished span or settle it, and do what cannot wait for the range's end."""
+        self._original.end_clone()
         held = self._current
         if held is not None and self._holding.holds(held):
             held.settled.append(settled)
@@ -237,46 +230,6 @@ def _opened(assignment: Assignment) -> int:
     return descriptor
 
 
-def bind_to_lifeline(descriptor: int) -> None:
-    """Have the kernel kill this process when the other end of ``descriptor`` closes."""
-    bound = _signalled_by(descriptor)
-    if select.select([descriptor], [], [], 0)[0]:  # it closed before we were bound
-        os._exit(1)
-    if not bound:
-        import threading
-
-        threading.Thread(target=_exit_at_end_of, args=(descriptor,), daemon=True).start()
-
-
-def _signalled_by(descriptor: int) -> bool:
-    """Have the kernel watch the pipe, which works even while C code holds the interpreter."""
-    if _F_SETSIG is None:
-        return False
-    try:
-        # Whom to signal belongs to the open file, which all workers share: open it anew.
-        own = os.open(f"/proc/self/fd/{descriptor}", os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return False
-    fcntl.fcntl(own, fcntl.F_SETOWN, os.getpid())
-    fcntl.fcntl(own, _F_SETSIG, signal.SIGKILL)
-    flags = fcntl.fcntl(own, fcntl.F_GETFL)
-    fcntl.fcntl(own, fcntl.F_SETFL, flags | os.O_ASYNC)
-    return True
-
-
-def _exit_at_end_of(descriptor: int) -> NoReturn:
-    os.read(descriptor, 1)
-    os._exit(1)
-
-
-def set_signals() -> Termination:
-    """Leave Ctrl-C to the parent; on SIGTERM settle what is finished and end."""
-    termination = Termination()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, termination.request)
-    return termination
-
-
 def end() -> NoReturn:
     """End the process at once, without the exit handlers of whoever was forked."""
     for stream in (sys.stdout, sys.stderr):
@@ -299,7 +252,9 @@ def main(connection_descriptor: int, lifeline: int) -> None:
         import traceback
 
         text = "".join(traceback.format_exception(error))
-        connection.send_bytes(messages.pack_fault(f"it cannot be loaded there:\n{text}"))
+        connection.send_bytes(
+            messages.pack_fault(f"it cannot be loaded there:\n{text}", Kind.UNABLE)
+        )
         end()
     serve(connection, Assignment(**fields), operator, termination)
     end()

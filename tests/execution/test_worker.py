@@ -8,8 +8,10 @@ import pytest
 
 from dagster_dataops.checkpoints.segments import segment_path
 from dagster_dataops.execution import messages
+from dagster_dataops.execution.lifeline import bind_to_lifeline
 from dagster_dataops.execution.messages import STOP, Kind, Mode, Range
-from dagster_dataops.execution.worker import Assignment, Termination, bind_to_lifeline, serve
+from dagster_dataops.execution.termination import Termination
+from dagster_dataops.execution.worker import Assignment, serve
 from tests.execution.helpers import act, expected_results, plan, write_input
 from tests.faults.crashing import in_child
 

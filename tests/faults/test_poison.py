@@ -22,7 +22,7 @@ import pytest
 
 from dagster_dataops.checkpoints.resuming import ResumePolicy
 from dagster_dataops.data import data_register
-from dagster_dataops.errors import RunStoppedError, WorkerError
+from dagster_dataops.errors import WorkerError
 from tests.execution.helpers import (
     MODES,
     error_rows,
@@ -340,20 +340,7 @@ def _after(seconds: float) -> Callable[[], str | None]:
     return lambda: "it hangs" if time.monotonic() > until else None
 
 
-@pytest.mark.parametrize(
-    "mode",
-    [
-        "single",
-        "thread",
-        "async",
-        pytest.param(
-            "process",
-            marks=pytest.mark.xfail(
-                strict=False, raises=RunStoppedError, reason="workers keep no time limit yet"
-            ),
-        ),
-    ],
-)
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.timeout(method="thread")
 def test_a_record_that_hangs_fails_alone(tmp_path: Path, mode: str) -> None:
     dataset = write_input(tmp_path / "input.jsonl", _records(_POISONED))
@@ -371,7 +358,6 @@ def test_a_record_that_hangs_fails_alone(tmp_path: Path, mode: str) -> None:
     _assert_only_the_poison_failed(tmp_path, "RecordTimeout", operator.operator.__name__)
 
 
-@pytest.mark.xfail(strict=False, raises=RunStoppedError, reason="workers keep no time limit yet")
 def test_a_record_that_holds_the_interpreter_fails_alone_in_process_mode(tmp_path: Path) -> None:
     dataset = write_input(tmp_path / "input.jsonl", _records(_POISONED))
     run(hold_the_interpreter(_timeout=0.3), dataset, node(tmp_path), should_stop=_after(6))
@@ -427,18 +413,7 @@ def _forking(tmp_path: Path, mode: str, what: str) -> Script:
 
 
 @pytest.mark.parametrize("what", ["returns", "exits"])
-@pytest.mark.parametrize(
-    "mode",
-    [
-        "single",
-        "thread",
-        "async",
-        pytest.param(
-            "process",
-            marks=pytest.mark.xfail(strict=True, reason="workers do not tell a clone of theirs"),
-        ),
-    ],
-)
+@pytest.mark.parametrize("mode", MODES)
 def test_a_forked_child_that_comes_back_from_its_call_settles_nothing(
     tmp_path: Path, mode: str, what: str
 ) -> None:
@@ -459,11 +434,6 @@ def test_a_child_that_stays_does_not_hold_up_the_run(tmp_path: Path, mode: str) 
     assert node(tmp_path).result.read_bytes() == lines({"n": n} for n in range(_FORK_COUNT))
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=subprocess.TimeoutExpired,
-    reason="a worker's death shows by the end of its pipe alone, which its child holds open",
-)
 def test_a_worker_that_dies_is_missed_although_its_child_holds_its_pipes(tmp_path: Path) -> None:
     _forking(tmp_path, "process", "stays and its parent dies")
     (row,) = error_rows(node(tmp_path))

@@ -1,0 +1,110 @@
+"""Worker: one worker process, seen from its parent."""
+
+import os
+import signal
+import time
+from collections import deque
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from dagster_dataops.execution.heartbeat import Heartbeat
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+    from dagster_dataops.checkpoints.spans import Span
+    from dagster_dataops.execution.messages import Range
+
+
+class Overdue(NamedTuple):
+    """A record whose time is over: where it starts, and when its worker is killed for it."""
+
+    offset: int
+    kill_at: float
+
+
+class Worker:
+    """One worker process, seen from its parent.
+
+    Attributes:
+        connection: The parent's end of the pipe.
+        segment: Number of its segment.
+        ready: Whether it has said that it is ready.
+        ranges: What it was given and has not finished, in order.
+        held: What it has finished and not settled: ranges with their spans, by their start.
+        places: Where it was told to put the output of some of these.
+        heartbeat: What it tells of the record it is at, where there is a time limit.
+        overdue: The record that it was told to end for.
+        settled_to: Up to which byte the first of these is settled.
+    """
+
+    def __init__(
+        self,
+        pid: int,
+        connection: "Connection[bytes, bytes]",
+        segment: int,
+        heartbeat: Heartbeat | None = None,
+    ) -> None:
+        self.pid = pid
+        self.connection = connection
+        self.segment = segment
+        self.ready = False
+        self.ranges: deque[Range] = deque()
+        self.held: dict[int, tuple[Range, list[Span]]] = {}
+        self.places: dict[int, int] = {}
+        self.heartbeat = heartbeat
+        self.overdue: Overdue | None = None
+        self.settled_to = 0
+        self.status: int | None = None
+        try:
+            self._pidfd = os.pidfd_open(pid)
+        except (AttributeError, OSError):  # its end shows by that of the pipe alone
+            self._pidfd = -1
+
+    @property
+    def descriptors(self) -> list[int]:
+        """What can be read from when it has said something, or has ended."""
+        return [number for number in (self.connection.fileno(), self._pidfd) if number >= 0]
+
+    def poll(self) -> bool:
+        """Whether the process has ended; its status is then known."""
+        if self.status is None:
+            try:
+                pid, status = os.waitpid(self.pid, os.WNOHANG)
+            except ChildProcessError:  # somebody else reaped it
+                pid, status = self.pid, 0
+            if pid:
+                self.status = os.waitstatus_to_exitcode(status)
+        return self.status is not None
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the end of the process; return whether it came."""
+        until = time.monotonic() + seconds
+        while not self.poll():
+            if time.monotonic() >= until:
+                return False
+            time.sleep(0.002)
+        return True
+
+    def signal(self, number: int) -> None:
+        """Send a signal, if the process is still there."""
+        if not self.poll():
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def close(self) -> None:
+        """Let go of everything that was kept for the process."""
+        self.connection.close()
+        if self._pidfd >= 0:
+            os.close(self._pidfd)
+        if self.heartbeat is not None:
+            self.heartbeat.close()
+
+    @property
+    def cause_of_death(self) -> str:
+        """How the process ended, in words."""
+        status = self.status or 0
+        if status < 0:
+            known = -status in set(signal.Signals)
+            return f"killed by {signal.Signals(-status).name if known else f'signal {-status}'}"
+        return f"exit status {status}"

@@ -1,0 +1,45 @@
+"""The lifeline: a pipe by which a worker ends with its parent.
+
+The parent holds the only writing end, and when that closes the kernel kills the worker, whatever
+it is doing.
+"""
+
+import fcntl
+import os
+import select
+import signal
+from typing import Final, NoReturn
+
+_F_SETSIG: Final = getattr(fcntl, "F_SETSIG", None)  # Linux
+
+
+def bind_to_lifeline(descriptor: int) -> None:
+    """Have the kernel kill this process when the other end of ``descriptor`` closes."""
+    bound = _signalled_by(descriptor)
+    if select.select([descriptor], [], [], 0)[0]:  # it closed before we were bound
+        os._exit(1)
+    if not bound:
+        import threading
+
+        threading.Thread(target=_exit_at_end_of, args=(descriptor,), daemon=True).start()
+
+
+def _signalled_by(descriptor: int) -> bool:
+    """Have the kernel watch the pipe, which works even while C code holds the interpreter."""
+    if _F_SETSIG is None:
+        return False
+    try:
+        # Whom to signal belongs to the open file, which all workers share: open it anew.
+        own = os.open(f"/proc/self/fd/{descriptor}", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    fcntl.fcntl(own, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(own, _F_SETSIG, signal.SIGKILL)
+    flags = fcntl.fcntl(own, fcntl.F_GETFL)
+    fcntl.fcntl(own, fcntl.F_SETFL, flags | os.O_ASYNC)
+    return True
+
+
+def _exit_at_end_of(descriptor: int) -> NoReturn:
+    os.read(descriptor, 1)
+    os._exit(1)

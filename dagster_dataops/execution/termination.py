@@ -1,0 +1,54 @@
+"""Termination: how a worker takes SIGTERM, settling what is finished before it ends."""
+
+import signal
+from collections.abc import Iterator
+from types import FrameType
+
+from dagster_dataops.execution.settling import Settle, Stretch
+
+
+class Terminated(BaseException):
+    """SIGTERM: settle what is finished and leave."""
+
+
+class Termination:
+    """SIGTERM as an exception, raised only where it does no harm.
+
+    That is inside this object's ``with`` blocks: in the operator, and while waiting for orders.
+    Elsewhere it waits for the next block.
+    """
+
+    def __init__(self) -> None:
+        self._welcome = False
+        self._requested = False
+
+    def request(self, _number: int, _frame: FrameType | None) -> None:
+        """Handle the signal."""
+        self._requested = True
+        if self._welcome:
+            raise Terminated
+
+    def __enter__(self) -> None:
+        self._welcome = True
+        if self._requested:
+            raise Terminated
+
+    def __exit__(self, *_: object) -> None:
+        self._welcome = False
+
+    def during(self, settle: Settle) -> Settle:
+        """Return ``settle``, within a block of this."""
+
+        def interruptible(lines: Iterator[bytes], output: bytearray, until: float) -> Stretch:
+            with self:
+                return settle(lines, output, until)
+
+        return interruptible
+
+
+def set_signals() -> Termination:
+    """Leave Ctrl-C to the parent; on SIGTERM settle what is finished and end."""
+    termination = Termination()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, termination.request)
+    return termination
