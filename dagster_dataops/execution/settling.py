@@ -252,6 +252,7 @@ def _retrying_async(
 
 
 def _bad_line(line: bytes) -> Failure | None:
+    line = line.removesuffix(b"\n")
     if not line or line.isspace():
         return None
     try:
