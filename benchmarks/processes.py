@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -35,3 +36,8 @@ def kill_session(leader: int) -> None:
     """SIGKILL the process group that ``leader`` leads, if any of it is left."""
     with suppress(ProcessLookupError):
         os.killpg(leader, signal.SIGKILL)
+
+
+def clean_up_when_terminated() -> None:
+    """Turn SIGTERM into an ordinary exit, so that contenders end and inputs are deleted."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))

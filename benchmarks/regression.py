@@ -17,6 +17,7 @@ sys.path[0] = str(Path(__file__).parents[1])
 from benchmarks import corpus
 from benchmarks.bench import Bench, collected
 from benchmarks.figures import FAILED, Figure, table
+from benchmarks.processes import clean_up_when_terminated
 from benchmarks.workloads import (
     calling,
     chained,
@@ -97,4 +98,5 @@ def main(checks: Mapping[str, Check] = CHECKS) -> int:
 
 
 if __name__ == "__main__":
+    clean_up_when_terminated()
     sys.exit(main())

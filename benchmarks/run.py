@@ -15,6 +15,7 @@ sys.path[0] = str(HERE.parent)
 
 from benchmarks.bench import Bench, collected
 from benchmarks.figures import FAILED, Figure, save, table
+from benchmarks.processes import clean_up_when_terminated
 from benchmarks.workloads import WORKLOADS
 
 
@@ -53,4 +54,5 @@ def main(given: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    clean_up_when_terminated()
     sys.exit(main())

@@ -27,6 +27,8 @@ from benchmarks.workloads import (
     trivial,
 )
 
+OUR_PACE = rivals.Pace(records_per_second=1000.0, cpu_microseconds=5.0)
+
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Bench:
@@ -131,16 +133,16 @@ def test_a_peer_is_measured_and_its_records_are_looked_at(bench: Bench):
     pretended.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n', encoding="utf-8")
     pretended.chmod(0o755)
     rival = rivals.Rival("polars", "", 300, 1)
-    figure = rivals.against(replace(bench, peers=bench.folder), rival, "upper", 1000.0)
+    figure = rivals.against(replace(bench, peers=bench.folder), rival, "upper", OUR_PACE)
     assert figure.value > 0
     assert "same bytes" in figure.note
 
 
 def test_a_peer_without_an_environment_is_no_error(bench: Bench):
     rival = rivals.Rival("nobody", "", 10, 1)
-    assert rivals.against(bench, rival, "upper", 1.0).note == "not installed"
+    assert rivals.against(bench, rival, "upper", OUR_PACE).note == "not installed"
     elsewhere = replace(bench, peers=bench.folder)
-    assert rivals.against(elsewhere, rival, "upper", 1.0).note == "not installed"
+    assert rivals.against(elsewhere, rival, "upper", OUR_PACE).note == "not installed"
 
 
 def test_a_table_shows_figures_goals_and_whether_they_are_met():

@@ -10,7 +10,7 @@ from benchmarks import corpus
 from benchmarks.bench import Bench
 from benchmarks.comparing import verdict
 from benchmarks.figures import Figure
-from benchmarks.measuring import Contender, ContenderError, ideal, ours
+from benchmarks.measuring import Contender, ContenderError, Run, ideal, ours
 from benchmarks.measuring import measure as run_once
 
 _LIMIT_SECONDS = 180.0
@@ -46,25 +46,40 @@ def measure(bench: Bench) -> Iterator[Figure]:
         yield from against_all(bench, name, _source(bench, name, size))
 
 
+class Pace(NamedTuple):
+    """How fast records were done."""
+
+    records_per_second: float
+    cpu_microseconds: float  # a record
+
+    @classmethod
+    def of(cls, run: Run, source: Path) -> "Pace":
+        """Return the pace of a run over ``source``."""
+        with source.open("rb") as file:
+            records = sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 22), b""))
+        return cls(records / run.seconds, run.cpu_seconds / records * 1e6)
+
+
 def against_all(bench: Bench, name: str, source: Path) -> Iterator[Figure]:
     """Yield our rate over each rival's, ours taken just before and just after it."""
-    before = our_rate(bench, name, source)
+    before = our_pace(bench, name, source)
     for rival in RIVALS:
         figure = against(bench, rival, name, before)
         if not figure.runs:
             yield figure
             continue
-        after = our_rate(bench, name, source)
-        yield replace(figure, value=figure.value * (before + after) / (2 * before))
+        after = our_pace(bench, name, source)
+        rates = before.records_per_second, after.records_per_second
+        yield replace(figure, value=figure.value * sum(rates) / (2 * rates[0]))
         before = after
 
 
-def our_rate(bench: Bench, name: str, source: Path) -> float:
-    """Return our records per second, having looked at the result."""
+def our_pace(bench: Bench, name: str, source: Path) -> Pace:
+    """Return our pace, having looked at the result."""
     node = (name, {"_concurrency_mode": "process", "_max_workers": bench.workers})
     right = ideal(source, name, workers=bench.workers)
     runs = bench.in_turn({"ideal": right, "ours": ours(source, node)}, rounds=1)
-    return _records(source) / runs["ours"][0].seconds
+    return Pace.of(runs["ours"][0], source)
 
 
 def _source(bench: Bench, name: str, size: int) -> Path:
@@ -73,12 +88,7 @@ def _source(bench: Bench, name: str, size: int) -> Path:
     return bench.source(f"documents{size}", corpus.documents(size))
 
 
-def _records(path: Path) -> int:
-    with path.open("rb") as file:
-        return sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 22), b""))
-
-
-def against(bench: Bench, rival: Rival, name: str, our_rate: float) -> Figure:
+def against(bench: Bench, rival: Rival, name: str, mine: Pace) -> Figure:
     """Return our rate over a rival's; ``nan`` if it is missing or failed, with the reason."""
     workload = "W1" if name == "upper" else "W2"
     what = f"over {rival.name} {rival.mode}".rstrip()
@@ -106,6 +116,11 @@ def against(bench: Bench, rival: Rival, name: str, our_rate: float) -> Figure:
     finally:
         for folder in (out, right):
             shutil.rmtree(folder, ignore_errors=True)
-    rate = _records(source) / run.seconds
-    note = f"{rate:,.0f} records/s, start {run.start_seconds:.1f} s, {found}"
-    return Figure(workload, what, our_rate / rate, "x", note=note, runs={rival.name: [run]})
+    pace = Pace.of(run, source)
+    note = (
+        f"{pace.records_per_second:,.0f} records/s, "
+        f"{pace.cpu_microseconds / mine.cpu_microseconds:.2f} x our CPU, "
+        f"start {run.start_seconds:.1f} s, {found}"
+    )
+    value = mine.records_per_second / pace.records_per_second
+    return Figure(workload, what, value, "x", note=note, runs={rival.name: [run]})

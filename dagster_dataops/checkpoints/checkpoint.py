@@ -31,6 +31,7 @@ from dagster_dataops.datasets.files import make_folder, storage
 from dagster_dataops.errors import StorageError
 
 _SYNC_SHARE: Final = 50  # at most 1/50 of the run is spent syncing
+_SYNC_BYTES: Final = 64 << 20  # but so much is never left to the end, where it would be waited for
 
 
 @dataclass
@@ -80,6 +81,7 @@ class Checkpoint:
         self.resumed_records = content.table.records
         self._flush_seconds = flush_seconds
         self._dirty: set[int] = set()
+        self._dirty_bytes = 0
         self._next_sync: float | None = None
         self._syncing = threading.Lock()
         self._sync_fault: StorageError | None = None
@@ -111,6 +113,7 @@ class Checkpoint:
         self._journal.append(spans_frame(segment, offset, spans))
         self.table.add(columns_of(spans), segment, offset)
         self._dirty.add(segment)
+        self._dirty_bytes += sum(span.output_bytes for span in spans)
 
     def sync_if_due(self, now: float) -> None:
         """Make settled spans survive a power loss, every ``flush_seconds`` or less often.
@@ -120,7 +123,7 @@ class Checkpoint:
         """
         if self._next_sync is None:  # a short run is over before anything is due
             self._next_sync = now + self._flush_seconds
-        if not self._dirty or now < self._next_sync:
+        if not self._dirty or (now < self._next_sync and self._dirty_bytes < _SYNC_BYTES):
             return
         if self._sync_fault is not None:
             self.check_synced()
@@ -152,7 +155,7 @@ class Checkpoint:
         with self._syncing:
             if self._closed:
                 return
-            dirty, self._dirty = self._dirty, set()
+            dirty, self._dirty, self._dirty_bytes = self._dirty, set(), 0
             for number in dirty:
                 path = segment_path(self.folder, number)
                 with storage(path, "sync"):

@@ -187,7 +187,11 @@ class _Pending:
             if stretch.failure is None:
                 blank += 1
             else:
-                failed = Failed(self._offset(self._next + done), stretch.line, stretch.failure)
+                failed = Failed(
+                    self._offset(self._next + done),
+                    stretch.line.removesuffix(b"\n"),
+                    stretch.failure,
+                )
                 refused = self._loop.refuse(failed)
                 if refused:
                     break
@@ -210,7 +214,7 @@ class _Pending:
 
     def _offset(self, line: int) -> int:
         known, offset = self._anchor
-        offset += sum(map(len, self._lines[known:line])) + line - known
+        offset += sum(map(len, self._lines[known:line]))
         self._anchor = (line, offset)
         return offset
 

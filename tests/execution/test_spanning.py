@@ -34,7 +34,7 @@ def in_bulk(settle: Callable[[bytes], Outcome]) -> Settle:
     def settle_many(lines: Iterator[bytes], output: bytearray, until: float) -> Stretch:
         settled = dropped = extra = 0
         for line in lines:
-            outcome = settle(line)
+            outcome = settle(line.removesuffix(b"\n"))
             if not isinstance(outcome, bytes):
                 return Stretch(settled, dropped, extra, line, outcome)
             output += outcome

@@ -1,6 +1,7 @@
 """Names, links and modes of files: nothing leaves the root, nothing read from disk is run."""
 
 import ast
+import itertools
 import os
 import stat
 import tempfile
@@ -279,8 +280,9 @@ def _loads_json(path: Path) -> bool:
 _MASKS = [0o022, 0o077, 0o002]
 
 
-@pytest.mark.parametrize("mode", [*MODES, "spawned"])
-@pytest.mark.parametrize("mask", _MASKS, ids=oct)
+@pytest.mark.parametrize(
+    ("mask", "mode"), [*itertools.product(_MASKS, MODES), (_MASKS[1], "spawned")]
+)
 def test_files_have_the_permissions_that_the_umask_leaves(
     tmp_path: Path, mode: str, mask: int
 ) -> None:
