@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 from dagster_dataops.checkpoints.outputs import Settled
 from dagster_dataops.datasets.lines import Line, iterate_lines
 from dagster_dataops.execution.clones import Original
+from dagster_dataops.execution.failures import Failed, Failure, Outcome, error_line
 from dagster_dataops.execution.job import Job
-from dagster_dataops.execution.settling import Failed, Failure, Outcome, error_line
 
 DRAIN_SECONDS: Final = 0.05
 _DRAIN_RECORDS: Final = 512

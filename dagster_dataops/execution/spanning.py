@@ -11,7 +11,8 @@ from typing import Final
 
 from dagster_dataops.checkpoints.outputs import Settled
 from dagster_dataops.datasets.lines import Interval, next_line_start, read_lines, split_lines
-from dagster_dataops.execution.settling import Failed, Settle, error_line
+from dagster_dataops.execution.failures import Failed, error_line
+from dagster_dataops.execution.settling import Settle
 
 SETTLE_SECONDS: Final = 0.5
 BLOCK_BYTES: Final = 1 << 20
