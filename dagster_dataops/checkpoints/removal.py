@@ -36,10 +36,12 @@ class Removal:
 
     def remove_checkpoints(self) -> None:
         """Have every checkpoint of the node gone."""
-        if self._checkpoints.exists():
-            make_folder(self._removed)
-            with storage(self._checkpoints, "remove the checkpoints of the published run"):
-                self._checkpoints.rename(self._free_name())
+        with storage(self._checkpoints, "remove the checkpoints of the published run"):
+            while self._checkpoints.exists():
+                make_folder(self._removed)
+                # Whoever deletes for an earlier run may just be through, and take the folder away.
+                with suppress(FileNotFoundError):
+                    self._checkpoints.rename(self._free_name())
 
     def _free_name(self) -> Path:
         number = 0

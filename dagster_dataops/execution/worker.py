@@ -157,10 +157,11 @@ class _Worker:
     def _next_order(self) -> bytes:
         if self._orders:
             return self._orders.popleft()
-        with self._termination:
-            while self._holding and not self._poll.poll(self._holding.patience_ms):
-                self._holding.spill_overdue()
-            return self._connection.recv_bytes()
+        while True:
+            with self._termination:
+                if not self._holding or self._poll.poll(self._holding.patience_ms):
+                    return self._connection.recv_bytes()
+            self._holding.spill_overdue()
 
     def _work(self, given: Range) -> bool:
         """Settle or hold one range; return whether to go on."""
