@@ -119,10 +119,11 @@ class Checkpoint:
 
     def settle(self, segment: int, offset: int, spans: list[Span]) -> None:
         """Journal spans whose outputs lie one after the other from ``offset`` of ``segment``."""
-        self._journal.append(spans_frame(segment, offset, spans))
-        self.table.add(columns_of(spans), segment, offset)
+        columns = columns_of(spans)
+        self._journal.append(spans_frame(segment, offset, columns))
+        self.table.add(columns, segment, offset)
         self._dirty.add(segment)
-        self._dirty_bytes += sum(span.output_bytes for span in spans)
+        self._dirty_bytes += sum(columns[6])
 
     def sync_if_due(self, now: float) -> None:
         """Make settled spans survive a power loss, every ``flush_seconds`` or less often.
