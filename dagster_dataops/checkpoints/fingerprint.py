@@ -7,7 +7,7 @@ from typing import Final
 
 from dagster_dataops.operators.spec import Invocation
 
-FORMAT: Final = f"1-{sys.byteorder}"
+FORMAT: Final = f"2-{sys.byteorder}"
 _WORDS: Final = {
     "format": "the checkpoint format",
     "operator": "the operator",

@@ -18,14 +18,10 @@ from dagster_dataops.checkpoints.resuming import ResumePolicy, decide
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import content_interval
 from dagster_dataops.errors import InputError, RunStoppedError, StorageError
-from dagster_dataops.execution.asynchronous import run_async
 from dagster_dataops.execution.gathering import gathered
 from dagster_dataops.execution.job import Job
-from dagster_dataops.execution.processes import run_processes
 from dagster_dataops.execution.report import RunContext, RunReport
 from dagster_dataops.execution.selecting import compose_kept
-from dagster_dataops.execution.single import run_single
-from dagster_dataops.execution.threads import run_threads
 from dagster_dataops.execution.whole import run_whole
 from dagster_dataops.operators.operator import Operator
 
@@ -183,18 +179,30 @@ class _Attempt:
 
     def _settle(self, job: Job) -> None:
         try:
-            match job.settings.concurrency_mode:
-                case "single":
-                    run_single(job)
-                case "thread":
-                    run_threads(job)
-                case "async":
-                    run_async(job)
-                case "process":
-                    run_processes(job, (self._lock.descriptor,))
+            self._run_backend(job)
         except BaseException:
             job.checkpoint.sync()
             raise
+
+    def _run_backend(self, job: Job) -> None:
+        """Run what the concurrency mode says; only that is imported."""
+        match job.settings.concurrency_mode:
+            case "single":
+                from dagster_dataops.execution.single import run_single
+
+                run_single(job)
+            case "thread":
+                from dagster_dataops.execution.threads import run_threads
+
+                run_threads(job)
+            case "async":
+                from dagster_dataops.execution.asynchronous import run_async
+
+                run_async(job)
+            case "process":
+                from dagster_dataops.execution.processes import run_processes
+
+                run_processes(job, (self._lock.descriptor,))
 
     def _run_dataset_operator(
         self, datasets: Sequence[JsonlDataset], fingerprint: RunFingerprint

@@ -275,14 +275,14 @@ class _Run:
             return
         settled = Settled.of(
             killer.start,
-            data,
+            len(data),
             records=1,
             emitted=0,
             dropped=0,
             failed=1,
             output=b"",
             errors=error_line(failed, self._job.name, 0),
-            check_input=self._job.check_input,
+            source=data if self._job.check_input else None,
         )
         if self._own_segment is None:
             self._own_segment = self._job.checkpoint.new_segment()
