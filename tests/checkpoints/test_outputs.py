@@ -4,17 +4,17 @@ from dagster_dataops.checkpoints.outputs import Settled
 from dagster_dataops.checkpoints.segments import checksum
 
 
-def _settled(output: bytes, errors: bytes, *, check_input: bool = True) -> Settled:
+def _settled(output: bytes, errors: bytes, source: memoryview | None = None) -> Settled:
     return Settled.of(
         70,
-        memoryview(b"xx{}\n{}\n{}\n")[2:],
+        9,
         records=3,
         emitted=1,
         dropped=1,
         failed=1,
         output=output,
         errors=errors,
-        check_input=check_input,
+        source=source,
     )
 
 
@@ -29,12 +29,14 @@ def test_the_checksum_is_that_of_output_and_errors_as_they_lie_in_a_row() -> Non
     settled = _settled(b'{"n":1}\n', b'{"e":"rror"}\n')
     assert settled.span.output_check == checksum(b'{"n":1}\n{"e":"rror"}\n')
     assert settled.span.output_check != checksum(b'{"e":"rror"}\n{"n":1}\n')
+    assert _settled(b'{"n":1}\n', b"").span.output_check == checksum(b'{"n":1}\n')
 
 
 def test_the_input_has_a_checksum_only_where_it_is_asked_for() -> None:
     digest = xxhash.xxh3_64_intdigest(b"{}\n{}\n{}\n") & 0xFFFFFFFF
-    assert _settled(b"", b"").span.input_check == digest
-    assert _settled(b"", b"", check_input=False).span.input_check == 0
+    source = memoryview(b"xx{}\n{}\n{}\n")[2:]
+    assert _settled(b"", b"", source).span.input_check == digest
+    assert _settled(b"", b"").span.input_check == 0
 
 
 def test_output_is_handed_over_and_not_copied() -> None:

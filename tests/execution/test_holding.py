@@ -35,14 +35,13 @@ def held(spilled: list[HeldRange], clock: _Clock) -> Holding:
 def _span(start: int) -> Settled:
     return Settled.of(
         start,
-        b"{}\n",
+        3,
         records=1,
         emitted=1,
         dropped=0,
         failed=0,
         output=b"{}\n",
         errors=b"",
-        check_input=False,
     )
 
 
