@@ -283,7 +283,7 @@ class _Run:
             dropped=0,
             failed=1,
             output=b"",
-            errors=error_line(failed, self._job.name, 0),
+            errors=error_line(failed, self._job.name),
             check_input=self._job.check_input,
         )
         if self._own_segment is None:
