@@ -139,9 +139,9 @@ class Rounds:
             return [orjson.loads(x.text)["n"] for x in iterate_lines(file.fileno(), gaps)]
 
 
-def plan_rounds(untils: Iterable[int], kinds: Iterable[str] = ()) -> list[dict[str, Any]]:
+def plan_rounds(delays: Iterable[int], kinds: Iterable[str] = ()) -> list[dict[str, Any]]:
     kinds = list(kinds) or ["keep"]
-    return [{"n": n, "until": until, "do": kinds[n % len(kinds)]} for n, until in enumerate(untils)]
+    return [{"n": n, "until": until, "do": kinds[n % len(kinds)]} for n, until in enumerate(delays)]
 
 
 def expected(records: Iterable[dict[str, Any]], number: int, home: Path) -> bytes:
@@ -207,21 +207,21 @@ def test_three_rounds_each_call_only_what_failed_and_end_in_an_undisturbed_runs_
 
 
 @pytest.mark.parametrize(
-    "untils",
+    "delays",
     [[1, 0, 0], [0, 0, 1], [1], [1, 1, 1], [0, 1, 1, 0], [1, 0, 1, 0, 1], [1, 1, 0, 1, 1]],
     ids=str,
 )
 @pytest.mark.parametrize("kinds", [["keep"], ["drop"], ["expand"], ["drop", "expand", "keep"]])
 @pytest.mark.parametrize("mode", MODES)
 def test_results_land_in_their_places_wherever_records_failed(
-    tmp_path: Path, mode: str, kinds: list[str], untils: list[int]
+    tmp_path: Path, mode: str, kinds: list[str], delays: list[int]
 ) -> None:
-    records = plan_rounds(untils, kinds)
+    records = plan_rounds(delays, kinds)
     rounds = Rounds(tmp_path / "home", lines(records), mode)
     check(rounds, records, 0, rounds.run(ResumePolicy.AUTO))
     rounds.begin(1)
     check(rounds, records, 1, rounds.run())
-    assert rounds.calls == [n for n, until in enumerate(untils) if until]
+    assert rounds.calls == [n for n, until in enumerate(delays) if until]
 
 
 def messy(records: list[dict[str, Any]], blanks: list[bytes], *, bom: bool, end: bool) -> bytes:
@@ -333,7 +333,7 @@ def test_spans_of_many_records_are_split_so_that_only_the_failed_ones_are_redone
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
-    untils=st.lists(st.integers(0, 3), min_size=1, max_size=25),
+    delays=st.lists(st.integers(0, 3), min_size=1, max_size=25),
     kinds=st.lists(st.sampled_from(["keep", "drop", "expand"]), min_size=1, max_size=7),
     blanks=st.lists(st.sampled_from([b"", b"\n", b"  \n", b"\r\n\n"]), max_size=4),
     bom=st.booleans(),
@@ -344,7 +344,7 @@ def test_spans_of_many_records_are_split_so_that_only_the_failed_ones_are_redone
 )
 def test_whatever_fails_order_and_bytes_are_those_of_an_undisturbed_run(
     tmp_path_factory: pytest.TempPathFactory,
-    untils: list[int],
+    delays: list[int],
     kinds: list[str],
     blanks: list[bytes],
     bom: bool,
@@ -353,7 +353,7 @@ def test_whatever_fails_order_and_bytes_are_those_of_an_undisturbed_run(
     sizes: SpanSizes,
     piece: int,
 ) -> None:
-    records = plan_rounds(untils, kinds)
+    records = plan_rounds(delays, kinds)
     content = messy(records, blanks, bom=bom, end=end)
     rounds = Rounds(tmp_path_factory.mktemp("example") / "home", content, mode)
     with pytest.MonkeyPatch.context() as patch:
