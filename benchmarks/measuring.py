@@ -85,6 +85,7 @@ def started(contender: Contender, out: Path) -> Iterator[subprocess.Popen[bytes]
     specification = {**contender.specification, "out": str(out)}
     command = [contender.python, "-m", contender.module, json.dumps(specification)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # users do not compile at every start
     with (out / "stdout").open("wb") as answers, (out / "stderr").open("wb") as log:
         process = subprocess.Popen(
             command, cwd=ROOT, env=environment, stdout=answers, stderr=log, start_new_session=True

@@ -22,6 +22,9 @@ Record: TypeAlias = dict[str, JsonValue]
 DUMP_OPTIONS: Final = (
     orjson.OPT_APPEND_NEWLINE | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
 )
+# Types, besides the usual ``str`` and ``int``, of which a record may hold any value. Looking at the
+# types of a record's values is several times as fast as searching its bytes for ``null``.
+NEVER_NAN: Final = frozenset({bool, type(None)})
 _MAX_DEPTH = 250  # orjson refuses what nests deeper than 254
 
 
@@ -35,18 +38,25 @@ def encode(record: object) -> bytes:
         line = orjson.dumps(record, None, DUMP_OPTIONS)
     except TypeError as error:  # orjson's JSONEncodeError
         raise unencodable(record, str(error)) from None
-    return finite(line, record) if b"null" in line else line
+    if type(record) is not dict:
+        check_finite(line, record)
+        return line
+    for value in record.values():
+        kind = type(value)
+        if kind is not str and kind is not int and kind not in NEVER_NAN:
+            check_finite(line, record)
+            break
+    return line
 
 
-def finite(line: bytes, record: object) -> bytes:
-    """Return ``line``, unless a ``null`` in it stands for a NaN: orjson writes that silently.
+def check_finite(line: bytes, record: object) -> None:
+    """Refuse a ``null`` in ``line`` that stands for a NaN: orjson writes that silently.
 
     Raises:
         UnencodableError: ``record`` holds a NaN or an infinity.
     """
-    if any(_not_finite(record)):
+    if b"null" in line and any(_not_finite(record)):
         raise unencodable(record, "holds a number that JSON cannot hold")
-    return line
 
 
 def unencodable(record: object, fallback: str) -> UnencodableError:

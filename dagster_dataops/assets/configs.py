@@ -12,10 +12,10 @@ from typing import Any, Final, Literal
 import dagster as dg
 from pydantic import Field, create_model
 
-from dagster_dataops.assets.translator import is_secret
 from dagster_dataops.checkpoints.resuming import ResumePolicy
 from dagster_dataops.graph.graph import OperatorNode
 from dagster_dataops.operators.operator import Operator, reconfigured
+from dagster_dataops.operators.secrecy import is_secret
 from dagster_dataops.operators.settings import ExecutionSettings, parse_settings
 from dagster_dataops.operators.signature import OptionSpec
 

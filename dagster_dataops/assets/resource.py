@@ -12,7 +12,7 @@ from dagster_dataops.assets.places import folder_of
 from dagster_dataops.assets.progress import DagsterProgress
 from dagster_dataops.checkpoints.manifest import NodeFolder
 from dagster_dataops.checkpoints.resuming import ResumePolicy
-from dagster_dataops.configuration import config
+from dagster_dataops.configuration import config, folder_setting
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.execution.executor import OperatorExecutor
 from dagster_dataops.execution.report import RunContext, RunReport
@@ -57,7 +57,7 @@ class DataOpsResource(dg.ConfigurableResource[None]):
     @property
     def root_path(self) -> Path:
         """The root as an absolute path."""
-        return Path(self.root).expanduser().absolute() if self.root else config.data_process_path
+        return folder_setting("root", self.root) if self.root else config.data_process_path
 
     def folder(self, key: Sequence[str], partition: str | None = None) -> NodeFolder:
         """Return where the files of an asset or op node are."""

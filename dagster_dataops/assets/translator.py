@@ -3,7 +3,6 @@
 import inspect
 import math
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -12,12 +11,9 @@ import dagster as dg
 
 from dagster_dataops.assets.places import key_of
 from dagster_dataops.graph.graph import OperatorNode
+from dagster_dataops.operators.secrecy import HIDDEN, is_secret
 
 METADATA_PREFIX: Final = "dagster_dataops"
-_SECRET: Final = re.compile(
-    r"(^|_)(token|secret|password|passwd|credentials?|apikey|(api|access|private|secret)_key)(_|$)",
-    re.IGNORECASE,
-)
 _MAX_ITEMS: Final = 20
 _MAX_CHARACTERS: Final = 200
 
@@ -83,15 +79,10 @@ def definition_metadata(node: OperatorNode) -> Mapping[str, Any]:
     }
 
 
-def is_secret(name: str) -> bool:
-    """Whether an option's name says that its value must not be shown: ``api_key``, ``hf_token``."""
-    return _SECRET.search(name) is not None
-
-
 def _shown(name: str, value: object) -> object:
     """Return a value as the UI may show it: objects by their class, whose text might tell much."""
     if is_secret(name) and value is not None:
-        return "(hidden)"
+        return HIDDEN
     if isinstance(value, (list, tuple)):
         items = [_shown("", item) for item in value[:_MAX_ITEMS]]
         more = len(value) - len(items)

@@ -5,6 +5,7 @@ does not match is left alone until a new result is published, never mixed in.
 """
 
 import os
+import re
 import threading
 import time
 from dataclasses import dataclass, field, replace
@@ -30,7 +31,10 @@ from dagster_dataops.datasets.background import background
 from dagster_dataops.datasets.files import make_folder, storage
 from dagster_dataops.errors import StorageError
 
+_CHECKPOINT: Final = re.compile(r"([1-9][0-9]*)")
+_SEGMENT: Final = re.compile(r"segment-([0-9]+)\.jsonl")
 _SYNC_SHARE: Final = 50  # at most 1/50 of the run is spent syncing
+_SYNC_BYTES: Final = 64 << 20  # but so much is never left to the end, where it would be waited for
 
 
 @dataclass
@@ -69,14 +73,21 @@ class CheckpointContent:
                 if spans:
                     content.table.add(spans.columns, spans.segment, spans.offset)
             elif kind == FrameKind.ATTEMPT:
-                attempt: dict[str, Any] = orjson.loads(payload)
-                content.fingerprint = RunFingerprint.from_json(attempt["fingerprint"])
-                content.attempts.append(str(attempt["run"]))
-                content.kept_from = attempt.get("kept_from", [])
-                content.retries = attempt.get("retries", False)
-                content.result = attempt.get("result", "")
+                content.add_attempt(payload)
         content.table = content.table.without_overlaps()
         return content
+
+    def add_attempt(self, payload: bytes) -> None:
+        """Take note of an attempt; what is none makes this a checkpoint of nobody knows what."""
+        try:
+            attempt: dict[str, Any] = orjson.loads(payload)
+            self.fingerprint = RunFingerprint.from_json(attempt["fingerprint"])
+            self.attempts.append(str(attempt["run"]))
+            self.kept_from = [dict(run) for run in attempt.get("kept_from", ())]
+            self.retries = attempt.get("retries") is True
+            self.result = str(attempt.get("result", ""))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            self.fingerprint = None
 
     def told(self, result: str | None = None) -> list[dict[str, Any]]:
         """Return what is written down of every attempt."""
@@ -123,14 +134,14 @@ class Checkpoint:
         self.resumed_records = content.table.records
         self._flush_seconds = flush_seconds
         self._dirty: set[int] = set()
+        self._dirty_bytes = 0
         self._next_sync: float | None = None
         self._syncing = threading.Lock()
         self._sync_fault: StorageError | None = None
         self._closed = False
         self._journal = Journal(self.folder / "journal")
         self._journal.append(json_frame(FrameKind.ATTEMPT, self.told()[-1]))
-        numbers = [int(path.stem.split("-")[1]) for path in self.folder.glob("segment-*.jsonl")]
-        self._next_segment = max(numbers, default=0) + 1
+        self._next_segment = max(_numbers(self.folder, _SEGMENT), default=0) + 1
         self.main_segment: int | None = None
 
     def told(self, result: str | None = None) -> list[dict[str, Any]]:
@@ -154,9 +165,11 @@ class Checkpoint:
 
     def settle(self, segment: int, offset: int, spans: list[Span]) -> None:
         """Journal spans whose outputs lie one after the other from ``offset`` of ``segment``."""
-        self._journal.append(spans_frame(segment, offset, spans))
-        self.table.add(columns_of(spans), segment, offset)
+        columns = columns_of(spans)
+        self._journal.append(spans_frame(segment, offset, columns))
+        self.table.add(columns, segment, offset)
         self._dirty.add(segment)
+        self._dirty_bytes += sum(columns[6])
 
     def sync_if_due(self, now: float) -> None:
         """Make settled spans survive a power loss, every ``flush_seconds`` or less often.
@@ -166,7 +179,7 @@ class Checkpoint:
         """
         if self._next_sync is None:  # a short run is over before anything is due
             self._next_sync = now + self._flush_seconds
-        if not self._dirty or now < self._next_sync:
+        if not self._dirty or (now < self._next_sync and self._dirty_bytes < _SYNC_BYTES):
             return
         if self._sync_fault is not None:
             self.check_synced()
@@ -198,7 +211,7 @@ class Checkpoint:
         with self._syncing:
             if self._closed:
                 return
-            dirty, self._dirty = self._dirty, set()
+            dirty, self._dirty, self._dirty_bytes = self._dirty, set(), 0
             for number in dirty:
                 path = segment_path(self.folder, number)
                 with storage(path, "sync"):
@@ -234,15 +247,22 @@ def existing(folder: Path) -> list[CheckpointContent]:
     if not folder.is_dir():
         return []
     with storage(folder, "list the checkpoints"):
-        found = [path for path in folder.iterdir() if path.name.isdigit()]
-        return [
-            CheckpointContent.read(path)
-            for path in sorted(found, key=lambda path: int(path.name), reverse=True)
-        ]
+        return [CheckpointContent.read(path) for path in folders(folder)]
+
+
+def folders(folder: Path) -> list[Path]:
+    """Return the folders of the checkpoints below ``folder``, newest first."""
+    numbers = sorted(_numbers(folder, _CHECKPOINT), reverse=True)
+    return [folder / str(number) for number in numbers]
 
 
 def fresh(folder: Path) -> CheckpointContent:
     """Return the content of a checkpoint that does not exist yet, beside those that do."""
-    numbers = [int(path.name) for path in folder.glob("*") if path.name.isdigit()]
-    new = folder / str(max(numbers, default=0) + 1)
+    new = folder / str(max(_numbers(folder, _CHECKPOINT), default=0) + 1)
     return CheckpointContent(new, None, [], SpanTable())
+
+
+def _numbers(folder: Path, name: re.Pattern[str]) -> list[int]:
+    """Return the numbers of what is called so in ``folder``; files of others are passed over."""
+    matches = [name.fullmatch(path.name) for path in folder.glob("*")]
+    return [int(found[1]) for found in matches if found]

@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 import xxhash
 
-from dagster_dataops.checkpoints.spans import Column, Span, pack, unpack
+from dagster_dataops.checkpoints.spans import Column, pack, unpack
 from dagster_dataops.datasets.files import storage, write_all
 
 _MAGIC: Final = b"DOJ1"
@@ -86,9 +86,10 @@ def _whole_frames(data: bytes) -> Iterator[Frame]:
             at = data.find(_MAGIC, at + 1)
 
 
-def spans_frame(segment: int, offset: int, spans: list[Span]) -> bytes:
-    """Return the frame of ``spans``, whose outputs start at ``offset`` of ``segment``."""
-    return frame(FrameKind.SPANS, _PLACE.pack(segment, offset, len(spans)) + pack(spans))
+def spans_frame(segment: int, offset: int, columns: list[Column]) -> bytes:
+    """Return the frame of spans, given by field, with outputs from ``offset`` of ``segment``."""
+    place = _PLACE.pack(segment, offset, len(columns[0]))
+    return frame(FrameKind.SPANS, place + pack(columns))
 
 
 def read_spans(payload: bytes) -> PackedSpans | None:

@@ -14,7 +14,7 @@ import xxhash
 from dagster_dataops.checkpoints.failed import FailedPlace
 from dagster_dataops.checkpoints.journal import FrameKind, Journal, json_frame, spans_frame
 from dagster_dataops.checkpoints.segments import checksum
-from dagster_dataops.checkpoints.spans import Span
+from dagster_dataops.checkpoints.spans import Span, columns_of
 from dagster_dataops.datasets.files import read_range, storage
 
 SEGMENT: Final = 1  # the only one
@@ -126,7 +126,7 @@ class Keeping:
 
     def _write_spans(self) -> None:
         if self._spans:
-            self._journal.append(spans_frame(SEGMENT, self._offset, self._spans))
+            self._journal.append(spans_frame(SEGMENT, self._offset, columns_of(self._spans)))
             self._offset += sum(span.output_bytes for span in self._spans)
             self._spans.clear()
 

@@ -18,7 +18,7 @@ class Settled(NamedTuple):
     def of(  # noqa: PLR0913 - what a span consists of
         cls,
         start: int,
-        source: bytes | memoryview,
+        length: int,
         *,
         records: int,
         emitted: int,
@@ -26,33 +26,40 @@ class Settled(NamedTuple):
         failed: int,
         output: bytes | bytearray,
         errors: bytes,
-        check_input: bool,
+        source: bytes | memoryview | None = None,
     ) -> "Settled":
-        """Return the span of the input bytes ``source``, which begin at ``start``.
+        """Return the span of ``length`` input bytes, newlines included, from ``start`` on.
 
         Args:
             start: Byte position in the input.
-            source: The input bytes, newlines included.
+            length: Input bytes.
             records: Input records.
             emitted: Result records.
             dropped: Input records that emitted nothing and did not fail.
             failed: Input records that failed.
             output: The result lines; handed over, not to be changed again.
             errors: The error lines.
-            check_input: Whether the span is to carry a checksum of its input.
+            source: The input bytes, if the span is to carry their checksum.
         """
-        digest = xxhash.xxh3_64(output)
-        digest.update(errors)
         span = Span(
             start=start,
-            length=len(source),
+            length=length,
             records=records,
             emitted=emitted,
             dropped=dropped,
             failed=failed,
             output_bytes=len(output),
             error_bytes=len(errors),
-            input_check=xxhash.xxh3_64_intdigest(source) & 0xFFFFFFFF if check_input else 0,
-            output_check=digest.intdigest() & 0xFFFFFFFF,
+            input_check=_checksum(source) if source is not None else 0,
+            output_check=_checksum(output, errors),
         )
         return cls(span, output, errors)
+
+
+def _checksum(data: bytes | bytearray | memoryview, more: bytes = b"") -> int:
+    """Return what `segments.checksum` returns for ``data`` and ``more`` joined."""
+    if not more:
+        return xxhash.xxh3_64_intdigest(data) & 0xFFFFFFFF
+    digest = xxhash.xxh3_64(data)
+    digest.update(more)
+    return digest.intdigest() & 0xFFFFFFFF

@@ -81,6 +81,8 @@ def compose(folder: NodeFolder, checkpoint: Checkpoint, dataset: JsonlDataset) -
             drafts.records += span.records
             drafts.dropped += span.dropped
             drafts.failed += span.failed
+            if drafts.damaged:
+                continue  # the rest is only looked through: places are no longer known
             if segment == checkpoint.main_segment and results.adopted:
                 batch.write()
                 results.keep(output, span.emitted)

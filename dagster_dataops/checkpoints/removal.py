@@ -8,10 +8,13 @@ import shutil
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 from dagster_dataops.checkpoints.manifest import NodeFolder
 from dagster_dataops.datasets.background import background
 from dagster_dataops.datasets.files import make_folder, storage
+
+_QUICKLY_DELETED: Final = 16 << 20
 
 
 class Removal:
@@ -36,10 +39,12 @@ class Removal:
 
     def remove_checkpoints(self) -> None:
         """Have every checkpoint of the node gone."""
-        if self._checkpoints.exists():
-            make_folder(self._removed)
-            with storage(self._checkpoints, "remove the checkpoints of the published run"):
-                self._checkpoints.rename(self._free_name())
+        with storage(self._checkpoints, "remove the checkpoints of the published run"):
+            while self._checkpoints.exists():
+                make_folder(self._removed)
+                # Whoever deletes for an earlier run may just be through, and take the folder away.
+                with suppress(FileNotFoundError):
+                    self._checkpoints.rename(self._free_name())
 
     def _free_name(self) -> Path:
         number = 0
@@ -48,6 +53,22 @@ class Removal:
         return name
 
     def finish(self) -> None:
-        """Delete what has been removed, now or before; nobody waits for it."""
-        if self._removed.exists():
-            background.run(partial(shutil.rmtree, self._removed, ignore_errors=True))
+        """Delete what has been removed, now or before; nobody waits for much of it."""
+        if not self._removed.exists():
+            return
+        delete = partial(shutil.rmtree, self._removed, ignore_errors=True)
+        if _bytes_freed(self._removed) > _QUICKLY_DELETED:
+            background.run(delete)
+        else:
+            delete()
+
+
+def _bytes_freed(folder: Path) -> int:
+    """Return how much room the files below ``folder`` take that have no other name."""
+    freed = 0
+    for where, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):
+                status = (Path(where) / name).lstat()
+                freed += status.st_size if status.st_nlink == 1 else 0
+    return freed

@@ -5,7 +5,7 @@ import shutil
 from contextlib import closing
 from pathlib import Path
 
-from dagster_dataops.checkpoints.checkpoint import CheckpointContent, fresh
+from dagster_dataops.checkpoints.checkpoint import CheckpointContent, folders, fresh
 from dagster_dataops.checkpoints.failed import failed_records
 from dagster_dataops.checkpoints.keeping import SEGMENT, Keeping
 from dagster_dataops.checkpoints.manifest import NodeFolder
@@ -74,8 +74,8 @@ def _copy(content: CheckpointContent, new: Path, dataset: JsonlDataset) -> None:
 
 def _new_folder(folder: NodeFolder) -> Path:
     """Return the folder of a new checkpoint; what a killed run was about to make goes first."""
-    for path in folder.checkpoints.glob("*"):
-        if path.name.isdigit() and not (path / "journal").exists():
+    for path in folders(folder.checkpoints):
+        if not (path / "journal").exists():
             shutil.rmtree(path, ignore_errors=True)
     new = fresh(folder.checkpoints).folder
     make_folder(new)

@@ -46,10 +46,11 @@ def columns_of(spans: list[Span]) -> list[Column]:
     return [array(kind, column) for kind, column in zip(COLUMN_TYPES, columns, strict=True)]
 
 
-def pack(spans: list[Span]) -> bytes:
-    """Return ``spans`` as bytes, field by field, compressed where that pays."""
-    data = b"".join(column.tobytes() for column in columns_of(spans))
-    return b"z" + zlib.compress(data, 1) if len(spans) >= _COMPRESS_FROM else b"r" + data
+def pack(columns: list[Column]) -> bytes:
+    """Return the fields of spans as bytes, compressed where that pays."""
+    data = b"".join(columns)
+    many = len(columns[0]) >= _COMPRESS_FROM
+    return b"z" + zlib.compress(data, 1) if many else b"r" + data
 
 
 def unpack(data: bytes, count: int) -> list[Column]:

@@ -4,8 +4,10 @@ Syncing a file waits for the disk, and so can deleting one: a second for every f
 megabytes. The thread holds no lock while it waits, so that the process may be forked meanwhile.
 """
 
-import queue
+import os
+import signal
 import threading
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
@@ -15,33 +17,45 @@ class Background:
     """Runs what it is given, one after the other; the interpreter waits for it before it exits."""
 
     def __init__(self) -> None:
-        self._waiting: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew, in a forked child: there is no thread there, and its work is the parent's."""
+        self._waiting: deque[Callable[[], None]] = deque()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
     def run(self, call: Callable[[], None]) -> None:
         """Have ``call`` run; an `OSError` of it is nobody's concern."""
         with self._lock:
-            self._waiting.put(call)
-            if self._thread is None or not self._thread.is_alive():
-                self._thread = threading.Thread(target=self._work, name="dataops-background")
-                self._thread.start()
+            self._waiting.append(call)
+            self._see_to_it()
+
+    def _see_to_it(self) -> None:
+        """Start the thread if something waits for it."""
+        if self._waiting and (self._thread is None or not self._thread.is_alive()):
+            self._thread = threading.Thread(target=self._work, name="dataops-background")
+            self._thread.start()
 
     def _work(self) -> None:
+        # Signals are the main thread's: it could not hold back what is delivered here.
+        signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
         while (call := self._next()) is not None:
             with suppress(OSError):
                 call()
 
     def _next(self) -> Callable[[], None] | None:
         with self._lock:
-            if self._waiting.empty():
+            if not self._waiting:
                 self._thread = None
                 return None
-            return self._waiting.get()
+            return self._waiting.popleft()
 
     def finish(self) -> None:
         """Wait until everything has run."""
-        thread = self._thread
+        with self._lock:
+            self._see_to_it()  # an interrupt may have kept it from starting
+            thread = self._thread
         if thread is not None:
             thread.join()
 
@@ -53,3 +67,4 @@ class Background:
 
 
 background: Final = Background()
+os.register_at_fork(after_in_child=background.forget)

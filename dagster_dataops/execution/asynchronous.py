@@ -9,11 +9,11 @@ import threading
 
 from dagster_dataops.errors import RunStoppedError
 from dagster_dataops.execution.collecting import Collector
+from dagster_dataops.execution.coroutines import async_settler
 from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.limits import TooManyStuckError
 from dagster_dataops.execution.loops import event_loop, run_through
 from dagster_dataops.execution.retrying import Retries, retries_of, tell
-from dagster_dataops.execution.settling import async_settler
 
 
 def run_async(job: Job) -> None:

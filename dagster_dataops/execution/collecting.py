@@ -8,25 +8,25 @@ import os
 import threading
 from collections import deque
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from operator import itemgetter
+from typing import Final, TypeAlias
 
 from dagster_dataops.checkpoints.outputs import Settled
 from dagster_dataops.datasets.lines import Line, iterate_lines
 from dagster_dataops.execution.clones import Original
+from dagster_dataops.execution.failures import Failed, Failure, Outcome, error_line
 from dagster_dataops.execution.job import Job
-from dagster_dataops.execution.settling import Failed, Failure, Outcome, error_line
 
 DRAIN_SECONDS: Final = 0.05
 _DRAIN_RECORDS: Final = 512
+_START: Final = itemgetter(0)  # of its line: lines compare by where they start
 
 
 class PauseEnded(BaseException):
     """The run stops while a record waits for its next try."""
 
 
-class _Finished(NamedTuple):
-    line: Line
-    outcome: Outcome
+_Finished: TypeAlias = tuple[Line, Outcome]
 
 
 class Collector:
@@ -76,7 +76,7 @@ class Collector:
             self._first_failure = self._first_failure or Failed(line.start, line.text, outcome)
             self._stop.set()
             return
-        self._finished.append(_Finished(line, outcome))
+        self._finished.append((line, outcome))
         # A hot operator can keep the main thread from running: whoever fills the queue drains it.
         if len(self._finished) >= _DRAIN_RECORDS and not self.stopped:
             try:
@@ -95,7 +95,7 @@ class Collector:
             finished = [self._finished.popleft() for _ in range(len(self._finished))]
             if not finished or self._segment_closed:
                 return
-            finished.sort(key=lambda item: item.line.start)
+            finished.sort(key=_START)
             try:
                 self._settle(finished)
             except BaseException:  # an interrupt, or a disk that has room again in a moment
@@ -121,16 +121,17 @@ class Collector:
                 output += outcome
             else:
                 dropped += 1
+        first, last = finished[0][0], finished[-1][0]
         return Settled.of(
-            finished[0].line.start,
-            _raw(finished),
+            first.start,
+            last.end - first.start,
             records=len(finished),
             emitted=output.count(b"\n"),
             dropped=dropped,
             failed=len(errors),
             output=output,
             errors=b"".join(errors),
-            check_input=self._job.check_input,
+            source=_raw(finished) if self._job.check_input else None,
         )
 
     def raise_if_failed(self) -> None:
@@ -176,7 +177,7 @@ def _neighbours(finished: list[_Finished]) -> Iterator[list[_Finished]]:
     """Yield runs of records that follow one another in the input without a gap."""
     run = [finished[0]]
     for item in finished[1:]:
-        if item.line.start == run[-1].line.end:
+        if item[0].start == run[-1][0].end:
             run.append(item)
         else:
             yield run

@@ -15,18 +15,13 @@ from dagster_dataops.checkpoints.lock import FolderLock
 from dagster_dataops.checkpoints.manifest import Manifest, NodeFolder, published
 from dagster_dataops.checkpoints.publication import Drafts, commit, compose, finish_interrupted
 from dagster_dataops.checkpoints.resuming import Decision, ResumePolicy, decide
-from dagster_dataops.checkpoints.retrying import decide_retry, refuse_whole, standing
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import content_interval
 from dagster_dataops.errors import InputError, RunStoppedError, StorageError
-from dagster_dataops.execution.asynchronous import run_async
 from dagster_dataops.execution.gathering import gathered
 from dagster_dataops.execution.job import Job
-from dagster_dataops.execution.processes import run_processes
 from dagster_dataops.execution.report import RunContext, RunReport
 from dagster_dataops.execution.selecting import compose_kept
-from dagster_dataops.execution.single import run_single
-from dagster_dataops.execution.threads import run_threads
 from dagster_dataops.execution.whole import run_whole
 from dagster_dataops.operators.operator import Operator
 
@@ -127,6 +122,8 @@ class _Attempt:
 
     def _without_failures(self, fingerprint: RunFingerprint) -> RunReport | None:
         """Return the published result if no record of it is to be retried."""
+        from dagster_dataops.checkpoints.retrying import standing
+
         manifest = standing(self._folder, fingerprint)
         if manifest is None:
             return None
@@ -158,6 +155,8 @@ class _Attempt:
         self, dataset: JsonlDataset, fingerprint: RunFingerprint, found: list[CheckpointContent]
     ) -> Decision:
         if self._context.resume is ResumePolicy.FAILED_RECORDS:
+            from dagster_dataops.checkpoints.retrying import decide_retry
+
             kind = self._operator.__dataops__.spec.kind
             return decide_retry(self._folder, found, fingerprint, dataset, kind)
         return decide(self._folder, found, fingerprint, self._context.resume, dataset)
@@ -203,23 +202,37 @@ class _Attempt:
 
     def _settle(self, job: Job) -> None:
         try:
-            match job.settings.concurrency_mode:
-                case "single":
-                    run_single(job)
-                case "thread":
-                    run_threads(job)
-                case "async":
-                    run_async(job)
-                case "process":
-                    run_processes(job, (self._lock.descriptor,))
+            self._run_backend(job)
         except BaseException:
             job.checkpoint.sync()
             raise
+
+    def _run_backend(self, job: Job) -> None:
+        """Run what the concurrency mode says; only that is imported."""
+        match job.settings.concurrency_mode:
+            case "single":
+                from dagster_dataops.execution.single import run_single
+
+                run_single(job)
+            case "thread":
+                from dagster_dataops.execution.threads import run_threads
+
+                run_threads(job)
+            case "async":
+                from dagster_dataops.execution.asynchronous import run_async
+
+                run_async(job)
+            case "process":
+                from dagster_dataops.execution.processes import run_processes
+
+                run_processes(job, (self._lock.descriptor,))
 
     def _run_dataset_operator(
         self, datasets: Sequence[JsonlDataset], fingerprint: RunFingerprint
     ) -> Manifest:
         if self._context.resume is ResumePolicy.FAILED_RECORDS:
+            from dagster_dataops.checkpoints.retrying import refuse_whole
+
             refuse_whole(self._folder, "dataset")
         drafts = run_whole(self._operator, datasets, self._folder, self._context)
         content = fresh(self._folder.checkpoints)

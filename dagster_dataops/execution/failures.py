@@ -3,7 +3,7 @@
 import traceback
 from pathlib import Path
 from types import TracebackType
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import orjson
 
@@ -35,6 +35,10 @@ class Failure(NamedTuple):
     traceback_text: str
     error: BaseException | None = None
     attempts: int = 1
+
+
+# A line's outcome: encoded records (none for a dropped one), a failure, or None for a blank line.
+Outcome: TypeAlias = bytes | Failure | None
 
 
 def failure_of(error: BaseException) -> Failure:
@@ -120,3 +124,15 @@ def _input_of(line: bytes) -> object:
         return decode(line)
     except ValueError:
         return line[:_MAX_RAW_BYTES].decode(errors="backslashreplace")
+
+
+def failure_of_line(line: bytes) -> Failure | None:
+    """Return why ``line`` is no record; ``None`` if it is blank."""
+    line = line.removesuffix(b"\n")
+    if not line or line.isspace():
+        return None
+    try:
+        decode(line)
+    except ValueError as error:
+        return Failure("InvalidLine", str(error), "")
+    return Failure("InvalidLine", "no record", "")  # pragma: no cover - decode() refused it before

@@ -31,8 +31,11 @@ class Worker:
         segment: Number of its segment.
         ready: Whether it has said that it is ready.
         ranges: What it was given and has not finished, in order.
-        held: What it has finished and not settled: ranges with their spans, by their start.
+        held: What it has finished and not settled: what is open of ranges, and all their spans, by
+            where they start.
         places: Where it was told to put the output of some of these.
+        hearing: Whether a message of it is being read; if that is interrupted, the rest of the
+            message is still there, and nothing after it makes sense.
         heartbeat: What it tells of the record it is at, where there is a time limit.
         overdue: The record that it was told to end for.
         settled_to: Up to which byte the first of these is settled.
@@ -52,6 +55,7 @@ class Worker:
         self.ranges: deque[Range] = deque()
         self.held: dict[int, tuple[Range, list[Span]]] = {}
         self.places: dict[int, int] = {}
+        self.hearing = False
         self.heartbeat = heartbeat
         self.overdue: Overdue | None = None
         self.settled_to = 0
@@ -65,6 +69,28 @@ class Worker:
     def descriptors(self) -> list[int]:
         """What can be read from when it has said something, or has ended."""
         return [number for number in (self.connection.fileno(), self._pidfd) if number >= 0]
+
+    def hear(self) -> bytes:
+        """Return what it says next.
+
+        Raises:
+            OSError: It has ended, or `EOFError`.
+        """
+        self.hearing = True
+        message = self.connection.recv_bytes()
+        self.hearing = False
+        return message
+
+    def take_note(self, span: "Span") -> None:
+        """Remember that a span is settled, which need not be done again if the worker dies."""
+        end = span.start + span.length
+        if self.ranges and self.ranges[0].start <= span.start < self.ranges[0].end:
+            self.settled_to = end
+            return
+        for start, (given, spans) in self.held.items():
+            if given.start <= span.start < given.end:
+                self.held[start] = (given._replace(start=end), spans)
+                return
 
     def poll(self) -> bool:
         """Whether the process has ended; its status is then known."""

@@ -5,6 +5,7 @@ finished in about their order, so that their output is written once, where it be
 waits too long goes to the worker's own segment instead, so that it is safe.
 """
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from typing import Final
 
 from dagster_dataops.checkpoints.outputs import Settled
 
-HOLD_SECONDS: Final = 0.25
+HOLD_SECONDS: Final = 0.5
 _MOST_RANGES: Final = 4
 
 
@@ -29,8 +30,14 @@ class HeldRange:
 
     start: int
     settled: list[Settled] = field(default_factory=list)
-    since: float = 0.0
+    since: float = math.inf
     seconds: float | None = None
+
+    def add(self, settled: Settled) -> None:
+        """Take another span."""
+        if not self.settled:
+            self.since = time.monotonic()
+        self.settled.append(settled)
 
 
 class Holding:
@@ -49,7 +56,7 @@ class Holding:
 
     def begin(self, start: int) -> HeldRange:
         """Hold what a range that begins now will bring."""
-        held = self._ranges[start] = HeldRange(start, since=time.monotonic())
+        held = self._ranges[start] = HeldRange(start)
         return held
 
     def holds(self, held: HeldRange) -> bool:
@@ -61,14 +68,24 @@ class Holding:
         return self._ranges.pop(start, None)
 
     @property
+    def full(self) -> bool:
+        """Whether so much is held that a place should be waited for before more is done."""
+        return len(self._ranges) > _MOST_RANGES
+
+    @property
     def patience(self) -> float:
-        """For how many seconds the oldest range may still wait."""
-        oldest = min(held.since for held in self._ranges.values())
+        """For how many seconds the oldest output may still wait."""
+        oldest = min((held.since for held in self._ranges.values()), default=math.inf)
         return max(0.0, oldest + HOLD_SECONDS - time.monotonic())
 
+    @property
+    def patience_ms(self) -> float:
+        """The same, for a poll: a moment longer, so that it is over then."""
+        return 1000 * min(self.patience, HOLD_SECONDS) + 1
+
     def spill_overdue(self) -> None:
-        """Settle what has waited too long, or is too much."""
-        while self._ranges and (len(self._ranges) > _MOST_RANGES or not self.patience):
+        """Settle what has waited too long."""
+        while self._ranges and not self.patience:
             self.spill(next(iter(self._ranges)))
 
     def spill(self, start: int) -> None:

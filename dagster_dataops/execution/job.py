@@ -10,8 +10,9 @@ from dagster_dataops.checkpoints.spans import Span
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import Interval, LineCounter, count_records
 from dagster_dataops.errors import InputError, RecordError, RunStoppedError, WorkerError
+from dagster_dataops.execution.failures import Failed
 from dagster_dataops.execution.progress import Progress, ProgressState
-from dagster_dataops.execution.settling import Failed, Interrupts
+from dagster_dataops.execution.settling import Interrupts
 from dagster_dataops.operators.operator import Operator
 from dagster_dataops.operators.settings import ResolvedSettings
 

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import orjson
 
 from dagster_dataops.checkpoints.spans import Span
-from dagster_dataops.execution.settling import Failed, Failure
+from dagster_dataops.execution.failures import Failed, Failure
 
 
 class Mode(IntEnum):

@@ -25,7 +25,7 @@ from dagster_dataops.execution.handle import Worker
 from dagster_dataops.execution.heartbeat import Heartbeat
 from dagster_dataops.execution.lifeline import bind_to_lifeline
 from dagster_dataops.execution.messages import STOP
-from dagster_dataops.execution.termination import set_signals
+from dagster_dataops.execution.termination import set_signals, signals_held_back
 from dagster_dataops.execution.worker import Assignment, end, serve
 from dagster_dataops.operators.operator import Operator
 from dagster_dataops.operators.shipping import ship
@@ -56,7 +56,11 @@ class WorkerPool:
         self._by_descriptor: dict[int, Worker] = {}
 
     def start(self, assignment: Assignment) -> Worker:
-        """Start one worker."""
+        """Start one worker; it may die at once, which shows as its end."""
+        with signals_held_back():
+            return self._start(assignment)
+
+    def _start(self, assignment: Assignment) -> Worker:
         mine, theirs = Pipe()
         heartbeat = None
         if self._operator.__dataops__.resolved.timeout is not None:
@@ -64,9 +68,13 @@ class WorkerPool:
             assignment = replace(assignment, heartbeat=heartbeat.descriptor)
         if may_fork():
             pid = self._fork(assignment, mine, theirs)
+            theirs.close()
         else:
-            pid = self._spawn(assignment, mine, theirs)
-        theirs.close()
+            pid = self._spawn(assignment, theirs)
+            theirs.close()  # before anything is sent: a full pipe that nobody reads would block
+            with suppress(OSError):
+                mine.send_bytes(orjson.dumps(asdict(assignment)))
+                mine.send_bytes(self._payload or b"")
         worker = Worker(pid, mine, assignment.segment, heartbeat)
         self.workers.append(worker)
         for descriptor in worker.descriptors:
@@ -121,12 +129,7 @@ class WorkerPool:
             os._exit(70)
         end()
 
-    def _spawn(
-        self,
-        assignment: Assignment,
-        mine: "Connection[bytes, bytes]",
-        theirs: "Connection[bytes, bytes]",
-    ) -> int:
+    def _spawn(self, assignment: Assignment, theirs: "Connection[bytes, bytes]") -> int:
         if self._payload is None:
             self._payload = ship(self._operator)
         passed = [theirs.fileno(), self._lifeline_reader]
@@ -139,8 +142,6 @@ class WorkerPool:
             stdin=subprocess.DEVNULL,
         )
         process.returncode = 0  # we reap it ourselves, by its pid
-        mine.send_bytes(orjson.dumps(asdict(assignment)))
-        mine.send_bytes(self._payload)
         return process.pid
 
     def discard(self, worker: Worker) -> None:
@@ -167,14 +168,18 @@ class WorkerPool:
     def close(self, seconds: float) -> None:
         """Wait ``seconds`` for the workers to end, then kill those that have not."""
         until = time.monotonic() + seconds
-        for worker in self.workers:
-            if not worker.wait(max(0.0, until - time.monotonic())):
+        try:
+            late = [w for w in self.workers if not w.wait(max(0.0, until - time.monotonic()))]
+            for worker in late:
                 worker.signal(signal.SIGKILL)
+            for worker in late:
                 worker.wait(_GRACE_SECONDS)
-            worker.close()
-        self.workers.clear()
-        os.close(self._lifeline_writer)
-        os.close(self._lifeline_reader)
+            for worker in self.workers:
+                worker.close()
+            self.workers.clear()
+        finally:  # should this be interrupted: the kernel ends them
+            os.close(self._lifeline_writer)
+            os.close(self._lifeline_reader)
 
 
 def may_fork() -> bool:

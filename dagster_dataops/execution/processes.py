@@ -144,7 +144,7 @@ class _Run:
     def _heard(self, worker: Worker) -> bool:
         """Hear what a worker says; return whether it is still there to say it."""
         try:
-            message = worker.connection.recv_bytes()
+            message = worker.hear()
         except (EOFError, OSError):
             return False
         self._hear(worker, message)
@@ -173,10 +173,8 @@ class _Run:
             case Kind.SPAN:
                 offset, span = messages.unpack_span(message)
                 self._job.settle(worker.segment, offset, [span])
-                end = span.start + span.length
-                if worker.ranges and worker.ranges[0].start <= span.start < worker.ranges[0].end:
-                    worker.settled_to = end
-                self._place(span.start, end, span.output_bytes)
+                worker.take_note(span)
+                self._place(span.start, span.start + span.length, span.output_bytes)
             case Kind.DONE:
                 self._finished(worker, *messages.unpack_done(message))
             case Kind.HELD:
@@ -277,14 +275,14 @@ class _Run:
             return
         settled = Settled.of(
             killer.start,
-            data,
+            len(data),
             records=1,
             emitted=0,
             dropped=0,
             failed=1,
             output=b"",
             errors=error_line(failed, self._job.name),
-            check_input=self._job.check_input,
+            source=data if self._job.check_input else None,
         )
         if self._own_segment is None:
             self._own_segment = self._job.checkpoint.new_segment()
@@ -307,14 +305,29 @@ class _Run:
                 self._own_segment.close()
 
     def _hear_last_words(self, until: float) -> None:
+        """Settle what workers have still written; all else they say matters no more.
+
+        An interrupt may have come between any two steps, so that nothing is taken for granted.
+        """
         for worker in self._pool.workers:
             try:
-                while worker.connection.poll(max(0.0, until - time.monotonic())):
-                    message = worker.connection.recv_bytes()
-                    if message[0] in (Kind.SPAN, Kind.DONE, Kind.HELD, Kind.PLACED):
-                        self._hear(worker, message)
+                while not worker.hearing and worker.connection.poll(_from_now(until)):
+                    self._settle_last(worker, worker.hear())
             except (EOFError, OSError):
                 continue
+
+    def _settle_last(self, worker: Worker, message: bytes) -> None:
+        if message[0] == Kind.SPAN:
+            offset, span = messages.unpack_span(message)
+            self._job.settle(worker.segment, offset, [span])
+        elif message[0] == Kind.PLACED:
+            start = messages.unpack_placed(message)
+            if start in worker.held and start in worker.places:
+                self._settle_placed(worker, start)
+
+
+def _from_now(until: float) -> float:
+    return max(0.0, until - time.monotonic())
 
 
 def _died(cause: str) -> Failure:

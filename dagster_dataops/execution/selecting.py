@@ -183,10 +183,10 @@ def _copy(job: Job, failed: "array[int]", verdicts: _Verdicts, results: JsonlWri
         for start, block in _blocks(source.fileno(), job.content):
             lines = _sketched(split_lines(block), start, start + len(block), failed)
             if not ours:
-                lines = [line for line in lines if line and not line.isspace()]
+                lines = [line for line in lines if not line.isspace()]
             kept = list(compress(lines, verdicts.take(len(lines))))
             if kept:
-                text = b"\n".join(kept) + b"\n" if ours else b"".join(map(_encoded, kept))
+                text = b"".join(kept if ours else map(_encoded, kept))
                 results.write(text, len(kept))
             job.tick()
     verdicts.finish()
@@ -211,7 +211,7 @@ def _sketched(lines: list[bytes], start: int, end: int, failed: "array[int]") ->
     without = set(failed[bisect_left(failed, start) : bisect_left(failed, end)])
     if not without:
         return lines
-    positions = accumulate((len(line) + 1 for line in lines), initial=start)
+    positions = accumulate(map(len, lines), initial=start)
     return [line for line, at in zip(lines, positions, strict=False) if at not in without]
 
 

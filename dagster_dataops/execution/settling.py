@@ -4,49 +4,33 @@ The only place where user code is called on a record, and so the only one that c
 it raises.
 """
 
-import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import orjson
 
 from dagster_dataops.execution.failures import (
-    Failed,
     Failure,
-    error_line,
+    Outcome,
     failure_of,
-    timed_out,
+    failure_of_line,
 )
-from dagster_dataops.execution.limits import Forward, Stuck, TooManyStuckError
-from dagster_dataops.execution.loops import event_loop, run_through, within
+from dagster_dataops.execution.limits import Forward, TooManyStuckError
 from dagster_dataops.execution.retrying import Retries, retries_of
 from dagster_dataops.operators.calling import record_function
 from dagster_dataops.operators.operator import Operator
 from dagster_dataops.operators.outcome import encode_outcome
-from dagster_dataops.records import DUMP_OPTIONS, Record, decode, finite, unencodable
+from dagster_dataops.records import (
+    DUMP_OPTIONS,
+    NEVER_NAN,
+    Record,
+    check_finite,
+    unencodable,
+)
 
-__all__ = [
-    "Failed",
-    "Failure",
-    "Interrupts",
-    "Outcome",
-    "Settle",
-    "Stretch",
-    "async_settler",
-    "error_line",
-    "failure_of",
-    "settle_one",
-    "settling",
-    "timed_out",
-]
-
-_NEVER_NAN: Final = frozenset({bool, type(None)})  # besides the usual str and int
-
-# A line's outcome: encoded records (none for a dropped one), a failure, or None for a blank line.
-Outcome: TypeAlias = bytes | Failure | None
 Interrupts: TypeAlias = tuple[type[BaseException], ...]
 
 
@@ -101,24 +85,15 @@ def settling(
     if not operator.__dataops__.spec.asynchronous:
         yield _retrying(_settler(around(forward), interrupts), retries, interrupts)
         return
-    call = _limited(forward, settings.timeout, Stuck(settings.max_workers))
+    from dagster_dataops.execution.coroutines import calls_in_a_loop  # asyncio takes its time
+
     interrupts = (*interrupts, TooManyStuckError)
-    with event_loop() as loop:
-        plain = around(lambda record: run_through(loop, call(record)))
-        yield _retrying(_settler(plain, interrupts), retries, interrupts)
+    with calls_in_a_loop(operator) as call:
+        yield _retrying(_settler(around(call), interrupts), retries, interrupts)
 
 
 def _as_it_is(forward: Forward) -> Forward:
     return forward
-
-
-def _limited(
-    forward: Callable[[Record], Coroutine[Any, Any, object]], seconds: float | None, stuck: Stuck
-) -> Callable[[Record], Coroutine[Any, Any, object]]:
-    if seconds is None:
-        return forward
-    limit = seconds
-    return lambda record: within(limit, forward(record), stuck)
 
 
 def _retrying(settle: Settle, retries: Retries | None, interrupts: Interrupts) -> Settle:
@@ -156,9 +131,9 @@ def _settler(forward: Callable[[Record], object], interrupts: Interrupts) -> Set
             try:
                 record = loads(line)
             except orjson.JSONDecodeError:
-                return Stretch(settled, dropped, extra, line, _bad_line(line))
+                return Stretch(settled, dropped, extra, line, failure_of_line(line))
             if type(record) is not dict:
-                return Stretch(settled, dropped, extra, line, _bad_line(line))
+                return Stretch(settled, dropped, extra, line, failure_of_line(line))
             kept: object = record
             try:
                 returned = forward(record)
@@ -166,15 +141,14 @@ def _settler(forward: Callable[[Record], object], interrupts: Interrupts) -> Set
                     kept = returned
                 if type(kept) is dict:  # the usual case, without a further call
                     encoded = dumps(kept, None, DUMP_OPTIONS)
-                    for value in kept.values():  # searching for "null" costs 1 ns a byte
+                    for value in kept.values():
                         kind = type(value)
-                        if kind is not str and kind is not int and kind not in _NEVER_NAN:
-                            if b"null" in encoded:
-                                finite(encoded, kept)
+                        if kind is not str and kind is not int and kind not in NEVER_NAN:
+                            check_finite(encoded, kept)
                             break
                 else:
                     encoded = encode_outcome(kept, record)
-                    extra += encoded.count(b"\n") - 1 if encoded else 0
+                    extra += len(kept) - 1 if encoded and isinstance(kept, list) else 0
             except interrupts as error:
                 return Stretch(settled, dropped, extra, line, interrupt=error)
             except BaseException as error:  # noqa: BLE001 - user code may raise anything
@@ -206,56 +180,3 @@ def _made_clear(error: BaseException, kept: object) -> BaseException:
     if isinstance(error, orjson.JSONEncodeError) and trace is not None and trace.tb_next is None:
         return unencodable(kept, str(error))
     return error  # of the operator, which may use orjson itself
-
-
-def async_settler(
-    operator: Operator, retries: Retries | None = None
-) -> Callable[[bytes], Awaitable[Outcome]]:
-    """Return the coroutine function that settles one line, within its time limit.
-
-    It raises `TooManyStuckError` if too many coroutines go on although they were cancelled.
-    """
-    settings = operator.__dataops__.resolved
-    retries = retries or retries_of(settings)
-    forward = _limited(record_function(operator), settings.timeout, Stuck(settings.max_workers))
-
-    async def settle(line: bytes) -> Outcome:
-        try:
-            record = decode(line)
-        except ValueError:
-            return _bad_line(line)
-        try:
-            return encode_outcome(await forward(record), record)
-        except asyncio.CancelledError as error:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise
-            return failure_of(error)
-        except TooManyStuckError:
-            raise
-        except BaseException as error:  # noqa: BLE001 - user code may raise anything
-            return failure_of(error)
-
-    return settle if retries is None else _retrying_async(settle, retries)
-
-
-def _retrying_async(
-    settle: Callable[[bytes], Awaitable[Outcome]], retries: Retries
-) -> Callable[[bytes], Awaitable[Outcome]]:
-    async def settle_retrying(line: bytes) -> Outcome:
-        outcome = await settle(line)
-        if isinstance(outcome, Failure) and retries.worthwhile(outcome):
-            return await retries.again_async(outcome, lambda: settle(line))
-        return outcome
-
-    return settle_retrying
-
-
-def _bad_line(line: bytes) -> Failure | None:
-    if not line or line.isspace():
-        return None
-    try:
-        decode(line)
-    except ValueError as error:
-        return Failure("InvalidLine", str(error), "")
-    return Failure("InvalidLine", "no record", "")  # pragma: no cover - decode() refused it before

@@ -11,7 +11,8 @@ from typing import Final
 
 from dagster_dataops.checkpoints.outputs import Settled
 from dagster_dataops.datasets.lines import Interval, next_line_start, read_lines, split_lines
-from dagster_dataops.execution.settling import Failed, Settle, error_line
+from dagster_dataops.execution.failures import Failed, error_line
+from dagster_dataops.execution.settling import Settle
 
 SETTLE_SECONDS: Final = 0.5
 BLOCK_BYTES: Final = 1 << 20
@@ -187,7 +188,11 @@ class _Pending:
             if stretch.failure is None:
                 blank += 1
             else:
-                failed = Failed(self._offset(self._next + done), stretch.line, stretch.failure)
+                failed = Failed(
+                    self._offset(self._next + done),
+                    stretch.line.removesuffix(b"\n"),
+                    stretch.failure,
+                )
                 refused = self._loop.refuse(failed)
                 if refused:
                     break
@@ -215,7 +220,7 @@ class _Pending:
 
     def _offset(self, line: int) -> int:
         known, offset = self._anchor
-        offset += sum(map(len, self._lines[known:line])) + line - known
+        offset += sum(map(len, self._lines[known:line]))
         self._anchor = (line, offset)
         return offset
 
@@ -226,16 +231,17 @@ class _Pending:
         if end == self._start:
             return
         first = self._start - self._block_start
+        source = memoryview(self._block)[first : first + end - self._start]
         settled = Settled.of(
             self._start,
-            memoryview(self._block)[first : first + end - self._start],
+            end - self._start,
             records=self._records,
             emitted=self._emitted,
             dropped=self._dropped,
             failed=len(self._errors),
             output=self._output,
             errors=b"".join(self._errors),
-            check_input=self._loop.check_input,
+            source=source if self._loop.check_input else None,
         )
         self._start = end
         self._output = bytearray()

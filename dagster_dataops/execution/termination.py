@@ -2,9 +2,13 @@
 
 import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
+from typing import Final
 
 from dagster_dataops.execution.settling import Settle, Stretch
+
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 class Terminated(BaseException):
@@ -46,9 +50,25 @@ class Termination:
         return interruptible
 
 
+@contextmanager
+def signals_held_back() -> Iterator[None]:
+    """Have Ctrl-C and SIGTERM wait for the end of the block.
+
+    A process started inside it holds them back until `set_signals`: an exception that a handler
+    of its parent raises there would come out in a copy of the parent.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    try:
+        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def set_signals() -> Termination:
     """Leave Ctrl-C to the parent; on SIGTERM settle what is finished and end."""
     termination = Termination()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, termination.request)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
     return termination

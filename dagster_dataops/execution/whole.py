@@ -24,9 +24,9 @@ from dagster_dataops.errors import (
     RunStoppedError,
     UnencodableError,
 )
+from dagster_dataops.execution.failures import Failed, Failure, error_line, failure_of
 from dagster_dataops.execution.progress import ProgressState
 from dagster_dataops.execution.report import RunContext
-from dagster_dataops.execution.settling import Failed, Failure, error_line, failure_of
 from dagster_dataops.operators.calling import dataset_function
 from dagster_dataops.operators.operator import Operator
 from dagster_dataops.records import Record, decode, encode

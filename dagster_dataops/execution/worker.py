@@ -157,10 +157,11 @@ class _Worker:
     def _next_order(self) -> bytes:
         if self._orders:
             return self._orders.popleft()
-        with self._termination:
-            while self._holding and not self._poll.poll(1000 * self._holding.patience + 1):
-                self._holding.spill_overdue()
-            return self._connection.recv_bytes()
+        while True:
+            with self._termination:
+                if not self._holding or self._poll.poll(self._holding.patience_ms):
+                    return self._connection.recv_bytes()
+            self._holding.spill_overdue()
 
     def _work(self, given: Range) -> bool:
         """Settle or hold one range; return whether to go on."""
@@ -180,6 +181,7 @@ class _Worker:
             held.seconds = seconds
             spans = [settled.span for settled in held.settled]
             self._connection.send_bytes(messages.pack_held(given.start, seconds, spans))
+            self._heed()
         else:
             self._connection.send_bytes(messages.pack_done(given.start, seconds))
         return True
@@ -189,18 +191,23 @@ class _Worker:
         self._original.end_clone()
         held = self._current
         if held is not None and self._holding.holds(held):
-            held.settled.append(settled)
+            held.add(settled)
             if settled.errors:  # these have no place in the result
                 self._holding.spill(held.start)
         else:
             self._settle(settled)
-        while self._poll.poll(0):
+        self._heed()
+
+    def _heed(self) -> None:
+        """Do what was ordered in the meantime and cannot wait."""
+        while self._poll.poll(self._holding.patience_ms if self._holding.full else 0):
             message = self._connection.recv_bytes()
             order = messages.unpack_order(message) if message != STOP else None
             if isinstance(order, Place):
                 self._place(order)
             else:
                 self._orders.append(message)
+            self._holding.spill_overdue()
         self._holding.spill_overdue()
 
     def _settle(self, settled: Settled) -> None:

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
-import cloudpickle
 from typing_extensions import override
 
 from dagster_dataops.operators.operator import Operator, OperatorMeta
@@ -53,7 +52,8 @@ class RegisteredFunction(Generic[P, R]):
         found: Any = sys.modules.get(module)
         for name in self.function.__qualname__.split("."):
             found = getattr(found, name, None)
-        by_value = cloudpickle.list_registry_pickle_by_value()
+        cloudpickle = sys.modules.get("cloudpickle")  # loaded by whoever sends by value
+        by_value = cloudpickle.list_registry_pickle_by_value() if cloudpickle else ()
         if found is self and module != "__main__" and module not in by_value:
             return self.function.__qualname__
         return _plain_function, (self.function,)

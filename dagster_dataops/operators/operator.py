@@ -17,6 +17,7 @@ from dagster_dataops.errors import (
     OperatorOptionError,
     UnknownOperatorError,
 )
+from dagster_dataops.operators.secrecy import HIDDEN, is_secret
 from dagster_dataops.operators.settings import SETTING_NAMES, ExecutionSettings, parse_settings
 from dagster_dataops.operators.signature import bind_options, nearest, parameters_of, takes_any
 from dagster_dataops.operators.spec import Invocation, OperatorSpec
@@ -134,7 +135,10 @@ class Operator(metaclass=OperatorMeta):
 
     @override
     def __repr__(self) -> str:
-        options = ", ".join(f"{name}={value!r}" for name, value in self.__dataops__.options.items())
+        options = ", ".join(
+            f"{name}={HIDDEN if is_secret(name) else repr(value)}"
+            for name, value in self.__dataops__.options.items()
+        )
         return f"data.{self.__dataops__.spec.qualified_name}({options})"
 
 

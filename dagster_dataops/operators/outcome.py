@@ -22,20 +22,24 @@ def encode_outcome(returned: object, given: Record) -> bytes:
         ContractError: ``returned`` is none of these.
         UnencodableError: A record holds what JSON cannot.
     """
+    if isinstance(returned, list):
+        return b"".join([_encoded(item, returned) for item in returned])
     if isinstance(returned, dict):
         return encode(returned)
     if returned is None:
         return encode(given)
-    if isinstance(returned, list):
-        for position, item in enumerate(returned):
-            if not isinstance(item, dict):
-                kind = type(item).__name__
-                msg = f"returned a list whose element {position} is a {kind}, not a dict"
-                raise ContractError(msg)
-        return b"".join(map(encode, returned))
     kind = type(returned).__name__
     msg = (
         f"returned a {kind}; return a dict, a list of dicts, [] to drop the record, "
         "or None to keep it"
     )
+    raise ContractError(msg)
+
+
+def _encoded(item: object, returned: list[object]) -> bytes:
+    if isinstance(item, dict):
+        return encode(item)
+    position = next(at for at, other in enumerate(returned) if other is item)
+    kind = type(item).__name__
+    msg = f"returned a list whose element {position} is a {kind}, not a dict"
     raise ContractError(msg)

@@ -2,7 +2,6 @@
 
 import getpass
 import os
-import secrets
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -121,7 +120,7 @@ def plain_context() -> RunContext:
     resume = config.data_process_resume
     now = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     return RunContext(
-        run=f"python-{_user()}-{now}-{secrets.token_hex(3)}",
+        run=f"python-{_user()}-{now}-{os.urandom(3).hex()}",
         resume=_policy(resume),
         reuse_finished=bool(resume),
         progress=ConsoleProgress(bar=config.data_process_progress),

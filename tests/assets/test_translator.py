@@ -8,8 +8,9 @@ import dagster as dg
 import pytest
 
 from dagster_dataops import DataOpsTranslator
-from dagster_dataops.assets.translator import DataOpsTranslatorData, is_secret
+from dagster_dataops.assets.translator import DataOpsTranslatorData
 from dagster_dataops.operators.registry import OperatorRegistry
+from dagster_dataops.operators.secrecy import is_secret
 from tests.assets.helpers import definitions_of, pipeline_of, spec_of
 
 

@@ -19,8 +19,8 @@ from dagster_dataops.errors import StorageError
 _SPANS = [Span(n * 10, 10, 1, 1, 0, 0, 5, 0, n, n) for n in range(12)]
 _FRAMES = [
     frame(FrameKind.ATTEMPT, b'{"run":"one"}'),
-    spans_frame(1, 0, _SPANS[:3]),
-    spans_frame(2, 77, _SPANS),
+    spans_frame(1, 0, columns_of(_SPANS[:3])),
+    spans_frame(2, 77, columns_of(_SPANS)),
     frame(FrameKind.SPANS, b""),
     frame(FrameKind.ATTEMPT, b'{"run":"DOJ1 DOJ1"}'),
     frame(FrameKind.ATTEMPT, b"DOJ1" * 5),

@@ -102,10 +102,11 @@ def test_a_line_longer_than_any_block_is_one_line(tmp_path):
 
 
 @given(st.lists(TEXTS, max_size=8))
-def test_splitting_a_block_drops_the_newlines_alone(texts):
-    block = b"".join(text + b"\n" for text in texts)
+def test_splitting_a_block_loses_nothing(texts):
+    lines = [text + b"\n" for text in texts]
 
-    assert split_lines(block) == texts
+    assert split_lines(b"".join(lines)) == lines
+    assert split_lines(b"".join(lines) + b"{}") == [*lines, b"{}"]
 
 
 @given(FILES)

@@ -6,7 +6,7 @@ import pytest
 from dagster_dataops.errors import StorageError
 from dagster_dataops.execution import collecting
 from dagster_dataops.execution.collecting import Collector
-from dagster_dataops.execution.settling import Failure
+from dagster_dataops.execution.failures import Failure
 from tests.execution.helpers import act, job_for, node, settled_output, write_input
 
 

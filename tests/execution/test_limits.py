@@ -15,8 +15,10 @@ from dagster_dataops.errors import RunStoppedError
 from dagster_dataops.execution import limits, loops
 from dagster_dataops.execution.alarms import Alarm, alarm_obstacle
 from dagster_dataops.execution.callers import CallLimit
+from dagster_dataops.execution.coroutines import async_settler
+from dagster_dataops.execution.failures import timed_out
 from dagster_dataops.execution.limits import RecordTimeout, Stuck, TooManyStuckError
-from dagster_dataops.execution.settling import async_settler, settle_one, settling, timed_out
+from dagster_dataops.execution.settling import settle_one, settling
 from tests.execution.helpers import Listener, error_rows, lines, node, run, write_input
 
 _GROUP = "data.limits"

@@ -3,8 +3,8 @@ from hypothesis import strategies as st
 
 from dagster_dataops.checkpoints.spans import Span
 from dagster_dataops.execution import messages
+from dagster_dataops.execution.failures import Failed, Failure
 from dagster_dataops.execution.messages import STOP, Kind, Mode, Place, Range
-from dagster_dataops.execution.settling import Failed, Failure
 
 _LARGE = st.integers(0, 2**64 - 1)
 _SMALL = st.integers(0, 2**32 - 1)

@@ -9,8 +9,10 @@ import pytest
 
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import RecordError, RunStoppedError, UnencodableError
+from dagster_dataops.execution.coroutines import async_settler
+from dagster_dataops.execution.failures import Failure
 from dagster_dataops.execution.retrying import Retries, matches, retries_of
-from dagster_dataops.execution.settling import Failure, async_settler, settle_one, settling
+from dagster_dataops.execution.settling import settle_one, settling
 from dagster_dataops.operators.outcome import ContractError
 from dagster_dataops.operators.settings import ExecutionSettings
 from tests.execution.helpers import (

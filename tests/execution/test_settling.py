@@ -5,15 +5,9 @@ import orjson
 import pytest
 
 from dagster_dataops.data import data_register
-from dagster_dataops.execution.settling import (
-    Failed,
-    Failure,
-    async_settler,
-    error_line,
-    failure_of,
-    settle_one,
-    settling,
-)
+from dagster_dataops.execution.coroutines import async_settler
+from dagster_dataops.execution.failures import Failed, Failure, error_line, failure_of
+from dagster_dataops.execution.settling import settle_one, settling
 from tests.execution.helpers import act, act_async
 
 _GROUP = "data.settling"

@@ -14,7 +14,8 @@ from dagster_dataops.checkpoints.segments import checksum
 from dagster_dataops.checkpoints.spans import Span
 from dagster_dataops.data import data_register
 from dagster_dataops.execution import spanning
-from dagster_dataops.execution.settling import Failure, Outcome, Settle, Stretch, settling
+from dagster_dataops.execution.failures import Failure, Outcome
+from dagster_dataops.execution.settling import Settle, Stretch, settling
 from dagster_dataops.execution.spanning import SpanLoop
 
 
@@ -34,7 +35,7 @@ def in_bulk(settle: Callable[[bytes], Outcome]) -> Settle:
     def settle_many(lines: Iterator[bytes], output: bytearray, until: float) -> Stretch:
         settled = dropped = extra = 0
         for line in lines:
-            outcome = settle(line)
+            outcome = settle(line.removesuffix(b"\n"))
             if not isinstance(outcome, bytes):
                 return Stretch(settled, dropped, extra, line, outcome)
             output += outcome

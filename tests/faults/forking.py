@@ -61,7 +61,7 @@ def _import_something() -> None:
 
 def _start_a_process() -> None:
     subprocess.run(["true"], check=True)
-    time.sleep(0.01)
+    time.sleep(0.05)
 
 
 _BUSY: tuple[Callable[[], None], ...] = (
@@ -80,7 +80,7 @@ def busy_threads() -> Iterator[None]:
     def repeat(work: Callable[[], None]) -> None:
         while not end.is_set():
             work()
-            time.sleep(0.0005)
+            time.sleep(0.002)
 
     threads = [threading.Thread(target=repeat, args=(work,)) for work in _BUSY]
     for thread in threads:

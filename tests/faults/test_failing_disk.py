@@ -147,7 +147,8 @@ def test_a_disk_that_refuses_while_records_settle_costs_no_settled_one(
 
     monkeypatch.setattr(job, "_TICK_SECONDS", 0.0, raising=False)  # sync whenever something settled
     runs = _Runs(tmp_path, mode)
-    _HOOKS.seconds = 0.02  # long enough for a sync beside the work to be seen to have failed
+    if "synced" in fault:
+        _HOOKS.seconds = 0.02  # long enough for a sync beside the work to be seen to have failed
     monkeypatch.setattr(os, "fdatasync", lambda _: None)  # at once, if it is not to fail
     call, names, number, spared = _WHILE_SETTLING[fault]
     with failing(call, names, number, spared), pytest.raises(StorageError) as caught:

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from dagster_dataops import config
-from dagster_dataops.assets.translator import is_secret
 from dagster_dataops.checkpoints.checkpoint import existing
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import RecordError, RunStoppedError
+from dagster_dataops.operators.secrecy import is_secret
 from tests.execution.helpers import MODES, TINY, cut_by, node, run, second_thread, write_input
 
 _SECRET = "sk-hunter2-do-not-write-this-down"  # noqa: S105 - a test's
@@ -87,7 +87,6 @@ def test_the_error_of_a_refused_record_holds_no_option(
     assert _SECRET not in str(caught.value)
 
 
-@pytest.mark.xfail(strict=True, reason="Operator.__repr__ shows every option as it is")
 def test_the_text_of_an_operator_hides_its_secrets() -> None:
     assert _SECRET not in repr(ask(api_key=_SECRET))
 
@@ -145,7 +144,6 @@ def test_names_of_secrets_are_known() -> None:
     assert [name for name in _KNOWN if not is_secret(name)] == []
 
 
-@pytest.mark.xfail(strict=True, reason="is_secret() looks for few words, in snake case alone")
 @pytest.mark.parametrize("name", _UNKNOWN)
 def test_names_of_secrets_that_are_written_otherwise_are_known(name: str) -> None:
     assert is_secret(name)

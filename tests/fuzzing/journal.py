@@ -17,7 +17,7 @@ from dagster_dataops.checkpoints.journal import (
     read_spans,
     spans_frame,
 )
-from dagster_dataops.checkpoints.spans import Span, pack
+from dagster_dataops.checkpoints.spans import Span, columns_of, pack
 from dagster_dataops.checkpoints.table import SpanTable
 from dagster_dataops.datasets.lines import Interval
 
@@ -68,7 +68,11 @@ def _journal(script: _Script) -> tuple[bytearray, list[bytes]]:
                 continue
             case 1:
                 spans = list(_spans(script))
-                made = spans_frame(script.number(), script.number(2), spans) if spans else b""
+                made = (
+                    spans_frame(script.number(), script.number(2), columns_of(spans))
+                    if spans
+                    else b""
+                )
             case 2:
                 made = frame(FrameKind.SPANS, script.take(script.number()))
             case 3:
@@ -107,7 +111,7 @@ def span_of(start: int, length: int, records: int, output_bytes: int, **others: 
 def _misleading(script: _Script) -> bytes:
     """Return a payload whose count of spans is not what it holds."""
     spans = list(_spans(script))
-    packed = pack(spans) if spans else b"r"
+    packed = pack(columns_of(spans)) if spans else b"r"
     count = len(spans) + script.number() % 3 - 1
     return struct.pack("<IQI", 1, script.number(2), max(count, 0)) + packed
 

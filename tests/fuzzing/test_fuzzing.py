@@ -13,7 +13,7 @@ from dagster_dataops.checkpoints.journal import (
     read_frames,
     spans_frame,
 )
-from dagster_dataops.checkpoints.spans import unpack
+from dagster_dataops.checkpoints.spans import columns_of, unpack
 from tests.fuzzing import journal, lines
 
 _CORPUS = Path(__file__).parent / "corpus"
@@ -62,7 +62,7 @@ _WRITTEN = st.lists(
         spans_frame,
         st.integers(0, 2**32 - 1),
         st.integers(0, 2**63),
-        st.lists(_SPAN, min_size=1, max_size=20),
+        st.lists(_SPAN, min_size=1, max_size=20).map(columns_of),
     )
     | st.builds(lambda run: json_frame(FrameKind.ATTEMPT, {"run": run}), st.text(max_size=9)),
     max_size=6,

@@ -1,0 +1,124 @@
+"""Workers that die between two steps of their own, and what their parent makes of it."""
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dagster_dataops.checkpoints.segments import SegmentWriter
+from dagster_dataops.data import data_register
+from dagster_dataops.errors import WorkerError
+from dagster_dataops.execution import pool, worker
+from tests.execution.helpers import lines, node, run, second_thread, write_input
+
+_RECORDS = 20_000
+
+
+@data_register("data.deaths", _concurrency_mode="process", _max_workers=3)
+def waits_first(record):
+    """Hold up the first record, so that nothing after it learns its place in time."""
+    if record["n"] == 0:
+        threading.Event().wait(0.4)
+    return {"n": record["n"]}
+
+
+class _Dying:
+    """Stands in for a function of one worker's; the first to call it so often dies of that.
+
+    Args:
+        function: What it stands for.
+        calls: At which call, counted from 1.
+        before: Whether the worker dies instead of that call, or right after it.
+        flag: Is there once a worker has died.
+    """
+
+    def __init__(self, function: Callable[..., object], calls: int, before: bool, flag: Path):
+        self._function = function
+        self._left = calls
+        self._before = before
+        self._flag = flag
+
+    def __get__(self, instance: object, owner: type | None = None) -> Callable[..., object]:
+        return lambda *given, **named: self._call(instance, *given, **named)
+
+    def _call(self, *given: object, **named: object) -> object:
+        self._left -= 1
+        if not self._left and self._before:
+            self._die_once()
+        returned = self._function(*given, **named)
+        if not self._left:
+            self._die_once()
+        return returned
+
+    def _die_once(self) -> None:
+        try:
+            self._flag.touch(exist_ok=False)
+        except FileExistsError:
+            return
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
+@pytest.mark.parametrize("calls", [1, 3])
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [
+        (worker._Worker, "_spill"),
+        (worker._Worker, "_settle"),
+        (worker._Worker, "_place"),
+        (worker._Worker, "_take"),
+        (SegmentWriter, "write_at"),
+    ],
+    ids=lambda given: given if isinstance(given, str) else "",
+)
+def test_a_worker_that_dies_at_any_step_costs_no_record_and_doubles_none(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    owner: type,
+    name: str,
+    calls: int,
+    before: bool,
+) -> None:
+    dying = _Dying(getattr(owner, name), calls, before, tmp_path / "died")
+    monkeypatch.setattr(owner, name, dying)
+    dataset = write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(_RECORDS)])
+    report = run(waits_first(), dataset, node(tmp_path))
+    assert node(tmp_path).result.read_bytes() == lines({"n": n} for n in range(_RECORDS))
+    assert report.manifest.rows_in == _RECORDS
+    assert not node(tmp_path).errors.exists()
+
+
+def test_a_worker_that_dies_after_its_last_span_leaves_nothing_to_do_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it held is settled, and it has not yet said that the range is through."""
+    spill, pack_done = worker._Worker._spill, worker.messages.pack_done
+    dying = _Dying(pack_done, 1, before=True, flag=tmp_path / "died")
+
+    def spill_and_die(self: worker._Worker, held: object) -> None:
+        monkeypatch.setattr(worker.messages, "pack_done", dying._call)
+        spill(self, held)  # type: ignore[arg-type]
+        monkeypatch.setattr(worker.messages, "pack_done", pack_done)
+
+    monkeypatch.setattr(worker._Worker, "_spill", spill_and_die)
+    dataset = write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(_RECORDS)])
+    report = run(waits_first(), dataset, node(tmp_path))
+    assert (tmp_path / "died").exists()
+    assert node(tmp_path).result.read_bytes() == lines({"n": n} for n in range(_RECORDS))
+    assert report.manifest.rows_in == _RECORDS
+
+
+def test_a_large_operator_whose_workers_die_as_they_start_is_an_error_and_no_standstill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @data_register("data.deaths", _concurrency_mode="process", _max_workers=2)
+    def large(record, table=b""):
+        return record
+
+    monkeypatch.setattr(pool, "_BOOT", "raise SystemExit(3)")
+    dataset = write_input(tmp_path / "input.jsonl", [{"n": 1}])
+    with second_thread(True), pytest.raises(WorkerError, match="exit status 3"):
+        run(large(table=bytes(4 << 20)), dataset, node(tmp_path))
