@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dagster_dataops.checkpoints import keeping, seeding
+from dagster_dataops.checkpoints import keeping, publication, seeding
 from dagster_dataops.checkpoints.checkpoint import existing
 from dagster_dataops.checkpoints.manifest import Manifest, published
 from dagster_dataops.checkpoints.resuming import ResumePolicy
@@ -47,6 +47,8 @@ from tests.faults.crashing import in_child
 RETRY = ResumePolicy.FAILED_RECORDS
 NEVER_FAILS = 1 << 30
 _NUMBERS = itertools.count()
+_SKETCHED: list[int] = []
+_SELECTIONS: Any = data_register.new_group("retrying_selections")
 _CONTEXT = ("run", "reuse_finished", "should_stop")
 
 
@@ -766,3 +768,54 @@ def test_a_digest_of_the_input_takes_the_place_of_checksums(tmp_path: Path) -> N
     rounds.begin(2)
     with pytest.raises(RetryRefusedError, match="the input is not that of"):
         rounds.run()
+
+
+class Longest(_SELECTIONS):
+    """Keeps the record with the largest ``n``; sketches of records in ``fails`` fail."""
+
+    def __init__(self, fails: Any = (), stop_at: int = -1, **kwargs: Any) -> None:
+        super().__init__(_concurrency_mode="single", **kwargs)
+        self.fails, self.stop_at = list(fails), stop_at
+
+    def sketch(self, record):
+        _SKETCHED.append(record["n"])
+        if record["n"] == self.stop_at:
+            raise KeyboardInterrupt
+        if record["n"] in self.fails:
+            raise ValueError
+        return record["n"]
+
+    def keep(self, sketches):
+        known = list(sketches)
+        return [sketch == max(known) for sketch in known]
+
+
+def test_a_selection_operator_is_refused_once_it_is_published_and_not_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut_by(monkeypatch, TINY)
+    dataset = write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(6)])
+    folder = node(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        run(Longest(fails=[1, 2], stop_at=4), dataset, folder, resume=ResumePolicy.AUTO)
+    _SKETCHED.clear()
+    run(Longest(fails=[2]), dataset, folder, run="second", resume=RETRY)
+    assert _SKETCHED == [1, 2, 4, 5]
+    assert folder.result.read_bytes() == b'{"n":5}\n'
+    with pytest.raises(RetryRefusedError, match="a selection operator decides over all records"):
+        run(Longest(), dataset, folder, run="third", resume=RETRY)
+
+
+def test_a_publication_cut_short_is_finished_before_its_failed_records_are_retried(
+    fixable: Fixable,
+) -> None:
+    def die() -> None:
+        patch = pytest.MonkeyPatch()
+        patch.setattr(publication, "_finish", lambda _: os._exit(1))
+        fixable.run([3], ResumePolicy.AUTO, run="cut")
+
+    assert in_child(die) == 1
+    report = fixable.run([3])
+    assert fixable.calls == [3]
+    assert report.notes[0].startswith("finished publishing the result of run cut")
+    assert report.notes[1].startswith("retrying 1 failed records of run cut")
