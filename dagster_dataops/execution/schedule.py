@@ -45,7 +45,7 @@ class Schedule:
     @property
     def depth(self) -> int:
         """How many ranges a worker should have: two where they are quick, so it never waits."""
-        return 2 if self._quick else 1
+        return 2 if self._quick and self._left > _MIN_BYTES * self._workers else 1
 
     @property
     def _quick(self) -> bool:
@@ -64,8 +64,9 @@ class Schedule:
         if not self._gaps:
             return None
         start, end = self._gaps.popleft()
-        # A fair share of what is left, but never so little that handing it over costs more.
-        share = max(self._left // (2 * self._workers), min(self._size, _MIN_BYTES))
+        # A fair share of what is left, however little: quick records may be followed by slow ones,
+        # and those must not all be one worker's.
+        share = max(self._left // (2 * self._workers), 1)
         cut = min(start + min(self._size, share), end)
         cut = next_line_start(self._descriptor, cut, end)
         if cut < end:

@@ -68,10 +68,14 @@ def test_slow_records_go_out_one_by_one_and_quick_ones_in_bulk(tmp_path: Path) -
         assert all(item.end - item.start == 100 for item in _taken(schedule, pace=0.01))
         assert schedule.depth == 1
     with _schedule(tmp_path / "quick", content * 50_000, 2) as schedule:
+        for _ in range(3):
+            schedule.take()
+            schedule.measured(100, 1e-7)
+        assert schedule.depth == 2
         sizes = [item.end - item.start for item in _taken(schedule, pace=1e-9)]
         assert max(sizes) > 100_000
-        assert len(sizes) < 60
-        assert schedule.depth == 2
+        assert len(sizes) < 120
+        assert schedule.depth == 1  # nothing is left to hand out ahead
 
 
 def test_gaps_are_never_joined(tmp_path: Path) -> None:
@@ -111,3 +115,14 @@ def test_death_after_the_last_record_blames_nobody(tmp_path: Path) -> None:
             pass
         assert schedule.give_back_after_death(Range(0, 20), 20) is None
         assert not schedule
+
+
+def test_slow_records_at_the_end_are_not_all_one_workers(tmp_path: Path) -> None:
+    """Quick ones before them make them look quick as well."""
+    with _schedule(tmp_path / "input", (b"x" * 9 + b"\n") * 60, 3) as schedule:
+        taken = []
+        while sum(item.end - item.start for item in taken) < 400:
+            taken.append(schedule.take())
+            schedule.measured(10, 1e-6)
+        rest = [schedule.take() for _ in range(3)]
+        assert all(item is not None and item.end - item.start <= 40 for item in rest)
