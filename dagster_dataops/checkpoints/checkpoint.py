@@ -34,7 +34,6 @@ from dagster_dataops.errors import StorageError
 _CHECKPOINT: Final = re.compile(r"([1-9][0-9]*)")
 _SEGMENT: Final = re.compile(r"segment-([0-9]+)\.jsonl")
 _SYNC_SHARE: Final = 50  # at most 1/50 of the run is spent syncing
-_SYNC_BYTES: Final = 64 << 20  # but so much is never left to the end, where it would be waited for
 
 
 @dataclass
@@ -134,7 +133,6 @@ class Checkpoint:
         self.resumed_records = content.table.records
         self._flush_seconds = flush_seconds
         self._dirty: set[int] = set()
-        self._dirty_bytes = 0
         self._next_sync: float | None = None
         self._syncing = threading.Lock()
         self._sync_fault: StorageError | None = None
@@ -169,7 +167,6 @@ class Checkpoint:
         self._journal.append(spans_frame(segment, offset, columns))
         self.table.add(columns, segment, offset)
         self._dirty.add(segment)
-        self._dirty_bytes += sum(columns[6])
 
     def sync_if_due(self, now: float) -> None:
         """Make settled spans survive a power loss, every ``flush_seconds`` or less often.
@@ -179,7 +176,7 @@ class Checkpoint:
         """
         if self._next_sync is None:  # a short run is over before anything is due
             self._next_sync = now + self._flush_seconds
-        if not self._dirty or (now < self._next_sync and self._dirty_bytes < _SYNC_BYTES):
+        if not self._dirty or now < self._next_sync:
             return
         if self._sync_fault is not None:
             self.check_synced()
@@ -211,7 +208,7 @@ class Checkpoint:
         with self._syncing:
             if self._closed:
                 return
-            dirty, self._dirty, self._dirty_bytes = self._dirty, set(), 0
+            dirty, self._dirty = self._dirty, set()
             for number in dirty:
                 path = segment_path(self.folder, number)
                 with storage(path, "sync"):

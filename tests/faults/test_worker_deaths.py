@@ -12,6 +12,7 @@ from dagster_dataops.checkpoints.segments import SegmentWriter
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import WorkerError
 from dagster_dataops.execution import pool, worker
+from dagster_dataops.execution.holding import HOLD_SECONDS
 from tests.execution.helpers import lines, node, run, second_thread, write_input
 
 _RECORDS = 20_000
@@ -21,7 +22,7 @@ _RECORDS = 20_000
 def waits_first(record):
     """Hold up the first record, so that nothing after it learns its place in time."""
     if record["n"] == 0:
-        threading.Event().wait(0.4)
+        threading.Event().wait(2 * HOLD_SECONDS)
     return {"n": record["n"]}
 
 
