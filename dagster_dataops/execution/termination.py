@@ -25,11 +25,13 @@ class Termination:
     def __init__(self) -> None:
         self._welcome = False
         self._requested = False
+        self._raised = False
 
     def request(self, _number: int, _frame: FrameType | None) -> None:
         """Handle the signal."""
         self._requested = True
         if self._welcome:
+            self._raised = True
             raise Terminated
 
     def __enter__(self) -> None:
@@ -41,11 +43,18 @@ class Termination:
         self._welcome = False
 
     def during(self, settle: Settle) -> Settle:
-        """Return ``settle``, within a block of this."""
+        """Return ``settle``, within a block of this.
+
+        An operator may catch what is raised, with a bare ``except:``. What it makes of its record
+        then is no outcome, nor is what came after.
+        """
 
         def interruptible(lines: Iterator[bytes], output: bytearray, until: float) -> Stretch:
             with self:
-                return settle(lines, output, until)
+                stretch = settle(lines, output, until)
+                if self._raised and stretch.interrupt is None:
+                    raise Terminated
+                return stretch
 
         return interruptible
 

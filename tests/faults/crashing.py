@@ -108,9 +108,9 @@ class Script:
                 **options,
             )
 
-    def finish(self, *arguments: str, seconds: float = 60) -> str:
+    def finish(self, *arguments: str, seconds: float = 60, **options: Any) -> str:
         """Run it to its end and return all that it has ever printed."""
-        with self.start(*arguments) as process:
+        with self.start(*arguments, **options) as process:
             status = process.wait(seconds)
         assert status == 0, self.output()
         return self.output()
@@ -161,6 +161,16 @@ def children_of(pid: int) -> list[int]:
         return alive([child.pid for child in psutil.Process(pid).children()])
     except psutil.NoSuchProcess:
         return []
+
+
+def alive_in_session(leader: int) -> list[int]:
+    """Return the living processes of the session that ``leader`` began."""
+    found = []
+    for pid in psutil.pids():
+        with suppress(ProcessLookupError, PermissionError):
+            if os.getsid(pid) == leader:
+                found.append(pid)
+    return alive(found)
 
 
 @contextmanager

@@ -19,9 +19,9 @@ from tests.faults.crashing import Script, alive, in_child, killed_at_exit
 
 
 def test_runs_killed_at_random_instants_finish_with_the_right_bytes(tmp_path: Path) -> None:
-    campaign = run_campaign(12, seed=11, folder=tmp_path, records=80)
+    campaign = run_campaign(8, seed=12, folder=tmp_path, scale=0.1)
     assert campaign.failures == []
-    assert sum(campaign.kills.values()) == 12
+    assert sum(campaign.kills.values()) >= 8
 
 
 @data_register("data.kills", _max_workers=2)

@@ -1,0 +1,119 @@
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from dagster_dataops.checkpoints import removal
+from dagster_dataops.checkpoints.removal import Removal
+from dagster_dataops.datasets.background import background
+from dagster_dataops.errors import StorageError
+from tests.execution.helpers import node
+
+
+def _with_checkpoints(path: Path, count: int = 2) -> None:
+    for number in range(1, count + 1):
+        folder = node(path).checkpoints / str(number)
+        folder.mkdir(parents=True)
+        (folder / "journal").write_bytes(b"x" * 100)
+
+
+def _entries(path: Path) -> list[str]:
+    return sorted(entry.name for entry in node(path).path.iterdir())
+
+
+def test_checkpoints_are_out_of_the_way_at_once_and_deleted_later(tmp_path: Path) -> None:
+    _with_checkpoints(tmp_path)
+    taken = Removal(node(tmp_path))
+    taken.remove_checkpoints()
+    assert _entries(tmp_path) == [".removed"]
+    assert (node(tmp_path).path / ".removed" / "0" / "2" / "journal").exists()
+    taken.finish()
+    background.finish()
+    assert _entries(tmp_path) == []
+
+
+def test_there_may_be_nothing_to_remove(tmp_path: Path) -> None:
+    node(tmp_path).path.mkdir()
+    taken = Removal(node(tmp_path))
+    taken.remove_checkpoints()
+    taken.spare(node(tmp_path).result)
+    taken.finish()
+    background.finish()
+    assert _entries(tmp_path) == []
+
+
+def test_what_is_spared_keeps_its_content_while_another_file_takes_its_place(
+    tmp_path: Path,
+) -> None:
+    node(tmp_path).path.mkdir()
+    result = node(tmp_path).result
+    result.write_bytes(b"old")
+    inode = result.stat().st_ino
+    taken = Removal(node(tmp_path))
+    taken.spare(result)
+    draft = tmp_path / "draft"
+    draft.write_bytes(b"new")
+    draft.replace(result)
+    kept = node(tmp_path).path / ".removed" / "0"
+    assert (kept.stat().st_ino, kept.read_bytes()) == (inode, b"old")
+    taken.finish()
+    background.finish()
+    assert _entries(tmp_path) == [result.name]
+
+
+def test_what_a_killed_run_had_removed_gets_names_beside_and_goes_with_the_next(
+    tmp_path: Path,
+) -> None:
+    for _ in range(3):
+        _with_checkpoints(tmp_path)
+        Removal(node(tmp_path)).remove_checkpoints()
+    removed = node(tmp_path).path / ".removed"
+    assert sorted(entry.name for entry in removed.iterdir()) == ["0", "1", "2"]
+    Removal(node(tmp_path)).finish()
+    background.finish()
+    assert _entries(tmp_path) == []
+
+
+def test_file_systems_without_links_are_no_obstacle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*given: object, **named: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    node(tmp_path).path.mkdir()
+    node(tmp_path).result.write_bytes(b"old")
+    Removal(node(tmp_path)).spare(node(tmp_path).result)
+    assert node(tmp_path).result.read_bytes() == b"old"
+
+
+def test_a_folder_that_an_earlier_deletion_takes_away_in_between_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Deleting goes on after a run has given up its lock, so that the next may be at this point."""
+    _with_checkpoints(tmp_path)
+    times = iter(range(10))
+
+    def made_and_taken_away(folder: Path) -> None:
+        folder.mkdir(exist_ok=True)
+        if next(times) < 3:
+            shutil.rmtree(folder)
+
+    monkeypatch.setattr(removal, "make_folder", made_and_taken_away)
+    Removal(node(tmp_path)).remove_checkpoints()
+    assert _entries(tmp_path) == [".removed"]
+    assert next(times) == 4
+
+
+def test_checkpoints_that_cannot_be_removed_are_an_error_that_names_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _with_checkpoints(tmp_path)
+
+    def refuse(*given: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    with pytest.raises(StorageError, match=r"checkpoints.*remove the checkpoints.*denied"):
+        Removal(node(tmp_path)).remove_checkpoints()

@@ -1,0 +1,104 @@
+"""Kills at chosen moments: before or after the so manieth call of a function of the engine.
+
+Imported by the processes that are to die. The order is in the environment variable MOMENT:
+``name:call:before|after:victim:folder``.
+"""
+
+import importlib
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+_ENGINE: Final = "dagster_dataops."
+
+# Name: module, class or "" and function, and the latest call that makes sense.
+IN_PARENT: Final[dict[str, tuple[str, str, str, int]]] = {
+    "lock": ("checkpoints.lock", "FolderLock", "__init__", 1),
+    "read": ("checkpoints.checkpoint", "CheckpointContent", "read", 2),
+    "resume": ("execution.executor", "", "decide", 1),
+    "attempt": ("checkpoints.checkpoint", "Checkpoint", "__init__", 1),
+    "settle": ("checkpoints.checkpoint", "Checkpoint", "settle", 60),
+    "journal": ("checkpoints.journal", "Journal", "append", 60),
+    "sync": ("checkpoints.checkpoint", "Checkpoint", "sync", 2),
+    "compose": ("execution.executor", "", "compose", 1),
+    "select": ("execution.executor", "", "compose_kept", 1),
+    "link": ("datasets.writing", "", "_linked", 1),
+    "fill": ("datasets.writing", "JsonlWriter", "write", 4),
+    "keep": ("datasets.writing", "JsonlWriter", "keep", 30),
+    "finish": ("datasets.writing", "JsonlWriter", "finish", 2),
+    "commit": ("checkpoints.publication", "", "write_durably", 1),
+    "spare": ("checkpoints.removal", "Removal", "spare", 1),
+    "rename": ("checkpoints.publication", "", "_replace", 3),
+    "remove": ("checkpoints.removal", "Removal", "remove_checkpoints", 1),
+    "delete": ("datasets.files", "os", "unlink", 8),
+    "bury": ("execution.processes", "_Run", "_bury", 1),
+    "supply": ("execution.processes", "_Run", "_supply", 20),
+}
+IN_WORKER: Final[dict[str, tuple[str, str, str, int]]] = {
+    "ready": ("execution.worker", "_Worker", "__init__", 1),
+    "hold": ("execution.holding", "Holding", "begin", 10),
+    "spill": ("execution.holding", "Holding", "spill", 6),
+    "place": ("execution.worker", "_Worker", "_place", 10),
+    "take": ("execution.worker", "_Worker", "_take", 20),
+    "report": ("execution.worker", "_Worker", "_settle", 20),
+    "append": ("checkpoints.segments", "SegmentWriter", "write_at", 20),
+    "tell": ("execution.messages", "", "pack_done", 10),
+}
+
+
+def arm() -> None:
+    """Do what MOMENT says, if it says anything; harmless when called again."""
+    order = os.environ.pop("MOMENT", "")
+    if order:
+        name, call, side, victim, folder = order.split(":", 4)
+        module, owner, function, _ = (IN_PARENT | IN_WORKER)[name]
+        place: Any = importlib.import_module(_ENGINE + module)
+        place = getattr(place, owner) if owner else place
+        strike = _Strike(int(call), side == "before", victim, Path(folder))
+        _wrap(place, function, strike)
+
+
+class _Strike:
+    """Kills at its so manieth notice; of all processes that have it, one does."""
+
+    def __init__(self, call: int, before: bool, victim: str, folder: Path) -> None:
+        self._left = call
+        self.before = before
+        self._victim = victim
+        self._folder = folder
+
+    def notice(self) -> None:
+        self._left -= 1
+
+    def strike_if_due(self) -> None:
+        if self._left != 0:
+            return
+        self._left -= 1
+        try:
+            flag = os.open(self._folder / "struck", os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        except FileExistsError:
+            return
+        os.write(flag, f"{time.monotonic()}".encode())
+        if self._victim == "group":
+            os.killpg(os.getpgrp(), signal.SIGKILL)
+        parent = os.getsid(0)  # the process that was started; others are its workers
+        os.kill(parent if self._victim == "parent" else os.getpid(), signal.SIGKILL)
+
+
+def _wrap(place: Any, name: str, strike: _Strike) -> None:
+    function: Callable[..., Any] = getattr(place, name)
+    kind = type(vars(place).get(name)) if isinstance(place, type) else None
+
+    def struck(*given: Any, **named: Any) -> Any:
+        strike.notice()
+        if strike.before:
+            strike.strike_if_due()
+        returned = function(*given, **named)
+        if not strike.before:
+            strike.strike_if_due()
+        return returned
+
+    setattr(place, name, staticmethod(struck) if kind is classmethod else struck)
