@@ -8,11 +8,13 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from dagster_dataops.errors import ConfigurationError
 
 _DEFAULT_ROOT: Final = "data_pipeline_res"
+Resume: TypeAlias = bool | Literal["failed_records"]
+
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off", ""}
 
@@ -24,7 +26,8 @@ class Configuration:
         data_process_path: Root folder of all results. Environment DATAOPS_DATA_PROCESS_PATH,
             default ``data_pipeline_res`` in the working directory.
         data_process_resume: Whether a call goes on from an unfinished checkpoint and reuses
-            finished results of the same operator, options, code and input. Environment
+            finished results of the same operator, options, code and input; "failed_records"
+            retries the failed records of finished results alone. Environment
             DATAOPS_DATA_PROCESS_RESUME, default False.
         data_process_progress: Whether to draw progress bars: True, False, or None for "when
             standard error is a terminal". Environment DATAOPS_DATA_PROCESS_PROGRESS.
@@ -49,12 +52,15 @@ class Configuration:
         self._assigned["data_process_path"] = value
 
     @property
-    def data_process_resume(self) -> bool:
-        """Whether calls go on from what an earlier run left."""
-        return self._read_bool("data_process_resume") or False
+    def data_process_resume(self) -> Resume:
+        """Whether calls go on from what an earlier run left, or what of it they try again."""
+        value = self._read("data_process_resume")
+        if str(value).strip().lower() == "failed_records":
+            return "failed_records"
+        return self._read_bool("data_process_resume", "true or false, or failed_records") or False
 
     @data_process_resume.setter
-    def data_process_resume(self, value: bool | None) -> None:
+    def data_process_resume(self, value: Resume | None) -> None:
         self._assigned["data_process_resume"] = value
 
     @property
@@ -82,13 +88,13 @@ class Configuration:
         assigned = self._assigned.get(setting)
         return os.environ.get(f"DATAOPS_{setting.upper()}") if assigned is None else assigned
 
-    def _read_bool(self, setting: str) -> bool | None:
+    def _read_bool(self, setting: str, allowed: str = "true or false") -> bool | None:
         value = self._read(setting)
         if value is None or isinstance(value, bool):
             return value
         text = str(value).strip().lower()
         if text not in _TRUE | _FALSE:
-            raise ConfigurationError(setting, value, "true or false")
+            raise ConfigurationError(setting, value, allowed)
         return text in _TRUE
 
 

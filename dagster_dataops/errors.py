@@ -16,6 +16,7 @@
     |-- StorageError                 the disk refused
     |-- FolderLockedError            another run works in this folder
     |-- ResultMissingError           a result that was never published, or is damaged
+    |-- RetryRefusedError            failed records cannot be retried alone
     |-- WorkerError                  worker processes cannot start
     |-- RunStoppedError              told to stop; what was finished is settled
     `-- MissingExtraError            an optional package is not installed
@@ -200,6 +201,19 @@ class ResultMissingError(DataOpsError):
 
     facts = ("path", "reason")
     sentence = "No result at {path}: {reason}. Materialize the operator that writes it first."
+    path: str
+    reason: str
+
+
+class RetryRefusedError(DataOpsError):
+    """The failed records of a result cannot be retried alone; the result stands as it is."""
+
+    facts = ("path", "reason")
+    sentence = (
+        "The failed records of {path} cannot be retried alone: {reason}. Run the operator over "
+        "all records: resume `auto` or `never` in the launchpad, in plain Python "
+        "data_process_resume=False."
+    )
     path: str
     reason: str
 

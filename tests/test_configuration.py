@@ -61,6 +61,24 @@ def test_switches_are_read_as_words(fresh, monkeypatch, text, value):
     assert fresh.data_process_resume is value
 
 
+@pytest.mark.parametrize("text", ["failed_records", " Failed_Records "])
+def test_resume_may_be_for_failed_records_alone(fresh, monkeypatch, text):
+    monkeypatch.setenv("DATAOPS_DATA_PROCESS_RESUME", text)
+    assert fresh.data_process_resume == "failed_records"
+
+    fresh.data_process_resume = True
+    assert fresh.data_process_resume is True
+    fresh.data_process_resume = "failed_records"
+    assert fresh.data_process_resume == "failed_records"
+
+
+def test_progress_knows_no_failed_records(fresh):
+    fresh.data_process_progress = "failed_records"
+
+    with pytest.raises(ConfigurationError, match="must be true or false$"):
+        _ = fresh.data_process_progress
+
+
 def test_an_empty_switch_is_off(fresh, monkeypatch):
     monkeypatch.setenv("DATAOPS_DATA_PROCESS_RESUME", "")
 

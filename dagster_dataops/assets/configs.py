@@ -57,12 +57,13 @@ class OperatorConfig(dg.Config):
         description="Seconds before the second try, about doubled before each further one; left "
         "empty, as defined.",
     )
-    resume: Literal["auto", "never", "across_code"] = Field(
+    resume: Literal["auto", "never", "across_code", "failed_records"] = Field(
         default="auto",
         description=(
             "`auto`: go on from an unfinished run with the same options, code and input. "
             "`never`: start afresh. `across_code`: go on even though the code was edited, "
-            "keeping the records that the old code finished."
+            "keeping the records that the old code finished. `failed_records`: keep the "
+            "result as it is and retry its failed records alone, also with other code or options."
         ),
     )
 

@@ -42,6 +42,9 @@ def report_metadata(report: RunReport) -> dict[str, Any]:
         f"{METADATA_PREFIX}/rows_failed": manifest.failed,
         f"{METADATA_PREFIX}/rows_resumed": manifest.resumed,
     }
+    if manifest.kept_from:
+        runs = [run.get("run", "") for run in manifest.kept_from]
+        metadata[f"{METADATA_PREFIX}/kept_from"] = ", ".join(dict.fromkeys(runs))
     if report.notes:
         metadata[f"{METADATA_PREFIX}/notes"] = "; ".join(report.notes)
     if report.error_path is not None:

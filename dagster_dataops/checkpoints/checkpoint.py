@@ -8,14 +8,14 @@ import os
 import re
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import orjson
 
-from dagster_dataops.checkpoints.fingerprint import RunFingerprint
+from dagster_dataops.checkpoints.fingerprint import CHANGEABLE, RunFingerprint
 from dagster_dataops.checkpoints.journal import (
     FrameKind,
     Journal,
@@ -34,24 +34,36 @@ from dagster_dataops.errors import StorageError
 _CHECKPOINT: Final = re.compile(r"([1-9][0-9]*)")
 _SEGMENT: Final = re.compile(r"segment-([0-9]+)\.jsonl")
 _SYNC_SHARE: Final = 50  # at most 1/50 of the run is spent syncing
-_SYNC_BYTES: Final = 64 << 20  # but so much is never left to the end, where it would be waited for
 
 
 @dataclass
 class CheckpointContent:
-    """What the journal of a checkpoint says."""
+    """What the journal of a checkpoint says.
+
+    Attributes:
+        folder: Where it is.
+        fingerprint: Of the latest attempt.
+        attempts: The runs that worked on it, in order.
+        table: What is settled.
+        kept_from: As `Manifest.kept_from`.
+        retries: Whether it goes on from where failed records were to be retried alone.
+        result: Digest of the result, if it is that of a published one; else empty.
+    """
 
     folder: Path
     fingerprint: RunFingerprint | None
     attempts: list[str]
     table: SpanTable
+    kept_from: list[dict[str, str]] = field(default_factory=list)
+    retries: bool = False
+    result: str = ""
 
     @classmethod
-    def read(cls, folder: Path) -> "CheckpointContent":
+    def read(cls, folder: Path, name: str = "journal") -> "CheckpointContent":
         """Read a journal; a missing or damaged one yields what is left of it."""
         content = cls(folder, None, [], SpanTable())
         try:
-            data = (folder / "journal").read_bytes()
+            data = (folder / name).read_bytes()
         except FileNotFoundError:
             return content
         for kind, payload in read_frames(data):
@@ -70,8 +82,35 @@ class CheckpointContent:
             attempt: dict[str, Any] = orjson.loads(payload)
             self.fingerprint = RunFingerprint.from_json(attempt["fingerprint"])
             self.attempts.append(str(attempt["run"]))
+            self.kept_from = [dict(run) for run in attempt.get("kept_from", ())]
+            self.retries = attempt.get("retries") is True
+            self.result = str(attempt.get("result", ""))
         except (ValueError, KeyError, TypeError, AttributeError):
             self.fingerprint = None
+
+    def told(self, result: str | None = None) -> list[dict[str, Any]]:
+        """Return what is written down of every attempt."""
+        fingerprint = self.fingerprint.to_json() if self.fingerprint else None
+        return [
+            {
+                "run": run,
+                "fingerprint": fingerprint,
+                "kept_from": self.kept_from,
+                "retries": self.retries,
+                "result": result or "",
+            }
+            for run in self.attempts
+        ]
+
+    def begun_by(self, run: str, fingerprint: RunFingerprint) -> "CheckpointContent":
+        """Return the content once another run goes on from it."""
+        kept_from = self.kept_from if self.table.records else []
+        before = self.fingerprint
+        if before and self.table.records and set(before.differences(fingerprint)) & set(CHANGEABLE):
+            kept = {part: getattr(before, part) for part in CHANGEABLE}
+            kept_from = [*kept_from, {"run": self.attempts[-1], **kept}]
+        attempts = [*self.attempts, run]
+        return replace(self, fingerprint=fingerprint, attempts=attempts, kept_from=kept_from)
 
 
 class Checkpoint:
@@ -85,22 +124,27 @@ class Checkpoint:
         flush_seconds: float,
     ) -> None:
         make_folder(content.folder)
+        content = content.begun_by(run, fingerprint)
+        self._content = content
         self.folder = content.folder
         self.table = content.table
-        self.attempts = [*content.attempts, run]
+        self.attempts = content.attempts
+        self.kept_from = content.kept_from
         self.resumed_records = content.table.records
         self._flush_seconds = flush_seconds
         self._dirty: set[int] = set()
-        self._dirty_bytes = 0
         self._next_sync: float | None = None
         self._syncing = threading.Lock()
         self._sync_fault: StorageError | None = None
         self._closed = False
         self._journal = Journal(self.folder / "journal")
-        attempt = {"run": run, "fingerprint": fingerprint.to_json()}
-        self._journal.append(json_frame(FrameKind.ATTEMPT, attempt))
+        self._journal.append(json_frame(FrameKind.ATTEMPT, self.told()[-1]))
         self._next_segment = max(_numbers(self.folder, _SEGMENT), default=0) + 1
         self.main_segment: int | None = None
+
+    def told(self, result: str | None = None) -> list[dict[str, Any]]:
+        """Return what is written down of every attempt, as of the result of that digest."""
+        return self._content.told(result)
 
     def take_segment_number(self) -> int:
         """Return the number of a segment that nobody has written to."""
@@ -123,7 +167,6 @@ class Checkpoint:
         self._journal.append(spans_frame(segment, offset, columns))
         self.table.add(columns, segment, offset)
         self._dirty.add(segment)
-        self._dirty_bytes += sum(columns[6])
 
     def sync_if_due(self, now: float) -> None:
         """Make settled spans survive a power loss, every ``flush_seconds`` or less often.
@@ -133,7 +176,7 @@ class Checkpoint:
         """
         if self._next_sync is None:  # a short run is over before anything is due
             self._next_sync = now + self._flush_seconds
-        if not self._dirty or (now < self._next_sync and self._dirty_bytes < _SYNC_BYTES):
+        if not self._dirty or now < self._next_sync:
             return
         if self._sync_fault is not None:
             self.check_synced()
@@ -165,7 +208,7 @@ class Checkpoint:
         with self._syncing:
             if self._closed:
                 return
-            dirty, self._dirty, self._dirty_bytes = self._dirty, set(), 0
+            dirty, self._dirty = self._dirty, set()
             for number in dirty:
                 path = segment_path(self.folder, number)
                 with storage(path, "sync"):
@@ -201,8 +244,13 @@ def existing(folder: Path) -> list[CheckpointContent]:
     if not folder.is_dir():
         return []
     with storage(folder, "list the checkpoints"):
-        numbers = sorted(_numbers(folder, _CHECKPOINT), reverse=True)
-        return [CheckpointContent.read(folder / str(number)) for number in numbers]
+        return [CheckpointContent.read(path) for path in folders(folder)]
+
+
+def folders(folder: Path) -> list[Path]:
+    """Return the folders of the checkpoints below ``folder``, newest first."""
+    numbers = sorted(_numbers(folder, _CHECKPOINT), reverse=True)
+    return [folder / str(number) for number in numbers]
 
 
 def fresh(folder: Path) -> CheckpointContent:

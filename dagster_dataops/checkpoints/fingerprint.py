@@ -1,7 +1,7 @@
 """RunFingerprint: to which operator, options, code and input a checkpoint belongs."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,6 +15,8 @@ _WORDS: Final = {
     "code": "its code",
     "input": "the input",
 }
+
+CHANGEABLE: Final = ("options", "code")  # across a change of these, records are kept if asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,12 @@ class RunFingerprint:
     def differences(self, other: "RunFingerprint") -> list[str]:
         """Return the names of the parts that differ."""
         return [name for name in _WORDS if getattr(self, name) != getattr(other, name)]
+
+    def differs_from(self, kept: Iterable[Mapping[str, str]]) -> list[str]:
+        """Return in which parts any run of ``kept`` differs, as `Manifest.kept_from` has them."""
+        return [
+            part for part in CHANGEABLE if any(run.get(part) != getattr(self, part) for run in kept)
+        ]
 
 
 def in_words(parts: list[str]) -> str:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -43,6 +43,14 @@ class NodeFolder:
         return self.path / f"{self.name}_error.jsonl"
 
     @property
+    def kept(self) -> Path:
+        """What of the result came of which input; there only if any records failed.
+
+        With it those can be retried alone. It alone counts for that, not the error file.
+        """
+        return self.path / f".{self.name}_results.kept"
+
+    @property
     def input(self) -> Path:
         """Where several inputs are gathered for the run."""
         return self.path / f"{self.name}_input.jsonl"
@@ -72,6 +80,8 @@ class Manifest:
         attempts: The runs that worked on it, in order.
         seconds: Duration of the last attempt.
         made_from: Fingerprint of operator, options, code and input.
+        kept_from: Runs whose records were kept, as asked, although their options or code were
+            others; each with ``run``, ``options`` and ``code``. Almost always empty.
     """
 
     done: bool = True
@@ -88,6 +98,7 @@ class Manifest:
     attempts: list[str]
     seconds: float
     made_from: dict[str, str]
+    kept_from: list[dict[str, str]] = field(default_factory=list)
 
     def to_bytes(self) -> bytes:
         """Return the manifest as readable JSON."""
@@ -101,15 +112,21 @@ class Manifest:
             loaded = cls(**content)
         except (OSError, TypeError, orjson.JSONDecodeError):
             return None
-        wrong = [name for name, kind in _KINDS.items() if type(content.get(name)) not in kind]
-        return None if wrong else loaded
+        wrong = [name for name, kind in _KINDS.items() if type(getattr(loaded, name)) not in kind]
+        if wrong or not all(isinstance(run, dict) for run in loaded.kept_from):
+            return None
+        return loaded
 
     def dataset(self, path: Path) -> JsonlDataset:
         """Return the handle on the result, which is at ``path``."""
         return JsonlDataset(path.absolute(), self.size_bytes, self.rows_out, self.fingerprint)
 
     def made_by(self, fingerprint: RunFingerprint) -> bool:
-        """Whether this result came of that operator, options, code and input."""
+        """Whether all of this result came of that operator, options, code and input."""
+        return self.finished_by(fingerprint) and not fingerprint.differs_from(self.kept_from)
+
+    def finished_by(self, fingerprint: RunFingerprint) -> bool:
+        """Whether it is what a run of these published, whatever that run was told to keep."""
         return RunFingerprint.from_json(self.made_from) == fingerprint
 
 
@@ -117,7 +134,7 @@ _KINDS: Final[dict[str, tuple[type, ...]]] = {
     **dict.fromkeys(("operator", "fingerprint", "run"), (str,)),
     **dict.fromkeys(("rows_in", "rows_out", "dropped", "failed", "resumed"), (int,)),
     **dict.fromkeys(("size_bytes", "modified_ns"), (int,)),
-    "attempts": (list,),
+    **dict.fromkeys(("attempts", "kept_from"), (list,)),
     "seconds": (float, int),
     "made_from": (dict,),
 }

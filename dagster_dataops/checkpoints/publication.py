@@ -6,26 +6,24 @@ it is finished by whoever opens the folder next. Where a run wrote its outputs w
 its main segment itself becomes the draft.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 import orjson
 
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
+from dagster_dataops.checkpoints.failed import FailedRecord, failed_records
+from dagster_dataops.checkpoints.keeping import Keeping
 from dagster_dataops.checkpoints.manifest import Manifest, NodeFolder
-from dagster_dataops.checkpoints.reading import SegmentReader
+from dagster_dataops.checkpoints.reading import outputs
 from dagster_dataops.checkpoints.removal import Removal
-from dagster_dataops.checkpoints.segments import checksum
-from dagster_dataops.checkpoints.spans import Span
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.files import draft_of, storage, sync_folder, write_durably
 from dagster_dataops.datasets.lines import LineCounter
 from dagster_dataops.datasets.writing import JsonlWriter
-
-if TYPE_CHECKING:
-    from dagster_dataops.checkpoints.table import SpanTable
 
 _BATCH_BYTES: Final = 1 << 20
 
@@ -51,27 +49,35 @@ class Drafts:
     failed: int = 0
     damaged: list[int] = field(default_factory=list)
 
-    def finish(self, results: JsonlWriter, errors: JsonlWriter) -> None:
-        """Make both drafts durable."""
+    def finish(self, results: JsonlWriter, errors: JsonlWriter) -> JsonlDataset:
+        """Make both drafts durable and return the result as it will be."""
         self.dataset = results.finish()
         self.modified_ns = draft_of(results.path).stat().st_mtime_ns
         errors.finish()
+        return self.dataset
 
 
 def compose(folder: NodeFolder, checkpoint: Checkpoint, dataset: JsonlDataset) -> Drafts:
-    """Write result and error file as drafts, checking every span on the way."""
+    """Write result and error file as drafts, checking every span on the way.
+
+    If any records failed, there is a third draft: what a retry of these alone goes on from.
+    """
     drafts = Drafts()
     with (
         storage(folder.path, "compose the result"),
         JsonlWriter(folder.result, checkpoint.adoptable()) as results,
         JsonlWriter(folder.errors) as errors,
         dataset.path.open("rb") as source,
+        _keeping(folder, checkpoint, dataset, source.fileno()) as keeping,
     ):
         rows = ErrorRows(dataset.path, LineCounter(source.fileno()))
         batch = _Batch(results)
-        for segment, span, output in _outputs(checkpoint, drafts):
-            for row in rows.of_span(output[span.output_bytes :], drafts.records):
+        for segment, span, output in outputs(checkpoint.folder, checkpoint.table, drafts.damaged):
+            failed = failed_records(output[span.output_bytes :]) if span.failed else []
+            for row in rows.of_span(failed, drafts.records):
                 errors.write(row)
+            if keeping is not None:
+                keeping.add(span, output, [record.place for record in failed])
             drafts.records += span.records
             drafts.dropped += span.dropped
             drafts.failed += span.failed
@@ -84,8 +90,18 @@ def compose(folder: NodeFolder, checkpoint: Checkpoint, dataset: JsonlDataset) -
                 batch.add(output[: span.output_bytes], span.emitted)
         if not drafts.damaged:
             batch.write()
-            drafts.finish(results, errors)
+            made = drafts.finish(results, errors)
+            if keeping is not None:
+                keeping.finish(checkpoint.told(result=made.fingerprint))
     return drafts
+
+
+def _keeping(
+    folder: NodeFolder, checkpoint: Checkpoint, dataset: JsonlDataset, source: int
+) -> AbstractContextManager[Keeping | None]:
+    if not checkpoint.table.failed:
+        return nullcontext()
+    return Keeping(draft_of(folder.kept), source if dataset.fingerprint is None else None)
 
 
 class _Batch:
@@ -110,20 +126,6 @@ class _Batch:
             self._rows = self._bytes = 0
 
 
-def _outputs(checkpoint: Checkpoint, drafts: Drafts) -> Iterator[tuple[int, Span, bytes]]:
-    table: SpanTable = checkpoint.table
-    reader = SegmentReader(checkpoint.folder)
-    try:
-        for span, segment, offset in table.ordered():
-            output = reader.read(segment, offset, span.output_bytes + span.error_bytes)
-            if checksum(output) == span.output_check:
-                yield segment, span, output
-            else:
-                drafts.damaged.append(span.start)
-    finally:
-        reader.close()
-
-
 class ErrorRows:
     """Turns the error lines of spans, which know byte offsets, into rows with record and line."""
 
@@ -131,16 +133,14 @@ class ErrorRows:
         self._path = str(path)
         self._counter = counter
 
-    def of_span(self, lines: bytes, records_before: int) -> Iterator[bytes]:
+    def of_span(self, failed: Sequence[FailedRecord], records_before: int) -> Iterator[bytes]:
         """Yield the rows of one span; spans must come in input order."""
-        for line in lines.splitlines():
-            failure: dict[str, Any] = orjson.loads(line)
-            offset = failure.pop("offset")
+        for place, told in failed:
             row = {
-                "index": records_before + failure.pop("position"),
+                "index": records_before + place.position,
                 "path": self._path,
-                "line": self._counter.line_at(offset),
-                **failure,
+                "line": self._counter.line_at(place.offset),
+                **told,
             }
             yield orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
 
@@ -162,8 +162,11 @@ def _finish(folder: NodeFolder) -> None:
     with storage(folder.path, "publish the result"):
         _replace(folder.result)
         _replace(folder.errors)
+        _replace(folder.kept)
         if folder.errors.exists() and not folder.errors.stat().st_size:
             folder.errors.unlink()
+        if not folder.errors.exists():
+            folder.kept.unlink(missing_ok=True)
         removal.remove_checkpoints()
         _replace(folder.manifest)  # the last: until then, all this is done again after a crash
         sync_folder(folder.path)
@@ -180,6 +183,7 @@ def finish_interrupted(folder: NodeFolder) -> Manifest | None:
     """Finish a publication that a crash cut short; return its manifest, if there was one."""
     manifest = Manifest.load(draft_of(folder.manifest))
     if manifest is None:
+        draft_of(folder.kept).unlink(missing_ok=True)  # operators that make none leave it alone
         Removal(folder).finish()
         return None
     _finish(folder)

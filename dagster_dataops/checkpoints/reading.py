@@ -2,15 +2,40 @@
 
 import os
 from collections import OrderedDict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from dagster_dataops.checkpoints.segments import segment_path
+from dagster_dataops.checkpoints.segments import checksum, segment_path
+from dagster_dataops.checkpoints.spans import Span
+from dagster_dataops.checkpoints.table import SpanTable
 from dagster_dataops.datasets.files import read_range, storage
 
 _BLOCK: Final = 256 << 10
 _BLOCKS: Final = 64
 _FILES: Final = 64
+
+
+def outputs(
+    folder: Path, table: SpanTable, damaged: list[int]
+) -> Iterator[tuple[int, Span, bytes]]:
+    """Yield segment, span, and result and error lines of every span, in input order.
+
+    Args:
+        folder: Of the checkpoint.
+        table: Its spans.
+        damaged: Takes the starts of those that do not pass their checksum, and are left out.
+    """
+    reader = SegmentReader(folder)
+    try:
+        for span, segment, offset in table.ordered():
+            output = reader.read(segment, offset, span.output_bytes + span.error_bytes)
+            if checksum(output) == span.output_check:
+                yield segment, span, output
+            else:
+                damaged.append(span.start)
+    finally:
+        reader.close()
 
 
 class SegmentReader:

@@ -48,7 +48,7 @@ class Removal:
 
     def _free_name(self) -> Path:
         number = 0
-        while (name := self._removed / str(number)).exists():
+        while os.path.lexists(name := self._removed / str(number)):
             number += 1
         return name
 

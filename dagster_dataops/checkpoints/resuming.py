@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent, fresh
-from dagster_dataops.checkpoints.fingerprint import RunFingerprint, in_words
+from dagster_dataops.checkpoints.fingerprint import CHANGEABLE, RunFingerprint, in_words
 from dagster_dataops.checkpoints.manifest import NodeFolder
 from dagster_dataops.checkpoints.segments import checksum
 from dagster_dataops.datasets.dataset import JsonlDataset
@@ -20,11 +20,13 @@ class ResumePolicy(Enum):
         AUTO: Go on where operator, options, code and input are the same.
         ACROSS_CODE: Go on even where the operator's code has changed since: records finished
             by the old code are kept as they are.
+        FAILED_RECORDS: Retry the failed records of the published result alone.
     """
 
     NEVER = "never"
     AUTO = "auto"
     ACROSS_CODE = "across_code"
+    FAILED_RECORDS = "failed_records"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,28 +47,41 @@ def decide(
     """Choose among the checkpoints ``found``, newest first, the one to go on from, or a new one."""
     found = [content for content in found if content.table.records]
     for content in found if policy is not ResumePolicy.NEVER else ():
-        differing = _differing(content, fingerprint, dataset)
+        differing = _differing_anywhere(content, fingerprint, dataset)
         if differing == [] or (differing == ["code"] and policy is ResumePolicy.ACROSS_CODE):
-            content.table = content.table.without(_torn(content, dataset))
-            return Decision(content, _resuming(content, fingerprint, dataset))
+            content.table = content.table.without(torn(content, dataset))
+            return Decision(content, resuming(content, fingerprint, dataset))
     new = fresh(folder.checkpoints)
     if not found:
         return Decision(new, None)
     if policy is ResumePolicy.NEVER:
         why = "resuming is switched off"
     else:
-        why = _why_afresh(_differing(found[0], fingerprint, dataset))
+        why = _why_afresh(_differing_anywhere(found[0], fingerprint, dataset))
     return Decision(new, _afresh(found[0], why))
 
 
-def _differing(
+def _differing_anywhere(
     content: CheckpointContent, fingerprint: RunFingerprint, dataset: JsonlDataset
 ) -> list[str] | None:
-    """Return which parts differ; ``None`` if the checkpoint does not say what it belongs to."""
+    """Return which parts differ, those included of runs whose records were kept nevertheless."""
+    differing = differing_parts(content, fingerprint, dataset)
+    if differing is None:
+        return None
+    return list(dict.fromkeys([*differing, *fingerprint.differs_from(content.kept_from)]))
+
+
+def differing_parts(
+    content: CheckpointContent, fingerprint: RunFingerprint, dataset: JsonlDataset | None
+) -> list[str] | None:
+    """Return which parts differ; ``None`` if the checkpoint does not say what it belongs to.
+
+    With ``dataset``, a file that was touched or copied is read to see whether it is the same.
+    """
     if content.fingerprint is None:
         return None
     differing = content.fingerprint.differences(fingerprint)
-    if "input" in differing and _input_unchanged(content, fingerprint, dataset):
+    if "input" in differing and dataset and _input_unchanged(content, fingerprint, dataset):
         differing.remove("input")
     return differing
 
@@ -88,7 +103,7 @@ def _input_unchanged(
         )
 
 
-def _torn(content: CheckpointContent, dataset: JsonlDataset) -> list[int]:
+def torn(content: CheckpointContent, dataset: JsonlDataset) -> list[int]:
     """Return the starts of spans that end within a line.
 
     So ends one that was read from a file just cut short, and now whole again: its last line was
@@ -103,31 +118,42 @@ def _torn(content: CheckpointContent, dataset: JsonlDataset) -> list[int]:
     return [s.start for s, _, _ in content.table.ordered() if s.start + s.length in within]
 
 
-def _resuming(
-    content: CheckpointContent, fingerprint: RunFingerprint, dataset: JsonlDataset
-) -> str:
+def resuming(content: CheckpointContent, fingerprint: RunFingerprint, dataset: JsonlDataset) -> str:
+    """Return what to tell of going on from ``content``."""
     total = f" of {dataset.rows:,}" if dataset.rows is not None else ""
-    note = f"resuming: {content.table.records:,}{total} records settled by {_runs(content)}"
-    if content.fingerprint and "code" in content.fingerprint.differences(fingerprint):
-        note += "; the operator's code has changed since, those records are kept as asked"
-    return note
+    note = f"resuming: {content.table.records:,}{total} records settled by {runs_of(content)}"
+    changed = changed_since(content, fingerprint)
+    return f"{note}; {changed}, those records are kept as asked" if changed else note
+
+
+def changed_since(content: CheckpointContent, fingerprint: RunFingerprint) -> str:
+    """Return what of the operator has changed since ``content``, in words; empty if nothing."""
+    before = content.fingerprint
+    differing = before.differences(fingerprint) if before is not None else []
+    changed = [part for part in differing if part in CHANGEABLE]
+    parts = in_words(changed).replace("its", "the operator's", 1)
+    return f"{parts} {_have(changed)} changed since" if changed else ""
 
 
 def _why_afresh(differing: list[str] | None) -> str:
     if differing is None:
         return "it does not say what it belongs to"
-    plural = "have" if len(differing) > 1 or differing == ["options"] else "has"
-    return f"{in_words(differing)} {plural} changed since"
+    return f"{in_words(differing)} {_have(differing)} changed since"
+
+
+def _have(parts: list[str]) -> str:
+    return "have" if len(parts) > 1 or parts == ["options"] else "has"
 
 
 def _afresh(content: CheckpointContent, why: str) -> str:
     return (
-        f"starting afresh: {content.table.records:,} records settled by {_runs(content)} are not "
+        f"starting afresh: {content.table.records:,} records settled by {runs_of(content)} are not "
         f"used, since {why}; they are kept until this run's result is published"
     )
 
 
-def _runs(content: CheckpointContent) -> str:
+def runs_of(content: CheckpointContent) -> str:
+    """Return the runs that settled ``content``, in words."""
     latest = content.attempts[-1] if content.attempts else "unknown"
     earlier = len(content.attempts) - 1
     return f"run {latest}" + (f" and {earlier} before it" if earlier > 0 else "")

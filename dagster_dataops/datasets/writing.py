@@ -40,7 +40,7 @@ class JsonlWriter:
         self._digest = xxhash.xxh3_128()
         make_folder(path.parent)
         with storage(self._draft, "create the file"):
-            self.adopted = source is not None and _linked(source, self._draft)
+            self.adopted = source is not None and linked(source, self._draft)
             if self.adopted:
                 descriptor = os.open(self._draft, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
             else:
@@ -105,7 +105,8 @@ class JsonlWriter:
             self._draft.unlink(missing_ok=True)
 
 
-def _linked(source: Path, target: Path) -> bool:
+def linked(source: Path, target: Path) -> bool:
+    """Put a link to ``source`` in place of ``target``; return whether there are links here."""
     target.unlink(missing_ok=True)
     try:
         os.link(source, target, follow_symlinks=False)

@@ -109,23 +109,25 @@ class Collector:
         self._job.settle(self._segment.number, offset, [span for span, _, _ in settled])
 
     def _joined(self, finished: list[_Finished]) -> Settled:
-        results: list[bytes] = []
+        output = bytearray()
         errors: list[bytes] = []
+        dropped = 0
         for position, (line, outcome) in enumerate(finished):
             if isinstance(outcome, Failure):
                 failed = Failed(line.start, line.text, outcome)
-                errors.append(error_line(failed, self._job.name, position))
-                results.append(b"")
+                before = {"position": position, "output": len(output), "dropped": dropped}
+                errors.append(error_line(failed, self._job.name, **before))
+            elif outcome:
+                output += outcome
             else:
-                results.append(outcome or b"")
-        output = b"".join(results)
+                dropped += 1
         first, last = finished[0][0], finished[-1][0]
         return Settled.of(
             first.start,
             last.end - first.start,
             records=len(finished),
             emitted=output.count(b"\n"),
-            dropped=results.count(b"") - len(errors),
+            dropped=dropped,
             failed=len(errors),
             output=output,
             errors=b"".join(errors),

@@ -14,7 +14,7 @@ from dagster_dataops.checkpoints.fingerprint import RunFingerprint
 from dagster_dataops.checkpoints.lock import FolderLock
 from dagster_dataops.checkpoints.manifest import Manifest, NodeFolder, published
 from dagster_dataops.checkpoints.publication import Drafts, commit, compose, finish_interrupted
-from dagster_dataops.checkpoints.resuming import ResumePolicy, decide
+from dagster_dataops.checkpoints.resuming import Decision, ResumePolicy, decide
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import content_interval
 from dagster_dataops.errors import InputError, RunStoppedError, StorageError
@@ -54,6 +54,7 @@ class OperatorExecutor:
             RecordError: A record failed and failures are not ignored.
             DatasetOperatorError: A dataset operator failed.
             StorageError: The disk refused.
+            RetryRefusedError: Failed records were to be retried alone, and cannot be.
             RunStoppedError: Told to stop.
         """
         lock = FolderLock(folder.path, self.context.run, self.context.lock_seconds)
@@ -107,21 +108,33 @@ class _Attempt:
             return None
         manifest = found[1]
         ours = manifest.run in self._context.earlier_runs | {self._context.run}
-        if self._context.resume is not ResumePolicy.NEVER:
+        retries = self._context.resume is ResumePolicy.FAILED_RECORDS
+        if self._context.resume is not ResumePolicy.NEVER and not retries:
             ours = ours or manifest.run == self._published_late  # nobody was told of it yet
-        if (ours or self._context.reuse_finished) and manifest.made_by(fingerprint):
+        reused = self._context.reuse_finished and not retries and manifest.made_by(fingerprint)
+        if reused or (ours and manifest.finished_by(fingerprint)):
             self._note(
                 f"already finished by run {manifest.run}: {manifest.rows_out:,} records, "
                 "same operator, options, code and input"
             )
             return self._report(manifest, reused=True)
-        return None
+        return self._without_failures(fingerprint) if retries else None
+
+    def _without_failures(self, fingerprint: RunFingerprint) -> RunReport | None:
+        """Return the published result if no record of it is to be retried."""
+        from dagster_dataops.checkpoints.retrying import standing
+
+        manifest = standing(self._folder, fingerprint)
+        if manifest is None:
+            return None
+        self._note(f"no failed record to retry: the result of run {manifest.run} stands")
+        return self._report(manifest, reused=True)
 
     def _run_record_operator(
         self, dataset: JsonlDataset, fingerprint: RunFingerprint, found: list[CheckpointContent]
     ) -> Manifest:
         context = self._context
-        decision = decide(self._folder, found, fingerprint, context.resume, dataset)
+        decision = self._decide(dataset, fingerprint, found)
         checkpoint = Checkpoint(decision.content, fingerprint, context.run, context.flush_seconds)
         try:
             job = self._job(dataset, checkpoint)
@@ -137,6 +150,16 @@ class _Attempt:
             return manifest
         finally:
             checkpoint.close()
+
+    def _decide(
+        self, dataset: JsonlDataset, fingerprint: RunFingerprint, found: list[CheckpointContent]
+    ) -> Decision:
+        if self._context.resume is ResumePolicy.FAILED_RECORDS:
+            from dagster_dataops.checkpoints.retrying import decide_retry
+
+            kind = self._operator.__dataops__.spec.kind
+            return decide_retry(self._folder, found, fingerprint, dataset, kind)
+        return decide(self._folder, found, fingerprint, self._context.resume, dataset)
 
     def _job(self, dataset: JsonlDataset, checkpoint: Checkpoint) -> Job:
         return Job(
@@ -207,6 +230,10 @@ class _Attempt:
     def _run_dataset_operator(
         self, datasets: Sequence[JsonlDataset], fingerprint: RunFingerprint
     ) -> Manifest:
+        if self._context.resume is ResumePolicy.FAILED_RECORDS:
+            from dagster_dataops.checkpoints.retrying import refuse_whole
+
+            refuse_whole(self._folder, "dataset")
         drafts = run_whole(self._operator, datasets, self._folder, self._context)
         content = fresh(self._folder.checkpoints)
         checkpoint = Checkpoint(content, fingerprint, self._context.run, 0.0)
@@ -246,6 +273,7 @@ class _Attempt:
             attempts=checkpoint.attempts,
             seconds=round(time.monotonic() - self._began, 3),
             made_from=fingerprint.to_json(),
+            kept_from=checkpoint.kept_from,
         )
 
     def _note(self, text: str) -> None:

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 import orjson
 
+from dagster_dataops.checkpoints.failed import FailedPlace
 from dagster_dataops.errors import UnencodableError
 from dagster_dataops.execution.limits import RecordTimeout
 from dagster_dataops.operators.outcome import ContractError
@@ -88,16 +89,25 @@ class Failed(NamedTuple):
     failure: Failure
 
 
-def error_line(failed: Failed, operator: str, position: int) -> bytes:
+def error_line(
+    failed: Failed, operator: str, *, position: int = 0, output: int = 0, dropped: int = 0
+) -> bytes:
     """Return the line that a segment keeps of a failure.
 
-    Keys: offset, position (of the record in its span), operator, exception, message, traceback,
-    attempts, input (the record; the raw text, cut at 64 KB, where it is none).
+    Keys: those of `FailedPlace`, then operator, exception, message, traceback, attempts, input
+    (the record; the raw text, cut at 64 KB, where it is none).
+
+    Args:
+        failed: What failed.
+        operator: Qualified name.
+        position: How many records of the span come before it.
+        output: How many bytes of its result lines.
+        dropped: How many of these records emitted nothing and did not fail.
     """
+    place = FailedPlace(failed.offset, len(failed.line), position, output, dropped)
     return orjson.dumps(
         {
-            "offset": failed.offset,
-            "position": position,
+            **place._asdict(),
             "operator": operator,
             "exception": failed.failure.exception,
             "message": failed.failure.message,

@@ -281,7 +281,7 @@ class _Run:
             dropped=0,
             failed=1,
             output=b"",
-            errors=error_line(failed, self._job.name, 0),
+            errors=error_line(failed, self._job.name),
             source=data if self._job.check_input else None,
         )
         if self._own_segment is None:

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import orjson
 
+from dagster_dataops.checkpoints.failed import failed_records
 from dagster_dataops.checkpoints.manifest import NodeFolder
 from dagster_dataops.checkpoints.publication import Drafts, ErrorRows
 from dagster_dataops.checkpoints.reading import SegmentReader
@@ -107,9 +108,9 @@ class _Sketches:
                 if checksum(output) != span.output_check:
                     drafts.damaged.append(span.start)
                 elif span.failed:
-                    lines = output[span.output_bytes :]
-                    self.failed.extend(orjson.loads(line)["offset"] for line in lines.splitlines())
-                    for row in rows.of_span(lines, drafts.records):
+                    failed = failed_records(output[span.output_bytes :])
+                    self.failed.extend(record.place.offset for record in failed)
+                    for row in rows.of_span(failed, drafts.records):
                         errors.write(row)
                 drafts.records += span.records
                 drafts.failed += span.failed

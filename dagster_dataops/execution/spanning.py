@@ -108,9 +108,9 @@ class SpanLoop:
         """Return ``failed`` if it ends the range, ``None`` if it is to be written down."""
         return None if self._ignore_errors else failed
 
-    def error_line(self, failed: Failed, position: int) -> bytes:
-        """Return the error line of the record at ``position`` of its span."""
-        return error_line(failed, self._operator, position)
+    def error_line(self, failed: Failed, **before: int) -> bytes:
+        """Return the error line of a record, before which that much of its span comes."""
+        return error_line(failed, self._operator, **before)
 
 
 class _Pending:
@@ -196,8 +196,13 @@ class _Pending:
                 refused = self._loop.refuse(failed)
                 if refused:
                     break
-                position = self._records + done - blank
-                self._errors.append(self._loop.error_line(failed, position))
+                line = self._loop.error_line(
+                    failed,
+                    position=self._records + done - blank,
+                    output=len(self._output),
+                    dropped=self._dropped + dropped,
+                )
+                self._errors.append(line)
             done += 1
             if time.monotonic() >= until:
                 break

@@ -11,6 +11,7 @@ from typing import Final
 
 import orjson
 
+from dagster_dataops.checkpoints.failed import failed_records
 from dagster_dataops.checkpoints.manifest import NodeFolder
 from dagster_dataops.checkpoints.publication import Drafts
 from dagster_dataops.datasets.dataset import JsonlDataset
@@ -148,10 +149,9 @@ class _Whole:
                 self._name, index, str(dataset.path), number, "InvalidLine", reason, ""
             )
         failed = Failed(line.start, line.text, Failure("InvalidLine", reason, ""))
-        row = orjson.loads(error_line(failed, self._name, 0))
-        del row["offset"], row["position"]
-        where = {"index": index, "path": str(dataset.path), "line": number}
-        self._errors.write(orjson.dumps({**where, **row}, option=orjson.OPT_APPEND_NEWLINE))
+        (record,) = failed_records(error_line(failed, self._name))
+        row = {"index": index, "path": str(dataset.path), "line": number, **record.told}
+        self._errors.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
         self._drafts.failed += 1
 
     def _state(self) -> ProgressState:

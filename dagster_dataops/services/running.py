@@ -4,17 +4,18 @@ import getpass
 import os
 import tempfile
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from dagster_dataops.checkpoints.manifest import NodeFolder
 from dagster_dataops.checkpoints.resuming import ResumePolicy
-from dagster_dataops.configuration import config
+from dagster_dataops.configuration import Resume, config
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.files import copy_durably
 from dagster_dataops.datasets.writing import write_records
-from dagster_dataops.errors import InputError
+from dagster_dataops.errors import InputError, RetryRefusedError
 from dagster_dataops.execution.executor import OperatorExecutor
 from dagster_dataops.execution.progress import ConsoleProgress
 from dagster_dataops.execution.report import RunContext, RunReport
@@ -57,20 +58,45 @@ def materialize(graph: OperatorGraph, data: object, *, scratch: Path) -> dict[st
         scratch: Where records given as such, and nodes with ``_save_data=False``, keep their
             files while this runs. Never in a node's folder, which another run may hold.
     """
-    executor = OperatorExecutor(plain_context())
+    context = plain_context()
     saved = config.data_process_path / graph.name
     source = as_dataset(data, scratch / f"{SOURCE}.jsonl")
     results: dict[str, JsonlDataset] = {SOURCE: source}
     reports: dict[str, RunReport] = {}
     for node in graph.ordered():
         folder = NodeFolder((saved if _saves(node) else scratch) / node.name, node.name)
-        report = executor.run(node.operator, [results[name] for name in node.inputs], folder)
+        inputs = [results[name] for name in node.inputs]
+        remade = any(not reports[name].reused for name in node.inputs if name != SOURCE)
+        whole = node.operator.__dataops__.spec.kind != "record" and len(graph.nodes) > 1
+        report = _run_node(context, node, inputs, folder, else_anew=remade or whole)
         if node.operator.__dataops__.output is not None:
             copy_durably(report.dataset.path, exported_path(node))
             _check_ours(report)
         results[node.name] = report.dataset
         reports[node.name] = report
     return reports
+
+
+def _run_node(
+    context: RunContext,
+    node: OperatorNode,
+    inputs: list[JsonlDataset],
+    folder: NodeFolder,
+    *,
+    else_anew: bool,
+) -> RunReport:
+    """Run one node; if its failed records cannot be retried alone, perhaps as with resume=True.
+
+    So it is with a node whose input has just been made anew, and, in a pipeline, with one that
+    takes all records at once.
+    """
+    try:
+        return OperatorExecutor(context).run(node.operator, inputs, folder)
+    except RetryRefusedError:
+        if not else_anew:
+            raise
+        anew = replace(context, resume=ResumePolicy.AUTO)
+        return OperatorExecutor(anew).run(node.operator, inputs, folder)
 
 
 def _check_ours(report: RunReport) -> None:
@@ -95,10 +121,16 @@ def plain_context() -> RunContext:
     now = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     return RunContext(
         run=f"python-{_user()}-{now}-{os.urandom(3).hex()}",
-        resume=ResumePolicy.AUTO if resume else ResumePolicy.NEVER,
-        reuse_finished=resume,
+        resume=_policy(resume),
+        reuse_finished=bool(resume),
         progress=ConsoleProgress(bar=config.data_process_progress),
     )
+
+
+def _policy(resume: Resume) -> ResumePolicy:
+    if resume == "failed_records":
+        return ResumePolicy.FAILED_RECORDS
+    return ResumePolicy.AUTO if resume else ResumePolicy.NEVER
 
 
 def _user() -> str:

@@ -15,7 +15,12 @@ from dagster_dataops import DataOpsResource, config
 from dagster_dataops.assets import resource as resource_module
 from dagster_dataops.assets.resource import _continued_runs, _run_is_over
 from dagster_dataops.checkpoints.lock import FolderLock
-from dagster_dataops.errors import FolderLockedError, RecordError, RunStoppedError
+from dagster_dataops.errors import (
+    FolderLockedError,
+    RecordError,
+    RetryRefusedError,
+    RunStoppedError,
+)
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import (
     definitions_of,
@@ -146,6 +151,54 @@ def test_errors_can_be_ignored_from_the_launchpad(
     assert [record["id"] for record in result_of(root, "docs", "fragile")] == [
         number for number in range(100) if number != 60
     ]
+
+
+RETRY = {"ops": {STEP: {"config": {"resume": "failed_records", "ignore_errors": True}}}}
+
+
+def test_failed_records_alone_are_retried_from_the_launchpad(
+    without_retries: dg.Definitions, fragile: Fragile, root: Path, instance: dg.DagsterInstance
+) -> None:
+    fragile.fail(at=60)
+    first = execute(without_retries, instance, {"ops": {STEP: {"config": {"ignore_errors": True}}}})
+    assert metadata_of(first, "docs", "fragile")["rows_failed"] == 1
+    result = execute(without_retries, instance, RETRY)
+    assert fragile.calls == Counter({**dict.fromkeys(range(100), 1), 60: 2})
+    assert result_of(root, "docs", "fragile") == expected()
+    metadata = metadata_of(result, "docs", "fragile")
+    assert (metadata["rows_in"], metadata["rows_failed"], metadata["rows_resumed"]) == (100, 0, 99)
+    assert metadata["notes"] == (
+        f"retrying 1 failed records of run {first.run_id}; the 99 others are kept as they are"
+    )
+    assert "kept_from" not in metadata
+
+
+def test_records_kept_across_other_options_are_told_in_the_metadata(
+    without_retries: dg.Definitions, fragile: Fragile, root: Path, instance: dg.DagsterInstance
+) -> None:
+    fragile.fail(at=60)
+    first = execute(without_retries, instance, {"ops": {STEP: {"config": {"ignore_errors": True}}}})
+    config = {**RETRY["ops"][STEP]["config"], "params": {"suffix": "?"}}
+    result = execute(without_retries, instance, {"ops": {STEP: {"config": config}}})
+    texts = [record["text"][-1] for record in result_of(root, "docs", "fragile")]
+    assert texts == ["!"] * 60 + ["?"] + ["!"] * 39
+    metadata = metadata_of(result, "docs", "fragile")
+    assert metadata["kept_from"] == first.run_id
+    assert "although the operator's options have changed since" in metadata["notes"]
+
+
+def test_a_retry_of_failed_records_that_another_input_forbids_fails_the_step(
+    without_retries: dg.Definitions,
+    fragile: Fragile,
+    records: Records,
+    instance: dg.DagsterInstance,
+) -> None:
+    fragile.fail(at=60)
+    execute(without_retries, instance, {"ops": {STEP: {"config": {"ignore_errors": True}}}})
+    records(101)  # in place of the 100
+    with pytest.raises(RetryRefusedError, match="the input is not that of run"):
+        execute(without_retries, instance, RETRY)
+    assert max(fragile.calls.values()) == 1
 
 
 def test_what_a_run_published_before_it_died_is_not_made_again_when_it_is_re_executed(

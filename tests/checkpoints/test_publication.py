@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from dagster_dataops.checkpoints import publication
+from dagster_dataops.checkpoints.checkpoint import CheckpointContent
 from dagster_dataops.checkpoints.manifest import NodeFolder, load_result, published
 from dagster_dataops.checkpoints.removal import Removal
 from dagster_dataops.checkpoints.resuming import ResumePolicy
@@ -61,8 +62,8 @@ _STEPS: dict[str, tuple[Any, str, int, bool]] = {
     "before anything is deleted": (Removal, "finish", 2, True),
     "after everything is done": (publication, "_finish", 1, False),
 }
-# Path.replace: the manifest's draft itself is put in place first, then the three files.
-_RENAMES = {f"after rename {number}": (Path, "replace", number, False) for number in range(1, 5)}
+# Path.replace: the manifest's draft itself is put in place first, then the four files.
+_RENAMES = {f"after rename {number}": (Path, "replace", number, False) for number in range(1, 6)}
 _DELETIONS = {
     "after the first removed file is deleted": 1,
     "after the second removed file is deleted": 2,
@@ -88,6 +89,7 @@ def _check_new(folder: NodeFolder) -> None:
     assert found
     assert found[1].rows_in == len(_NEW)
     assert [row["index"] for row in error_rows(folder)] == expected_failures(_NEW)
+    assert CheckpointContent.read(folder.path, folder.kept.name).result == found[1].fingerprint
     assert not folder.checkpoints.exists()
     assert not list(folder.path.glob(".*.draft"))
     background.finish()
@@ -118,7 +120,7 @@ def test_a_death_while_publishing_leaves_the_old_result_or_the_new_one(
     _check_new(folder)
 
 
-@pytest.mark.parametrize("step", [*_STEPS, *_RENAMES])
+@pytest.mark.parametrize("step", [*_STEPS, *list(_RENAMES)[:4]])  # nothing is kept for a retry
 def test_a_dataset_operator_killed_while_publishing_leaves_a_whole_result(
     tmp_path: Path, step: str
 ) -> None:
@@ -190,8 +192,10 @@ def test_readers_never_see_half_a_result(tmp_path: Path) -> None:
 def test_a_result_without_failures_leaves_no_error_file(tmp_path: Path) -> None:
     folder = _start(tmp_path)
     assert folder.errors.exists()
+    assert folder.kept.exists()
     run(act(_concurrency_mode="single"), write_input(tmp_path / "x", plan(["keep"])), folder)
     assert not folder.errors.exists()
+    assert not folder.kept.exists()
 
 
 def test_a_disk_that_fills_up_while_composing_is_a_storage_error(

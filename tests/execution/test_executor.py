@@ -140,7 +140,8 @@ def test_a_step_that_failed_goes_on_once_its_operator_is_mended(tmp_path: Path, 
 def test_nothing_but_results_is_left_in_the_folder(tmp_path: Path, dataset, mode: str) -> None:
     run(operator_for(mode, 2), dataset, node(tmp_path))
     left = sorted(path.name for path in node(tmp_path).path.iterdir())
-    assert left == [".lock", "node_error.jsonl", "node_results.jsonl", "node_results.jsonl.json"]
+    results = ["node_results.jsonl", "node_results.jsonl.json"]
+    assert left == [".lock", ".node_results.kept", "node_error.jsonl", *results]
 
 
 def test_a_run_that_was_told_to_stop_does_not_publish_and_the_next_one_does_nothing_again(

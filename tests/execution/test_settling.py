@@ -161,10 +161,13 @@ def test_messages_are_cut_and_always_text() -> None:
 
 
 def test_an_error_line_holds_the_record_and_where_it_was() -> None:
-    line = error_line(Failed(17, b'{"a": 1}', Failure("E", "m", "t")), "g.o", 3)
+    line = error_line(Failed(17, b'{"a": 1}', Failure("E", "m", "t")), "g.o", position=3, output=9)
     assert orjson.loads(line) == {
         "offset": 17,
+        "length": 8,
         "position": 3,
+        "output": 9,
+        "dropped": 0,
         "operator": "g.o",
         "exception": "E",
         "message": "m",
@@ -172,5 +175,5 @@ def test_an_error_line_holds_the_record_and_where_it_was() -> None:
         "attempts": 1,
         "input": {"a": 1},
     }
-    raw = error_line(Failed(0, b"\xffx" * 50_000, Failure("E", "m", "t")), "g.o", 0)
+    raw = error_line(Failed(0, b"\xffx" * 50_000, Failure("E", "m", "t")), "g.o")
     assert orjson.loads(raw)["input"] == "\\xffx" * (32 << 10)

@@ -92,6 +92,11 @@ class _Ranges:
             ]
             for row in errors:
                 assert self.content[row["offset"] :].startswith(row["input"].encode())
+                assert row["length"] == len(row["input"])
+                before = lines[: row["position"]]
+                assert row["dropped"] == sum(line.startswith(b"drop") for line in before)
+                done = [line for line in before if not line.startswith((b"fail", b"drop"))]
+                assert row["output"] == sum(len(line) + 1 for line in done)
         assert position == (len(self.content) if until is None else until)
 
 

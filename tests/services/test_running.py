@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops import JsonlDataset, config, data_register
-from dagster_dataops.errors import FolderLockedError, InputError, RecordError
+from dagster_dataops import JsonlDataset, config, data_register, pipeline
+from dagster_dataops.errors import FolderLockedError, InputError, RecordError, RetryRefusedError
 from dagster_dataops.services import running
 
 GROUP = "calls_from_python"
@@ -307,6 +307,103 @@ def test_other_options_or_other_records_are_worked_on_again_where_resume_is_on()
         assert suffix()([{"text": "a"}]) == [{"text": "a!"}]
         assert suffix(mark="?")([{"text": "a"}]) == [{"text": "a?"}]
         assert suffix(mark="?")([{"text": "b"}]) == [{"text": "b?"}]
+
+
+@data_register(f"data.{GROUP}", _concurrency_mode="single")
+def flaky(data: dict, switch="", mark=""):
+    with Path(switch, "calls").open("a") as calls:
+        calls.write(f"{mark}{data['n']} ")
+    if Path(switch, f"fail-{mark}{data['n']}").exists():
+        raise ConnectionError
+    return {"n": data["n"], "marks": data.get("marks", "") + mark}
+
+
+@data_register(f"data.{GROUP}", rewrite_func="forward_batch_input")
+def backwards(data: list[dict]):
+    return data[::-1]
+
+
+@pytest.fixture
+def switch(tmp_path):
+    """A folder: fail-<mark><n> makes records fail; the returned function takes the calls."""
+    folder = tmp_path / "switch"
+    folder.mkdir()
+
+    def calls() -> list[str]:
+        made = (folder / "calls").read_text().split() if (folder / "calls").exists() else []
+        (folder / "calls").write_text("")
+        return made
+
+    return folder, calls
+
+
+def test_failed_records_alone_are_retried_where_resume_says_so(switch):
+    folder, calls = switch
+    (folder / "fail-1").touch()
+    records = [{"n": n} for n in range(3)]
+    operator = flaky(switch=str(folder))
+    assert [record["n"] for record in operator(records)] == [0, 2]
+    assert calls() == ["0", "1", "2"]
+
+    (folder / "fail-1").unlink()
+    with config.temporary(data_process_resume="failed_records"):
+        assert [record["n"] for record in operator(records)] == [0, 1, 2]
+        assert calls() == ["1"]
+        assert [record["n"] for record in operator(records)] == [0, 1, 2]
+        with pytest.raises(RetryRefusedError, match="the input is not that of run python-"):
+            operator(records[:2])
+    assert calls() == []
+
+
+def test_a_pipeline_retries_what_failed_and_runs_anew_what_comes_after(switch, root):
+    folder, calls = switch
+    with pipeline("docs") as ppl:
+        ppl.first = flaky(switch=str(folder), mark="a")
+        ppl.turned = backwards()
+        ppl.last = flaky(switch=str(folder), mark="b")
+    for name in ("fail-a1", "fail-b0"):
+        (folder / name).touch()
+    records = [{"n": n} for n in range(3)]
+    assert ppl(records) == [{"n": 2, "marks": "ab"}]
+    calls()
+
+    with config.temporary(data_process_resume="failed_records"):
+        (folder / "fail-b0").unlink()
+        reports = ppl.materialize(records)  # the first fails again: nothing after it has changed
+        assert calls() == ["a1", "b0"]
+        assert [reports[name].reused for name in ppl.graph.nodes] == [False, True, False]
+        assert [record["n"] for record in reports["last"].dataset] == [2, 0]
+
+        (folder / "fail-a1").unlink()
+        assert [record["n"] for record in ppl(records)] == [2, 1, 0]
+        assert calls() == ["a1", "b2", "b1", "b0"]
+        ppl(records)
+        assert calls() == []
+
+
+def test_a_pipeline_goes_past_a_node_that_takes_all_records_at_once(switch, tmp_path):
+    folder, calls = switch
+    source = tmp_path / "source.jsonl"
+    source.write_text('{"n":0}\nno record\n{"n":1}\n')
+    with pipeline("docs") as ppl:
+        ppl.turned = backwards()
+        ppl.flaky = flaky(switch=str(folder))
+    (folder / "fail-1").touch()
+    ppl(source)
+    (folder / "fail-1").unlink()
+    calls()
+
+    with config.temporary(data_process_resume="failed_records"):
+        assert [record["n"] for record in ppl(source)] == [1, 0]
+        assert calls() == ["1"]
+        backwards()([{"n": 1}])
+    Path(source).write_text("no record\n")
+    backwards()(source)
+    with (
+        config.temporary(data_process_resume="failed_records"),
+        pytest.raises(RetryRefusedError, match="a dataset operator takes all records at once"),
+    ):
+        backwards()(source)
 
 
 def start(results: list[object], seconds: float, records: list[dict]) -> threading.Thread:
