@@ -354,7 +354,8 @@ class Round:
         counts = (manifest["rows_in"], manifest["rows_out"], manifest["failed"])
         assert counts == (len(self._rows), result.count(b"\n"), len(bad)), f"wrong counts {counts}"
         ours = {self._node.result, self._node.manifest, self._node.path / ".lock"}
-        stray = set(self._node.path.iterdir()) - ours - ({self._node.errors} if bad else set())
+        of_failures = {self._node.errors, self._node.kept} if bad else set()
+        stray = set(self._node.path.iterdir()) - ours - of_failures
         assert not stray, f"left over: {sorted(map(str, stray))}"
 
 
