@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from dagster_dataops.checkpoints.manifest import NodeFolder
-from dagster_dataops.datasets.background import background
+from dagster_dataops.datasets.background import deleting
 from dagster_dataops.datasets.files import make_folder, storage
 
 _QUICKLY_DELETED: Final = 16 << 20
@@ -58,7 +58,7 @@ class Removal:
             return
         delete = partial(shutil.rmtree, self._removed, ignore_errors=True)
         if _bytes_freed(self._removed) > _QUICKLY_DELETED:
-            background.run(delete)
+            deleting.run(delete)
         else:
             delete()
 

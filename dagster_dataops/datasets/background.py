@@ -1,7 +1,7 @@
-"""Background: system calls that only wait, made by a thread beside the main one.
+"""Background: system calls that only wait, made by threads beside the main one.
 
 Syncing a file waits for the disk, and so can deleting one: a second for every few hundred
-megabytes. The thread holds no lock while it waits, so that the process may be forked meanwhile.
+megabytes. The threads hold no lock while they wait, so that the process may be forked meanwhile.
 """
 
 import os
@@ -66,5 +66,12 @@ class Background:
         return thread.native_id if thread is not None and thread.is_alive() else None
 
 
-background: Final = Background()
+background: Final = Background()  # for syncs
+deleting: Final = Background()  # no sync, and no run that waits for one, is to wait for this
 os.register_at_fork(after_in_child=background.forget)
+os.register_at_fork(after_in_child=deleting.forget)
+
+
+def native_ids() -> set[int]:
+    """Return the kernel's numbers of the threads that there are now."""
+    return {number for each in (background, deleting) if (number := each.native_id) is not None}

@@ -1,12 +1,13 @@
 import os
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
 
 from dagster_dataops.checkpoints import removal
 from dagster_dataops.checkpoints.removal import Removal
-from dagster_dataops.datasets.background import background
+from dagster_dataops.datasets.background import background, deleting
 from dagster_dataops.errors import StorageError
 from tests.execution.helpers import node
 
@@ -29,7 +30,7 @@ def test_checkpoints_are_out_of_the_way_at_once_and_deleted_later(tmp_path: Path
     assert _entries(tmp_path) == [".removed"]
     assert (node(tmp_path).path / ".removed" / "0" / "2" / "journal").exists()
     taken.finish()
-    background.finish()
+    deleting.finish()
     assert _entries(tmp_path) == []
 
 
@@ -39,7 +40,7 @@ def test_there_may_be_nothing_to_remove(tmp_path: Path) -> None:
     taken.remove_checkpoints()
     taken.spare(node(tmp_path).result)
     taken.finish()
-    background.finish()
+    deleting.finish()
     assert _entries(tmp_path) == []
 
 
@@ -58,7 +59,7 @@ def test_what_is_spared_keeps_its_content_while_another_file_takes_its_place(
     kept = node(tmp_path).path / ".removed" / "0"
     assert (kept.stat().st_ino, kept.read_bytes()) == (inode, b"old")
     taken.finish()
-    background.finish()
+    deleting.finish()
     assert _entries(tmp_path) == [result.name]
 
 
@@ -71,7 +72,7 @@ def test_what_a_killed_run_had_removed_gets_names_beside_and_goes_with_the_next(
     removed = node(tmp_path).path / ".removed"
     assert sorted(entry.name for entry in removed.iterdir()) == ["0", "1", "2"]
     Removal(node(tmp_path)).finish()
-    background.finish()
+    deleting.finish()
     assert _entries(tmp_path) == []
 
 
@@ -117,3 +118,19 @@ def test_checkpoints_that_cannot_be_removed_are_an_error_that_names_them(
     monkeypatch.setattr(Path, "rename", refuse)
     with pytest.raises(StorageError, match=r"checkpoints.*remove the checkpoints.*denied"):
         Removal(node(tmp_path)).remove_checkpoints()
+
+
+def test_who_waits_for_a_sync_does_not_wait_for_what_is_being_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release = threading.Event()
+    monkeypatch.setattr(removal, "_QUICKLY_DELETED", -1)
+    monkeypatch.setattr(shutil, "rmtree", lambda *given, **named: release.wait(30))
+    _with_checkpoints(tmp_path)
+    taken = Removal(node(tmp_path))
+    taken.remove_checkpoints()
+    taken.finish()
+    background.finish()
+    assert deleting.native_id is not None
+    release.set()
+    deleting.finish()
