@@ -1,0 +1,45 @@
+"""Memory of a run whose first record holds up the place of everything after it."""
+
+from pathlib import Path
+
+import psutil
+
+from tests.execution.helpers import node, write_input
+from tests.faults.crashing import Script, killed_at_exit
+
+_CODE = """
+@data_register("data.memory", _concurrency_mode="process", _max_workers=4)
+def first_waits(record):
+    if record["n"] == 0:
+        time.sleep(3)
+
+if __name__ == "__main__":
+    run(data.memory.first_waits())
+"""
+
+
+def _peak(folder: Path, records: int) -> int:
+    """Return the most bytes that all processes of a run had to themselves."""
+    folder.mkdir()
+    text = "x" * 200
+    write_input(folder / "input.jsonl", ({"n": n, "text": text} for n in range(records)))
+    script, peak = Script(folder, _CODE), 0
+    with killed_at_exit(script.start()) as process:
+        leader = psutil.Process(process.pid)
+        while process.poll() is None:
+            try:
+                family = [leader, *leader.children()]
+                peak = max(peak, sum(member.memory_full_info().uss for member in family))
+            except psutil.Error:
+                continue
+            psutil.wait_procs([leader], timeout=0.05)
+    assert process.returncode == 0, script.output()
+    result = node(folder).result
+    assert result.read_bytes() == (folder / "input.jsonl").read_bytes()
+    return peak
+
+
+def test_outputs_that_cannot_be_placed_yet_are_not_kept_in_memory(tmp_path: Path) -> None:
+    few, many = _peak(tmp_path / "few", 150_000), _peak(tmp_path / "many", 600_000)
+    more = (tmp_path / "many" / "input.jsonl").stat().st_size * 3 // 4
+    assert many - few < more // 2

@@ -1,0 +1,92 @@
+"""Runs from wherever a program may start one: children, threads, other operators."""
+
+import multiprocessing
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dagster_dataops.data import data_register
+from dagster_dataops.datasets.background import background
+from tests.execution.helpers import lines, node, run, second_thread, write_input
+from tests.faults.crashing import children_of
+
+_COUNT = 2000
+_METHODS = ("fork", "spawn", "forkserver")
+
+
+@data_register("data.starts", _concurrency_mode="process", _max_workers=3)
+def double(record):
+    return {"n": 2 * record["n"]}
+
+
+@data_register("data.starts", _concurrency_mode="process", _max_workers=2)
+def nest(record, folder="", mode="process"):
+    """Run another operator inside this one."""
+    home = Path(folder) / str(record["n"])
+    return {"n": record["n"], "inner": work(home, count=100, _concurrency_mode=mode)}
+
+
+def work(folder: Path, count: int = _COUNT, **settings: Any) -> int:
+    """Run twice, as the second time there is something to remove; return how many came out."""
+    dataset = write_input(folder / "input.jsonl", [{"n": n} for n in range(count)])
+    for attempt in ("first", "second"):
+        run(double(**settings), dataset, node(folder), run=attempt)
+    expected = lines({"n": 2 * n} for n in range(count))
+    assert node(folder).result.read_bytes() == expected
+    return count
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("daemon", [False, True], ids=["child", "daemon"])
+@pytest.mark.parametrize("method", _METHODS)
+def test_a_child_however_started_runs_operators(tmp_path: Path, method: str, daemon: bool) -> None:
+    context: Any = multiprocessing.get_context(method)
+    child = context.Process(target=work, args=(tmp_path,), daemon=daemon)
+    child.start()
+    child.join(60)
+    assert child.exitcode == 0
+    child.close()
+
+
+def test_a_child_forked_while_something_is_synced_runs_operators(tmp_path: Path) -> None:
+    release = threading.Event()
+    background.run(lambda: release.wait(60) and None)
+    try:
+        context = multiprocessing.get_context("fork")
+        child = context.Process(target=work, args=(tmp_path,))
+        child.start()
+        child.join(60)
+        assert child.exitcode == 0
+        child.close()
+    finally:
+        release.set()
+        background.finish()
+
+
+def test_threads_run_operators_at_once(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(2) as threads:
+        found = threads.map(lambda n: work(tmp_path / str(n), _max_workers=1), range(2))
+        assert list(found) == [_COUNT] * 2
+
+
+@pytest.mark.parametrize("inner", ["process", "thread", "single"])
+@pytest.mark.parametrize("spawned", [False, True], ids=["forked", "spawned"])
+def test_an_operator_runs_another_one(tmp_path: Path, inner: str, spawned: bool) -> None:
+    before = set(children_of(os.getpid()))  # of multiprocessing, which keeps some
+    dataset = write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(4)])
+    with second_thread(spawned):
+        run(nest(folder=str(tmp_path / "inner"), mode=inner), dataset, node(tmp_path))
+    expected = lines({"n": n, "inner": 100} for n in range(4))
+    assert node(tmp_path).result.read_bytes() == expected
+    assert set(children_of(os.getpid())) <= before
+
+
+def test_an_outer_operator_in_a_thread_runs_another_one_in_processes(tmp_path: Path) -> None:
+    dataset = write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(2)])
+    outer = nest(folder=str(tmp_path / "inner"), _concurrency_mode="thread", _max_workers=2)
+    run(outer, dataset, node(tmp_path))
+    assert node(tmp_path).result.read_bytes().count(b'"inner":100') == 2
