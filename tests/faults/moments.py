@@ -25,7 +25,7 @@ IN_PARENT: Final[dict[str, tuple[str, str, str, int]]] = {
     "sync": ("checkpoints.checkpoint", "Checkpoint", "sync", 2),
     "compose": ("execution.executor", "", "compose", 1),
     "select": ("execution.executor", "", "compose_kept", 1),
-    "link": ("datasets.writing", "", "_linked", 1),
+    "link": ("datasets.writing", "", "linked", 1),
     "fill": ("datasets.writing", "JsonlWriter", "write", 4),
     "keep": ("datasets.writing", "JsonlWriter", "keep", 30),
     "finish": ("datasets.writing", "JsonlWriter", "finish", 2),
@@ -54,11 +54,16 @@ def arm() -> None:
     order = os.environ.pop("MOMENT", "")
     if order:
         name, call, side, victim, folder = order.split(":", 4)
-        module, owner, function, _ = (IN_PARENT | IN_WORKER)[name]
-        place: Any = importlib.import_module(_ENGINE + module)
-        place = getattr(place, owner) if owner else place
+        place, function = place_of(name)
         strike = _Strike(int(call), side == "before", victim, Path(folder))
         _wrap(place, function, strike)
+
+
+def place_of(name: str) -> tuple[Any, str]:
+    """Return the module or class of a moment, and the name of its function."""
+    module, owner, function, _ = (IN_PARENT | IN_WORKER)[name]
+    place: Any = importlib.import_module(_ENGINE + module)
+    return (getattr(place, owner) if owner else place), function
 
 
 class _Strike:

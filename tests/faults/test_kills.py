@@ -16,12 +16,19 @@ from dagster_dataops.errors import RecordError, WorkerError
 from tests.execution.helpers import error_rows, lines, node, run, second_thread, write_input
 from tests.faults.campaign import run_campaign
 from tests.faults.crashing import Script, alive, in_child, killed_at_exit
+from tests.faults.moments import IN_PARENT, IN_WORKER, place_of
 
 
 def test_runs_killed_at_random_instants_finish_with_the_right_bytes(tmp_path: Path) -> None:
     campaign = run_campaign(8, seed=12, folder=tmp_path, scale=0.1)
     assert campaign.failures == []
     assert sum(campaign.kills.values()) >= 8
+
+
+@pytest.mark.parametrize("name", [*IN_PARENT, *IN_WORKER])
+def test_every_moment_of_a_campaign_is_a_step_of_the_engine(name: str) -> None:
+    place, function = place_of(name)
+    assert callable(getattr(place, function))
 
 
 @data_register("data.kills", _max_workers=2)
