@@ -75,7 +75,7 @@ class _Run:
         # A small input is done before a second worker would be there.
         size = sum(end - start for start, end in job.todo)
         self._missing = min(job.settings.max_workers, size) - 1
-        self._began = time.monotonic()
+        self._last_done = time.monotonic()  # a range, or the start
         self._stillborn = 0  # workers in a row that died before they were ready
 
     def run(self) -> None:
@@ -98,10 +98,12 @@ class _Run:
         return bool(self._schedule) or any(worker.ranges or worker.held for worker in workers)
 
     def _start_missing(self) -> None:
-        """Start the other workers, if what is left takes longer than starting them."""
-        seconds = self._schedule.seconds_left
-        if seconds is None:  # until a range is done, time that has passed is all there is to go by
-            seconds = time.monotonic() - self._began
+        """Start the other workers, if what is left takes longer than starting them.
+
+        A range that takes its time tells of that sooner than the pace of those before it.
+        """
+        at_work = time.monotonic() - self._last_done
+        seconds = max(self._schedule.seconds_left, at_work)
         if seconds > (_FORK_SECONDS if may_fork() else _SPAWN_SECONDS):
             missing, self._missing = self._missing, 0
             for _ in range(missing):
@@ -191,6 +193,7 @@ class _Run:
         worker.places.pop(start, None)
         if worker.held.pop(start, None) is None:
             done = worker.ranges.popleft()
+            self._last_done = time.monotonic()
             worker.settled_to = 0  # the next range may lie before this one
             self._schedule.measured(done.end - done.start, seconds)
             if held:

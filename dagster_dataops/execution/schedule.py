@@ -53,9 +53,9 @@ class Schedule:
         return self._size * (self._seconds_per_byte or 1.0) < _QUICK_SECONDS
 
     @property
-    def seconds_left(self) -> float | None:
-        """How long one worker would take for what is left; ``None`` before anything was done."""
-        return None if self._seconds_per_byte is None else self._left * self._seconds_per_byte
+    def seconds_left(self) -> float:
+        """How long one worker would take for what is left; 0 before anything was done."""
+        return self._left * (self._seconds_per_byte or 0.0)
 
     def take(self) -> Range | None:
         """Return the next range, or ``None`` if nothing is left."""

@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from dagster_dataops.data import data_register
 from dagster_dataops.datasets.background import background
+from dagster_dataops.execution import processes
 from tests.execution.helpers import lines, node, run, second_thread, write_input
 from tests.faults.crashing import children_of
 
@@ -90,3 +92,26 @@ def test_an_outer_operator_in_a_thread_runs_another_one_in_processes(tmp_path: P
     outer = nest(folder=str(tmp_path / "inner"), _concurrency_mode="thread", _max_workers=2)
     run(outer, dataset, node(tmp_path))
     assert node(tmp_path).result.read_bytes().count(b'"inner":100') == 2
+
+
+@data_register("data.starts", _concurrency_mode="process", _max_workers=2)
+def meet(record, folder=""):
+    """After a hundred quick records, wait until another worker is at one of the slow ones."""
+    if record["n"] < 100:
+        return None
+    (Path(folder) / str(os.getpid())).touch()
+    until = time.monotonic() + 10
+    while len(list(Path(folder).iterdir())) < 2 and time.monotonic() < until:
+        time.sleep(0.01)
+    return {"met": len(list(Path(folder).iterdir()))}
+
+
+def test_a_record_that_takes_its_time_after_quick_ones_has_the_other_workers_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("_FORK_SECONDS", "_SPAWN_SECONDS"):
+        monkeypatch.setattr(processes, name, 1.5)  # the quick ones do not last that long
+    (tmp_path / "at work").mkdir()
+    dataset = write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(140)])
+    run(meet(folder=str(tmp_path / "at work")), dataset, node(tmp_path))
+    assert node(tmp_path).result.read_bytes().count(b'{"met":2}') == 40
