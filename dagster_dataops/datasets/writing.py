@@ -3,12 +3,14 @@
 import os
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import xxhash
 
+from dagster_dataops.datasets.background import background
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.files import (
     create_anew,
@@ -43,6 +45,7 @@ class JsonlWriter:
             self.adopted = source is not None and linked(source, self._draft)
             if self.adopted:
                 descriptor = os.open(self._draft, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+                background.run(partial(_write_back, self._draft))
             else:
                 descriptor = create_anew(self._draft)
             self._file = os.fdopen(descriptor, "wb", _BUFFER_BYTES)
@@ -103,6 +106,15 @@ class JsonlWriter:
             with suppress(OSError):  # a full disk refuses the buffer's rest once more
                 self._file.close()
             self._draft.unlink(missing_ok=True)
+
+
+def _write_back(path: Path) -> None:
+    """Have a file on its way to the disk; that it arrives is for the sync of its writer to say."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fdatasync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def linked(source: Path, target: Path) -> bool:

@@ -213,7 +213,7 @@ def test_what_a_run_published_before_it_died_is_not_made_again_when_it_is_re_exe
         raise RuntimeError(msg)
 
     with monkeypatch.context() as patch:
-        patch.setattr("dagster_dataops.assets.factory.report_metadata", die)
+        patch.setattr("dagster_dataops.assets.step.report_metadata", die)
         died = execute(without_retries, instance, raise_on_error=False)
     assert not died.success
     assert len(result_of(root, "docs", "fragile")) == 100
