@@ -24,6 +24,7 @@ class Background:
         self._waiting: deque[Callable[[], None]] = deque()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
+        self.latest_id: int | None = None  # native id of the thread that was started last
 
     def run(self, call: Callable[[], None]) -> None:
         """Have ``call`` run; an `OSError` of it is nobody's concern."""
@@ -36,6 +37,7 @@ class Background:
         if self._waiting and (self._thread is None or not self._thread.is_alive()):
             self._thread = threading.Thread(target=self._work, name="dataops-background")
             self._thread.start()
+            self.latest_id = self._thread.native_id
 
     def _work(self) -> None:
         # Signals are the main thread's: it could not hold back what is delivered here.
@@ -73,5 +75,8 @@ os.register_at_fork(after_in_child=deleting.forget)
 
 
 def native_ids() -> set[int]:
-    """Return the kernel's numbers of the threads that there are now."""
-    return {number for each in (background, deleting) if (number := each.native_id) is not None}
+    """Return the kernel's numbers of the threads that there are.
+
+    Those that have just ended count: the kernel shows them a moment longer.
+    """
+    return {number for each in (background, deleting) if (number := each.latest_id) is not None}

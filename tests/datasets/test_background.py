@@ -132,3 +132,11 @@ def test_the_number_of_the_thread_is_the_kernels() -> None:
     assert beside.native_id == numbers[0] != os.getpid()
     release.set()
     beside.finish()
+
+
+def test_a_thread_that_has_just_ended_is_still_known() -> None:
+    numbers: list[int] = []
+    background.run(lambda: numbers.append(threading.get_native_id()))
+    background.finish()
+    assert background.native_id is None
+    assert set(numbers) <= native_ids()
