@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops.datasets.background import Background, background
+from dagster_dataops.datasets.background import Background, background, native_ids
 from tests.faults.crashing import in_child, wait_until
 
 
