@@ -3,11 +3,13 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final
 
 import dagster as dg
 from pydantic import Field
 
+from dagster_dataops.assets.assignments import Context, Work, assigned
+from dagster_dataops.assets.events import DataOpsEventIterator
 from dagster_dataops.assets.places import folder_of
 from dagster_dataops.assets.progress import DagsterProgress
 from dagster_dataops.checkpoints.manifest import NodeFolder
@@ -18,8 +20,6 @@ from dagster_dataops.execution.executor import OperatorExecutor
 from dagster_dataops.execution.report import RunContext, RunReport
 from dagster_dataops.operators.operator import Operator, reconfigured
 from dagster_dataops.operators.settings import ExecutionSettings
-
-Context: TypeAlias = dg.AssetExecutionContext | dg.OpExecutionContext
 
 _RESUME_TAGS: Final = ("dagster/is_resume_retry", "dagster/is_asset_resume_retry")
 _STATUS_SECONDS: Final = 2.0
@@ -64,6 +64,19 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         return folder_of(self.root_path, key, partition)
 
     def run(
+        self, context: Context, work: Work | None = None
+    ) -> DataOpsEventIterator[dg.MaterializeResult[JsonlDataset] | dg.AssetCheckResult]:
+        """Run the operators of a step, yielding the events of each as it finishes.
+
+        Args:
+            context: Of the step: of assets made by `dataops_assets`, which knows what to run, or
+                of any asset or op with ``work`` given. An op gets materializations.
+            work: From `plan_pipeline`, for an asset or op of one's own.
+        """
+        chosen = assigned(context) if work is None else work
+        return DataOpsEventIterator(chosen.run(context, self), context)
+
+    def run_operator(
         self,
         context: Context,
         operator: Operator,
@@ -71,7 +84,7 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         folder: NodeFolder,
         resume: ResumePolicy = ResumePolicy.AUTO,
     ) -> RunReport:
-        """Run an operator in a step, going on from what an earlier attempt left.
+        """Run one operator in a step, going on from what an earlier attempt left.
 
         Args:
             context: Of the asset or op.
