@@ -15,7 +15,7 @@ from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.services.pipeline import Pipeline
 
 
-def dataops_assets(
+def dataops_assets(  # noqa: PLR0913 - what Dagster users set of a step
     ppl: Pipeline,
     *,
     source: Source,

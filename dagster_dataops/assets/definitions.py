@@ -15,7 +15,7 @@ from dagster_dataops.assets.translator import DataOpsTranslator
 from dagster_dataops.services.pipeline import Pipeline
 
 
-def build_definitions(
+def build_definitions(  # noqa: PLR0913 - all there is to say, by name
     ppl: Pipeline,
     *,
     source: Source,

@@ -38,7 +38,7 @@ def operator_step(plan: AssetPlan, options: StepOptions) -> dg.AssetsDefinition:
     same, and make a config schema anew that most operators share, for twice the time.
     """
     spec = plan.spec
-    loaded = {name: given.key for name, given in plan.ins.items()}
+    loaded = {argument: key for key, argument in plan.inputs if isinstance(argument, str)}
     waited = {dep.asset_key.to_python_identifier(): dep.asset_key for dep in plan.deps}
     op = dg.OpDefinition(
         _compute_of(plan),
