@@ -93,7 +93,9 @@ def _with_work(body: Body, plans: Sequence[AssetPlan], arguments: Sequence[str])
             yield from events if isinstance(events, Iterator) else [events]
 
     ours = signature(body)
-    inputs = [Parameter(name, Parameter.KEYWORD_ONLY, annotation=Any) for name in arguments]
-    parameters = [*ours.parameters.values(), *inputs]
-    step.__signature__ = ours.replace(parameters=parameters)  # type: ignore[attr-defined]
+    context, *resources = ours.parameters.values()
+    kind = Parameter.POSITIONAL_OR_KEYWORD
+    inputs = [Parameter(name, kind, annotation=Any) for name in arguments]
+    signed = ours.replace(parameters=[context, *inputs, *resources])
+    step.__signature__ = signed  # type: ignore[attr-defined]
     return step
