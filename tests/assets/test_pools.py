@@ -1,12 +1,9 @@
 """Concurrency pools: named by node, and kept by a real instance."""
 
-import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import dagster as dg
 import pytest
 
 from dagster_dataops.errors import PipelineDefinitionError
@@ -53,45 +50,3 @@ def test_a_pool_for_no_node_is_refused_with_the_nearest_name(
 ) -> None:
     with pytest.raises(PipelineDefinitionError, match="'secnd', which is no node; did you mean 's"):
         definitions_of(pipeline_of(second=upper()), records(1), root, pools={"secnd": "llm"})
-
-
-def test_a_limit_of_one_slot_keeps_two_runs_from_calling_at_a_time(
-    registry: OperatorRegistry, records: Records, root: Path, tmp_path: Path
-) -> None:
-    lock, most = threading.Lock(), [0, 0]
-
-    @registry("data.text", _concurrency_mode="single")
-    def call(record: dict) -> None:
-        with lock:
-            most[0] += 1
-            most[1] = max(most)
-        time.sleep(0.02)
-        with lock:
-            most[0] -= 1
-
-    ppl = pipeline_of(one=call())
-    other = pipeline_of("other", two=call())
-    overrides = {"concurrency": {"pools": {"granularity": "op"}}, "telemetry": {"enabled": False}}
-    with dg.DagsterInstance.local_temp(str(tmp_path / "home"), overrides=overrides) as instance:
-        instance.event_log_storage.set_concurrency_slots("llm", 1)
-        jobs = [
-            definitions_of(
-                pipeline, records(20), root, pools={name: "llm"}
-            ).resolve_implicit_global_asset_job_def()
-            for pipeline, name in ((ppl, "one"), (other, "two"))
-        ]
-        results: list[dg.ExecuteInProcessResult] = []
-        threads = [
-            threading.Thread(target=lambda job=job: results.append(_execute(job, instance)))
-            for job in jobs
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    assert [result.success for result in results] == [True, True]
-    assert most[1] == 1
-
-
-def _execute(job: dg.JobDefinition, instance: dg.DagsterInstance) -> dg.ExecuteInProcessResult:
-    return job.execute_in_process(instance=instance)
