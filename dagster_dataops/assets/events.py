@@ -7,7 +7,7 @@ import dagster as dg
 from typing_extensions import override
 
 from dagster_dataops.assets.assignments import Context, WorkEvent
-from dagster_dataops.assets.columns import column_schema, count_rows
+from dagster_dataops.assets.fetches import column_schema, count_rows
 from dagster_dataops.datasets.dataset import JsonlDataset
 
 Event = TypeVar("Event")

@@ -12,6 +12,7 @@ from dagster_dataops.assets.assignments import Context, Work, assigned
 from dagster_dataops.assets.events import DataOpsEventIterator
 from dagster_dataops.assets.places import folder_of
 from dagster_dataops.assets.progress import DagsterProgress
+from dagster_dataops.assets.sharing import fair_settings
 from dagster_dataops.checkpoints.manifest import NodeFolder
 from dagster_dataops.checkpoints.resuming import ResumePolicy
 from dagster_dataops.configuration import config, folder_setting
@@ -40,7 +41,8 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         ge=0,
         description=(
             "Processes, or calls in flight, of operators that do not say it themselves. "
-            "0: the number of cores for processes, 5 a core but at least 32 for calls."
+            "0: the number of cores for processes, shared among the steps that run on this "
+            "machine at a time; 5 a core but at least 32 for calls."
         ),
     )
     flush_seconds: float = Field(
@@ -99,7 +101,8 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         defaults = ExecutionSettings(max_workers=self.max_workers or None)
         settings = operator.__dataops__.settings.over(defaults)
         executor = OperatorExecutor(self._run_context(context, resume))
-        report = executor.run(reconfigured(operator, {}, settings), inputs, folder)
+        with fair_settings(operator, settings) as fair:
+            report = executor.run(reconfigured(operator, {}, fair), inputs, folder)
         if report.error_path is not None:
             failed, rows_in = report.manifest.failed, report.manifest.rows_in
             where = f"they are in {report.error_path}"
