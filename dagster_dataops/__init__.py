@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from dagster_dataops.assets.io_manager import DataOpsIOManager
     from dagster_dataops.assets.ops import build_operator_job, build_operator_ops
     from dagster_dataops.assets.resource import DataOpsResource
+    from dagster_dataops.assets.sensors import NewFiles, new_files_sensor
     from dagster_dataops.assets.translator import DataOpsTranslator
     from dagster_dataops.checkpoints.manifest import Manifest
     from dagster_dataops.configuration import config
@@ -34,6 +35,7 @@ _HOMES = {
     "JsonValue": "records",
     "JsonlDataset": "datasets.dataset",
     "Manifest": "checkpoints.manifest",
+    "NewFiles": "assets.sensors",
     "Operator": "operators.operator",
     "OperatorGraph": "graph.graph",
     "Pipeline": "services.pipeline",
@@ -47,6 +49,7 @@ _HOMES = {
     "data": "",
     "data_register": "data",
     "errors": "",
+    "new_files_sensor": "assets.sensors",
     "pipeline": "services.pipeline",
 }
 
@@ -58,6 +61,7 @@ __all__ = [
     "JsonValue",
     "JsonlDataset",
     "Manifest",
+    "NewFiles",
     "Operator",
     "OperatorGraph",
     "Pipeline",
@@ -71,6 +75,7 @@ __all__ = [
     "data",
     "data_register",
     "errors",
+    "new_files_sensor",
     "pipeline",
 ]
 
