@@ -58,9 +58,9 @@ class PathPattern:
     @property
     def name(self) -> str:
         """What an asset of these files can be called: their name or folder, without the key."""
-        for part in reversed(Path(self.text).parts):
-            literals = "".join(text for text, *_ in string.Formatter().parse(part))
-            name = literals.removesuffix(".jsonl").strip("-_. ")
+        literals = "".join(text for text, *_ in string.Formatter().parse(self.text))
+        for part in reversed(literals.split("/")):
+            name = part.removesuffix(".jsonl").strip("-_. ")
             if name:
                 return re.sub(r"[^A-Za-z0-9_]", "_", name)
         return "files"
