@@ -272,7 +272,7 @@ def test_a_run_of_several_partitions_stores_what_it_returns_for_each_of_them(
         (lambda: list[dict], lambda value: value),
         (lambda: list[dict] | None, lambda value: value),
         (lambda: pd.DataFrame, lambda value: value.to_dict(orient="records")),
-        (lambda: polars_frame(), lambda value: value.to_dicts()),
+        (polars_frame, lambda value: value.to_dicts()),
         (lambda: dict[str, pd.DataFrame], lambda value: [f.letter[0] for f in value.values()]),
         (
             lambda: dict[str, JsonlDataset] | None,
@@ -316,7 +316,7 @@ def test_several_partitions_are_no_single_handle(
     resources: dict[str, Any], instance: dg.DagsterInstance
 ) -> None:
     with pytest.raises(
-        InputError, match=r"partitioned has 3 partitions.*dict\[str, JsonlDataset\]"
+        InputError, match=r"partitioned: has 3 partitions.*dict\[str, JsonlDataset\]"
     ):
         all_loaded(JsonlDataset, resources, instance)
 
