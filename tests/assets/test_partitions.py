@@ -394,8 +394,8 @@ def test_an_unpartitioned_node_may_take_the_files_of_all_partitions(
 
 
 def test_a_name_that_no_node_has_is_refused(whole: Any) -> None:
-    with pytest.raises(PipelineDefinitionError, match="nmbered"):
-        whole(unpartitioned=["nmbered"])
+    with pytest.raises(PipelineDefinitionError, match="absent"):
+        whole(unpartitioned=["absent"])
 
 
 def test_what_a_translator_says_of_partitions_stands(

@@ -173,8 +173,8 @@ def test_conditions_may_be_given_by_node(upper: Any, root: Path) -> None:
         spec_of(definitions, "docs", name).automation_condition for name in ("first", "second")
     ]
     assert found == [None, EAGER]
-    with pytest.raises(PipelineDefinitionError, match="secnd"):
-        definitions_of(ppl, numbers, root, automation={"secnd": EAGER})
+    with pytest.raises(PipelineDefinitionError, match="absent"):
+        definitions_of(ppl, numbers, root, automation={"absent": EAGER})
 
 
 def test_an_unpartitioned_node_is_requested_when_a_partition_is_new(
