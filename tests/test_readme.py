@@ -52,7 +52,7 @@ with dg.DagsterInstance.ephemeral() as instance:
         job = defs.resolve_job_def("inbox_pipeline")
         job.execute_in_process(instance=instance, partition_key=key)
     defs.resolve_job_def("inbox_pipeline_unpartitioned").execute_in_process(instance=instance)
-(result,) = Path().rglob("unique_results.jsonl")
+(result,) = Path().rglob("inbox/unique/unique_results.jsonl")
 print(JsonlDataset.of_file(result).read())
 """
 
