@@ -47,7 +47,10 @@ def operator_step(plan: AssetPlan, options: StepOptions) -> dg.AssetsDefinition:
     op = dg.OpDefinition(
         _compute_of(plan),
         name=spec.key.to_python_identifier(),
-        ins={**dict.fromkeys(loaded, dg.In()), **dict.fromkeys(waited, dg.In(dg.Nothing))},
+        ins={
+            **{name: dg.In(metadata=plan.ins[name].metadata) for name in loaded},
+            **dict.fromkeys(waited, dg.In(dg.Nothing)),
+        },
         outs={
             "result": dg.Out(
                 io_manager_key=plan.io_manager_key,

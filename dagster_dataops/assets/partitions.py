@@ -83,11 +83,8 @@ def loaded_parts(
     """
     if isinstance(value, Parts):
         return [*value.values()] if partition is None else [value[partition]]
-    try:
-        upstream = context.asset_partitions_def_for_input(argument)
-    except dg.DagsterInvariantViolationError:  # it has none
-        return [value]
-    if not isinstance(value, Mapping) or not _by_partition(context, argument, value):
+    upstream = _partitions_of_input(context, argument, value)
+    if upstream is None or not isinstance(value, Mapping):
         return [value]
     if partition is None or not context.has_partition_key_range:
         return [value[key] for key in ordered(value, upstream)]
@@ -100,9 +97,21 @@ def loaded_parts(
     return [value[key] for key in wanted]
 
 
-def _by_partition(context: Context, argument: str, value: Mapping[str, object]) -> bool:
-    """Whether a dict is one by partition; an asset may also have stored a dict: one record."""
-    return value.keys() <= set(context.asset_partition_keys_for_input(argument))
+def _partitions_of_input(
+    context: Context, argument: str, value: object
+) -> dg.PartitionsDefinition | None:
+    """Return the partitions that ``value`` is a dict by, if it is one.
+
+    An asset may also have stored a dict: one record.
+    """
+    if not isinstance(value, Mapping):
+        return None
+    try:
+        upstream = context.asset_partitions_def_for_input(argument)
+    except dg.DagsterInvariantViolationError:  # it has none
+        return None
+    known = set(context.asset_partition_keys_for_input(argument))
+    return upstream if value.keys() <= known else None
 
 
 def _mapped(
