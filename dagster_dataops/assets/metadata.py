@@ -1,6 +1,5 @@
 """RunReport -> what the asset page and the run page show of a materialization."""
 
-import re
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any, Final
 import dagster as dg
 import orjson
 
+from dagster_dataops.assets.markdown import cell, table
 from dagster_dataops.assets.translator import METADATA_PREFIX
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import InputError
@@ -16,9 +16,7 @@ from dagster_dataops.execution.report import RunReport
 
 _PREVIEW_ROWS: Final = 5
 _PREVIEW_COLUMNS: Final = 8
-_CELL_CHARACTERS: Final = 120
 _ERROR_ROWS: Final = 1000
-_MARKDOWN: Final = re.compile(r"([\\`*_~\[\]<>&|!#])")  # what would format, link or load something
 
 
 def dataset_metadata(dataset: JsonlDataset) -> dict[str, Any]:
@@ -59,7 +57,7 @@ def _preview_of(dataset: JsonlDataset) -> str:
     try:
         return preview(dataset.head(_PREVIEW_ROWS))
     except InputError as error:  # a file that others wrote
-        return _cell(str(error))
+        return cell(str(error))
 
 
 def preview(rows: list[dict[str, Any]]) -> str:
@@ -68,14 +66,13 @@ def preview(rows: list[dict[str, Any]]) -> str:
         return "_no rows_"
     columns = list(dict.fromkeys(name for row in rows for name in row))
     shown = columns[:_PREVIEW_COLUMNS]
-    cells = [[_cell(row[name]) if name in row else "" for name in shown] for row in rows]
-    table = _table([_cell(name) for name in shown], cells)
     hidden = len(columns) - len(shown)
-    return f"{table}\n\n_and {hidden} more columns_" if hidden else table
+    note = f"and {hidden} more columns" if hidden else ""
+    return table(shown, [[row.get(name, "") for name in shown] for row in rows], note)
 
 
 def failures(path: Path) -> str:
-    """Return failed records grouped by exception, each with an example, as a Markdown table."""
+    """Return failed records grouped by exception, each with the first, as a Markdown table."""
     counts: Counter[str] = Counter()
     examples: dict[str, Mapping[str, Any]] = {}
     more = False
@@ -88,27 +85,8 @@ def failures(path: Path) -> str:
             counts[row["exception"]] += 1
             examples.setdefault(row["exception"], row)
     rows = [
-        [
-            _cell(name),
-            str(count),
-            str(examples[name]["line"]),
-            _cell(examples[name]["message"]),
-            _cell(examples[name]["input"]),
-        ]
+        [name, count, f"line {examples[name]['line']}: {examples[name]['message']}"]
         for name, count in counts.most_common()
     ]
-    table = _table(["exception", "records", "first line", "message", "input"], rows)
-    return f"{table}\n\n_of the first {_ERROR_ROWS:,}_" if more else table
-
-
-def _table(header: list[str], rows: list[list[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
-
-
-def _cell(value: object) -> str:
-    text = value if isinstance(value, str) else orjson.dumps(value, default=str).decode()
-    text = " ".join(text.split())
-    if len(text) > _CELL_CHARACTERS:
-        text = f"{text[:_CELL_CHARACTERS]}..."
-    return _MARKDOWN.sub(r"\\\1", text)
+    note = f"of the first {_ERROR_ROWS:,}" if more else ""
+    return table(["exception", "records", "first"], rows, note)

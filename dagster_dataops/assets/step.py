@@ -5,8 +5,8 @@ from typing import Any, TypeAlias
 
 import dagster as dg
 
+from dagster_dataops.assets.columns import column_metadata
 from dagster_dataops.assets.configs import OperatorConfig, configured, resume_policy
-from dagster_dataops.assets.lineage import lineage_metadata
 from dagster_dataops.assets.metadata import report_metadata
 from dagster_dataops.assets.plan import AssetPlan
 from dagster_dataops.assets.resource import DataOpsResource
@@ -38,13 +38,15 @@ def run_step(
     for key, given in plan.inputs:
         upstream.add(key, loaded[given] if isinstance(given, str) else given)
     report = dataops.run(context, operator, upstream.datasets, folder, resume_policy(config))
-    options = operator.__dataops__.options
-    lineage = lineage_metadata(options, upstream.by_key, report.dataset)
+    invocation = operator.__dataops__
+    columns = column_metadata(
+        invocation.options, upstream.by_key, report.dataset, invocation.spec.kind
+    )
     upstream.clean_up()
     yield dg.MaterializeResult(
         asset_key=plan.spec.key,
         value=report.dataset,
-        metadata={**report_metadata(report), **lineage},
+        metadata={**report_metadata(report), **columns},
         data_version=dg.DataVersion(report.manifest.fingerprint),
     )
 
