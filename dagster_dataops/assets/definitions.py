@@ -39,8 +39,13 @@ def build_definitions(
     second each. Merge with other definitions by ``dg.Definitions.merge``; several pipelines
     need equal resources for that, since they share one.
     """
+    dataops = resource or DataOpsResource()
     assets = build_operator_assets(
-        ppl, source=source, translator=translator, retry_policy=retry_policy
+        ppl,
+        source=source,
+        translator=translator,
+        retry_policy=retry_policy,
+        root=dataops.defined_root,
     )
     name = f"{ppl.graph.name or 'dataops'}_pipeline"
     keys = [key for asset in assets for key in _materializable(asset)]
@@ -54,7 +59,7 @@ def build_definitions(
         assets=assets,
         jobs=[job],
         schedules=schedules,
-        resources=_resources(resource or DataOpsResource()),
+        resources=_resources(dataops),
         executor=dg.in_process_executor,
     )
 

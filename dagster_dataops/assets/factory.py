@@ -1,6 +1,7 @@
 """build_operator_assets: a pipeline as assets, one a node."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -20,6 +21,7 @@ def build_operator_assets(
     source: Source,
     translator: DataOpsTranslator | None = None,
     retry_policy: dg.RetryPolicy | None = None,
+    root: Path | None = None,
 ) -> list[dg.AssetsDefinition | dg.AssetSpec]:
     """Return one asset a node, each after those it depends on, and the source's if it is ours.
 
@@ -33,13 +35,15 @@ def build_operator_assets(
             DataFrame serves as well as a handle of ours.
         translator: Keys, groups and descriptions.
         retry_policy: Of every operator's step; a retry goes on where the attempt stopped.
+        root: Folder of all results, if it is known before a run; the assets then show where theirs
+            is. It has no other effect: results go where the resource says.
     """
     graph = ppl.graph
     origin = source_asset(source, graph.name)
     assets: list[dg.AssetsDefinition | dg.AssetSpec] = []
     if origin.definition is not None:
         assets.append(origin.definition)
-    plans = plan_assets(graph, origin, translator or DataOpsTranslator())
+    plans = plan_assets(graph, origin, translator or DataOpsTranslator(), root)
     return [*assets, *(_operator_asset(plan, retry_policy) for plan in plans)]
 
 

@@ -5,6 +5,7 @@ line has room for some 45 characters and what does not fit is cut off; longer Ma
 link that opens a wide window. So a table that is narrow enough is kept short, any other made long.
 """
 
+import functools
 import re
 from collections.abc import Sequence
 from typing import Final, TypeAlias
@@ -27,7 +28,10 @@ def cell(value: object, width: int = _WIDTHS[0]) -> str:
 
 def plain(value: object) -> str:
     """Return a value as text on one line: a string as it is, all else as JSON."""
-    text = value if isinstance(value, str) else orjson.dumps(value, default=str).decode()
+    try:
+        text = value if isinstance(value, str) else orjson.dumps(value, default=str).decode()
+    except TypeError:  # an integer beyond 64 bits, a key that is no string
+        text = repr(value)
     text = text.encode(errors="replace").decode()  # no database stores a lone surrogate
     return " ".join(text.replace("\0", "\N{REPLACEMENT CHARACTER}").split())
 
@@ -40,7 +44,11 @@ def table(header: Sequence[str], rows: Sequence[Sequence[object]], note: str = "
         rows: Values, as many a row as there are columns.
         note: A remark, below the table.
     """
-    texts = [[plain(value) for value in row] for row in [header, *rows]]
+    return _fitted(tuple(tuple(plain(value) for value in row) for row in [header, *rows]), note)
+
+
+@functools.lru_cache(maxsize=512)  # a thousand uses of an operator have few tables of options
+def _fitted(texts: _Rows, note: str) -> str:
     for width in _WIDTHS:
         cut = [[_cut(text, width) for text in row] for row in texts]
         made = _table(cut, note, rule="---")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import dagster as dg
 
+from dagster_dataops.assets.places import located
 from dagster_dataops.assets.sources import SourceAsset
 from dagster_dataops.assets.translator import DataOpsTranslator, DataOpsTranslatorData
 from dagster_dataops.graph.graph import SOURCE, OperatorGraph, OperatorNode
@@ -38,14 +39,25 @@ class AssetPlan:
 
 
 def plan_assets(
-    graph: OperatorGraph, origin: SourceAsset, translator: DataOpsTranslator
+    graph: OperatorGraph,
+    origin: SourceAsset,
+    translator: DataOpsTranslator,
+    root: Path | None = None,
 ) -> list[AssetPlan]:
-    """Return the plan of every node, each after those it depends on."""
+    """Return the plan of every node, each after those it depends on.
+
+    Args:
+        graph: What becomes assets.
+        origin: The asset of its source.
+        translator: Makes the specs.
+        root: Folder of all results, where it is known before a run.
+    """
     keys = {SOURCE: origin.key}
     plans: list[AssetPlan] = []
     for node in graph.ordered():
         upstream = tuple(keys[name] for name in node.inputs)
-        spec = translator.get_asset_spec(DataOpsTranslatorData(graph.name, node, upstream))
+        data = DataOpsTranslatorData(graph.name, node, upstream)
+        spec = located(translator.get_asset_spec(data), root)
         plans.append(_plan(node, spec, keys, origin))
         keys[node.name] = spec.key
     return plans

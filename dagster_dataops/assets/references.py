@@ -20,6 +20,7 @@ def code_references(target: Any) -> dict[str, Any]:
     return {} if place is None else {"dagster/code_references": _reference(*place)}
 
 
+@functools.lru_cache(maxsize=1024)
 def source_place(target: Any) -> tuple[str, int] | None:
     """Return the file of a function or class and the line it starts at, counted from 1."""
     written = inspect.unwrap(target) if callable(target) else target

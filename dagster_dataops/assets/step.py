@@ -7,6 +7,7 @@ import dagster as dg
 
 from dagster_dataops.assets.columns import column_metadata
 from dagster_dataops.assets.configs import OperatorConfig, configured, resume_policy
+from dagster_dataops.assets.external import ExternalFiles
 from dagster_dataops.assets.metadata import report_metadata
 from dagster_dataops.assets.plan import AssetPlan
 from dagster_dataops.assets.resource import DataOpsResource
@@ -33,10 +34,12 @@ def run_step(
         loaded: What IO managers loaded, by argument.
     """
     operator = configured(plan.node.operator, config)
-    folder = dataops.folder(plan.spec.key.path, _partition_of(context))
+    partition = _partition_of(context)
+    folder = dataops.folder(plan.spec.key.path, partition)
     upstream = Upstream(folder)
     for key, given in plan.inputs:
         upstream.add(key, loaded[given] if isinstance(given, str) else given)
+    files = ExternalFiles(plan.inputs)
     report = dataops.run(context, operator, upstream.datasets, folder, resume_policy(config))
     invocation = operator.__dataops__
     columns = column_metadata(
@@ -46,8 +49,9 @@ def run_step(
     yield dg.MaterializeResult(
         asset_key=plan.spec.key,
         value=report.dataset,
-        metadata={**report_metadata(report), **columns},
+        metadata={**report_metadata(report, partition), **columns},
         data_version=dg.DataVersion(report.manifest.fingerprint),
+        tags=files.report(context, report.manifest.rows_in),
     )
 
 

@@ -166,7 +166,7 @@ def test_options_are_a_table_with_defaults_where_they_differ(registry: OperatorR
         "| size | 3 |  |",
         r"| key | a\|b | text |",
         r'| mark | "" |  |',
-        r'| api\_key | (hidden) |  |',
+        r"| api\_key | (hidden) |  |",
     ]
 
 
