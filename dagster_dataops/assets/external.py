@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 import dagster as dg
+import xxhash
 
 from dagster_dataops.assets.columns import schema_metadata
 from dagster_dataops.assets.metadata import dataset_metadata
@@ -94,7 +95,7 @@ def file_materialization(key: dg.AssetKey, path: str | os.PathLike[str]) -> dg.A
         InputError: There is no such file, or it is none.
     """
     dataset = JsonlDataset.of_file(path)
-    identity = dataset.identity
+    identity = _identity(dataset.path)
     return _event(key, replace(dataset, fingerprint=content_digest(dataset.path)), identity)
 
 
@@ -108,16 +109,16 @@ def _event(
             **dataset_metadata(dataset),
             **schema_metadata(dataset),
             "dagster/last_updated_timestamp": dg.MetadataValue.timestamp(modified),
-            _IDENTITY: identity or "",
         },
-        tags={_VERSION: dataset.fingerprint or ""},
+        tags={_VERSION: dataset.fingerprint or "", _IDENTITY: identity or ""},
     )
 
 
 def _identity(path: Path) -> str | None:
-    """Return what the file system knows of a file, if there is one."""
+    """Return a digest of what the file system knows of a file, if there is one."""
     try:
-        return JsonlDataset(path, 0).identity
+        known = JsonlDataset(path, 0).identity
+        return xxhash.xxh3_64_hexdigest(known.encode())
     except DataOpsError:
         return None
 
@@ -128,7 +129,6 @@ def _last_version(
     """Return the version that was reported last, if it was of the very same file."""
     event = instance.get_latest_materialization_event(key)
     reported = event.asset_materialization if event is not None else None
-    if reported is None or identity is None or _IDENTITY not in reported.metadata:
-        return None
-    same = reported.metadata[_IDENTITY].value == identity
-    return (reported.tags or {}).get(_VERSION) if same else None
+    tags = (reported.tags or {}) if reported is not None else {}
+    same = identity is not None and tags.get(_IDENTITY) == identity
+    return tags.get(_VERSION) if same else None
