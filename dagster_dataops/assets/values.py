@@ -74,4 +74,5 @@ def compared_records(result: JsonlDataset, parts: Sequence[JsonlDataset]) -> lis
 
 def comparable(value: JsonValue) -> object:
     """Return what stands for a value in a set: equal exactly for equal JSON."""
-    return value if type(value) is str else orjson.dumps(value)
+    kind = type(value)
+    return value if kind is str or kind is int else orjson.dumps(value)
