@@ -74,6 +74,7 @@ def build_definitions(  # noqa: PLR0913 - all there is to say, by name
     Merge with other definitions by ``dg.Definitions.merge``; several pipelines
     need equal resources for that, since they share one.
     """
+    dataops = resource or DataOpsResource()
     assets = build_operator_assets(
         ppl,
         source=source,
@@ -87,6 +88,7 @@ def build_definitions(  # noqa: PLR0913 - all there is to say, by name
         backfill_policy=backfill_policy,
         automation=automation,
         freshness_policy=freshness_policy,
+        root=dataops.defined_root,
     )
     jobs = pipeline_jobs(f"{ppl.graph.name or 'dataops'}_pipeline", assets)
     schedules = [] if schedule is None else [pipeline_schedule(jobs[0], schedule, partitions)]
@@ -98,7 +100,7 @@ def build_definitions(  # noqa: PLR0913 - all there is to say, by name
         jobs=jobs,
         schedules=schedules,
         sensors=sensors,
-        resources=dataops_resources(resource),
+        resources=dataops_resources(dataops),
         executor=executor_of(executor),
     )
 

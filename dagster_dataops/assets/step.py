@@ -7,8 +7,9 @@ from typing import Any, TypeAlias
 import dagster as dg
 
 from dagster_dataops.assets.assignments import Context
+from dagster_dataops.assets.columns import column_metadata
 from dagster_dataops.assets.configs import OperatorConfig, configured, resume_policy
-from dagster_dataops.assets.lineage import lineage_metadata
+from dagster_dataops.assets.external import ExternalFiles
 from dagster_dataops.assets.metadata import report_metadata
 from dagster_dataops.assets.partitions import loaded_parts, partitions_of, pattern_paths
 from dagster_dataops.assets.patterns import PathPattern
@@ -50,7 +51,7 @@ def run_step(
             (key, _parts(context, plan.spec, given, loaded, partition))
             for key, given in plan.inputs
         ]
-        return _run(context, plan, config, dataops, inputs, folder(partition))
+        return _run(context, plan, config, dataops, inputs, partition)
 
     def make_untold(partition: str) -> Made:
         begin_untold(folder(partition), context.run.run_id)
@@ -69,6 +70,7 @@ def run_step(
         value=made.dataset,
         metadata=made.metadata,
         data_version=dg.DataVersion(made.dataset.fingerprint or ""),
+        tags=made.tags,
     )
     told(partitions)
 
@@ -94,16 +96,21 @@ def _run(
     config: OperatorConfig,
     dataops: DataOpsResource,
     inputs: Sequence[tuple[dg.AssetKey, Sequence[object]]],
-    folder: NodeFolder,
+    partition: str | None,
 ) -> Made:
     operator = configured(plan.node.operator, config)
+    folder = dataops.folder(plan.spec.key.path, partition)
     upstream = Upstream(folder, len(inputs))
     for key, parts in inputs:
         upstream.add(key, parts)
+    files = ExternalFiles(plan.inputs)
     report = dataops.run_operator(
         context, operator, upstream.datasets, folder, resume_policy(config)
     )
-    options = operator.__dataops__.options
-    lineage = lineage_metadata(options, upstream.by_key, report.dataset)
+    invocation = operator.__dataops__
+    columns = column_metadata(
+        invocation.options, upstream.by_key, report.dataset, invocation.spec.kind
+    )
     upstream.clean_up()
-    return Made(report.dataset, {**report_metadata(report), **lineage})
+    metadata = {**report_metadata(report, partition), **columns}
+    return Made(report.dataset, metadata, files.report(context, report.manifest.rows_in))
