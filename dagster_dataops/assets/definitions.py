@@ -8,6 +8,7 @@ import dagster as dg
 
 from dagster_dataops.assets.factory import build_operator_assets
 from dagster_dataops.assets.io_manager import DataOpsIOManager
+from dagster_dataops.assets.preview_job import build_preview_job
 from dagster_dataops.assets.resource import DataOpsResource
 from dagster_dataops.assets.sources import IO_MANAGER, Source
 from dagster_dataops.assets.translator import DataOpsTranslator
@@ -23,7 +24,7 @@ def build_definitions(
     translator: DataOpsTranslator | None = None,
     retry_policy: dg.RetryPolicy | None = None,
 ) -> dg.Definitions:
-    """Return definitions with an asset a node, a job for all of them, resources and executor.
+    """Return definitions with an asset a node, a job for all of them and one that previews them.
 
     Args:
         ppl: A complete pipeline.
@@ -44,6 +45,7 @@ def build_definitions(
     )
     name = f"{ppl.graph.name or 'dataops'}_pipeline"
     keys = [key for asset in assets for key in _materializable(asset)]
+    preview = build_preview_job(ppl, source=source, translator=translator)
     job = dg.define_asset_job(name, selection=dg.AssetSelection.assets(*keys))
     schedules = []
     if schedule is not None:
@@ -52,7 +54,7 @@ def build_definitions(
         )
     return dg.Definitions(
         assets=assets,
-        jobs=[job],
+        jobs=[job, preview],
         schedules=schedules,
         resources=_resources(resource or DataOpsResource()),
         executor=dg.in_process_executor,

@@ -61,6 +61,7 @@ def _operator_asset(plan: AssetPlan, retry_policy: dg.RetryPolicy | None) -> dg.
         partitions_def=spec.partitions_def,
         io_manager_key=IO_MANAGER,
         retry_policy=retry_policy,
+        output_required=False,  # a preview materializes nothing
     )
     def _materialize(
         context: dg.AssetExecutionContext,

@@ -7,7 +7,7 @@ from typing import Any
 
 import dagster as dg
 
-from dagster_dataops.assets.configs import config_type_of, configured, resume_policy
+from dagster_dataops.assets.configs import checked, config_type_of, resume_policy
 from dagster_dataops.assets.metadata import dataset_metadata, report_metadata
 from dagster_dataops.assets.places import key_of
 from dagster_dataops.assets.resource import DataOpsResource
@@ -76,7 +76,7 @@ def _operator_op(pipeline: str, node: OperatorNode) -> dg.OpDefinition:
     ) -> JsonlDataset:
         report = dataops.run(
             context,
-            configured(node.operator, config),
+            checked(node.name, node.operator, config),
             [inputs[f"input_{upstream}"] for upstream in node.inputs],
             dataops.folder(key_of(pipeline, node.name)),
             resume_policy(config),

@@ -5,10 +5,11 @@ from typing import Any, TypeAlias
 
 import dagster as dg
 
-from dagster_dataops.assets.configs import OperatorConfig, configured, resume_policy
+from dagster_dataops.assets.configs import OperatorConfig, checked, limit_of, resume_policy
 from dagster_dataops.assets.lineage import lineage_metadata
 from dagster_dataops.assets.metadata import report_metadata
 from dagster_dataops.assets.plan import AssetPlan
+from dagster_dataops.assets.preview import preview_step
 from dagster_dataops.assets.resource import DataOpsResource
 from dagster_dataops.assets.upstream import Upstream
 from dagster_dataops.datasets.dataset import JsonlDataset
@@ -23,7 +24,7 @@ def run_step(
     dataops: DataOpsResource,
     loaded: Mapping[str, Any],
 ) -> Iterator[StepEvent]:
-    """Run one operator and yield the events of it.
+    """Run one operator and yield the events of it; none of a preview, which logs its own.
 
     Args:
         context: Of the step.
@@ -32,8 +33,11 @@ def run_step(
         dataops: Where and how.
         loaded: What IO managers loaded, by argument.
     """
-    operator = configured(plan.node.operator, config)
+    operator = checked(plan.spec.key.to_user_string(), plan.node.operator, config)
     folder = dataops.folder(plan.spec.key.path, _partition_of(context))
+    if limit := limit_of(config.limit):
+        preview_step(context, plan, operator, dataops, loaded, limit)
+        return
     upstream = Upstream(folder)
     for key, given in plan.inputs:
         upstream.add(key, loaded[given] if isinstance(given, str) else given)

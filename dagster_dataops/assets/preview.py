@@ -1,0 +1,133 @@
+"""Previews: an operator over the first records of its input, beside the result, never in its place.
+
+A preview has a folder of its own, ``.preview`` in the asset's, used again by the next one. Dagster
+is told of it by an observation: nothing is materialized, and no result, manifest, error file or
+checkpoint is touched. The operator is really called: what its calls cost is paid for.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import dagster as dg
+import orjson
+
+from dagster_dataops.assets.metadata import preview, report_metadata
+from dagster_dataops.assets.plan import AssetPlan
+from dagster_dataops.assets.resource import Context, DataOpsResource
+from dagster_dataops.assets.upstream import Upstream
+from dagster_dataops.checkpoints.manifest import NodeFolder, published
+from dagster_dataops.checkpoints.resuming import ResumePolicy
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.writing import first_lines
+from dagster_dataops.execution.report import RunReport
+from dagster_dataops.operators.operator import Operator
+
+_FOLDER: Final = ".preview"  # no asset's: a leading dot is escaped in those
+_KEPT: Final = (
+    *("rows_in", "rows_out", "rows_dropped", "rows_failed"),
+    *("errors", "error_path", "path"),
+)
+_SHOWN_RECORDS: Final = 20
+_LOGGED_RECORDS: Final = 3
+_LOGGED_CHARACTERS: Final = 500
+
+
+def preview_folder(folder: NodeFolder) -> NodeFolder:
+    """Return where previews of an asset are."""
+    return NodeFolder(folder.path / _FOLDER, folder.name)
+
+
+def previewed_in(folder: NodeFolder, run: str) -> JsonlDataset | None:
+    """Return what a preview of ``run`` made of the asset of ``folder``, if there was one."""
+    found = published(preview_folder(folder))
+    return found[0] if found and found[1].run == run else None
+
+
+def preview_step(
+    context: dg.AssetExecutionContext,
+    plan: AssetPlan,
+    operator: Operator,
+    dataops: DataOpsResource,
+    loaded: Mapping[str, Any],
+    limit: int,
+) -> None:
+    """Preview one planned operator: the first ``limit`` records of its upstream assets.
+
+    Where an upstream asset was previewed in the same run, that is its input.
+
+    Args:
+        context: Of the step, which then yields no result: Dagster skips the steps that need it.
+        plan: What to run.
+        operator: As configured for this run.
+        dataops: Where and how.
+        loaded: What IO managers loaded, by argument.
+        limit: Records, at least 1.
+    """
+    partition = context.partition_key if context.has_partition_key else None
+    folder = dataops.folder(plan.spec.key.path, partition)
+    upstream = Upstream(preview_folder(folder))
+    for key, given in plan.inputs:
+        earlier = previewed_in(dataops.folder(key.path, partition), context.run.run_id)
+        if earlier is not None:
+            upstream.add(key, earlier)
+        else:
+            upstream.add(key, loaded[given] if isinstance(given, str) else given)
+    report = run_preview(context, dataops, operator, upstream.datasets, folder, limit)
+    upstream.clean_up()
+    observe_preview(context, plan.spec.key, report, limit, partition)
+
+
+def run_preview(
+    context: Context,
+    dataops: DataOpsResource,
+    operator: Operator,
+    inputs: Sequence[JsonlDataset],
+    folder: NodeFolder,
+    limit: int,
+) -> RunReport:
+    """Run ``operator`` over the first ``limit`` records of every input, beside its result."""
+    place = preview_folder(folder)
+    heads = [
+        first_lines(dataset, place.path / f"{place.name}_head_{number}.jsonl", limit)
+        for number, dataset in enumerate(inputs, 1)
+    ]
+    return dataops.run(context, operator, heads, place, ResumePolicy.NEVER)
+
+
+def observe_preview(
+    context: Context, key: dg.AssetKey, report: RunReport, limit: int, partition: str | None = None
+) -> None:
+    """Show a preview: as an observation of its asset, and in the log."""
+    text = f"A preview of the first {limit:,} records; the published result is untouched."
+    context.log_event(
+        dg.AssetObservation(
+            asset_key=key,
+            description=text,
+            metadata=preview_metadata(report, limit),
+            partition=partition,
+        )
+    )
+    manifest = report.manifest
+    said = (
+        f"{key.to_user_string()}: preview of {manifest.rows_in:,} records: "
+        f"{manifest.rows_out:,} out, {manifest.dropped:,} dropped, {manifest.failed:,} failed. "
+        f"Nothing was materialized.{_records_of(report)}"
+    )
+    context.log.info(said)
+
+
+def preview_metadata(report: RunReport, limit: int) -> dict[str, Any]:
+    """Return what is shown of a preview, under names that are no result's.
+
+    Dagster's own names would count as the result's, and ours would be plotted with it.
+    """
+    shown = {name.partition("/")[2]: value for name, value in report_metadata(report).items()}
+    table = dg.MetadataValue.md(preview(report.dataset.sample(_SHOWN_RECORDS)))
+    kept = {f"preview/{name}": shown[name] for name in _KEPT if name in shown}
+    return {"preview/limit": limit, "preview/records": table, **kept}
+
+
+def _records_of(report: RunReport) -> str:
+    records = report.dataset.sample(_LOGGED_RECORDS)
+    lines = [orjson.dumps(record).decode()[:_LOGGED_CHARACTERS] for record in records]
+    return "".join(f"\n{line}" for line in lines)
