@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from dagster_dataops.assets.factory import build_operator_assets
     from dagster_dataops.assets.io_manager import DataOpsIOManager
     from dagster_dataops.assets.ops import build_operator_job, build_operator_ops
+    from dagster_dataops.assets.preview_job import build_preview_job
     from dagster_dataops.assets.resource import DataOpsResource
     from dagster_dataops.assets.translator import DataOpsTranslator
     from dagster_dataops.checkpoints.manifest import Manifest
@@ -43,6 +44,7 @@ _HOMES = {
     "build_operator_assets": "assets.factory",
     "build_operator_job": "assets.ops",
     "build_operator_ops": "assets.ops",
+    "build_preview_job": "assets.preview_job",
     "config": "configuration",
     "data": "",
     "data_register": "data",
@@ -67,6 +69,7 @@ __all__ = [
     "build_operator_assets",
     "build_operator_job",
     "build_operator_ops",
+    "build_preview_job",
     "config",
     "data",
     "data_register",

@@ -1,6 +1,7 @@
 """A JSON schema as a type that Dagster's config can express, and what else it says in words."""
 
 import enum
+import types
 import typing
 from collections.abc import Mapping
 from typing import Any, Final, Literal, Optional
@@ -56,9 +57,12 @@ def _composed(schema: Schema, depth: int) -> Any:
         return _mapping(schema, depth)
     if schema.get("type") != "array":
         return None
-    items = schema.get("items")
-    inner = config_type(_with_defs(items, schema), inside=True, depth=depth + 1) if items else Any
-    return list[inner]  # type: ignore[valid-type]
+    members = schema.get("prefixItems") or [schema.get("items") or {}]
+    inner = {
+        config_type(_with_defs(member, schema), inside=True, depth=depth + 1) for member in members
+    }
+    # Dagster's list of anything takes no null.
+    return list[inner.pop()] if len(inner) == 1 and Any not in inner else Any  # type: ignore[misc]
 
 
 def _mapping(schema: Schema, depth: int) -> Any:
@@ -66,7 +70,7 @@ def _mapping(schema: Schema, depth: int) -> Any:
     if not isinstance(values, Mapping) or "properties" in schema:
         return dict
     inner = config_type(_with_defs(values, schema), inside=True, depth=depth + 1)
-    return dict[str, inner]  # type: ignore[valid-type]
+    return dict if inner is Any else dict[str, inner]  # type: ignore[valid-type]
 
 
 def _union(schema: Schema, depth: int) -> Any:
@@ -100,6 +104,15 @@ def _named(texts: list[str]) -> Any:
         return enum.Enum(title, {text: text for text in texts})
     except (ValueError, TypeError):  # Python keeps some names, such as "mro"
         return Any
+
+
+def optional(config: Any) -> Any:
+    """Return the config type that also takes null."""
+    if typing.get_origin(config) is Literal:
+        config = _named(list(typing.get_args(config)))
+    if config is Any or typing.get_origin(config) in {typing.Union, types.UnionType}:
+        return config
+    return Optional[config]  # noqa: UP045 - made at run time
 
 
 def is_choice(config: Any) -> bool:
@@ -142,6 +155,8 @@ def phrase(schema: Schema) -> str:
     if schema.get("uniqueItems"):
         found.append("a list in which nothing counts twice")
     values = schema.get("enum") or ([schema["const"]] if "const" in schema else [])
+    if schema.get("type") == "array" and config_type(schema) is Any and not found:
+        found.append("a list")
     if values:
         found.append(f"one of {', '.join(map(_shown, values))}")
     if "anyOf" in schema:

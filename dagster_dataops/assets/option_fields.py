@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dagster_dataops.assets.json_schemas import config_type, phrase, properties
-from dagster_dataops.assets.option_types import OptionType, option_type, optional
+from dagster_dataops.assets.json_schemas import config_type, optional, phrase, properties
+from dagster_dataops.assets.option_types import OptionType, option_type
 from dagster_dataops.assets.shown_values import is_showable, same_value
 from dagster_dataops.operators.canonical import digest
 from dagster_dataops.operators.secrecy import is_secret

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Annotated, Any, Final, Optional
+from typing import Annotated, Any, Final
 
 import pydantic
 from pydantic import TypeAdapter
@@ -148,10 +148,3 @@ def _in_words(error: pydantic.ValidationError) -> str:
         at = ".".join(str(part) for part in fault["loc"])
         found[f"{at}: {message}" if at else message] = None
     return "; ".join(found)
-
-
-def optional(config: Any) -> Any:
-    """Return the config type that also takes null."""
-    if config is Any or typing.get_origin(config) in {typing.Union, types.UnionType}:
-        return config
-    return Optional[config]  # noqa: UP045 - made at run time

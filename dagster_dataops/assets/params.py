@@ -9,14 +9,23 @@ from collections.abc import Iterable, Sequence
 from typing import Annotated, Any
 
 import dagster as dg
-from pydantic import Field, SkipValidation, create_model
+from pydantic import ConfigDict, Field, SkipValidation, create_model
 
 from dagster_dataops.assets.option_fields import OptionField, option_field
 from dagster_dataops.assets.option_types import option_type
-from dagster_dataops.assets.shown_values import same_value
+from dagster_dataops.assets.shown_values import is_unchanged
 from dagster_dataops.errors import OperatorOptionError
 from dagster_dataops.operators.docstrings import option_descriptions
 from dagster_dataops.operators.operator import Operator
+
+
+class AliasedConfig(dg.Config):
+    """A Config whose fields have names for the user alone, ``alias``.
+
+    Dagster hands a Config inside another one on by the field's own name, which must count too.
+    """
+
+    model_config = ConfigDict(populate_by_name=True)
 
 
 def params_class(operator: Operator, title: str) -> type[dg.Config] | None:
@@ -57,7 +66,7 @@ def changed_options(operator: Operator, params: dg.Config | None) -> dict[str, A
     return {
         name: _loaded(qualified, name, annotations[name], value)
         for name, value in given.items()
-        if not same_value(value, shown[name])
+        if not is_unchanged(value, shown[name])
     }
 
 
@@ -92,7 +101,7 @@ def _config_class(title: str, fields: Sequence[OptionField]) -> type[dg.Config]:
     made: dict[str, Any] = {}
     for number, field in enumerate(fields):
         made[f"{stem}{number}"] = _pydantic_field(title, field)
-    model: type[dg.Config] = create_model(title, __base__=dg.Config, **made)
+    model: type[dg.Config] = create_model(title, __base__=AliasedConfig, **made)
     return model
 
 

@@ -14,6 +14,7 @@ import dagster as dg
 from pydantic import Field, SkipValidation, create_model
 
 from dagster_dataops.assets.configs import checked, config_type_of
+from dagster_dataops.assets.params import AliasedConfig
 from dagster_dataops.assets.plan import AssetPlan, plan_assets
 from dagster_dataops.assets.preview import observe_preview, preview_folder, run_preview
 from dagster_dataops.assets.resource import DataOpsResource
@@ -105,7 +106,7 @@ def _config_type(plans: Sequence[AssetPlan], title: str) -> type[PreviewConfig]:
             fields[f"{stem}{number}"] = (params.annotation, shown)
     if not fields:
         return PreviewConfig
-    params_type: Any = create_model(f"{title}Params", __base__=dg.Config, **fields)
+    params_type: Any = create_model(f"{title}Params", __base__=AliasedConfig, **fields)
     default = Field(default=params_type(), description="Options of the operators, by node.")
     made: type[PreviewConfig] = create_model(
         f"{title}Config", __base__=PreviewConfig, params=(params_type, default)

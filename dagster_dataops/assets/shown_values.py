@@ -27,8 +27,13 @@ def _is_json(value: object) -> bool:
     if isinstance(value, list) and kind is list:
         return all(map(_is_json, value))
     if isinstance(value, dict) and kind is dict:
-        return all(type(key) is str and _is_json(item) for key, item in value.items())
-    return kind in {bool, str, type(None)}
+        return all(_is_text(key) and _is_json(item) for key, item in value.items())
+    return kind in {bool, type(None)} or _is_text(value)
+
+
+def _is_text(value: object) -> bool:
+    """Whether it is a text that YAML keeps: it makes line ends of some control characters."""
+    return type(value) is str and all(c.isprintable() or c in "\n\t" for c in value)
 
 
 def same_value(one: Any, other: Any) -> bool:
@@ -41,3 +46,16 @@ def same_value(one: Any, other: Any) -> bool:
         return one.keys() == other.keys() and all(same_value(one[key], other[key]) for key in one)
     numbers = isinstance(one, (int, float)) and isinstance(other, (int, float))
     return (numbers or type(one) is type(other)) and bool(one == other)
+
+
+def as_filled_in(value: Any) -> Any:
+    """Return ``value`` as a new launchpad shows it: nothing in a mapping is null or empty."""
+    if not isinstance(value, Mapping):
+        return value
+    inner = {key: as_filled_in(item) for key, item in value.items()}
+    return {key: item for key, item in inner.items() if item is not None and item != {}}
+
+
+def is_unchanged(given: Any, shown: Any) -> bool:
+    """Whether ``given`` is what a launchpad that showed ``shown`` gives untouched."""
+    return same_value(given, shown) or same_value(given, as_filled_in(shown))

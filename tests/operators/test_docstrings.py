@@ -81,14 +81,14 @@ class Derived(Base):
         c: By the class.
     """
 
-    def __init__(self, b, c):
+    def __init__(self, c):
         """Make one.
 
         Args:
             c: By the constructor.
         """
 
-    def forward(self, record, d):
+    def forward(self, d):
         """Go.
 
         Args:
