@@ -8,13 +8,11 @@ those before it. As it is no asset job, no asset counts as being made, or as fai
 import inspect
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Any
 
 import dagster as dg
-from pydantic import Field, SkipValidation, create_model
 
-from dagster_dataops.assets.configs import checked, config_type_of
-from dagster_dataops.assets.params import AliasedConfig
+from dagster_dataops.assets.configs import OperatorConfig, checked, config_type_of
 from dagster_dataops.assets.plan import AssetPlan, plan_assets
 from dagster_dataops.assets.preview import observe_preview, preview_folder, run_preview
 from dagster_dataops.assets.resource import DataOpsResource
@@ -28,14 +26,10 @@ from dagster_dataops.services.pipeline import Pipeline
 _LIMIT = 10
 
 
-class PreviewConfig(dg.Config):
-    """How much of the source a preview takes."""
-
-    limit: Annotated[int, SkipValidation] = Field(
-        default=_LIMIT,
-        description="The first so many records of the source. Model calls made for them are paid "
-        "for; nothing is materialized.",
-    )
+_LIMIT_TEXT = (
+    "The first so many records of the source. Model calls made for them are paid for; nothing is "
+    "materialized."
+)
 
 
 def build_preview_job(
@@ -64,25 +58,25 @@ def build_preview_job(
     origin = source_asset(source, graph.name)
     plans = plan_assets(graph, origin, translator or DataOpsTranslator())
     title = graph.name or "dataops"
-    config_type: Any = _config_type(plans, f"{title}Preview")
 
-    @dg.op(name=f"preview_{title}", description=f"Previews pipeline {title}.")
-    def _preview(
-        context: dg.OpExecutionContext,
-        config: config_type,
-        dataops: DataOpsResource,
-    ) -> None:
-        operators = _operators(plans, config)  # all are checked before the first is run
+    @dg.op(
+        name=f"preview_{title}",
+        description=f"Previews pipeline {title}.",
+        config_schema=_schema(plans),
+    )
+    def _preview(context: dg.OpExecutionContext, dataops: DataOpsResource) -> None:
+        limit = context.op_config["limit"]
+        operators = _operators(plans, context.op_config)  # all are checked before the first is run
         place = preview_folder(dataops.folder(origin.key.path))
         upstream = Upstream(place)
-        upstream.add(origin.key, _source_records(context, source, origin, config.limit))
+        upstream.add(origin.key, _source_records(context, source, origin, limit))
         results = {SOURCE: upstream.datasets}
         for plan in plans:
             folder = dataops.folder(plan.spec.key.path)
             inputs = [dataset for name in plan.node.inputs for dataset in results[name]]
             operator = operators[plan.node.name]
-            report = run_preview(context, dataops, operator, inputs, folder, config.limit)
-            observe_preview(context, plan.spec.key, report, config.limit)
+            report = run_preview(context, dataops, operator, inputs, folder, limit)
+            observe_preview(context, plan.spec.key, report, limit)
             results[plan.node.name] = [report.dataset]
         upstream.clean_up()
 
@@ -95,42 +89,36 @@ def build_preview_job(
     return made.to_job(resource_defs=resources, executor_def=dg.in_process_executor)
 
 
-def _config_type(plans: Sequence[AssetPlan], title: str) -> type[PreviewConfig]:
-    """Return a Config class with the options of every node that offers any."""
-    fields: dict[str, Any] = {}
-    stem = f"{max((plan.node.name for plan in plans), key=len)}_"  # no field is called as a node
-    for number, plan in enumerate(plans):
-        params = config_type_of(plan.node).model_fields.get("params")
-        if params is not None:
-            shown = Field(params.default, alias=plan.node.name, description=params.description)
-            fields[f"{stem}{number}"] = (params.annotation, shown)
-    if not fields:
-        return PreviewConfig
-    params_type: Any = create_model(f"{title}Params", __base__=AliasedConfig, **fields)
-    default = Field(default=params_type(), description="Options of the operators, by node.")
-    made: type[PreviewConfig] = create_model(
-        f"{title}Config", __base__=PreviewConfig, params=(params_type, default)
-    )
-    return made
+def _schema(plans: Sequence[AssetPlan]) -> dict[str, dg.Field]:
+    """Return the fields of the launchpad: ``limit``, and the options of every node that has any."""
+    made: dict[type[OperatorConfig], dg.Field | None] = {}  # nodes that share a class share this
+    params: dict[str, dg.Field] = {}
+    for plan in plans:
+        kind = config_type_of(plan.node)
+        if kind not in made:
+            made[kind] = kind.to_fields_dict().get("params")
+        if (field := made[kind]) is not None:
+            params[plan.node.name] = field
+    limit = dg.Field(int, default_value=_LIMIT, description=_LIMIT_TEXT)
+    if not params:
+        return {"limit": limit}
+    return {"limit": limit, "params": dg.Field(params, description="Options, by node.")}
 
 
-def _operators(plans: Sequence[AssetPlan], config: PreviewConfig) -> dict[str, Operator]:
+def _operators(plans: Sequence[AssetPlan], config: Mapping[str, Any]) -> dict[str, Operator]:
     """Return every node's operator as configured.
 
     Raises:
         Failure: An option or the limit is refused.
     """
-    if not config.limit or config.limit < 1:
-        text = f"limit is {config.limit!r}; a preview takes at least 1 record"
+    if config["limit"] < 1:
+        text = f"limit is {config['limit']}; a preview takes at least 1 record"
         raise dg.Failure(text, allow_retries=False)
-    by_node = {}
-    if (params := getattr(config, "params", None)) is not None:
-        for field, info in type(params).model_fields.items():
-            by_node[info.alias] = {"params": getattr(params, field)}
     operators = {}
     for plan in plans:
         name = plan.node.name
-        chosen = config_type_of(plan.node)(**by_node.get(name, {}))
+        given = config.get("params", {}).get(name)
+        chosen = config_type_of(plan.node)(**({} if given is None else {"params": given}))
         operators[name] = checked(name, plan.node.operator, chosen)
     return operators
 
