@@ -19,6 +19,7 @@ from dagster_dataops.assets.resource import DataOpsResource
 from dagster_dataops.assets.sources import Source, SourceAsset, source_asset
 from dagster_dataops.assets.translator import DataOpsTranslator
 from dagster_dataops.assets.upstream import Upstream
+from dagster_dataops.checkpoints.manifest import NodeFolder, load_result
 from dagster_dataops.graph.graph import SOURCE
 from dagster_dataops.operators.operator import Operator
 from dagster_dataops.services.pipeline import Pipeline
@@ -67,9 +68,9 @@ def build_preview_job(
     def _preview(context: dg.OpExecutionContext, dataops: DataOpsResource) -> None:
         limit = context.op_config["limit"]
         operators = _operators(plans, context.op_config)  # all are checked before the first is run
-        place = preview_folder(dataops.folder(origin.key.path))
-        upstream = Upstream(place)
-        upstream.add(origin.key, _source_records(context, source, origin, limit))
+        stored = dataops.folder(origin.key.path)
+        upstream = Upstream(preview_folder(stored))
+        upstream.add(origin.key, _source_records(context, source, origin, stored, limit))
         results = {SOURCE: upstream.datasets}
         for plan in plans:
             folder = dataops.folder(plan.spec.key.path)
@@ -124,13 +125,23 @@ def _operators(plans: Sequence[AssetPlan], config: Mapping[str, Any]) -> dict[st
 
 
 def _source_records(
-    context: dg.OpExecutionContext, source: Source, origin: SourceAsset, limit: int
+    context: dg.OpExecutionContext,
+    source: Source,
+    origin: SourceAsset,
+    folder: NodeFolder,
+    limit: int,
 ) -> object:
-    """Return the first records of the source, or something that they are the first of."""
+    """Return the first records of the source, or something that they are the first of.
+
+    What `DataOpsIOManager` stored is in ``folder``. Dagster itself could not load that: it finds
+    no resource that another resource needs.
+    """
     if origin.path is not None:
         return origin.path
     if inspect.isroutine(source):
         return itertools.islice(source(), limit)
+    if folder.result.exists():
+        return load_result(folder)
     try:
         location = context.repository_def
     except Exception as error:  # Dagster's CheckError, which it exports nowhere

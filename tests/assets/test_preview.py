@@ -261,15 +261,19 @@ def test_unknown_options_of_a_preview_are_refused_at_launch(
             preview(definitions, instance, params=params)
 
 
-def test_without_a_code_location_an_asset_as_source_is_refused_in_words(
+def test_of_an_asset_as_source_what_it_materialized_last_is_previewed(
     ppl: Pipeline, root: Path, instance: dg.DagsterInstance
 ) -> None:
     @dg.asset(io_manager_key="dataops_io")
     def raw() -> list[dict[str, Any]]:
         return list(numbered(9))
 
+    definitions = definitions_of(ppl, raw, root, others=[raw])
     with pytest.raises(dg.Failure, match="launch this job in the UI"):
-        preview(definitions_of(ppl, raw, root, others=[raw]), instance)
+        preview(definitions, instance)
+    execute(definitions, instance, only=[["raw"]])
+    result = preview(definitions, instance, limit=4)
+    assert observations(result)["shout"]["preview/rows_in"] == 4
 
 
 def test_assets_may_materialize_nothing(ppl: Pipeline, root: Path) -> None:
