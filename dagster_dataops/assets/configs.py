@@ -57,7 +57,7 @@ class OperatorConfig(dg.Config):
     limit: Annotated[int, SkipValidation] = Field(
         default=0,
         description="Above 0: a preview of so many input records. It is shown as an observation; "
-        "result, error file and checkpoint stay as they are, and steps after this one are "
+        "result, error file and checkpoint stay as they are, and steps that need the result are "
         "skipped. Model calls made for it are paid for. 0: everything.",
     )
     resume: Literal["auto", "never", "across_code", "failed_records"] = Field(

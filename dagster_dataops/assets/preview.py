@@ -5,15 +5,18 @@ is told of it by an observation: nothing is materialized, and no result, manifes
 checkpoint is touched. The operator is really called: what its calls cost is paid for.
 """
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import dagster as dg
 import orjson
 
+from dagster_dataops.assets.assignments import Context
+from dagster_dataops.assets.configs import limit_of
 from dagster_dataops.assets.metadata import preview, report_metadata
 from dagster_dataops.assets.plan import AssetPlan
-from dagster_dataops.assets.resource import Context, DataOpsResource
+from dagster_dataops.assets.resource import DataOpsResource
 from dagster_dataops.assets.upstream import Upstream
 from dagster_dataops.checkpoints.manifest import NodeFolder, published
 from dagster_dataops.checkpoints.resuming import ResumePolicy
@@ -37,14 +40,22 @@ def preview_folder(folder: NodeFolder) -> NodeFolder:
     return NodeFolder(folder.path / _FOLDER, folder.name)
 
 
-def previewed_in(folder: NodeFolder, run: str) -> JsonlDataset | None:
-    """Return what a preview of ``run`` made of the asset of ``folder``, if there was one."""
-    found = published(preview_folder(folder))
-    return found[0] if found and found[1].run == run else None
+def previewed_before(
+    context: Context, dataops: DataOpsResource, key: dg.AssetKey
+) -> JsonlDataset | None:
+    """Return what a preview in this very run made of an asset, ``None`` if there was none."""
+    found = published(preview_folder(dataops.folder(key.path, _partition_of(context))))
+    return found[0] if found and found[1].run == context.run.run_id else None
+
+
+def limit_over(inputs: Sequence[JsonlDataset], limit: int | None) -> int:
+    """Return how many records an op previews, 0 for none: of previews there are only previews."""
+    of_previews = any(dataset.path.parent.name == _FOLDER for dataset in inputs)
+    return limit_of(limit) or (sys.maxsize if of_previews else 0)
 
 
 def preview_step(
-    context: dg.AssetExecutionContext,
+    context: Context,
     plan: AssetPlan,
     operator: Operator,
     dataops: DataOpsResource,
@@ -63,11 +74,11 @@ def preview_step(
         loaded: What IO managers loaded, by argument.
         limit: Records, at least 1.
     """
-    partition = context.partition_key if context.has_partition_key else None
+    partition = _partition_of(context)
     folder = dataops.folder(plan.spec.key.path, partition)
     upstream = Upstream(preview_folder(folder))
     for key, given in plan.inputs:
-        earlier = previewed_in(dataops.folder(key.path, partition), context.run.run_id)
+        earlier = previewed_before(context, dataops, key)
         if earlier is not None:
             upstream.add(key, earlier)
         else:
@@ -91,7 +102,7 @@ def run_preview(
         first_lines(dataset, place.path / f"{place.name}_head_{number}.jsonl", limit)
         for number, dataset in enumerate(inputs, 1)
     ]
-    return dataops.run(context, operator, heads, place, ResumePolicy.NEVER)
+    return dataops.run_operator(context, operator, heads, place, ResumePolicy.NEVER)
 
 
 def observe_preview(
@@ -125,6 +136,10 @@ def preview_metadata(report: RunReport, limit: int) -> dict[str, Any]:
     table = dg.MetadataValue.md(preview(report.dataset.sample(_SHOWN_RECORDS)))
     kept = {f"preview/{name}": shown[name] for name in _KEPT if name in shown}
     return {"preview/limit": limit, "preview/records": table, **kept}
+
+
+def _partition_of(context: Context) -> str | None:
+    return str(context.partition_key) if context.has_partition_key else None
 
 
 def _records_of(report: RunReport) -> str:

@@ -12,10 +12,11 @@ from typing import Any
 
 import dagster as dg
 
-from dagster_dataops.assets.configs import OperatorConfig, checked, config_type_of
+from dagster_dataops.assets.configs import checked, config_type_of
 from dagster_dataops.assets.plan import AssetPlan, plan_assets
 from dagster_dataops.assets.preview import observe_preview, preview_folder, run_preview
 from dagster_dataops.assets.resource import DataOpsResource
+from dagster_dataops.assets.schemas import config_schema
 from dagster_dataops.assets.sources import Source, SourceAsset, source_asset
 from dagster_dataops.assets.translator import DataOpsTranslator
 from dagster_dataops.assets.upstream import Upstream
@@ -92,14 +93,8 @@ def build_preview_job(
 
 def _schema(plans: Sequence[AssetPlan]) -> dict[str, dg.Field]:
     """Return the fields of the launchpad: ``limit``, and the options of every node that has any."""
-    made: dict[type[OperatorConfig], dg.Field | None] = {}  # nodes that share a class share this
-    params: dict[str, dg.Field] = {}
-    for plan in plans:
-        kind = config_type_of(plan.node)
-        if kind not in made:
-            made[kind] = kind.to_fields_dict().get("params")
-        if (field := made[kind]) is not None:
-            params[plan.node.name] = field
+    fields = {plan.node.name: config_schema(plan.node).get("params") for plan in plans}
+    params = {name: field for name, field in fields.items() if field is not None}
     limit = dg.Field(int, default_value=_LIMIT, description=_LIMIT_TEXT)
     if not params:
         return {"limit": limit}

@@ -7,7 +7,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from dagster_dataops import Pipeline, pipeline
+from dagster_dataops import Pipeline, build_operator_job, pipeline
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import (
     asset_of,
@@ -17,6 +17,7 @@ from tests.assets.helpers import (
     numbered,
     pipeline_of,
     read_jsonl,
+    resource_at,
     result_of,
 )
 
@@ -279,3 +280,29 @@ def test_of_an_asset_as_source_what_it_materialized_last_is_previewed(
 def test_assets_may_materialize_nothing(ppl: Pipeline, root: Path) -> None:
     asset = asset_of(definitions_of(ppl, "texts.jsonl", root), "docs", "shout")
     assert [output.is_required for output in asset.op.output_defs] == [False]
+
+
+# ------------------------------------------------------------ other layouts
+
+
+def test_in_a_single_step_a_preview_takes_that_of_the_node_before_it(
+    ppl: Pipeline, root: Path, instance: dg.DagsterInstance, records: Any
+) -> None:
+    definitions = definitions_of(ppl, records(99), root, layout="single_step")
+    config = {"shout": {"limit": 5}, "backwards": {"limit": 2}}
+    result = execute(definitions, instance, {"ops": {"docs": {"config": config}}})
+    assert result.success
+    assert result.get_asset_materialization_events() == []
+    shown = read_jsonl(Path(observations(result)["backwards"]["preview/path"]))
+    assert [record["id"] for record in shown] == [3, 0]
+    assert files_of(root) == {}
+
+
+def test_ops_hand_previews_on_and_publish_nothing_made_of_them(
+    ppl: Pipeline, root: Path, instance: dg.DagsterInstance, records: Any
+) -> None:
+    job = build_operator_job(ppl, source=records(99), resources={"dataops": resource_at(root)})
+    config = {"ops": {"shout": {"config": {"limit": 5}}}}
+    result = job.execute_in_process(run_config=config, instance=instance)
+    assert [row["id"] for row in result.output_for_node("backwards").read()] == [4, 3, 0]
+    assert files_of(root) == {}
