@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from dagster_dataops.assets.io_manager import DataOpsIOManager
     from dagster_dataops.assets.ops import build_operator_job, build_operator_ops
     from dagster_dataops.assets.pipeline_plan import plan_pipeline
+    from dagster_dataops.assets.preview_job import build_preview_job
     from dagster_dataops.assets.resource import DataOpsResource
     from dagster_dataops.assets.sensors import NewFiles, new_files_sensor
     from dagster_dataops.assets.translator import DataOpsTranslator
@@ -50,6 +51,7 @@ _HOMES = {
     "build_operator_assets": "assets.factory",
     "build_operator_job": "assets.ops",
     "build_operator_ops": "assets.ops",
+    "build_preview_job": "assets.preview_job",
     "config": "configuration",
     "data": "",
     "data_register": "data",
@@ -81,6 +83,7 @@ __all__ = [
     "build_operator_assets",
     "build_operator_job",
     "build_operator_ops",
+    "build_preview_job",
     "config",
     "data",
     "data_register",

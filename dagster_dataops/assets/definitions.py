@@ -11,6 +11,7 @@ from dagster_dataops.assets.factory import Layout, build_operator_assets
 from dagster_dataops.assets.io_manager import DataOpsIOManager
 from dagster_dataops.assets.jobs import pipeline_jobs
 from dagster_dataops.assets.options import Automation
+from dagster_dataops.assets.preview_job import build_preview_job
 from dagster_dataops.assets.resource import DataOpsResource
 from dagster_dataops.assets.schedules import pipeline_schedule
 from dagster_dataops.assets.sensors import NewFiles, new_files_sensor
@@ -39,7 +40,7 @@ def build_definitions(  # noqa: PLR0913 - all there is to say, by name
     freshness_policy: dg.FreshnessPolicy | None = None,
     new_files: NewFiles | None = None,
 ) -> dg.Definitions:
-    """Return definitions with an asset a node, a job for all of them, resources and executor.
+    """Return definitions with an asset a node, a job for all of them and one that previews them.
 
     Args:
         ppl: A complete pipeline.
@@ -95,6 +96,8 @@ def build_definitions(  # noqa: PLR0913 - all there is to say, by name
     sensors = []
     if new_files is not None:
         sensors.append(_files_sensor(source, partitions, jobs[0], assets, new_files))
+    if partitions is None:  # of one partition, its assets are previewed by their own ``limit``
+        jobs.append(build_preview_job(ppl, source=source, translator=translator))
     return dg.Definitions(
         assets=assets,
         jobs=jobs,

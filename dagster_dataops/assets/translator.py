@@ -138,5 +138,6 @@ def _plain(value: object) -> object:
         text = str(value)
         return text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}..."
     if inspect.isroutine(value) or isinstance(value, type):
-        return f"{value.__module__}.{value.__qualname__}"
+        module = getattr(value, "__module__", None)  # methods of built-in types have none
+        return f"{module or 'builtins'}.{value.__qualname__}"
     return f"{type(value).__module__}.{type(value).__qualname__} object"

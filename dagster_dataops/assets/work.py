@@ -58,10 +58,13 @@ class StepWork:
         """
         made = dict(self.loaded)
         for plan in self._selected(context):
-            for key, source in plan.inputs:
-                if isinstance(source, str) and source not in made:
-                    made[source] = self.load(context, dataops, key)
             config = config_of(plan.node, self.given.get(plan.node.name, {}))
+            for key, source in plan.inputs:
+                if not isinstance(source, str) or source in made:
+                    continue
+                if config.limit and Preview(context, dataops, 1).before(key, _partition(context)):
+                    continue  # the preview takes that
+                made[source] = self.load(context, dataops, key)
             for event in run_step(context, plan, config, dataops, made):
                 if isinstance(event, dg.MaterializeResult):
                     made[f"input_{plan.node.name}"] = event.value
