@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dagster_dataops import data, errors
+    from dagster_dataops.assets.component import OperatorPipelineComponent
     from dagster_dataops.assets.definitions import build_definitions
     from dagster_dataops.assets.factory import build_operator_assets
     from dagster_dataops.assets.io_manager import DataOpsIOManager
     from dagster_dataops.assets.ops import build_operator_job, build_operator_ops
     from dagster_dataops.assets.resource import DataOpsResource
     from dagster_dataops.assets.translator import DataOpsTranslator
+    from dagster_dataops.assets.yaml_nodes import OperatorDeclaration
     from dagster_dataops.checkpoints.manifest import Manifest
     from dagster_dataops.configuration import config
     from dagster_dataops.data import data_register
@@ -35,7 +37,9 @@ _HOMES = {
     "JsonlDataset": "datasets.dataset",
     "Manifest": "checkpoints.manifest",
     "Operator": "operators.operator",
+    "OperatorDeclaration": "assets.yaml_nodes",
     "OperatorGraph": "graph.graph",
+    "OperatorPipelineComponent": "assets.component",
     "Pipeline": "services.pipeline",
     "Record": "records",
     "RunReport": "execution.report",
@@ -59,7 +63,9 @@ __all__ = [
     "JsonlDataset",
     "Manifest",
     "Operator",
+    "OperatorDeclaration",
     "OperatorGraph",
+    "OperatorPipelineComponent",
     "Pipeline",
     "Record",
     "RunReport",
