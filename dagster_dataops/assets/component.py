@@ -3,25 +3,20 @@
 Every ``dg`` command imports this module.
 """
 
-import functools
-import importlib
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from types import ModuleType
-from typing import Annotated, Any, ClassVar, Final, Self, cast
+from typing import Annotated, Any, ClassVar, Self
 
 import dagster as dg
 from dagster.components.utils.translation import TranslationFn, TranslationFnResolver
-from pydantic import BaseModel, Field, create_model
+from pydantic import BaseModel
 from typing_extensions import override
 
 from dagster_dataops.assets.definitions import build_definitions
-from dagster_dataops.assets.resource import DataOpsResource
+from dagster_dataops.assets.resource import DataOpsResource  # noqa: TC001 - Dagster reads it
 from dagster_dataops.assets.scaffolding import OperatorPipelineScaffolder
-from dagster_dataops.assets.sources import Source
+from dagster_dataops.assets.sources import Source  # noqa: TC001 - Dagster reads it
 from dagster_dataops.assets.translator import DataOpsTranslator, DataOpsTranslatorData
 from dagster_dataops.assets.yaml_fields import (
     ResourceModel,
@@ -31,18 +26,16 @@ from dagster_dataops.assets.yaml_fields import (
     resolve_resource,
     resolve_retry_policy,
     resolve_source,
+    strict_model,
 )
+from dagster_dataops.assets.yaml_modules import import_modules
 from dagster_dataops.assets.yaml_nodes import (
     OperatorDeclaration,
     OperatorNodeModel,
     assembled,
     resolve_nodes,
 )
-from dagster_dataops.assets.yaml_places import YamlPlace
-from dagster_dataops.errors import ConfigurationError
-from dagster_dataops.services.pipeline import Pipeline
-
-_OPERATORS: Final = "The operators, each of which takes what the one before it made."
+from dagster_dataops.assets.yaml_places import NOWHERE, YamlPlace
 
 
 def _names_in_translation(data: DataOpsTranslatorData) -> dict[str, Any]:
@@ -76,7 +69,7 @@ class OperatorPipelineComponent(dg.Component, dg.Resolvable):
               schedule: "0 2 * * *"
     """
 
-    _place: ClassVar[YamlPlace] = YamlPlace()
+    _place: ClassVar[YamlPlace] = NOWHERE
 
     source: Annotated[
         "Source | SourceFunction",
@@ -91,7 +84,11 @@ class OperatorPipelineComponent(dg.Component, dg.Resolvable):
     ]
     operators: Annotated[
         Sequence[OperatorDeclaration],
-        dg.Resolver(resolve_nodes, model_field_type=list[OperatorNodeModel]),
+        dg.Resolver(
+            resolve_nodes,
+            model_field_type=list[OperatorNodeModel],
+            description="The operators, each of which takes what the one before it made.",
+        ),
     ]
     name: Annotated[
         str | None,
@@ -141,18 +138,9 @@ class OperatorPipelineComponent(dg.Component, dg.Resolvable):
 
     @override
     @classmethod
-    @functools.cache
     def model(cls) -> type[BaseModel]:
-        """Return what a defs.yaml is checked against: no text in place of the operators' list.
-
-        Of a list or a text, `dg check yaml` would say no more than that neither fits.
-        """
-        operators = (list[OperatorNodeModel], Field(description=_OPERATORS, min_length=1))
-        derived = super().model()
-        made: type[BaseModel] = create_model(
-            derived.__name__, __base__=derived, operators=cast("Any", operators)
-        )
-        return made
+        """Return what a defs.yaml is checked against."""
+        return strict_model(super().model())
 
     @override
     @classmethod
@@ -175,38 +163,21 @@ class OperatorPipelineComponent(dg.Component, dg.Resolvable):
         Raises:
             DefsYamlError: An operator, an option or a module is unknown; with file and line.
         """
-        modules = self.load_modules(context)
+        modules = import_modules(context, self.modules, self._place.at("modules"))
         source = self.source
-        if isinstance(source, SourceFunction):
-            source = source.found_in(modules)
         return build_definitions(
-            self.build_pipeline(self.name or _identifier(context.path.name)),
-            source=source,
+            assembled(self.name or _identifier(context.path.name), self.operators, self._place),
+            source=source.found_in(modules) if isinstance(source, SourceFunction) else source,
+            translator=_ComponentTranslator(self),
             resource=self.resource,
             schedule=self.schedule,
-            translator=_ComponentTranslator(self),
             retry_policy=self.retry_policy,
         )
-
-    def build_pipeline(self, name: str) -> Pipeline:
-        """Return the pipeline; the modules that register its operators have been loaded."""
-        return assembled(name, self.operators, self._place)
 
     def get_asset_spec(self, data: DataOpsTranslatorData) -> dg.AssetSpec:
         """Return the spec of one operator: the translator's, changed by ``translation``."""
         spec = DataOpsTranslator().get_asset_spec(data)
         return self.translation(spec, data) if self.translation else spec
-
-    def load_modules(self, context: dg.ComponentLoadContext) -> list[ModuleType]:
-        """Import ``modules``, which registers their operators, and return them."""
-        found = []
-        for number, name in enumerate(self.modules):
-            try:
-                found.append(_imported(context, name))
-            except Exception as error:
-                subject = f"module {name!r}"
-                raise self._place.at("modules", number).error(subject, error) from error
-        return found
 
 
 class _ComponentTranslator(DataOpsTranslator):
@@ -218,23 +189,6 @@ class _ComponentTranslator(DataOpsTranslator):
     @override
     def get_asset_spec(self, data: DataOpsTranslatorData) -> dg.AssetSpec:
         return self._component.get_asset_spec(data)
-
-
-def _imported(context: dg.ComponentLoadContext, name: str) -> ModuleType:
-    """Import a module by its name, or a file under the name that it has in the project.
-
-    Worker processes find such a file under the same name.
-    """
-    if not name.endswith(".py"):
-        return importlib.import_module(name)
-    folder = context.path if context.path.is_dir() else context.path.parent
-    file = Path(os.path.normpath(folder / name))
-    if not file.is_file():
-        raise ConfigurationError("modules", name, f"a Python file or module; there is no {file}")
-    if not file.is_relative_to(context.defs_module_path):
-        inside = f"a file below {context.defs_module_path}, or the name of a module"
-        raise ConfigurationError("modules", name, inside)
-    return context.load_defs_relative_python_module(file)
 
 
 def _identifier(folder: str) -> str:

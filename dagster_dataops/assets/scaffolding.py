@@ -78,9 +78,13 @@ def load(context: dg.ComponentLoadContext) -> {class_name}:
         source=Path(__file__).parent / "records.jsonl",
         modules=["operators.py"],
         operators=[
-            OperatorDeclaration(name="unique", operator="dedup.Exact", options={{"input_key": "text"}}),
+            OperatorDeclaration(
+                name="unique", operator="dedup.Exact", options={{"input_key": "text"}}
+            ),
             OperatorDeclaration(name="counted", operator="{name}.count_words"),
-            OperatorDeclaration(name="long", operator="{name}.keep_long", options={{"at_least": 3}}),
+            OperatorDeclaration(
+                name="long", operator="{name}.keep_long", options={{"at_least": 3}}
+            ),
         ],
     )
 """

@@ -1,16 +1,19 @@
 """What the fields of a defs.yaml become: source, retry policy, resource."""
 
+import functools
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import dagster as dg
-from pydantic import Field, create_model
+from pydantic import BaseModel, Field, create_model
+from pydantic.json_schema import SkipJsonSchema
 
 from dagster_dataops.assets.resource import DataOpsResource
-from dagster_dataops.assets.sources import Source
+from dagster_dataops.assets.sources import Source  # noqa: TC001 - text, as it is itself
+from dagster_dataops.assets.yaml_nodes import OperatorNodeModel
 from dagster_dataops.assets.yaml_places import YamlPlace, rendered
 from dagster_dataops.errors import ConfigurationError
 
@@ -83,10 +86,10 @@ class RetryPolicyModel(dg.Model):
     delay: float | None = Field(
         default=None, description="Seconds before the second attempt.", ge=0
     )
-    backoff: Literal["LINEAR", "EXPONENTIAL"] | None = Field(
+    backoff: Literal["linear", "exponential"] | None = Field(
         default=None, description="How the delay grows from one attempt to the next."
     )
-    jitter: Literal["FULL", "PLUS_MINUS"] | None = Field(
+    jitter: Literal["full", "plus_minus"] | None = Field(
         default=None, description="What chance does to the delay."
     )
 
@@ -96,18 +99,20 @@ def resolve_retry_policy(
     model: RetryPolicyModel | None,
 ) -> dg.RetryPolicy | None:
     """Return the retry policy."""
-    return model and dg.RetryPolicy(
+    if model is None:
+        return None
+    return dg.RetryPolicy(
         max_retries=model.max_retries,
         delay=model.delay,
-        backoff=model.backoff and dg.Backoff[model.backoff],
-        jitter=model.jitter and dg.Jitter[model.jitter],
+        backoff=model.backoff and dg.Backoff[model.backoff.upper()],
+        jitter=model.jitter and dg.Jitter[model.jitter.upper()],
     )
 
 
 def _resource_model() -> type[dg.Model]:
     """Return the fields of the resource, each of which may be a template."""
     fields: dict[str, Any] = {
-        name: (info.annotation | str, Field(default=None, description=info.description))  # type: ignore[operator]
+        name: (info.annotation | str, Field(default=None, description=info.description))
         for name, info in DataOpsResource.model_fields.items()
     }
     return create_model("DataOpsResourceModel", __base__=dg.Model, **fields)
@@ -127,3 +132,27 @@ def resolve_resource(
         project = dg.ComponentLoadContext.from_resolution_context(context).project_root
         given["root"] = os.path.normpath(project / Path(given["root"]).expanduser())
     return DataOpsResource(**given)
+
+
+_NOTHING: Final[Any] = SkipJsonSchema[None]  # type: ignore[misc]  # not given
+_STRICT: Final[dict[str, Any]] = {
+    "modules": list[str],
+    "name": str | _NOTHING,
+    "operators": list[OperatorNodeModel],
+    "resource": ResourceModel | _NOTHING,
+    "retry_policy": RetryPolicyModel | _NOTHING,
+    "schedule": str | _NOTHING,
+}
+
+
+@functools.cache
+def strict_model(derived: type[BaseModel]) -> type[BaseModel]:
+    """Return the model that Dagster derived, its fields as what they are or nothing.
+
+    Dagster lets every field be a template as well, as a whole. Of such a choice `dg check yaml`
+    would say no more than that nothing fits, at the line where the field begins.
+    """
+    fields: dict[str, Any] = {
+        name: (wanted, derived.model_fields[name]) for name, wanted in _STRICT.items()
+    }
+    return create_model(derived.__name__, __base__=derived, **fields)

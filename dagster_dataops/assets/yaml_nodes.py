@@ -1,4 +1,4 @@
-"""OperatorDeclaration: an operator of a pipeline as a defs.yaml declares it, and the pipeline of them."""
+"""OperatorDeclaration: an operator as a defs.yaml declares it, and the pipeline of several."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 import dagster as dg
 from pydantic import Field, WithJsonSchema
 
-from dagster_dataops.assets.yaml_places import YamlPlace, rendered
+from dagster_dataops.assets.yaml_places import NOWHERE, YamlPlace, rendered
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import (
     DefinitionError,
@@ -99,7 +99,7 @@ class OperatorDeclaration:
     options: Mapping[str, Any] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     inputs: Sequence[str] | None = None
-    place: YamlPlace = YamlPlace()
+    place: YamlPlace = NOWHERE
 
     @property
     def subject(self) -> str:
@@ -189,5 +189,3 @@ def _add(ppl: Pipeline, node: OperatorDeclaration) -> None:
         ppl.add(node.name, operator, inputs=node.inputs)
     except PipelineDefinitionError as error:
         raise node.place.at("name").error(node.subject, error) from None
-
-

@@ -47,11 +47,14 @@ class YamlPlace:
         return DefsYamlError(place, subject, reason, found.snippet)
 
 
+NOWHERE: Final = YamlPlace()
+
+
 def rendered(context: dg.ResolutionContext, value: Any) -> Any:
-    """Return ``value`` with the templates in it filled in, and all else as it was written.
+    r"""Return ``value`` with the templates in it filled in, and all else as it was written.
 
     Dagster takes every text as a template, and what comes of it as a Python literal: ``"007"``
-    would be the number 7, and ``"\\n"`` the empty text. As an option of an operator they stay.
+    would be the number 7, and ``"\n"`` the empty text. As an option of an operator they stay.
     """
     if isinstance(value, str):
         template = any(mark in value for mark in _TEMPLATES)
