@@ -3,7 +3,6 @@
 Every ``dg`` command imports this module.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Self
@@ -15,7 +14,7 @@ from typing_extensions import override
 
 from dagster_dataops.assets.definitions import build_definitions
 from dagster_dataops.assets.resource import DataOpsResource  # noqa: TC001 - Dagster reads it
-from dagster_dataops.assets.scaffolding import OperatorPipelineScaffolder
+from dagster_dataops.assets.scaffolding import OperatorPipelineScaffolder, name_of
 from dagster_dataops.assets.sources import Source  # noqa: TC001 - Dagster reads it
 from dagster_dataops.assets.translator import DataOpsTranslator, DataOpsTranslatorData
 from dagster_dataops.assets.yaml_fields import (
@@ -166,7 +165,7 @@ class OperatorPipelineComponent(dg.Component, dg.Resolvable):
         modules = import_modules(context, self.modules, self._place.at("modules"))
         source = self.source
         return build_definitions(
-            assembled(self.name or _identifier(context.path.name), self.operators, self._place),
+            assembled(self.name or name_of(context.path), self.operators, self._place),
             source=source.found_in(modules) if isinstance(source, SourceFunction) else source,
             translator=_ComponentTranslator(self),
             resource=self.resource,
@@ -189,7 +188,3 @@ class _ComponentTranslator(DataOpsTranslator):
     @override
     def get_asset_spec(self, data: DataOpsTranslatorData) -> dg.AssetSpec:
         return self._component.get_asset_spec(data)
-
-
-def _identifier(folder: str) -> str:
-    return re.sub(r"\W", "_", folder, flags=re.ASCII)

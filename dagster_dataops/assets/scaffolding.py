@@ -68,7 +68,7 @@ _PYTHON: Final = """\
 from pathlib import Path
 
 import dagster as dg
-from dagster_dataops import OperatorDeclaration, {class_name}
+{imports}
 
 
 @dg.component_instance
@@ -97,20 +97,34 @@ class OperatorPipelineScaffolder(dg.Scaffolder):
     def scaffold(self, request: dg.ScaffoldRequest) -> None:
         """Write the files into the folder of the request; those that are there stay."""
         folder = request.target_path
-        name = re.sub(r"\W", "_", folder.name, flags=re.ASCII)
-        type_name = request.type_name
+        name = name_of(folder)
         if request.scaffold_format == "python":
-            class_name = type_name.rpartition(".")[2]
-            text = _PYTHON.format(class_name=class_name, name=name)
+            text = _python(request.type_name, name)
             (folder / "component.py").write_text(text, encoding="utf-8")
         else:
-            _write_yaml(folder / "defs.yaml", _YAML.format(type_name=type_name, name=name), request)
+            text = _YAML.format(type_name=request.type_name, name=name)
+            _write_yaml(folder / "defs.yaml", text, append=request.append)
         _write_new(folder / "operators.py", _OPERATORS.format(name=name))
         _write_new(folder / "records.jsonl", _RECORDS)
 
 
-def _write_yaml(path: Path, text: str, request: dg.ScaffoldRequest) -> None:
-    if request.append:
+def name_of(folder: Path) -> str:
+    """Return the name of the pipeline that a component's folder stands for, an identifier."""
+    name = re.sub(r"\W", "_", folder.name, flags=re.ASCII)
+    return name if name[:1].isalpha() else f"pipeline_{name.lstrip('_')}"
+
+
+def _python(type_name: str, name: str) -> str:
+    module, _, class_name = type_name.rpartition(".")
+    names = [class_name] if module == "dagster_dataops" else []
+    imports = f"from dagster_dataops import {', '.join(['OperatorDeclaration', *names])}"
+    if not names:
+        imports += f"\nfrom {module} import {class_name}"
+    return _PYTHON.format(imports=imports, class_name=class_name, name=name)
+
+
+def _write_yaml(path: Path, text: str, *, append: bool) -> None:
+    if append:
         text = f"{path.read_text(encoding='utf-8').rstrip()}\n---\n{text}"
     path.write_text(text, encoding="utf-8")
 

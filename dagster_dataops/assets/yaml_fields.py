@@ -5,11 +5,10 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, Self, TypeAlias
 
 import dagster as dg
-from pydantic import BaseModel, Field, create_model
-from pydantic.json_schema import SkipJsonSchema
+from pydantic import BaseModel, Field, create_model, model_validator
 
 from dagster_dataops.assets.resource import DataOpsResource
 from dagster_dataops.assets.sources import Source  # noqa: TC001 - text, as it is itself
@@ -29,6 +28,13 @@ class SourceModel(dg.Model):
     function: str | None = Field(
         default=None, description="Name of a function in `modules` that yields dicts."
     )
+
+    @model_validator(mode="after")
+    def _names_one(self) -> Self:
+        if len(self.model_fields_set) != 1:
+            msg = "a source is a path, `asset: <key>` or `function: <name>`"
+            raise ValueError(msg)
+        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +69,9 @@ def resolve_source(
     """Return the source; a path is taken from the folder of the defs.yaml."""
     if isinstance(model, str):
         return beside(context, str(rendered(context, model)))
-    given = rendered(context, model.model_dump(exclude_none=True))
-    if given.keys() == {"asset"}:
-        return dg.AssetKey.from_user_string(given["asset"])
-    if given.keys() == {"function"}:
-        return SourceFunction(given["function"], YamlPlace(context))
-    wanted = "a path, or one of `asset: <key>` and `function: <name>`"
-    raise YamlPlace(context).error("source", ConfigurationError("source", given, wanted))
+    if model.asset is not None:
+        return dg.AssetKey.from_user_string(rendered(context, model.asset))
+    return SourceFunction(str(rendered(context, model.function)), YamlPlace(context))
 
 
 def beside(context: dg.ResolutionContext, path: str) -> Path:
@@ -134,14 +136,13 @@ def resolve_resource(
     return DataOpsResource(**given)
 
 
-_NOTHING: Final[Any] = SkipJsonSchema[None]  # type: ignore[misc]  # not given
 _STRICT: Final[dict[str, Any]] = {
     "modules": list[str],
-    "name": str | _NOTHING,
+    "name": str,
     "operators": list[OperatorNodeModel],
-    "resource": ResourceModel | _NOTHING,
-    "retry_policy": RetryPolicyModel | _NOTHING,
-    "schedule": str | _NOTHING,
+    "resource": ResourceModel,
+    "retry_policy": RetryPolicyModel,
+    "schedule": str,
 }
 
 
