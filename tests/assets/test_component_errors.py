@@ -129,7 +129,6 @@ def test_a_file_outside_the_defs_folder_is_refused_with_a_way_out(project, tmp_p
         ("max_workers: 2", "max_worker: 2", "operators.1.max_worker"),
         ("source: texts.jsonl", "sauce: texts.jsonl", "sauce"),
         ("name: docs", "schedule: 5", "schedule"),
-        ("texts.jsonl", "{function: a, asset: b}", "source.SourceModel"),
         ("name: docs", "retry_policy: {max_retrys: 5}", "retry_policy.max_retrys"),
         ("name: docs", "resource: {rot: here}", "resource.rot"),
         ("max_workers: 2", "options: 3", "operators.1.options"),
@@ -140,6 +139,13 @@ def test_a_wrong_field_is_told_with_its_line(project, given, instead, where):
     error, place = error_of(project, given, instead)
 
     assert f"attributes.{where} at {place}" in str(error)
+
+
+def test_a_source_that_is_two_things_is_told_with_its_line(project):
+    error, place = error_of(project, "texts.jsonl", "{function: a, asset: b}")
+
+    assert place in str(error)
+    assert "a source is a path, `asset: <key>` or `function: <name>`" in str(error)
 
 
 @pytest.mark.parametrize(
