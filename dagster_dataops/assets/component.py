@@ -3,48 +3,26 @@
 Every ``dg`` command imports this module.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Self
+from dataclasses import dataclass
+from typing import ClassVar, Self
 
 import dagster as dg
-from dagster.components.utils.translation import TranslationFn, TranslationFnResolver
 from pydantic import BaseModel
 from typing_extensions import override
 
 from dagster_dataops.assets.definitions import build_definitions
-from dagster_dataops.assets.resource import DataOpsResource  # noqa: TC001 - Dagster reads it
 from dagster_dataops.assets.scaffolding import OperatorPipelineScaffolder, name_of
-from dagster_dataops.assets.sources import Source  # noqa: TC001 - Dagster reads it
 from dagster_dataops.assets.translator import DataOpsTranslator, DataOpsTranslatorData
-from dagster_dataops.assets.yaml_fields import (
-    ResourceModel,
-    RetryPolicyModel,
-    SourceFunction,
-    SourceModel,
-    resolve_resource,
-    resolve_retry_policy,
-    resolve_source,
-    strict_model,
-)
+from dagster_dataops.assets.yaml_attributes import PipelineAttributes
+from dagster_dataops.assets.yaml_fields import SourceFunction, strict_model
 from dagster_dataops.assets.yaml_modules import import_modules
-from dagster_dataops.assets.yaml_nodes import (
-    OperatorDeclaration,
-    OperatorNodeModel,
-    assembled,
-    resolve_nodes,
-)
+from dagster_dataops.assets.yaml_nodes import assembled
 from dagster_dataops.assets.yaml_places import NOWHERE, YamlPlace
-
-
-def _names_in_translation(data: DataOpsTranslatorData) -> dict[str, Any]:
-    spec = data.node.operator.__dataops__.spec
-    return {"node": data.node, "operator": spec, "pipeline": data.pipeline}
 
 
 @dg.scaffold_with(OperatorPipelineScaffolder)
 @dataclass(kw_only=True)
-class OperatorPipelineComponent(dg.Component, dg.Resolvable):
+class OperatorPipelineComponent(PipelineAttributes, dg.Component):
     """Data operators joined in a pipeline: an asset each, one jsonl file as its result.
 
     The definitions are those that `build_definitions` makes of the same pipeline in Python.
@@ -69,71 +47,6 @@ class OperatorPipelineComponent(dg.Component, dg.Resolvable):
     """
 
     _place: ClassVar[YamlPlace] = NOWHERE
-
-    source: Annotated[
-        "Source | SourceFunction",
-        dg.Resolver(
-            resolve_source,
-            model_field_type=str | SourceModel,
-            description="Where the records come from: a jsonl file, its path taken from the "
-            "folder of the defs.yaml, or `asset: <key>`, or `function: <name>`.",
-            examples=["documents.jsonl", {"asset": "raw/documents"}],
-            inject_before_resolve=False,
-        ),
-    ]
-    operators: Annotated[
-        Sequence[OperatorDeclaration],
-        dg.Resolver(
-            resolve_nodes,
-            model_field_type=list[OperatorNodeModel],
-            description="The operators, each of which takes what the one before it made.",
-        ),
-    ]
-    name: Annotated[
-        str | None,
-        dg.Resolver.default(
-            description="Names the asset group and the first part of every key. By default the "
-            "name of the folder."
-        ),
-    ] = None
-    modules: Annotated[
-        Sequence[str],
-        dg.Resolver.default(
-            description="What registers the operators: Python files, their paths taken from the "
-            "folder of the defs.yaml, or modules.",
-            examples=[["operators.py"], ["my_project.operators"]],
-        ),
-    ] = field(default_factory=list)
-    schedule: Annotated[
-        str | None,
-        dg.Resolver.default(
-            description="A cron line to materialize everything by.", examples=["0 2 * * *"]
-        ),
-    ] = None
-    retry_policy: Annotated[
-        dg.RetryPolicy | None,
-        dg.Resolver(
-            resolve_retry_policy,
-            model_field_type=RetryPolicyModel | None,
-            description="Of every operator's step; a retry goes on where the attempt stopped.",
-        ),
-    ] = None
-    resource: Annotated[
-        "DataOpsResource | None",  # in quotes: Dagster would look into its fields
-        dg.Resolver(
-            resolve_resource,
-            model_field_type=ResourceModel | None,
-            description="Root folder of the results, taken from the folder of the project, and "
-            "defaults; the same in all pipelines of a project.",
-        ),
-    ] = None
-    translation: (
-        Annotated[
-            TranslationFn[DataOpsTranslatorData],
-            TranslationFnResolver[DataOpsTranslatorData](_names_in_translation),
-        ]
-        | None
-    ) = None
 
     @override
     @classmethod
@@ -168,9 +81,7 @@ class OperatorPipelineComponent(dg.Component, dg.Resolvable):
             assembled(self.name or name_of(context.path), self.operators, self._place),
             source=source.found_in(modules) if isinstance(source, SourceFunction) else source,
             translator=_ComponentTranslator(self),
-            resource=self.resource,
-            schedule=self.schedule,
-            retry_policy=self.retry_policy,
+            **self.keywords(),
         )
 
     def get_asset_spec(self, data: DataOpsTranslatorData) -> dg.AssetSpec:

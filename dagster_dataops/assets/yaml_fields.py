@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field, create_model, model_validator
 from dagster_dataops.assets.resource import DataOpsResource
 from dagster_dataops.assets.sources import Source  # noqa: TC001 - text, as it is itself
 from dagster_dataops.assets.yaml_nodes import OperatorNodeModel
+from dagster_dataops.assets.yaml_partitions import OpModel, PartitionsModel
 from dagster_dataops.assets.yaml_places import YamlPlace, rendered
 from dagster_dataops.errors import ConfigurationError
 
@@ -137,9 +138,15 @@ def resolve_resource(
 
 
 _STRICT: Final[dict[str, Any]] = {
+    "allow_missing_partitions": bool,
+    "executor": Literal["in_process", "multiprocess"],
+    "layout": Literal["steps", "single_step"],
+    "max_error_rate": float,
     "modules": list[str],
     "name": str,
+    "op": OpModel,
     "operators": list[OperatorNodeModel],
+    "partitions": PartitionsModel,
     "resource": ResourceModel,
     "retry_policy": RetryPolicyModel,
     "schedule": str,

@@ -16,7 +16,7 @@ from dagster_dataops.errors import (
     UnknownOperatorError,
 )
 from dagster_dataops.operators.operator import Operator, unknown_operator
-from dagster_dataops.operators.settings import MODES
+from dagster_dataops.operators.settings import MODES, SETTING_NAMES
 from dagster_dataops.services.pipeline import Pipeline
 
 # A schema is written by hand where a template may stand in place of a number: of a union, `dg
@@ -76,9 +76,16 @@ class OperatorNodeModel(dg.Model):
     backoff: Annotated[float | str | None, _schema("number", minimum=0)] = Field(
         default=None, description="Seconds before the second try."
     )
+    pool: str | None = Field(default=None, description="Concurrency pool of its step.")
+    max_error_rate: Annotated[float | str | None, _schema("number", minimum=0, maximum=1)] = Field(
+        default=None, description="Share of its records that may fail before its check does."
+    )
+    unpartitioned: Annotated[bool | str, _schema("boolean")] = Field(
+        default=False, description="Whether it takes all partitions at once, in their order."
+    )
 
 
-_SETTINGS: Final = OperatorNodeModel.model_fields.keys() - {"name", "operator", "options", "inputs"}
+_SETTINGS: Final = {name.removeprefix("_") for name in SETTING_NAMES} - {"save_data"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,6 +98,9 @@ class OperatorDeclaration:
         options: By name.
         settings: How it is run, such as ``max_workers``, by name.
         inputs: Names of the nodes that it takes; None for the one before it.
+        pool: Concurrency pool of its step.
+        max_error_rate: Share of its records that may fail before its check does.
+        unpartitioned: Whether it takes all partitions at once.
         place: Where it is declared.
     """
 
@@ -99,6 +109,9 @@ class OperatorDeclaration:
     options: Mapping[str, Any] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     inputs: Sequence[str] | None = None
+    pool: str | None = None
+    max_error_rate: float | None = None
+    unpartitioned: bool = False
     place: YamlPlace = NOWHERE
 
     @property

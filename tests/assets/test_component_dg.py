@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.metadata import entry_points
+from importlib.metadata import entry_points, version
 from pathlib import Path
 
 import pytest
@@ -108,6 +108,14 @@ def test_dg_lists_the_component(shell):
     components = json.loads(shell.dg("list", "components", "--json"))
 
     assert TYPE in {component["key"] for component in components["items"]}
+
+
+def test_the_code_location_tells_the_version_of_this_library():
+    import dagster_dataops.assets
+
+    assert dagster_dataops.assets.DagsterLibraryRegistry.get()["dagster-dataops"] == version(
+        "dagster-dataops"
+    )
 
 
 def test_what_dg_scaffolds_is_checked_listed_and_launched(shell):
