@@ -135,7 +135,7 @@ def test_dg_check_yaml_points_at_every_bad_line(shell):
         "max_workers: 2": "max_worker: 2",
         "name: unique": "name: 3",
         "dedup.Exact": "dedup",
-        "- name: long": "- concurrency_mode: thred",
+        "- name: long": "- concurrency_mode: parallel",
         '# schedule: "0 2 * * *"': "retry_policy: {max_retrys: 1}",
     }
     with shell.changed(wrong) as places:

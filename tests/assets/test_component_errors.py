@@ -65,7 +65,7 @@ def raised_by(project):
             "is 'async', which needs an `async def` operator",
         ),
         ("max_workers: 2", "options: {size: 10}", "node 'second'", "ValueError: size is at most 9"),
-        ("max_workers: 2", "inputs: [frist]", "node 'second'", "did you mean 'first'?"),
+        ("max_workers: 2", "inputs: [firs]", "node 'second'", "did you mean 'first'?"),
         ("name: second", "name: materialize", "node 'materialize'", "cannot name a node"),
         ("[operators.py]", "[operator.py]", "module 'operator.py'", "a Python file or a module"),
         ("[operators.py]", "[no.such_module]", "module 'no.such_module'", "ModuleNotFoundError"),
@@ -149,7 +149,7 @@ def test_a_source_that_is_two_things_is_told_with_its_line(project):
 
 
 @pytest.mark.parametrize(
-    "instead", ["max_workers: many", "retries: -1", "concurrency_mode: thred", "timeout: soon"]
+    "instead", ["max_workers: many", "retries: -1", "concurrency_mode: parallel", "timeout: soon"]
 )
 def test_a_wrong_setting_is_told_with_its_line(project, instead):
     error, place = error_of(project, "max_workers: 2", instead)
