@@ -16,7 +16,7 @@ name: docs
 source: texts.jsonl
 modules: [operators.py]
 operators:
-  - name: first
+  - name: first_1
     operator: "{group}.mark"
     options: {key: seen}
   - name: second
@@ -49,14 +49,19 @@ def raised_by(project):
 @pytest.mark.parametrize(
     ("given", "instead", "subject", "reason"),
     [
-        ('"{group}.mark"', '"{group}.marks"', "node 'first'", "Did you mean {group}.mark?"),
+        ('"{group}.mark"', '"{group}.marks"', "node 'first_1'", "Did you mean {group}.mark?"),
         (
             '"{group}.mark"',
             "nothing_like.this",
-            "node 'first'",
+            "node 'first_1'",
             "Operators of your own are known once `modules` names the file",
         ),
-        ("key: seen", "kay: seen", "node 'first'", "option 'kay' is unknown; did you mean 'key'?"),
+        (
+            "key: seen",
+            "kay: seen",
+            "node 'first_1'",
+            "'kay' is unknown; did you mean 'key'?",
+        ),
         ("max_workers: 2", "timeout: '{{ [] }}'", "node 'second'", "must be a number of seconds"),
         (
             "max_workers: 2",
@@ -65,7 +70,7 @@ def raised_by(project):
             "is 'async', which needs an `async def` operator",
         ),
         ("max_workers: 2", "options: {size: 10}", "node 'second'", "ValueError: size is at most 9"),
-        ("max_workers: 2", "inputs: [firs]", "node 'second'", "did you mean 'first'?"),
+        ("max_workers: 2", "inputs: [first_one]", "node 'second'", "did you mean 'first_1'?"),
         ("name: second", "name: materialize", "node 'materialize'", "cannot name a node"),
         ("[operators.py]", "[operator.py]", "module 'operator.py'", "a Python file or a module"),
         ("[operators.py]", "[no.such_module]", "module 'no.such_module'", "ModuleNotFoundError"),
@@ -81,9 +86,9 @@ def test_an_error_names_file_line_and_node(project, given, instead, subject, rea
 
 
 def test_two_nodes_of_one_name_are_told_at_the_second(project):
-    error, place = error_of(project, "name: second", "name: first")
+    error, place = error_of(project, "name: second", "name: first_1")
 
-    assert "two nodes are called 'first'" in error.reason
+    assert "two nodes are called 'first_1'" in error.reason
     assert error.place == place
 
 

@@ -109,9 +109,9 @@ def test_nothing_is_handed_on_that_nothing_is_said_of(project):
         ("{type: dynamic, name: files}", dg.DynamicPartitionsDefinition(name="files")),
         ("{type: monthly, start_date: '2026-01-01'}", dg.MonthlyPartitionsDefinition("2026-01-01")),
         (
-            "{type: time_window, start_date: '2026-01-01', fmt: '%Y%m%d', cron_schedule: 0 0 * * 1}",
+            "{type: time_window, start_date: '2026-02', fmt: '%Y-%m', cron_schedule: 0 0 1 * *}",
             dg.TimeWindowPartitionsDefinition(
-                start="2026-01-01", fmt="%Y%m%d", cron_schedule="0 0 * * 1"
+                start="2026-02", fmt="%Y-%m", cron_schedule="0 0 1 * *"
             ),
         ),
     ],
