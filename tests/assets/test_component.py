@@ -1,5 +1,6 @@
 """Tests of dagster_dataops.assets.component: a defs.yaml as definitions."""
 
+import re
 import sys
 import textwrap
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from dagster_dataops import (
     pipeline,
 )
 from tests.assets.component_project import WARNED_OF
-from tests.assets.helpers import execute, result_of, spec_of
+from tests.assets.helpers import execute, result_of, spec_of, write_jsonl
 
 pytestmark = WARNED_OF
 
@@ -311,3 +312,37 @@ def test_what_is_scaffolded_loads_and_runs_at_once(project, instance, root, form
         assert execute(definitions, instance).success
 
     assert [row["words"] for row in result_of(root, folder, "long")] == [5, 8]
+
+
+README = Path(__file__).parents[2] / "README.md"
+README_OPERATORS = """
+from dagster_dataops import data_register
+
+@data_register("data.docs", _concurrency_mode="single")
+def grade(record: dict, api_key: str) -> dict:
+    record["grade"] = len(record["text"]) if api_key else None
+    return record
+
+@data_register("data.docs", rewrite_func="forward_batch_input", _concurrency_mode="single")
+def join(unique: list[dict], graded: list[dict]) -> list[dict]:
+    return [*unique, *graded]
+"""
+
+
+def test_the_yaml_of_the_readme_runs(project, instance, root, monkeypatch):
+    monkeypatch.setenv("API_KEY", "secret")
+    (written,) = re.findall(r"```yaml\n(.*?)```", README.read_text(), re.DOTALL)
+    folder = project.defs / "docs"
+    folder.mkdir()
+    (folder / "defs.yaml").write_text(written)
+    (folder / "operators.py").write_text(README_OPERATORS)
+    write_jsonl(folder / "docs.jsonl", [{"text": "one"}, {"text": "one"}, {"text": "three"}])
+
+    with project.loaded() as definitions:
+        assert execute(definitions, instance).success
+        (schedule,) = definitions.schedules
+        told = everything_in(definitions)
+
+    assert [row.get("grade") for row in result_of(root, "docs", "joined")] == [None, None, 3, 5]
+    assert schedule.cron_schedule == "0 2 * * *"
+    assert "secret" not in told
