@@ -6,7 +6,8 @@ from typing import Any
 
 import dagster as dg
 
-from dagster_dataops.assets.factory import build_operator_assets
+from dagster_dataops.assets.executors import Executor, executor_of
+from dagster_dataops.assets.factory import Layout, build_operator_assets
 from dagster_dataops.assets.io_manager import DataOpsIOManager
 from dagster_dataops.assets.resource import DataOpsResource
 from dagster_dataops.assets.sources import IO_MANAGER, Source
@@ -14,7 +15,7 @@ from dagster_dataops.assets.translator import DataOpsTranslator
 from dagster_dataops.services.pipeline import Pipeline
 
 
-def build_definitions(
+def build_definitions(  # noqa: PLR0913 - all there is to say, by name
     ppl: Pipeline,
     *,
     source: Source,
@@ -22,6 +23,9 @@ def build_definitions(
     schedule: str | None = None,
     translator: DataOpsTranslator | None = None,
     retry_policy: dg.RetryPolicy | None = None,
+    layout: Layout = "steps",
+    pools: Mapping[str, str] | None = None,
+    executor: Executor = "in_process",
 ) -> dg.Definitions:
     """Return definitions with an asset a node, a job for all of them, resources and executor.
 
@@ -33,14 +37,25 @@ def build_definitions(
         schedule: A cron line, such as ``0 2 * * *``, to materialize everything by.
         translator: Keys, groups and descriptions.
         retry_policy: Of every operator's step.
+        layout: ``steps``, one an operator, or ``single_step`` for all of them, as
+            `build_operator_assets` has it.
+        pools: Dagster concurrency pools by node.
+        executor: ``in_process`` runs the steps in the run's own process, one after the other:
+            operators bring their own worker processes and threads, and no step costs a process.
+            ``multiprocess`` runs steps beside one another, each in a process of its own that is
+            forked from one in which Dagster is imported already. Any other
+            ``dg.ExecutorDefinition`` is taken as it is.
 
-    The executor runs the steps in the run's own process, one after the other: operators bring
-    their own worker processes and threads, and starting a process a step would cost over a
-    second each. Merge with other definitions by ``dg.Definitions.merge``; several pipelines
+    Merge with other definitions by ``dg.Definitions.merge``; several pipelines
     need equal resources for that, since they share one.
     """
     assets = build_operator_assets(
-        ppl, source=source, translator=translator, retry_policy=retry_policy
+        ppl,
+        source=source,
+        translator=translator,
+        retry_policy=retry_policy,
+        layout=layout,
+        pools=pools,
     )
     name = f"{ppl.graph.name or 'dataops'}_pipeline"
     keys = [key for asset in assets for key in _materializable(asset)]
@@ -54,9 +69,18 @@ def build_definitions(
         assets=assets,
         jobs=[job],
         schedules=schedules,
-        resources=_resources(resource or DataOpsResource()),
-        executor=dg.in_process_executor,
+        resources=dataops_resources(resource),
+        executor=executor_of(executor),
     )
+
+
+def dataops_resources(resource: DataOpsResource | None = None) -> Mapping[str, Any]:
+    """Return the resources that assets of operators need: ``dataops`` and ``dataops_io``.
+
+    Args:
+        resource: Root folder and defaults.
+    """
+    return _resources(resource or DataOpsResource())
 
 
 @functools.cache  # merging definitions needs the very same objects

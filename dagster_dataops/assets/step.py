@@ -5,6 +5,7 @@ from typing import Any, TypeAlias
 
 import dagster as dg
 
+from dagster_dataops.assets.assignments import Context
 from dagster_dataops.assets.configs import OperatorConfig, configured, resume_policy
 from dagster_dataops.assets.lineage import lineage_metadata
 from dagster_dataops.assets.metadata import report_metadata
@@ -17,7 +18,7 @@ StepEvent: TypeAlias = dg.MaterializeResult[JsonlDataset] | dg.AssetCheckResult
 
 
 def run_step(
-    context: dg.AssetExecutionContext,
+    context: Context,
     plan: AssetPlan,
     config: OperatorConfig,
     dataops: DataOpsResource,
@@ -37,7 +38,9 @@ def run_step(
     upstream = Upstream(folder)
     for key, given in plan.inputs:
         upstream.add(key, loaded[given] if isinstance(given, str) else given)
-    report = dataops.run(context, operator, upstream.datasets, folder, resume_policy(config))
+    report = dataops.run_operator(
+        context, operator, upstream.datasets, folder, resume_policy(config)
+    )
     options = operator.__dataops__.options
     lineage = lineage_metadata(options, upstream.by_key, report.dataset)
     upstream.clean_up()
@@ -49,7 +52,7 @@ def run_step(
     )
 
 
-def _partition_of(context: dg.AssetExecutionContext) -> str | None:
+def _partition_of(context: Context) -> str | None:
     if context.has_partition_key:
         return str(context.partition_key)
     if context.has_partition_key_range:

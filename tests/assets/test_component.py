@@ -104,6 +104,26 @@ def test_the_same_pipeline_in_yaml_and_in_python_gives_equal_definitions(project
         ]
 
 
+@pytest.mark.parametrize("layout", ["steps", "single_step"])
+def test_layout_pools_and_executor_are_equal_too(project, layout):
+    path = project.write(f"{CHAIN}layout: {layout}\nexecutor: multiprocess\nop: {{pool: api}}\n")
+
+    with project.component() as (_, ours):
+        theirs = chain_in_python(
+            project.group,
+            path.parent / "texts.jsonl",
+            layout=layout,
+            executor="multiprocess",
+            pools=dict.fromkeys(["unique", "marked", "joined"], "api"),
+        )
+
+        assert everything_in(ours) == everything_in(theirs)
+        assert ours.executor is theirs.executor
+        steps = {ours.resolve_assets_def(key).op for key in keys_of(ours)}
+        assert {step.pool for step in steps} == {"api"}
+        assert len(steps) == (3 if layout == "steps" else 1)
+
+
 def keys_of(definitions):
     return [dg.AssetKey(["docs", name]) for name in ("unique", "marked", "joined")]
 
