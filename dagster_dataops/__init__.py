@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dagster_dataops.assets.ops import build_operator_job, build_operator_ops
     from dagster_dataops.assets.pipeline_plan import plan_pipeline
     from dagster_dataops.assets.resource import DataOpsResource
+    from dagster_dataops.assets.sensors import NewFiles, new_files_sensor
     from dagster_dataops.assets.translator import DataOpsTranslator
     from dagster_dataops.assets.yaml_nodes import OperatorDeclaration
     from dagster_dataops.checkpoints.manifest import Manifest
@@ -40,6 +41,7 @@ _HOMES = {
     "JsonValue": "records",
     "JsonlDataset": "datasets.dataset",
     "Manifest": "checkpoints.manifest",
+    "NewFiles": "assets.sensors",
     "Operator": "operators.operator",
     "OperatorDeclaration": "assets.yaml_nodes",
     "OperatorGraph": "graph.graph",
@@ -58,6 +60,7 @@ _HOMES = {
     "dataops_assets": "assets.decorator",
     "dataops_resources": "assets.definitions",
     "errors": "",
+    "new_files_sensor": "assets.sensors",
     "pipeline": "services.pipeline",
     "plan_pipeline": "assets.pipeline_plan",
 }
@@ -71,6 +74,7 @@ __all__ = [
     "JsonValue",
     "JsonlDataset",
     "Manifest",
+    "NewFiles",
     "Operator",
     "OperatorDeclaration",
     "OperatorGraph",
@@ -89,6 +93,7 @@ __all__ = [
     "dataops_assets",
     "dataops_resources",
     "errors",
+    "new_files_sensor",
     "pipeline",
     "plan_pipeline",
 ]

@@ -30,6 +30,10 @@ class StepOptions:
     op_tags: Mapping[str, Any] | None = None
     backfill_policy: dg.BackfillPolicy | None = None
 
+    def backfills(self, spec: dg.AssetSpec) -> dg.BackfillPolicy | None:
+        """Return the policy of an asset, which has one only if it has partitions."""
+        return None if spec.partitions_def is None else self.backfill_policy
+
 
 def operator_step(plan: AssetPlan, options: StepOptions) -> dg.AssetsDefinition:
     """Return the asset of a plan, materialized by a step of its own.
@@ -65,7 +69,7 @@ def operator_step(plan: AssetPlan, options: StepOptions) -> dg.AssetsDefinition:
         keys_by_output_name={"result": spec.key},
         node_def=op,
         specs=[spec],
-        backfill_policy=options.backfill_policy,
+        backfill_policy=options.backfills(spec),
     )
 
 

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +14,7 @@ from dagster_dataops.assets.events import DataOpsEventIterator
 from dagster_dataops.assets.places import folder_of
 from dagster_dataops.assets.progress import DagsterProgress
 from dagster_dataops.assets.sharing import fair_settings
+from dagster_dataops.assets.untold import untold_runs
 from dagster_dataops.checkpoints.manifest import NodeFolder
 from dagster_dataops.checkpoints.resuming import ResumePolicy
 from dagster_dataops.configuration import config, folder_setting
@@ -100,9 +102,10 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         """
         defaults = ExecutionSettings(max_workers=self.max_workers or None)
         settings = operator.__dataops__.settings.over(defaults)
-        executor = OperatorExecutor(self._run_context(context, resume))
+        attempt = self._run_context(context, resume)
+        attempt = replace(attempt, earlier_runs=attempt.earlier_runs | untold_runs(folder))
         with fair_settings(operator, settings) as fair:
-            report = executor.run(reconfigured(operator, {}, fair), inputs, folder)
+            report = OperatorExecutor(attempt).run(reconfigured(operator, {}, fair), inputs, folder)
         if report.error_path is not None:
             failed, rows_in = report.manifest.failed, report.manifest.rows_in
             where = f"they are in {report.error_path}"
