@@ -18,6 +18,7 @@ from dagster_dataops.assets.yaml_fields import SourceFunction, strict_model
 from dagster_dataops.assets.yaml_modules import import_modules
 from dagster_dataops.assets.yaml_nodes import assembled
 from dagster_dataops.assets.yaml_places import NOWHERE, YamlPlace
+from dagster_dataops.errors import ConfigurationError, DefinitionError
 
 
 @dg.scaffold_with(OperatorPipelineScaffolder)
@@ -66,7 +67,7 @@ class OperatorPipelineComponent(PipelineAttributes, dg.Component):
     @classmethod
     def get_spec(cls) -> dg.ComponentTypeSpec:
         """Return what the UI says of this type of component."""
-        return dg.ComponentTypeSpec(produces=["asset", "job", "schedule", "resource"])
+        return dg.ComponentTypeSpec(produces=["asset", "job", "schedule", "sensor", "resource"])
 
     @override
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
@@ -77,12 +78,18 @@ class OperatorPipelineComponent(PipelineAttributes, dg.Component):
         """
         modules = import_modules(context, self.modules, self._place.at("modules"))
         source = self.source
-        return build_definitions(
-            assembled(self.name or name_of(context.path), self.operators, self._place),
-            source=source.found_in(modules) if isinstance(source, SourceFunction) else source,
-            translator=_ComponentTranslator(self),
-            **self.keywords(),
-        )
+        if isinstance(source, SourceFunction):
+            source = source.found_in(modules)
+        name = self.name or name_of(context.path)
+        ppl = assembled(name, self.operators, self._place)
+        try:
+            return build_definitions(
+                ppl, source=source, translator=_ComponentTranslator(self), **self.keywords()
+            )
+        except ConfigurationError as error:
+            raise self._place.at(error.setting).error(error.setting, error) from None
+        except DefinitionError as error:
+            raise self._place.error(f"pipeline {name!r}", error) from None
 
     def get_asset_spec(self, data: DataOpsTranslatorData) -> dg.AssetSpec:
         """Return the spec of one operator: the translator's, changed by ``translation``."""

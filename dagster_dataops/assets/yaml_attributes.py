@@ -8,6 +8,7 @@ import dagster as dg
 from dagster.components.utils.translation import TranslationFn, TranslationFnResolver
 
 from dagster_dataops.assets.resource import DataOpsResource  # noqa: TC001 - Dagster reads it
+from dagster_dataops.assets.sensors import NewFiles
 from dagster_dataops.assets.sources import Source  # noqa: TC001 - Dagster reads it
 from dagster_dataops.assets.translator import DataOpsTranslatorData
 from dagster_dataops.assets.yaml_fields import (
@@ -21,9 +22,11 @@ from dagster_dataops.assets.yaml_fields import (
 )
 from dagster_dataops.assets.yaml_nodes import OperatorDeclaration, OperatorNodeModel, resolve_nodes
 from dagster_dataops.assets.yaml_partitions import (
+    NewFilesModel,
     OpModel,
     PartitionsModel,
     PipelineOp,
+    resolve_new_files,
     resolve_op,
     resolve_partitions,
 )
@@ -112,6 +115,15 @@ class PipelineAttributes(dg.Resolvable):
             description="Whether unpartitioned operators do without partitions that are not there."
         ),
     ] = False
+    new_files: Annotated[
+        NewFiles | None,
+        dg.Resolver(
+            resolve_new_files,
+            model_field_type=NewFilesModel | None,
+            description="Adds a sensor that makes a dynamic partition of each new file of the "
+            "source.",
+        ),
+    ] = None
     automation: Annotated[
         "dg.AutomationCondition[dg.AssetKey] | None",
         dg.Resolver.default(
@@ -174,6 +186,7 @@ class PipelineAttributes(dg.Resolvable):
             "unpartitioned": [node.name for node in self.operators if node.unpartitioned],
             "allow_missing_partitions": self.allow_missing_partitions or None,
             "backfill_policy": op.backfill_policy,
+            "new_files": self.new_files,
             "automation": self.automation,
             "freshness_policy": self.freshness_policy,
             "max_error_rate": _by_node(rates, rate),

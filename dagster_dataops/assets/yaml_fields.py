@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, create_model, model_validator
 from dagster_dataops.assets.resource import DataOpsResource
 from dagster_dataops.assets.sources import Source  # noqa: TC001 - text, as it is itself
 from dagster_dataops.assets.yaml_nodes import OperatorNodeModel
-from dagster_dataops.assets.yaml_partitions import OpModel, PartitionsModel
+from dagster_dataops.assets.yaml_partitions import NewFilesModel, OpModel, PartitionsModel
 from dagster_dataops.assets.yaml_places import YamlPlace, rendered
 from dagster_dataops.errors import ConfigurationError
 
@@ -144,6 +144,7 @@ _STRICT: Final[dict[str, Any]] = {
     "max_error_rate": float,
     "modules": list[str],
     "name": str,
+    "new_files": NewFilesModel,
     "op": OpModel,
     "operators": list[OperatorNodeModel],
     "partitions": PartitionsModel,

@@ -7,6 +7,7 @@ from typing import Any, Final, Literal
 import dagster as dg
 from pydantic import Field
 
+from dagster_dataops.assets.sensors import NewFiles
 from dagster_dataops.assets.yaml_places import rendered
 
 _PARTITIONS: Final[Mapping[str, type[dg.PartitionsDefinition]]] = {
@@ -47,6 +48,42 @@ def resolve_partitions(
     if kind == "time_window":
         given = {{"start_date": "start", "end_date": "end"}.get(k, k): v for k, v in given.items()}
     return _PARTITIONS[kind](**given)
+
+
+class NewFilesModel(dg.Model):
+    """How new input files become dynamic partitions; the fields are those of `NewFiles`."""
+
+    settle_seconds: float = Field(
+        default=NewFiles().settle_seconds,
+        ge=0,
+        description="Seconds for which a file must not have changed.",
+    )
+    runs_per_tick: int = Field(
+        default=NewFiles().runs_per_tick, ge=1, description="Most files a tick."
+    )
+    changed: bool = Field(
+        default=NewFiles().changed,
+        description="Whether a file that has changed since is processed again.",
+    )
+    launch: bool = Field(
+        default=NewFiles().launch,
+        description="Whether runs are launched, or partitions added and no more.",
+    )
+    interval_seconds: int = Field(
+        default=NewFiles().interval_seconds, description="Least seconds between two ticks."
+    )
+    running: bool = Field(
+        default=NewFiles().running,
+        description="Whether the sensor is switched on to begin with.",
+    )
+
+
+def resolve_new_files(
+    context: dg.ResolutionContext,  # noqa: ARG001
+    model: NewFilesModel | None,
+) -> NewFiles | None:
+    """Return how new files become partitions."""
+    return None if model is None else NewFiles(**model.model_dump())
 
 
 class BackfillPolicyModel(dg.Model):

@@ -12,6 +12,7 @@ from dagster._core.remote_representation.external_data import RepositorySnap
 
 from dagster_dataops import (
     DataOpsResource,
+    NewFiles,
     OperatorDeclaration,
     OperatorPipelineComponent,
     build_definitions,
@@ -122,6 +123,43 @@ def test_layout_pools_and_executor_are_equal_too(project, layout):
         steps = {ours.resolve_assets_def(key).op for key in keys_of(ours)}
         assert {step.pool for step in steps} == {"api"}
         assert len(steps) == (3 if layout == "steps" else 1)
+
+
+PARTITIONED = """
+name: docs
+source: "{partition}.jsonl"
+modules: [operators.py]
+operators:
+  - {name: marked, operator: "{group}.mark"}
+  - {name: all, operator: dedup.Exact, options: {input_key: text}, unpartitioned: true}
+allow_missing_partitions: true
+op: {backfill_policy: {type: single_run}}
+automation: "{{ dg.AutomationCondition.eager() }}"
+partitions: {type: dynamic, name: texts_of_docs}
+new_files: {settle_seconds: 0, running: true}
+"""
+
+
+def test_partitions_sensors_and_automation_are_equal_too(project):
+    path = project.write(PARTITIONED)
+
+    with project.component() as (_, ours):
+        with pipeline("docs") as ppl:
+            ppl.marked = getattr(data, project.group).mark()
+            ppl.all = data.dedup.Exact(input_key="text")
+        theirs = build_definitions(
+            ppl,
+            source=path.parent / "{partition}.jsonl",
+            partitions=dg.DynamicPartitionsDefinition(name="texts_of_docs"),
+            unpartitioned=["all"],
+            allow_missing_partitions=True,
+            backfill_policy=dg.BackfillPolicy.single_run(),
+            automation=dg.AutomationCondition.eager(),
+            new_files=NewFiles(settle_seconds=0, running=True),
+        )
+
+        assert everything_in(ours) == everything_in(theirs)
+        assert len(ours.sensors) == 1
 
 
 def keys_of(definitions):

@@ -92,6 +92,13 @@ def test_two_nodes_of_one_name_are_told_at_the_second(project):
     assert error.place == place
 
 
+def test_what_cannot_be_built_is_told_at_the_field_that_says_so(project):
+    error, place = error_of(project, "texts.jsonl", '"{partition}.jsonl"')
+
+    assert isinstance(error, DefsYamlError)
+    assert error.place == place
+
+
 def test_a_circle_is_told_at_the_pipeline(project):
     circle = LINES.replace("    options: {key: seen}", "    inputs: [second]")
     path = project.write(circle)
