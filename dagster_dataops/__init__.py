@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dagster_dataops import data, errors
+    from dagster_dataops.assets.component import OperatorPipelineComponent
     from dagster_dataops.assets.decorator import build_dataops_asset_specs, dataops_assets
     from dagster_dataops.assets.definitions import build_definitions, dataops_resources
     from dagster_dataops.assets.events import DataOpsEventIterator
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from dagster_dataops.assets.resource import DataOpsResource
     from dagster_dataops.assets.sensors import NewFiles, new_files_sensor
     from dagster_dataops.assets.translator import DataOpsTranslator
+    from dagster_dataops.assets.yaml_nodes import OperatorDeclaration
     from dagster_dataops.checkpoints.manifest import Manifest
     from dagster_dataops.configuration import config
     from dagster_dataops.data import data_register
@@ -42,7 +44,9 @@ _HOMES = {
     "Manifest": "checkpoints.manifest",
     "NewFiles": "assets.sensors",
     "Operator": "operators.operator",
+    "OperatorDeclaration": "assets.yaml_nodes",
     "OperatorGraph": "graph.graph",
+    "OperatorPipelineComponent": "assets.component",
     "Pipeline": "services.pipeline",
     "Record": "records",
     "RunReport": "execution.report",
@@ -74,7 +78,9 @@ __all__ = [
     "Manifest",
     "NewFiles",
     "Operator",
+    "OperatorDeclaration",
     "OperatorGraph",
+    "OperatorPipelineComponent",
     "Pipeline",
     "Record",
     "RunReport",
