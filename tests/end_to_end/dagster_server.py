@@ -23,6 +23,13 @@ RECORDS = 600
 LOCATION = "slow"
 IN_PROCESS = {"execution": {"config": {"in_process": {}}}}
 MULTIPROCESS = {"execution": {"config": {"multiprocess": {}}}}
+_SERVICES = (
+    {"dagster", "dev"},
+    {"dagster_webserver"},
+    {"dagster._daemon"},
+    {"dagster", "code-server"},
+    {"dagster", "api", "grpc"},
+)
 FINISHED = {"SUCCESS", "FAILURE", "CANCELED"}
 
 _SETTINGS = """
@@ -134,10 +141,12 @@ class DagsterServer:
         return ({"id": number, "text": f"text {number}"} for number in range(RECORDS))
 
     def _started(self) -> "subprocess.Popen[bytes]":
+        before = os.environ.get("PYTHONPATH")
+        path = [str(HERE.parents[1]), str(self.home), *([before] if before else [])]
         environment = os.environ | {
             "DAGSTER_HOME": str(self.home),
             "SLOW_PIPELINE_HOME": str(self.home),
-            "PYTHONPATH": os.pathsep.join([str(HERE.parents[1]), str(self.home)]),
+            "PYTHONPATH": os.pathsep.join(path),
         }
         command = [sys.executable, "-m", "dagster", "dev", "-w", str(self.home / "workspace.yaml")]
         with (self.home / "server.log").open("ab") as log:
@@ -238,9 +247,13 @@ class DagsterServer:
         self.ask(_TERMINATE, run=run, policy=policy)
 
     def reload(self) -> None:
-        """Load the code location anew, as its reload button does."""
-        answer = self.ask(_RELOAD, name=LOCATION)["reloadRepositoryLocation"]
-        assert answer["locationOrLoadError"]["__typename"] == "RepositoryLocation", answer
+        """Load the code location anew, as its reload button does; twice if its server is gone."""
+
+        def loaded() -> bool:
+            answer = self.ask(_RELOAD, name=LOCATION)["reloadRepositoryLocation"]
+            return bool(answer["locationOrLoadError"]["__typename"] == "RepositoryLocation")
+
+        until(loaded, "the code location", pause=0.5)
 
     def status(self, run: str) -> str:
         status: str = self.ask(_STATUS, run=run)["runOrError"]["status"]
@@ -300,20 +313,18 @@ class DagsterServer:
                     found.append(process)
         return found
 
-    def own_processes(self) -> list[psutil.Process]:
+    def services(self) -> list[psutil.Process]:
         """The processes of the server alone: neither runs nor what those start."""
-        found, tree = [], [psutil.Process(self.process.pid)]
-        while tree:
-            process = tree.pop()
+        found = []
+        for process in self.processes():
             with suppress(psutil.Error):
-                if "execute_run" not in " ".join(process.cmdline()):
+                if any(words <= set(process.cmdline()) for words in _SERVICES):
                     found.append(process)
-                    tree += process.children()
         return found
 
     def kill(self) -> None:
         """Kill the server with everything but its runs."""
-        _kill(self.own_processes())
+        _kill(self.services())
         self.process.wait(10)
 
     def kill_everything(self) -> None:
