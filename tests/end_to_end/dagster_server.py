@@ -259,9 +259,14 @@ class DagsterServer:
         status: str = self.ask(_STATUS, run=run)["runOrError"]["status"]
         return status
 
+    def _has_ended(self, run: str) -> bool:
+        with suppress(OSError):  # the server's database may be away
+            return self.status(run) in FINISHED
+        return False
+
     def finish(self, run: str, wanted: str, seconds: float = 90.0) -> None:
         """Wait until ``run`` has ended, as ``wanted``."""
-        until(lambda: self.status(run) in FINISHED, f"the end of run {run}", seconds, pause=0.1)
+        until(lambda: self._has_ended(run), f"the end of run {run}", seconds, pause=0.1)
         assert self.status(run) == wanted, self.log(run)
 
     def log(self, run: str) -> str:

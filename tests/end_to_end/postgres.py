@@ -4,22 +4,23 @@ import importlib.util
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 from typing import Any
 
 from tests.end_to_end.dagster_server import until
 
-_PLACES = ("/usr/lib/postgresql/*/bin", "/usr/local/pgsql/bin")
+_PROGRAMS = ("initdb", "postgres", "pg_isready", "psql")
 
 
 def programs() -> Path | None:
-    """The folder of ``initdb`` and ``postgres``, the newest; ``None`` if there is none."""
+    """The folder of PostgreSQL's programs, the newest; ``None`` if there is none."""
+    folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     on_path = shutil.which("initdb")
-    found = [Path(on_path).parent] if on_path else []
-    for place in _PLACES:
-        found += sorted(Path("/").glob(place[1:]), reverse=True)
-    return next((folder for folder in found if (folder / "postgres").exists()), None)
+    if on_path is not None:
+        folders.append(Path(on_path).parent)
+    return next((f for f in folders if all((f / name).exists() for name in _PROGRAMS)), None)
 
 
 def missing() -> str:
@@ -66,7 +67,11 @@ class Postgres:
             **self._as,
         )
         self.process = self._started()
-        until(self._answers, "PostgreSQL", pause=0.1)
+        try:
+            until(self._answers, "PostgreSQL", pause=0.1)
+        except BaseException:
+            self.stop()
+            raise
 
     def _started(self) -> "subprocess.Popen[bytes]":
         options = ["-c", "listen_addresses=", "-c", "fsync=off", "-k", self.folder]
@@ -87,7 +92,7 @@ class Postgres:
     @property
     def settings(self) -> str:
         """The storage of a Dagster instance, in the words of ``dagster.yaml``."""
-        url = f"postgresql://dagster@/postgres?host={self.folder}"
+        url = f"postgresql+psycopg2://dagster@/postgres?host={self.folder}"
         return f"storage: {{postgres: {{postgres_url: '{url}'}}}}\n"
 
     def ask(self, query: str) -> str:
@@ -99,6 +104,5 @@ class Postgres:
 
     def stop(self) -> None:
         """End it at once, with every connection."""
-        self.process.terminate()
-        self.process.send_signal(3)  # SIGQUIT: without waiting for clients
+        self.process.send_signal(signal.SIGQUIT)  # without waiting for clients
         self.process.wait(20)

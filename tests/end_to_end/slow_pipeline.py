@@ -132,7 +132,7 @@ PIPELINES = [
     *(slow(f"concurrent_{number}", "thread", 8) for number in range(4)),
 ]
 
-dataops = Mortal(root=str(HOME / "results"), lock_seconds=30)
+dataops = Mortal.configure_at_launch(root=str(HOME / "results"), lock_seconds=30)
 defs = dg.Definitions(
     assets=[
         asset
