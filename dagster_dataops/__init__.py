@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dagster_dataops import data, errors
-    from dagster_dataops.assets.definitions import build_definitions
+    from dagster_dataops.assets.decorator import build_dataops_asset_specs, dataops_assets
+    from dagster_dataops.assets.definitions import build_definitions, dataops_resources
+    from dagster_dataops.assets.events import DataOpsEventIterator
     from dagster_dataops.assets.factory import build_operator_assets
     from dagster_dataops.assets.io_manager import DataOpsIOManager
     from dagster_dataops.assets.ops import build_operator_job, build_operator_ops
+    from dagster_dataops.assets.pipeline_plan import plan_pipeline
     from dagster_dataops.assets.resource import DataOpsResource
+    from dagster_dataops.assets.sensors import NewFiles, new_files_sensor
     from dagster_dataops.assets.translator import DataOpsTranslator
     from dagster_dataops.checkpoints.manifest import Manifest
     from dagster_dataops.configuration import config
@@ -28,17 +32,20 @@ if TYPE_CHECKING:
 # never touch Dagster, which takes over a second to import, and little of the rest.
 _HOMES = {
     "DataOpsError": "errors",
+    "DataOpsEventIterator": "assets.events",
     "DataOpsIOManager": "assets.io_manager",
     "DataOpsResource": "assets.resource",
     "DataOpsTranslator": "assets.translator",
     "JsonValue": "records",
     "JsonlDataset": "datasets.dataset",
     "Manifest": "checkpoints.manifest",
+    "NewFiles": "assets.sensors",
     "Operator": "operators.operator",
     "OperatorGraph": "graph.graph",
     "Pipeline": "services.pipeline",
     "Record": "records",
     "RunReport": "execution.report",
+    "build_dataops_asset_specs": "assets.decorator",
     "build_definitions": "assets.definitions",
     "build_operator_assets": "assets.factory",
     "build_operator_job": "assets.ops",
@@ -46,23 +53,30 @@ _HOMES = {
     "config": "configuration",
     "data": "",
     "data_register": "data",
+    "dataops_assets": "assets.decorator",
+    "dataops_resources": "assets.definitions",
     "errors": "",
+    "new_files_sensor": "assets.sensors",
     "pipeline": "services.pipeline",
+    "plan_pipeline": "assets.pipeline_plan",
 }
 
 __all__ = [
     "DataOpsError",
+    "DataOpsEventIterator",
     "DataOpsIOManager",
     "DataOpsResource",
     "DataOpsTranslator",
     "JsonValue",
     "JsonlDataset",
     "Manifest",
+    "NewFiles",
     "Operator",
     "OperatorGraph",
     "Pipeline",
     "Record",
     "RunReport",
+    "build_dataops_asset_specs",
     "build_definitions",
     "build_operator_assets",
     "build_operator_job",
@@ -70,8 +84,12 @@ __all__ = [
     "config",
     "data",
     "data_register",
+    "dataops_assets",
+    "dataops_resources",
     "errors",
+    "new_files_sensor",
     "pipeline",
+    "plan_pipeline",
 ]
 
 

@@ -29,17 +29,19 @@ def column_lineage(
     written = written_keys(options)
     if not written or not upstream:
         return None
-    origins = [(key, columns_of(dataset)) for key, dataset in upstream]
+    origins: dict[dg.AssetKey, list[str]] = {}
+    for key, dataset in upstream:  # an asset stands here once for each of its partitions
+        origins[key] = list(dict.fromkeys([*origins.get(key, ()), *columns_of(dataset)]))
     read = sorted({name for names in written.values() for name in names})
     lineage: dict[str, list[dg.TableColumnDep]] = {}
     for column in columns_of(result):
         names = written.get(column)
         if names is None:  # passed through, or written without being an output_key
-            known = any(column in columns for _, columns in origins)
+            known = any(column in columns for columns in origins.values())
             names = [column] if known else read
         lineage[column] = [
             dg.TableColumnDep(asset_key=key, column_name=name)
-            for key, columns in origins
+            for key, columns in origins.items()
             for name in names
             if name in columns
         ]

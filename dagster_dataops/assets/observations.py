@@ -2,15 +2,14 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import dagster as dg
 
+from dagster_dataops.assets.assignments import Context
 from dagster_dataops.assets.places import folder_of
 from dagster_dataops.checkpoints.manifest import NodeFolder
 from dagster_dataops.execution.progress import LogPace, ProgressState
-
-Context: TypeAlias = dg.AssetExecutionContext | dg.OpExecutionContext
 
 _MOST: Final = 20  # each is a row among the asset's events
 _FIRST_SECONDS: Final = 5.0

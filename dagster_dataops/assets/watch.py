@@ -1,13 +1,10 @@
 """RunWatch: notices that a step's run has ended without it."""
 
 import time
-from typing import Final, TypeAlias
+from typing import Final
 
-import dagster as dg
-
+from dagster_dataops.assets.assignments import Context
 from dagster_dataops.assets.messenger import Messenger
-
-Context: TypeAlias = dg.AssetExecutionContext | dg.OpExecutionContext
 
 _SECONDS: Final = 2.0  # between two questions
 

@@ -67,3 +67,17 @@ def test_operators_outside_the_convention_have_no_lineage(tmp_path: Path) -> Non
     before = dataset(tmp_path, "before", {"text": "a"})
 
     assert column_lineage({"threshold": 3}, [(UPSTREAM, before)], before) is None
+
+
+def test_partitions_of_one_asset_are_one_origin_with_the_columns_of_all(tmp_path: Path) -> None:
+    first = dataset(tmp_path, "first", {"text": "a"})
+    second = dataset(tmp_path, "second", {"text": "b", "extra": 1})
+    after = dataset(tmp_path, "after", {"text": "a"}, {"text": "b", "extra": 1})
+
+    lineage = column_lineage({"input_key": "text"}, [(UPSTREAM, first), (UPSTREAM, second)], after)
+
+    assert lineage is not None
+    found = {
+        column: [dep.column_name for dep in deps] for column, deps in lineage.deps_by_column.items()
+    }
+    assert found == {"text": ["text"], "extra": ["extra"]}

@@ -157,7 +157,7 @@ def test_an_observation_is_of_the_partition_that_is_worked_on(
     @dg.asset(key=KEY, partitions_def=dg.StaticPartitionsDefinition(["a", "b"]))
     def parts(context: dg.AssetExecutionContext, dataops: DataOpsResource) -> None:
         folder = dataops.folder(KEY.path, context.partition_key)
-        dataops.run(context, slow(), [source], folder)
+        dataops.run_operator(context, slow(), [source], folder)
 
     given = {"dataops": resource_at(root)}
     assert dg.materialize([parts], resources=given, partition_key="b", instance=instance).success
@@ -174,7 +174,7 @@ def test_several_assets_of_one_step_are_observed_each_by_itself(
     @dg.multi_asset(specs=[dg.AssetSpec(key) for key in keys])
     def both(context: dg.AssetExecutionContext, dataops: DataOpsResource) -> Any:
         for key in keys:
-            dataops.run(context, slow(), [source], dataops.folder(key.path))
+            dataops.run_operator(context, slow(), [source], dataops.folder(key.path))
             yield dg.MaterializeResult(key)
 
     given = {"dataops": resource_at(root)}
@@ -191,7 +191,7 @@ def test_a_folder_that_is_no_assets_is_observed_by_nobody(
 
     @dg.asset(key=KEY)
     def elsewhere(context: dg.AssetExecutionContext, dataops: DataOpsResource) -> None:
-        dataops.run(context, slow(), [source], dataops.folder(["scratch"]))
+        dataops.run_operator(context, slow(), [source], dataops.folder(["scratch"]))
 
     given = {"dataops": resource_at(root)}
     assert dg.materialize([elsewhere], resources=given, instance=instance).success

@@ -32,13 +32,13 @@ _SERVICES = (
 )
 FINISHED = {"SUCCESS", "FAILURE", "CANCELED"}
 
-_SETTINGS = """
+COMMON = """
 telemetry: {enabled: false}
 nux: {enabled: false}
 run_retries: {enabled: true, max_retries: 0}
 """
-AT_ONCE = """
-run_coordinator: {module: dagster.core.run_coordinator, class: DefaultRunCoordinator}
+SETTINGS = f"""{COMMON}
+run_coordinator: {{module: dagster.core.run_coordinator, class: DefaultRunCoordinator}}
 """
 _WORKSPACE = f"""
 load_from:
@@ -117,10 +117,10 @@ class DagsterServer:
         settings: Of the instance, in the words of ``dagster.yaml``.
     """
 
-    def __init__(self, home: Path, settings: str = AT_ONCE) -> None:
+    def __init__(self, home: Path, settings: str = SETTINGS) -> None:
         self.home = home
         home.mkdir(parents=True)
-        (home / "dagster.yaml").write_text(_SETTINGS + settings)
+        (home / "dagster.yaml").write_text(settings)
         (home / "workspace.yaml").write_text(_WORKSPACE)
         (home / "fragile.py").write_text(BUGGY)
         shutil.copy(HERE / "slow_pipeline.py", home)

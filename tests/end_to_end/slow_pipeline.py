@@ -73,10 +73,10 @@ class Mortal(DataOpsResource):
     """Dies once right after a result was published, if there is a file ``<pipeline>.die``."""
 
     @override
-    def run(
+    def run_operator(
         self, context: Any, operator: Operator, inputs: Sequence[JsonlDataset], *more: Any
     ) -> RunReport:
-        report = super().run(context, operator, inputs, *more)
+        report = super().run_operator(context, operator, inputs, *more)
         order = HOME / f"{context.asset_key.path[0]}.die"
         if order.exists():
             order.unlink()

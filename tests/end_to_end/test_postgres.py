@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.end_to_end import postgres
-from tests.end_to_end.dagster_server import IN_PROCESS, RECORDS, DagsterServer, until
+from tests.end_to_end.dagster_server import COMMON, IN_PROCESS, RECORDS, DagsterServer, until
 from tests.end_to_end.going_on import UNDISTURBED, check_went_on, gone, kill, step_of
 
 pytestmark = [
@@ -46,7 +46,7 @@ def queued(
 ) -> Iterator[DagsterServer]:
     """A server whose instance is in PostgreSQL."""
     home = tmp_path_factory.mktemp("queued") / "home"
-    started = DagsterServer(home, database.settings + QUEUE)
+    started = DagsterServer(home, COMMON + database.settings + QUEUE)
     try:
         yield started
     finally:

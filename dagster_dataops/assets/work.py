@@ -1,0 +1,74 @@
+"""StepWork: some planned operators, in order, as one step runs them."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import dagster as dg
+
+from dagster_dataops.assets.assignments import Context
+from dagster_dataops.assets.partitions import Parts
+from dagster_dataops.assets.plan import AssetPlan
+from dagster_dataops.assets.resource import DataOpsResource
+from dagster_dataops.assets.schemas import config_of
+from dagster_dataops.assets.step import StepEvent, run_step
+from dagster_dataops.checkpoints.manifest import load_result
+from dagster_dataops.datasets.dataset import JsonlDataset
+
+Load: TypeAlias = Callable[[Context, DataOpsResource, dg.AssetKey], Any]
+
+
+def load_published(context: Context, dataops: DataOpsResource, key: dg.AssetKey) -> Any:
+    """Return what is published of an asset: a handle, or one a partition where the run has many.
+
+    Raises:
+        ResultMissingError: Nothing is.
+    """
+
+    def of(partition: str | None) -> JsonlDataset:
+        return load_result(dataops.folder(key.path, partition))
+
+    if context.has_partition_key:
+        return of(str(context.partition_key))
+    if context.has_partition_key_range:
+        return Parts({name: of(name) for name in context.partition_keys})
+    return of(None)
+
+
+@dataclass(frozen=True)
+class StepWork:
+    """Operators of one step.
+
+    Attributes:
+        plans: Each after those it depends on.
+        given: What the launch gave each of them, by node.
+        loaded: What IO managers have loaded, by argument of the plans.
+        load: Reads an upstream result that neither this step made nor an IO manager loaded.
+    """
+
+    plans: Sequence[AssetPlan]
+    given: Mapping[str, Mapping[str, Any]]
+    loaded: Mapping[str, Any] = field(default_factory=dict)
+    load: Load = load_published
+
+    def run(self, context: Context, dataops: DataOpsResource) -> Iterator[StepEvent]:
+        """Run what the step has selected, in order; yield the events of each as it finishes.
+
+        What is upstream and not selected is read as it was published last.
+        """
+        made = dict(self.loaded)
+        for plan in self._selected(context):
+            for key, source in plan.inputs:
+                if isinstance(source, str) and source not in made:
+                    made[source] = self.load(context, dataops, key)
+            config = config_of(plan.node, self.given.get(plan.node.name, {}))
+            for event in run_step(context, plan, config, dataops, made):
+                if isinstance(event, dg.MaterializeResult):
+                    made[f"input_{plan.node.name}"] = event.value
+                yield event
+
+    def _selected(self, context: Context) -> list[AssetPlan]:
+        if not isinstance(context, dg.AssetExecutionContext):
+            return list(self.plans)
+        selected = context.selected_asset_keys
+        return [plan for plan in self.plans if plan.spec.key in selected]
