@@ -9,6 +9,7 @@ import dagster as dg
 import orjson
 
 from dagster_dataops.assets.markdown import cell, table
+from dagster_dataops.assets.resumed import resumed_metadata
 from dagster_dataops.assets.translator import METADATA_PREFIX
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import InputError
@@ -50,7 +51,7 @@ def report_metadata(report: RunReport, partition: str | None = None) -> dict[str
         f"{METADATA_PREFIX}/rows_out": manifest.rows_out,
         f"{METADATA_PREFIX}/rows_dropped": manifest.dropped,
         f"{METADATA_PREFIX}/rows_failed": manifest.failed,
-        f"{METADATA_PREFIX}/rows_resumed": manifest.resumed,
+        **resumed_metadata(report),
     }
     if manifest.kept_from:
         runs = [run.get("run", "") for run in manifest.kept_from]
