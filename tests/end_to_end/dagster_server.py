@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -61,6 +61,10 @@ _LOGS = """
 query($run: ID!) { logsForRun(runId: $run) { ... on EventConnection { events {
   ... on MessageEvent { message }
   ... on ExecutionStepFailureEvent { error { message cause { message } } } } } } }
+"""
+_MATERIALIZED = """
+query($run: ID!) { logsForRun(runId: $run) { ... on EventConnection { events {
+  ... on MaterializationEvent { assetKey { path } } } } } }
 """
 _RELOAD = """
 mutation($name: String!) { reloadRepositoryLocation(repositoryLocationName: $name) {
@@ -154,19 +158,25 @@ class DagsterServer:
 
     def launch(self, *key: str, config: dict[str, Any] | None = None) -> str:
         """Launch a run of one asset and return its id."""
+        return self.launch_all([key], config)
+
+    def launch_all(
+        self, keys: Sequence[Sequence[str]], config: dict[str, Any] | None = None
+    ) -> str:
+        """Launch a run of several assets and return its id."""
         selector = {
             "repositoryLocationName": LOCATION,
             "repositoryName": "__repository__",
             "pipelineName": "__ASSET_JOB",
-            "assetSelection": [{"path": list(key)}],
+            "assetSelection": [{"path": list(key)} for key in keys],
             "assetCheckSelection": [],
         }
         params = {"selector": selector, "runConfigData": config or IN_PROCESS, "mode": "default"}
         return self._launched(self.ask(_LAUNCH, params=params)["launchRun"])
 
-    def reexecute(self, run: str) -> str:
+    def reexecute(self, run: str, strategy: str = "FROM_FAILURE") -> str:
         """Re-execute a run from its failure and return the new run's id."""
-        params = {"parentRunId": run, "strategy": "FROM_FAILURE"}
+        params = {"parentRunId": run, "strategy": strategy}
         return self._launched(self.ask(_REEXECUTE, params=params)["launchRunReexecution"])
 
     @staticmethod
@@ -191,6 +201,11 @@ class DagsterServer:
         """Wait until ``run`` has ended, as ``wanted``."""
         until(lambda: self.status(run) in FINISHED, f"the end of run {run}", seconds, pause=0.1)
         assert self.status(run) == wanted, self.log(run)
+
+    def materialized(self, run: str) -> list[str]:
+        """The names of the assets that a run has materialized, in order."""
+        events = self.ask(_MATERIALIZED, run=run)["logsForRun"]["events"]
+        return [event["assetKey"]["path"][-1] for event in events if event.get("assetKey")]
 
     def log(self, run: str) -> str:
         """Every message of a run's log, errors with their causes."""

@@ -84,6 +84,11 @@ with pipeline("browsed") as browsed:
 with pipeline("edited") as edited:
     edited.fragile = fragile()
 
+with pipeline("whole") as whole:
+    whole.first = shout(node="whole_first", _concurrency_mode="thread", _max_workers=8)
+    whole.second = shout(node="whole_second", _concurrency_mode="thread", _max_workers=8)
+    whole.third = shout(node="whole_third", _concurrency_mode="thread", _max_workers=8)
+
 PIPELINES = [
     browsed,
     edited,
@@ -95,6 +100,7 @@ PIPELINES = [
     slow("orphaned_processes", "process", 2),
     slow("retried", "process", 2),
     slow("published", "thread", 8),
+    whole,
 ]
 
 dataops = Mortal(root=str(HOME / "results"), lock_seconds=30)
@@ -106,6 +112,7 @@ defs = dg.Definitions(
             ppl,
             source=HOME / "texts.jsonl",
             retry_policy=dg.RetryPolicy(max_retries=1) if ppl.name == "retried" else None,
+            layout="single_step" if ppl is whole else "steps",
         )
     ],
     resources={"dataops": dataops, "dataops_io": DataOpsIOManager(dataops=dataops)},
