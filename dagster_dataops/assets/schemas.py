@@ -46,8 +46,20 @@ def pipeline_schema(nodes: Sequence[OperatorNode]) -> Schema:
 
 
 def config_of(node: OperatorNode, given: Mapping[str, Any]) -> OperatorConfig:
-    """Return what a launch gave a node, in its Config class."""
+    """Return what a launch gave a node, in its Config class.
+
+    Without ``params`` where it gave none but what the node has anyway: most launches do, and need
+    no class of the node's own, which is not made then.
+    """
+    common = {name: value for name, value in given.items() if name != _PARAMS}
+    if given.get(_PARAMS) in (None, _params_of(node)) and common.get("concurrency_mode") != "async":
+        return OperatorConfig(**common)
     return config_type_of(node)(**given)
+
+
+def _params_of(node: OperatorNode) -> object:
+    params = config_schema(node).get(_PARAMS)
+    return params.default_value if params is not None and params.default_provided else None
 
 
 def _schema_of(node: OperatorNode) -> Schema:
