@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from dagster_dataops import data, errors
     from dagster_dataops.assets.definitions import build_definitions
+    from dagster_dataops.assets.error_rate import ErrorRateCheck
     from dagster_dataops.assets.factory import build_operator_assets
     from dagster_dataops.assets.io_manager import DataOpsIOManager
     from dagster_dataops.assets.ops import build_operator_job, build_operator_ops
@@ -31,6 +32,7 @@ _HOMES = {
     "DataOpsIOManager": "assets.io_manager",
     "DataOpsResource": "assets.resource",
     "DataOpsTranslator": "assets.translator",
+    "ErrorRateCheck": "assets.error_rate",
     "JsonValue": "records",
     "JsonlDataset": "datasets.dataset",
     "Manifest": "checkpoints.manifest",
@@ -55,6 +57,7 @@ __all__ = [
     "DataOpsIOManager",
     "DataOpsResource",
     "DataOpsTranslator",
+    "ErrorRateCheck",
     "JsonValue",
     "JsonlDataset",
     "Manifest",

@@ -6,15 +6,17 @@ from typing import Any
 
 import dagster as dg
 
+from dagster_dataops.assets.error_rate import ErrorRateCheck, ErrorRates
 from dagster_dataops.assets.factory import build_operator_assets
 from dagster_dataops.assets.io_manager import DataOpsIOManager
 from dagster_dataops.assets.resource import DataOpsResource
+from dagster_dataops.assets.retry_job import retry_job
 from dagster_dataops.assets.sources import IO_MANAGER, Source
 from dagster_dataops.assets.translator import DataOpsTranslator
 from dagster_dataops.services.pipeline import Pipeline
 
 
-def build_definitions(
+def build_definitions(  # noqa: PLR0913 - keywords, each documented
     ppl: Pipeline,
     *,
     source: Source,
@@ -22,8 +24,12 @@ def build_definitions(
     schedule: str | None = None,
     translator: DataOpsTranslator | None = None,
     retry_policy: dg.RetryPolicy | None = None,
+    max_error_rate: ErrorRates = ErrorRateCheck(),  # noqa: B008 - frozen
 ) -> dg.Definitions:
-    """Return definitions with an asset a node, a job for all of them, resources and executor.
+    """Return definitions with an asset a node, jobs, resources and executor.
+
+    One job materializes everything, ``<pipeline>_pipeline``; the other retries failed records
+    alone, ``retry_failed_records_<pipeline>``.
 
     Args:
         ppl: A complete pipeline.
@@ -33,6 +39,7 @@ def build_definitions(
         schedule: A cron line, such as ``0 2 * * *``, to materialize everything by.
         translator: Keys, groups and descriptions.
         retry_policy: Of every operator's step.
+        max_error_rate: As in `build_operator_assets`.
 
     The executor runs the steps in the run's own process, one after the other: operators bring
     their own worker processes and threads, and starting a process a step would cost over a
@@ -40,11 +47,16 @@ def build_definitions(
     need equal resources for that, since they share one.
     """
     assets = build_operator_assets(
-        ppl, source=source, translator=translator, retry_policy=retry_policy
+        ppl,
+        source=source,
+        translator=translator,
+        retry_policy=retry_policy,
+        max_error_rate=max_error_rate,
     )
     name = f"{ppl.graph.name or 'dataops'}_pipeline"
     keys = [key for asset in assets for key in _materializable(asset)]
     job = dg.define_asset_job(name, selection=dg.AssetSelection.assets(*keys))
+    operators = keys[-len(ppl.graph.nodes) :]  # the source's comes first, if it is among them
     schedules = []
     if schedule is not None:
         schedules.append(
@@ -52,7 +64,7 @@ def build_definitions(
         )
     return dg.Definitions(
         assets=assets,
-        jobs=[job],
+        jobs=[job, retry_job(ppl.graph.name, operators)],
         schedules=schedules,
         resources=_resources(resource or DataOpsResource()),
         executor=dg.in_process_executor,

@@ -1,14 +1,12 @@
 """RunReport -> what the asset page and the run page show of a materialization."""
 
 import re
-from collections import Counter
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final
 
 import dagster as dg
 import orjson
 
+from dagster_dataops.assets.failed_records import failures
 from dagster_dataops.assets.translator import METADATA_PREFIX
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import InputError
@@ -17,7 +15,6 @@ from dagster_dataops.execution.report import RunReport
 _PREVIEW_ROWS: Final = 5
 _PREVIEW_COLUMNS: Final = 8
 _CELL_CHARACTERS: Final = 120
-_ERROR_ROWS: Final = 1000
 _MARKDOWN: Final = re.compile(r"([\\`*_~\[\]<>&|!#])")  # what would format, link or load something
 
 
@@ -72,33 +69,6 @@ def preview(rows: list[dict[str, Any]]) -> str:
     table = _table([_cell(name) for name in shown], cells)
     hidden = len(columns) - len(shown)
     return f"{table}\n\n_and {hidden} more columns_" if hidden else table
-
-
-def failures(path: Path) -> str:
-    """Return failed records grouped by exception, each with an example, as a Markdown table."""
-    counts: Counter[str] = Counter()
-    examples: dict[str, Mapping[str, Any]] = {}
-    more = False
-    with path.open("rb") as file:
-        for number, line in enumerate(file):
-            if number >= _ERROR_ROWS:
-                more = True
-                break
-            row = orjson.loads(line)
-            counts[row["exception"]] += 1
-            examples.setdefault(row["exception"], row)
-    rows = [
-        [
-            _cell(name),
-            str(count),
-            str(examples[name]["line"]),
-            _cell(examples[name]["message"]),
-            _cell(examples[name]["input"]),
-        ]
-        for name, count in counts.most_common()
-    ]
-    table = _table(["exception", "records", "first line", "message", "input"], rows)
-    return f"{table}\n\n_of the first {_ERROR_ROWS:,}_" if more else table
 
 
 def _table(header: list[str], rows: list[list[str]]) -> str:

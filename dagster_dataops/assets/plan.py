@@ -4,14 +4,19 @@ Every layout, one step an operator or one for a whole pipeline, is made from the
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
+from typing import Final
 
 import dagster as dg
 
+from dagster_dataops.assets.error_rate import ErrorRateCheck, error_rate_specs
 from dagster_dataops.assets.sources import SourceAsset
 from dagster_dataops.assets.translator import DataOpsTranslator, DataOpsTranslatorData
 from dagster_dataops.graph.graph import SOURCE, OperatorGraph, OperatorNode
+
+_NO_CHECKS: Final[Mapping[str, ErrorRateCheck | None]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +28,14 @@ class AssetPlan:
         spec: As the translator made it.
         ins: What IO managers load for it, by argument.
         inputs: Key of every input, with its argument in ``ins`` or its file, in order.
+        error_rate: How many of its records may fail; ``None`` for an operator without that check.
     """
 
     node: OperatorNode
     spec: dg.AssetSpec
     ins: Mapping[str, dg.AssetIn]
     inputs: Sequence[tuple[dg.AssetKey, str | Path]]
+    error_rate: ErrorRateCheck | None = None
 
     @property
     def deps(self) -> list[dg.AssetDep]:
@@ -36,9 +43,17 @@ class AssetPlan:
         loaded = {given.key for given in self.ins.values()}
         return [dep for dep in self.spec.deps if dep.asset_key not in loaded]
 
+    @property
+    def check_specs(self) -> list[dg.AssetCheckSpec]:
+        """The checks whose results the operator's own step yields."""
+        return error_rate_specs(self.spec.key, self.error_rate)
+
 
 def plan_assets(
-    graph: OperatorGraph, origin: SourceAsset, translator: DataOpsTranslator
+    graph: OperatorGraph,
+    origin: SourceAsset,
+    translator: DataOpsTranslator,
+    error_rates: Mapping[str, ErrorRateCheck | None] = _NO_CHECKS,
 ) -> list[AssetPlan]:
     """Return the plan of every node, each after those it depends on."""
     keys = {SOURCE: origin.key}
@@ -46,7 +61,8 @@ def plan_assets(
     for node in graph.ordered():
         upstream = tuple(keys[name] for name in node.inputs)
         spec = translator.get_asset_spec(DataOpsTranslatorData(graph.name, node, upstream))
-        plans.append(_plan(node, spec, keys, origin))
+        plan = _plan(node, spec, keys, origin)
+        plans.append(replace(plan, error_rate=error_rates.get(node.name)))
         keys[node.name] = spec.key
     return plans
 

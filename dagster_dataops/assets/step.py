@@ -6,10 +6,12 @@ from typing import Any, TypeAlias
 import dagster as dg
 
 from dagster_dataops.assets.configs import OperatorConfig, configured, resume_policy
+from dagster_dataops.assets.error_rate import error_rate_results
 from dagster_dataops.assets.lineage import lineage_metadata
 from dagster_dataops.assets.metadata import report_metadata
 from dagster_dataops.assets.plan import AssetPlan
 from dagster_dataops.assets.resource import DataOpsResource
+from dagster_dataops.assets.retry_job import run_or_retry
 from dagster_dataops.assets.upstream import Upstream
 from dagster_dataops.datasets.dataset import JsonlDataset
 
@@ -37,7 +39,8 @@ def run_step(
     upstream = Upstream(folder)
     for key, given in plan.inputs:
         upstream.add(key, loaded[given] if isinstance(given, str) else given)
-    report = dataops.run(context, operator, upstream.datasets, folder, resume_policy(config))
+    resume = resume_policy(config)
+    report = run_or_retry(dataops, context, operator, upstream.datasets, folder, resume)
     options = operator.__dataops__.options
     lineage = lineage_metadata(options, upstream.by_key, report.dataset)
     upstream.clean_up()
@@ -47,6 +50,7 @@ def run_step(
         metadata={**report_metadata(report), **lineage},
         data_version=dg.DataVersion(report.manifest.fingerprint),
     )
+    yield from error_rate_results(context, plan.spec.key, plan.error_rate, [report])
 
 
 def _partition_of(context: dg.AssetExecutionContext) -> str | None:
