@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dagster_dataops import data, errors
+    from dagster_dataops.assets import checks
+    from dagster_dataops.assets.check_steps import build_operator_checks
     from dagster_dataops.assets.definitions import build_definitions
     from dagster_dataops.assets.error_rate import ErrorRateCheck
     from dagster_dataops.assets.factory import build_operator_assets
@@ -43,8 +45,10 @@ _HOMES = {
     "RunReport": "execution.report",
     "build_definitions": "assets.definitions",
     "build_operator_assets": "assets.factory",
+    "build_operator_checks": "assets.check_steps",
     "build_operator_job": "assets.ops",
     "build_operator_ops": "assets.ops",
+    "checks": "assets.",
     "config": "configuration",
     "data": "",
     "data_register": "data",
@@ -68,8 +72,10 @@ __all__ = [
     "RunReport",
     "build_definitions",
     "build_operator_assets",
+    "build_operator_checks",
     "build_operator_job",
     "build_operator_ops",
+    "checks",
     "config",
     "data",
     "data_register",
@@ -85,8 +91,8 @@ def __getattr__(name: str) -> object:
         raise AttributeError(msg)
     import importlib
 
-    if not home:
-        return importlib.import_module(f"{__name__}.{name}")
+    if not home or home.endswith("."):  # a module
+        return importlib.import_module(f"{__name__}.{home}{name}")
     found = getattr(importlib.import_module(f"{__name__}.{home}"), name)
     globals()[name] = found
     return found

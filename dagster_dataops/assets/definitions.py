@@ -6,6 +6,7 @@ from typing import Any
 
 import dagster as dg
 
+from dagster_dataops.assets.check_steps import Checks, build_operator_checks
 from dagster_dataops.assets.error_rate import ErrorRateCheck, ErrorRates
 from dagster_dataops.assets.factory import build_operator_assets
 from dagster_dataops.assets.io_manager import DataOpsIOManager
@@ -25,6 +26,7 @@ def build_definitions(  # noqa: PLR0913 - keywords, each documented
     translator: DataOpsTranslator | None = None,
     retry_policy: dg.RetryPolicy | None = None,
     max_error_rate: ErrorRates = ErrorRateCheck(),  # noqa: B008 - frozen
+    checks: Checks | None = None,
 ) -> dg.Definitions:
     """Return definitions with an asset a node, jobs, resources and executor.
 
@@ -40,6 +42,8 @@ def build_definitions(  # noqa: PLR0913 - keywords, each documented
         translator: Keys, groups and descriptions.
         retry_policy: Of every operator's step.
         max_error_rate: As in `build_operator_assets`.
+        checks: Of results, by node, such as ``{"upper": [checks.no_nulls("text")]}``; by ``source``
+            for the source. They have a step for each asset, after its own.
 
     The executor runs the steps in the run's own process, one after the other: operators bring
     their own worker processes and threads, and starting a process a step would cost over a
@@ -64,6 +68,9 @@ def build_definitions(  # noqa: PLR0913 - keywords, each documented
         )
     return dg.Definitions(
         assets=assets,
+        asset_checks=build_operator_checks(ppl, source=source, checks=checks, translator=translator)
+        if checks
+        else (),
         jobs=[job, retry_job(ppl.graph.name, operators)],
         schedules=schedules,
         resources=_resources(resource or DataOpsResource()),

@@ -1,0 +1,150 @@
+"""build_operator_checks: the declared checks of a pipeline, a step for each asset that has some."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeAlias
+
+import dagster as dg
+
+from dagster_dataops.assets.declared import DeclaredCheck
+from dagster_dataops.assets.error_rate import FAILED_RECORDS, check_nodes
+from dagster_dataops.assets.findings import Finding, check_result
+from dagster_dataops.assets.plan import plan_assets
+from dagster_dataops.assets.resource import DataOpsResource
+from dagster_dataops.assets.sources import Source, SourceAsset, source_asset
+from dagster_dataops.assets.translator import DataOpsTranslator
+from dagster_dataops.assets.watches import inspect
+from dagster_dataops.checkpoints.manifest import Manifest, NodeFolder, load_result, published
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.errors import PipelineDefinitionError
+from dagster_dataops.graph.graph import SOURCE
+from dagster_dataops.services.pipeline import Pipeline
+
+Checks: TypeAlias = Mapping[str, Sequence[DeclaredCheck]]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedAsset:
+    """An asset with declared checks.
+
+    Attributes:
+        key: Its key.
+        checks: At least one.
+        partitions: Its partitions, if it has any.
+        path: Its file, where it is not a result of ours.
+    """
+
+    key: dg.AssetKey
+    checks: Sequence[DeclaredCheck]
+    partitions: dg.PartitionsDefinition[str] | None = None
+    path: Path | None = None
+
+
+def build_operator_checks(
+    ppl: Pipeline,
+    *,
+    source: Source,
+    checks: Checks,
+    translator: DataOpsTranslator | None = None,
+) -> list[dg.AssetChecksDefinition]:
+    """Return the declared checks as Dagster's; `build_definitions` adds them by itself.
+
+    Args:
+        ppl: A complete pipeline.
+        source: As for `build_operator_assets`.
+        checks: By node; by ``source`` for the source, if it is a file or a function.
+        translator: The one that the assets were made with.
+
+    Raises:
+        PipelineDefinitionError: A node is unknown, or two of its checks have the same name.
+    """
+    graph = ppl.graph
+    check_nodes(graph, checks, "checks", SOURCE)
+    for node, declared in checks.items():
+        _check_names(graph.name, node, [check.name for check in declared])
+    origin = source_asset(source, graph.name)
+    assets = [_checked_source(origin, checks[SOURCE], graph.name)] if SOURCE in checks else []
+    for plan in plan_assets(graph, origin, translator or DataOpsTranslator()):
+        declared = checks.get(plan.node.name, ())
+        assets.append(CheckedAsset(plan.spec.key, declared, plan.spec.partitions_def))
+    return [_check_step(asset) for asset in assets if asset.checks]
+
+
+def _check_names(pipeline: str, node: str, names: Sequence[str]) -> None:
+    for name in names:
+        if name == FAILED_RECORDS or names.count(name) > 1:
+            reason = f"node {node!r} has two checks {name!r}; give one of them another name="
+            raise PipelineDefinitionError(pipeline, reason)
+
+
+def _checked_source(
+    origin: SourceAsset, checks: Sequence[DeclaredCheck], pipeline: str
+) -> CheckedAsset:
+    if origin.path is None and not isinstance(origin.definition, dg.AssetsDefinition):
+        reason = "the source is an asset of others; declare its checks where it is defined"
+        raise PipelineDefinitionError(pipeline, reason)
+    return CheckedAsset(origin.key, checks, None, origin.path)
+
+
+def _check_step(asset: CheckedAsset) -> dg.AssetChecksDefinition:
+    @dg.multi_asset_check(
+        name=f"{asset.key.to_python_identifier()}__checks",
+        description=f"Looks at {asset.key.to_user_string()} as it was published.",
+        specs=[check.spec(asset.key) for check in asset.checks],
+        can_subset=True,
+    )
+    def _check(
+        context: dg.AssetCheckExecutionContext, dataops: DataOpsResource
+    ) -> Iterator[dg.AssetCheckResult]:
+        wanted = {key.name for key in context.selected_asset_check_keys}
+        checks = [check for check in asset.checks if check.name in wanted]
+        findings: list[list[Finding]] = [[] for _ in checks]
+        for partition in _partitions(context, asset):
+            dataset, manifest = _file_of(asset, dataops, partition)
+            for place, found in zip(findings, _findings(checks, dataset, manifest), strict=True):
+                place.append(replace(found, partition=partition))
+        for check, found_in in zip(checks, findings, strict=True):
+            key = dg.AssetCheckKey(asset.key, check.name)
+            yield check_result(key, check.severity, found_in)
+
+    return _check
+
+
+def _findings(
+    checks: Sequence[DeclaredCheck], dataset: JsonlDataset, manifest: Manifest | None
+) -> list[Finding]:
+    watches = [check.watch() for check in checks]
+    inspected = inspect(dataset, manifest, watches)
+    return [watch.finding(inspected) for watch in watches]
+
+
+def _file_of(
+    asset: CheckedAsset, dataops: DataOpsResource, partition: str | None
+) -> tuple[JsonlDataset, Manifest | None]:
+    if asset.path is not None:
+        return JsonlDataset.of_file(asset.path), None
+    folder: NodeFolder = dataops.folder(asset.key.path, partition)
+    return published(folder) or (load_result(folder), None)
+
+
+def _partitions(
+    context: dg.AssetCheckExecutionContext, asset: CheckedAsset
+) -> Sequence[str | None]:
+    """Return the partitions that the run is about; all that there are, if it is about none.
+
+    Raises:
+        Failure: None was materialized yet.
+    """
+    if asset.partitions is None:
+        return [None]
+    op = context.op_execution_context
+    if op.has_partition_key or op.has_partition_key_range:
+        return list(op.partition_keys)
+    found = context.instance.get_materialized_partitions(asset.key)
+    keys = asset.partitions.get_partition_keys(dynamic_partitions_store=context.instance)
+    there = [key for key in keys if key in found]
+    if not there:
+        text = f"no partition of {asset.key.to_user_string()} has been materialized yet"
+        raise dg.Failure(text, allow_retries=False)
+    return list(there)
