@@ -10,10 +10,11 @@ from dagster_dataops.checkpoints.checkpoint import (
     existing,
     fresh,
 )
+from dagster_dataops.checkpoints.composition import Drafts, compose
 from dagster_dataops.checkpoints.fingerprint import RunFingerprint
 from dagster_dataops.checkpoints.lock import FolderLock
 from dagster_dataops.checkpoints.manifest import Manifest, NodeFolder, published
-from dagster_dataops.checkpoints.publication import Drafts, commit, compose, finish_interrupted
+from dagster_dataops.checkpoints.publication import commit, finish_interrupted
 from dagster_dataops.checkpoints.resuming import Decision, ResumePolicy, decide
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import content_interval
