@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 import dagster as dg
 
+from dagster_dataops.assets.check_partitions import partitions_to_check
 from dagster_dataops.assets.declared import DeclaredCheck
 from dagster_dataops.assets.error_rate import FAILED_RECORDS, check_nodes
 from dagster_dataops.assets.findings import Finding, check_result
@@ -100,7 +101,7 @@ def _check_step(asset: CheckedAsset) -> dg.AssetChecksDefinition:
         wanted = {key.name for key in context.selected_asset_check_keys}
         checks = [check for check in asset.checks if check.name in wanted]
         findings: list[list[Finding]] = [[] for _ in checks]
-        for partition in _partitions(context, asset):
+        for partition in partitions_to_check(context, asset.key, asset.partitions):
             dataset, manifest = _file_of(asset, dataops, partition)
             for place, found in zip(findings, _findings(checks, dataset, manifest), strict=True):
                 place.append(replace(found, partition=partition))
@@ -126,25 +127,3 @@ def _file_of(
         return JsonlDataset.of_file(asset.path), None
     folder: NodeFolder = dataops.folder(asset.key.path, partition)
     return published(folder) or (load_result(folder), None)
-
-
-def _partitions(
-    context: dg.AssetCheckExecutionContext, asset: CheckedAsset
-) -> Sequence[str | None]:
-    """Return the partitions that the run is about; all that there are, if it is about none.
-
-    Raises:
-        Failure: None was materialized yet.
-    """
-    if asset.partitions is None:
-        return [None]
-    op = context.op_execution_context
-    if op.has_partition_key or op.has_partition_key_range:
-        return list(op.partition_keys)
-    found = context.instance.get_materialized_partitions(asset.key)
-    keys = asset.partitions.get_partition_keys(dynamic_partitions_store=context.instance)
-    there = [key for key in keys if key in found]
-    if not there:
-        text = f"no partition of {asset.key.to_user_string()} has been materialized yet"
-        raise dg.Failure(text, allow_retries=False)
-    return list(there)

@@ -5,18 +5,33 @@ The operator's own step yields it from the counts that it has anyway, so it cost
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from pathlib import Path
+from typing import Any, Final, Protocol, TypeAlias
 
 import dagster as dg
 
 from dagster_dataops.assets.failed_records import failure_groups, failure_table
 from dagster_dataops.assets.severity import Severity, severity_of
 from dagster_dataops.assets.translator import METADATA_PREFIX
+from dagster_dataops.checkpoints.manifest import Manifest
 from dagster_dataops.errors import ConfigurationError, PipelineDefinitionError
-from dagster_dataops.execution.report import RunReport
 from dagster_dataops.graph.graph import OperatorGraph
 
 FAILED_RECORDS: Final = "failed_records"
+
+
+class RunOutcome(Protocol):
+    """What the check looks at: a `RunReport`, or `Published`."""
+
+    @property
+    def manifest(self) -> Manifest:
+        """Counts of the result."""
+        ...
+
+    @property
+    def error_path(self) -> Path | None:
+        """The file with the failed records, if any failed."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +126,7 @@ def error_rate_results(
     context: dg.AssetExecutionContext,
     key: dg.AssetKey,
     rate: ErrorRateCheck | None,
-    reports: Sequence[RunReport],
+    outcomes: Sequence[RunOutcome],
 ) -> Iterator[dg.AssetCheckResult]:
     """Yield the result of the check, if there is one and it was asked for.
 
@@ -119,21 +134,21 @@ def error_rate_results(
         context: Of the operator's step.
         key: Of its asset.
         rate: What may fail.
-        reports: Of its run; of each partition's, where it ran several.
+        outcomes: Of its run; of each partition's, where it ran several.
     """
     if rate is None or dg.AssetCheckKey(key, FAILED_RECORDS) not in (
         context.selected_asset_check_keys
     ):
         return
-    yield error_rate_result(key, rate, reports)
+    yield error_rate_result(key, rate, outcomes)
 
 
 def error_rate_result(
-    key: dg.AssetKey, rate: ErrorRateCheck, reports: Sequence[RunReport]
+    key: dg.AssetKey, rate: ErrorRateCheck, outcomes: Sequence[RunOutcome]
 ) -> dg.AssetCheckResult:
-    """Return the result of the check over all ``reports`` of an asset."""
-    failed = sum(report.manifest.failed for report in reports)
-    records = sum(report.manifest.rows_in for report in reports)
+    """Return the result of the check over all ``outcomes`` of an asset."""
+    failed = sum(outcome.manifest.failed for outcome in outcomes)
+    records = sum(outcome.manifest.rows_in for outcome in outcomes)
     share = failed / records if records else 0.0
     text = "No record failed."
     if failed:
@@ -149,13 +164,13 @@ def error_rate_result(
             f"{METADATA_PREFIX}/max_error_rate": rate.max_error_rate,
             f"{METADATA_PREFIX}/rows_failed": failed,
             f"{METADATA_PREFIX}/rows_in": records,
-            **_told(reports),
+            **_told(outcomes),
         },
     )
 
 
-def _told(reports: Sequence[RunReport]) -> dict[str, Any]:
-    paths = [report.error_path for report in reports if report.error_path is not None]
+def _told(outcomes: Sequence[RunOutcome]) -> dict[str, Any]:
+    paths = [outcome.error_path for outcome in outcomes if outcome.error_path is not None]
     if not paths:
         return {}
     told: dict[str, Any] = {f"{METADATA_PREFIX}/failures": failure_table(failure_groups(paths))}

@@ -20,7 +20,7 @@ _EXAMPLES: Final = 3  # of one exception, with different messages
 _LOOKED_AT: Final = 100  # rows of one exception, in search of examples
 _MOST_GROUPS: Final = 50
 _OTHERS: Final = "others"
-_CHARACTERS: Final = 300  # of an example's message and input
+_CHARACTERS: Final = 160  # of an example's message and input; the UI does not break long words
 _BUFFER_BYTES: Final = 1 << 20
 # Where error rows name the exception. No text that comes before it can hold these bytes: in JSON a
 # quotation mark within a text has a backslash before it.

@@ -12,7 +12,7 @@ from dagster_dataops.assets.translator import METADATA_PREFIX
 from dagster_dataops.datasets.lines import LineCounter
 
 EXAMPLES: Final = 10
-_CHARACTERS: Final = 300  # of an offending value
+_CHARACTERS: Final = 100  # of an offending value; the UI does not break long words
 Cell: TypeAlias = str | int | float | bool | None
 
 
@@ -97,7 +97,7 @@ def check_result(
         records = [dg.TableRecord(row) for row in rows]
         columns = [dg.TableColumn(n, "int" if n == "line" else "string") for n in rows[0]]
         table = dg.MetadataValue.table(records, dg.TableSchema(columns=columns))
-        metadata[f"{METADATA_PREFIX}/first_offending_records"] = table
+        metadata[f"{METADATA_PREFIX}/examples"] = table
     return dg.AssetCheckResult(
         passed=not bad,
         asset_key=key.asset_key,

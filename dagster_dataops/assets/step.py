@@ -5,6 +5,7 @@ from typing import Any, TypeAlias
 
 import dagster as dg
 
+from dagster_dataops.assets.check_alone import check_alone, is_check_alone
 from dagster_dataops.assets.configs import OperatorConfig, configured, resume_policy
 from dagster_dataops.assets.error_rate import error_rate_results
 from dagster_dataops.assets.lineage import lineage_metadata
@@ -34,6 +35,9 @@ def run_step(
         dataops: Where and how.
         loaded: What IO managers loaded, by argument.
     """
+    if is_check_alone(context, plan):
+        yield from check_alone(context, plan, dataops)
+        return
     operator = configured(plan.node.operator, config)
     folder = dataops.folder(plan.spec.key.path, _partition_of(context))
     upstream = Upstream(folder)

@@ -58,7 +58,7 @@ def test_all_checks_of_an_asset_are_one_step_after_its_own(
     assert nulls.severity is dg.AssetCheckSeverity.WARN
     assert found["row_count"].severity is dg.AssetCheckSeverity.ERROR
     assert nulls.description == "8 of 8 records offend."
-    table = nulls.metadata["dagster_dataops/first_offending_records"]
+    table = nulls.metadata["dagster_dataops/examples"]
     assert isinstance(table, dg.TableMetadataValue)
     assert table.records[0].data == {
         "line": 1,
@@ -162,7 +162,7 @@ def test_a_check_sees_the_partition_of_its_run_and_alone_all_of_them(
     assert alone["row_count"].description == (
         "1 of 2 partitions did not pass, first b: 5 records, more than 3."
     )
-    table = alone["no_nulls_tag"].metadata["dagster_dataops/first_offending_records"]
+    table = alone["no_nulls_tag"].metadata["dagster_dataops/examples"]
     assert isinstance(table, dg.TableMetadataValue)
     places = [(row.data["partition"], row.data["line"]) for row in table.records]
     assert places == [("a", 1), ("a", 2), *(("b", line) for line in range(1, 6))]

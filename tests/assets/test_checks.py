@@ -148,7 +148,7 @@ def test_only_the_first_offending_records_are_told(find: Find) -> None:
     assert finding.offences.count == 500
     rows = finding.rows()
     assert [row["line"] for row in rows] == list(range(1, 11))
-    assert all(len(str(row["value"])) == 300 for row in rows)
+    assert all(len(str(row["value"])) == 100 for row in rows)
 
 
 def test_lines_count_as_an_editor_counts_them_and_bad_ones_offend(tmp_path: Path) -> None:

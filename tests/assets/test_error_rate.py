@@ -9,7 +9,7 @@ import pytest
 
 from dagster_dataops import ErrorRateCheck, build_definitions
 from dagster_dataops.assets.error_rate import ErrorRates
-from dagster_dataops.errors import ConfigurationError, PipelineDefinitionError
+from dagster_dataops.errors import ConfigurationError, PipelineDefinitionError, ResultMissingError
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import (
     checks_of,
@@ -124,6 +124,25 @@ def test_an_asset_can_be_materialized_without_its_check(
     result = definitions.resolve_job_def("bare").execute_in_process(instance=instance)
     assert [event.asset_key for event in result.get_asset_materialization_events()] == [A]
     assert checks_of(result) == []
+
+
+def test_the_check_alone_looks_at_what_was_published_and_calls_nothing(
+    fail_tenth: Any, records: Records, root: Path, instance: dg.DagsterInstance
+) -> None:
+    ours = definitions_of(pipeline_of(a=fail_tenth(), b=fail_tenth()), records(20), root)
+    selection = dg.AssetSelection.checks(dg.AssetCheckKey(A, "failed_records"))
+    job = dg.Definitions(jobs=[dg.define_asset_job("alone", selection=selection)])
+    alone = dg.Definitions.merge(ours, job).resolve_job_def("alone")
+    with pytest.raises(ResultMissingError):
+        alone.execute_in_process(instance=instance)
+    execute(ours, instance)
+    before = (root / "docs" / "a" / "a_results.jsonl").stat().st_mtime_ns
+    result = alone.execute_in_process(instance=instance)
+    assert result.get_asset_materialization_events() == []
+    (check,) = checks_of(result)
+    assert check.description == "2 of 20 records failed, 10 %."
+    assert "dagster_dataops/failures" in check.metadata
+    assert (root / "docs" / "a" / "a_results.jsonl").stat().st_mtime_ns == before
 
 
 def test_an_empty_input_passes(

@@ -69,7 +69,7 @@ def test_examples_are_cut_and_on_one_line(tmp_path: Path) -> None:
     row = error(1, "ValueError", "one\ntwo " + "x" * 10_000, {"text": "y" * 10_000})
     (group,) = failure_groups([write_jsonl(tmp_path / "errors.jsonl", [row])])
     assert group.examples[0].message.startswith("one two xxx")
-    assert len(group.examples[0].message) == len(group.examples[0].input) == 300
+    assert len(group.examples[0].message) == len(group.examples[0].input) == 160
 
 
 def test_kinds_without_end_are_counted_together(tmp_path: Path) -> None:
