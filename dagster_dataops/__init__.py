@@ -9,11 +9,14 @@ if TYPE_CHECKING:
     from dagster_dataops import data, errors
     from dagster_dataops.assets import checks
     from dagster_dataops.assets.check_steps import build_operator_checks
-    from dagster_dataops.assets.definitions import build_definitions
+    from dagster_dataops.assets.decorator import build_dataops_asset_specs, dataops_assets
+    from dagster_dataops.assets.definitions import build_definitions, dataops_resources
     from dagster_dataops.assets.error_rate import ErrorRateCheck
+    from dagster_dataops.assets.events import DataOpsEventIterator
     from dagster_dataops.assets.factory import build_operator_assets
     from dagster_dataops.assets.io_manager import DataOpsIOManager
     from dagster_dataops.assets.ops import build_operator_job, build_operator_ops
+    from dagster_dataops.assets.pipeline_plan import plan_pipeline
     from dagster_dataops.assets.resource import DataOpsResource
     from dagster_dataops.assets.translator import DataOpsTranslator
     from dagster_dataops.checkpoints.manifest import Manifest
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
 # never touch Dagster, which takes over a second to import, and little of the rest.
 _HOMES = {
     "DataOpsError": "errors",
+    "DataOpsEventIterator": "assets.events",
     "DataOpsIOManager": "assets.io_manager",
     "DataOpsResource": "assets.resource",
     "DataOpsTranslator": "assets.translator",
@@ -43,6 +47,7 @@ _HOMES = {
     "Pipeline": "services.pipeline",
     "Record": "records",
     "RunReport": "execution.report",
+    "build_dataops_asset_specs": "assets.decorator",
     "build_definitions": "assets.definitions",
     "build_operator_assets": "assets.factory",
     "build_operator_checks": "assets.check_steps",
@@ -52,12 +57,16 @@ _HOMES = {
     "config": "configuration",
     "data": "",
     "data_register": "data",
+    "dataops_assets": "assets.decorator",
+    "dataops_resources": "assets.definitions",
     "errors": "",
     "pipeline": "services.pipeline",
+    "plan_pipeline": "assets.pipeline_plan",
 }
 
 __all__ = [
     "DataOpsError",
+    "DataOpsEventIterator",
     "DataOpsIOManager",
     "DataOpsResource",
     "DataOpsTranslator",
@@ -70,6 +79,7 @@ __all__ = [
     "Pipeline",
     "Record",
     "RunReport",
+    "build_dataops_asset_specs",
     "build_definitions",
     "build_operator_assets",
     "build_operator_checks",
@@ -79,8 +89,11 @@ __all__ = [
     "config",
     "data",
     "data_register",
+    "dataops_assets",
+    "dataops_resources",
     "errors",
     "pipeline",
+    "plan_pipeline",
 ]
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import dagster as dg
 
+from dagster_dataops.assets.assignments import Context
 from dagster_dataops.assets.check_partitions import partitions_to_check
-from dagster_dataops.assets.error_rate import error_rate_results
+from dagster_dataops.assets.error_rate import error_rate_results, is_asked
 from dagster_dataops.assets.plan import AssetPlan
 from dagster_dataops.assets.resource import DataOpsResource
 from dagster_dataops.checkpoints.manifest import Manifest, NodeFolder
@@ -40,20 +41,17 @@ class Published:
         return cls(manifest, folder.errors if there else None)
 
 
-def is_check_alone(context: dg.AssetExecutionContext, plan: AssetPlan) -> bool:
-    """Whether a step was launched for its check and not for its asset."""
-    return plan.spec.key not in context.selected_asset_keys
-
-
 def check_alone(
-    context: dg.AssetExecutionContext, plan: AssetPlan, dataops: DataOpsResource
+    context: Context, plan: AssetPlan, dataops: DataOpsResource
 ) -> Iterator[dg.AssetCheckResult]:
-    """Yield the result of the check over what was published.
+    """Yield the result of the check over what was published, if it was asked for.
 
     Raises:
         ResultMissingError: Nothing was.
     """
     key = plan.spec.key
+    if plan.error_rate is None or not is_asked(context, key):
+        return
     partitions = partitions_to_check(context, key, plan.spec.partitions_def)
     found = [Published.of(dataops.folder(key.path, partition)) for partition in partitions]
     yield from error_rate_results(context, key, plan.error_rate, found)

@@ -4,9 +4,11 @@ from collections.abc import Sequence
 
 import dagster as dg
 
+from dagster_dataops.assets.assignments import Context
+
 
 def partitions_to_check(
-    context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext,
+    context: Context | dg.AssetCheckExecutionContext,
     key: dg.AssetKey,
     partitions: dg.PartitionsDefinition[str] | None,
 ) -> Sequence[str | None]:
@@ -22,7 +24,7 @@ def partitions_to_check(
     """
     if partitions is None:
         return [None]
-    op = context.op_execution_context
+    op = context if isinstance(context, dg.OpExecutionContext) else context.op_execution_context
     if op.has_partition_key or op.has_partition_key_range:
         return list(op.partition_keys)
     found = context.instance.get_materialized_partitions(key)

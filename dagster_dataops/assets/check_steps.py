@@ -60,6 +60,8 @@ def build_operator_checks(
     Raises:
         PipelineDefinitionError: A node is unknown, or two of its checks have the same name.
     """
+    if not checks:
+        return []
     graph = ppl.graph
     check_nodes(graph, checks, "checks", SOURCE)
     for node, declared in checks.items():
@@ -70,6 +72,24 @@ def build_operator_checks(
         declared = checks.get(plan.node.name, ())
         assets.append(CheckedAsset(plan.spec.key, declared, plan.spec.partitions_def))
     return [_check_step(asset) for asset in assets if asset.checks]
+
+
+def refuse_within_one_step(ppl: Pipeline, checks: Checks) -> None:
+    """Refuse checks that cannot hold up what is downstream, since that is in the same step.
+
+    Raises:
+        PipelineDefinitionError: There is one.
+    """
+    taken = {name for node in ppl.graph.nodes.values() for name in node.inputs} - {SOURCE}
+    for node in taken & set(checks):
+        for check in checks[node]:
+            if check.blocking:
+                reason = (
+                    f"the blocking check {check.name!r} of node {node!r} runs after its step, and "
+                    "in layout='single_step' that runs what is downstream as well; use "
+                    "layout='steps', or max_error_rate, which holds it up in both"
+                )
+                raise PipelineDefinitionError(ppl.graph.name, reason)
 
 
 def _check_names(pipeline: str, node: str, names: Sequence[str]) -> None:

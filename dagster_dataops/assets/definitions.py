@@ -6,9 +6,10 @@ from typing import Any
 
 import dagster as dg
 
-from dagster_dataops.assets.check_steps import Checks, build_operator_checks
+from dagster_dataops.assets.check_steps import Checks, build_operator_checks, refuse_within_one_step
 from dagster_dataops.assets.error_rate import ErrorRateCheck, ErrorRates
-from dagster_dataops.assets.factory import build_operator_assets
+from dagster_dataops.assets.executors import Executor, executor_of
+from dagster_dataops.assets.factory import Layout, build_operator_assets
 from dagster_dataops.assets.io_manager import DataOpsIOManager
 from dagster_dataops.assets.resource import DataOpsResource
 from dagster_dataops.assets.retry_job import retry_job
@@ -17,7 +18,7 @@ from dagster_dataops.assets.translator import DataOpsTranslator
 from dagster_dataops.services.pipeline import Pipeline
 
 
-def build_definitions(  # noqa: PLR0913 - keywords, each documented
+def build_definitions(  # noqa: PLR0913 - all there is to say, by name
     ppl: Pipeline,
     *,
     source: Source,
@@ -25,6 +26,9 @@ def build_definitions(  # noqa: PLR0913 - keywords, each documented
     schedule: str | None = None,
     translator: DataOpsTranslator | None = None,
     retry_policy: dg.RetryPolicy | None = None,
+    layout: Layout = "steps",
+    pools: Mapping[str, str] | None = None,
+    executor: Executor = "in_process",
     max_error_rate: ErrorRates = ErrorRateCheck(),  # noqa: B008 - frozen
     checks: Checks | None = None,
 ) -> dg.Definitions:
@@ -41,13 +45,19 @@ def build_definitions(  # noqa: PLR0913 - keywords, each documented
         schedule: A cron line, such as ``0 2 * * *``, to materialize everything by.
         translator: Keys, groups and descriptions.
         retry_policy: Of every operator's step.
+        layout: ``steps``, one an operator, or ``single_step`` for all of them, as
+            `build_operator_assets` has it.
+        pools: Dagster concurrency pools by node.
+        executor: ``in_process`` runs the steps in the run's own process, one after the other:
+            operators bring their own worker processes and threads, and no step costs a process.
+            ``multiprocess`` runs steps beside one another, each in a process of its own that is
+            forked from one in which Dagster is imported already. Any other
+            ``dg.ExecutorDefinition`` is taken as it is.
         max_error_rate: As in `build_operator_assets`.
         checks: Of results, by node, such as ``{"upper": [checks.no_nulls("text")]}``; by ``source``
             for the source. They have a step for each asset, after its own.
 
-    The executor runs the steps in the run's own process, one after the other: operators bring
-    their own worker processes and threads, and starting a process a step would cost over a
-    second each. Merge with other definitions by ``dg.Definitions.merge``; several pipelines
+    Merge with other definitions by ``dg.Definitions.merge``; several pipelines
     need equal resources for that, since they share one.
     """
     assets = build_operator_assets(
@@ -55,8 +65,13 @@ def build_definitions(  # noqa: PLR0913 - keywords, each documented
         source=source,
         translator=translator,
         retry_policy=retry_policy,
+        layout=layout,
+        pools=pools,
         max_error_rate=max_error_rate,
     )
+    if layout == "single_step":
+        refuse_within_one_step(ppl, checks or {})
+    declared = build_operator_checks(ppl, source=source, checks=checks or {}, translator=translator)
     name = f"{ppl.graph.name or 'dataops'}_pipeline"
     keys = [key for asset in assets for key in _materializable(asset)]
     job = dg.define_asset_job(name, selection=dg.AssetSelection.assets(*keys))
@@ -68,14 +83,21 @@ def build_definitions(  # noqa: PLR0913 - keywords, each documented
         )
     return dg.Definitions(
         assets=assets,
-        asset_checks=build_operator_checks(ppl, source=source, checks=checks, translator=translator)
-        if checks
-        else (),
+        asset_checks=declared,
         jobs=[job, retry_job(ppl.graph.name, operators)],
         schedules=schedules,
-        resources=_resources(resource or DataOpsResource()),
-        executor=dg.in_process_executor,
+        resources=dataops_resources(resource),
+        executor=executor_of(executor),
     )
+
+
+def dataops_resources(resource: DataOpsResource | None = None) -> Mapping[str, Any]:
+    """Return the resources that assets of operators need: ``dataops`` and ``dataops_io``.
+
+    Args:
+        resource: Root folder and defaults.
+    """
+    return _resources(resource or DataOpsResource())
 
 
 @functools.cache  # merging definitions needs the very same objects

@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 import dagster as dg
 
+from dagster_dataops.assets.assignments import Context
 from dagster_dataops.assets.failed_records import failure_groups, failure_table
 from dagster_dataops.assets.severity import Severity, severity_of
 from dagster_dataops.assets.translator import METADATA_PREFIX
@@ -123,12 +124,12 @@ def error_rate_specs(key: dg.AssetKey, rate: ErrorRateCheck | None) -> list[dg.A
 
 
 def error_rate_results(
-    context: dg.AssetExecutionContext,
+    context: Context,
     key: dg.AssetKey,
     rate: ErrorRateCheck | None,
     outcomes: Sequence[RunOutcome],
 ) -> Iterator[dg.AssetCheckResult]:
-    """Yield the result of the check, if there is one and it was asked for.
+    """Yield the result of the check, if there is one and it was asked for; in an op it always is.
 
     Args:
         context: Of the operator's step.
@@ -136,11 +137,15 @@ def error_rate_results(
         rate: What may fail.
         outcomes: Of its run; of each partition's, where it ran several.
     """
-    if rate is None or dg.AssetCheckKey(key, FAILED_RECORDS) not in (
-        context.selected_asset_check_keys
-    ):
-        return
-    yield error_rate_result(key, rate, outcomes)
+    if rate is not None and is_asked(context, key):
+        yield error_rate_result(key, rate, outcomes)
+
+
+def is_asked(context: Context, key: dg.AssetKey) -> bool:
+    """Whether the step was launched for the check of an asset, among others."""
+    if not isinstance(context, dg.AssetExecutionContext):
+        return True
+    return dg.AssetCheckKey(key, FAILED_RECORDS) in context.selected_asset_check_keys
 
 
 def error_rate_result(

@@ -74,7 +74,7 @@ def _operator_op(pipeline: str, node: OperatorNode) -> dg.OpDefinition:
         dataops: DataOpsResource,
         **inputs: Any,
     ) -> JsonlDataset:
-        report = dataops.run(
+        report = dataops.run_operator(
             context,
             configured(node.operator, config),
             [inputs[f"input_{upstream}"] for upstream in node.inputs],

@@ -12,10 +12,11 @@ from typing import Final
 import dagster as dg
 
 from dagster_dataops.assets.error_rate import ErrorRateCheck, error_rate_specs
-from dagster_dataops.assets.sources import SourceAsset
+from dagster_dataops.assets.sources import IO_MANAGER, SourceAsset
 from dagster_dataops.assets.translator import DataOpsTranslator, DataOpsTranslatorData
 from dagster_dataops.graph.graph import SOURCE, OperatorGraph, OperatorNode
 
+_IO_MANAGER_METADATA = "dagster/io_manager_key"  # where AssetSpec.with_io_manager_key puts it
 _NO_CHECKS: Final[Mapping[str, ErrorRateCheck | None]] = MappingProxyType({})
 
 
@@ -25,7 +26,7 @@ class AssetPlan:
 
     Attributes:
         node: The operator node.
-        spec: As the translator made it.
+        spec: As the translator made it, with what its node depends on and its IO manager.
         ins: What IO managers load for it, by argument.
         inputs: Key of every input, with its argument in ``ins`` or its file, in order.
         error_rate: How many of its records may fail; ``None`` for an operator without that check.
@@ -42,6 +43,11 @@ class AssetPlan:
         """The dependencies that are not loaded: files, and what a translator added."""
         loaded = {given.key for given in self.ins.values()}
         return [dep for dep in self.spec.deps if dep.asset_key not in loaded]
+
+    @property
+    def io_manager_key(self) -> str:
+        """Who stores the result; a translator may name another than ours."""
+        return str(self.spec.metadata[_IO_MANAGER_METADATA])
 
     @property
     def check_specs(self) -> list[dg.AssetCheckSpec]:
@@ -61,10 +67,19 @@ def plan_assets(
     for node in graph.ordered():
         upstream = tuple(keys[name] for name in node.inputs)
         spec = translator.get_asset_spec(DataOpsTranslatorData(graph.name, node, upstream))
-        plan = _plan(node, spec, keys, origin)
+        plan = _plan(node, _completed(spec, upstream), keys, origin)
         plans.append(replace(plan, error_rate=error_rates.get(node.name)))
         keys[node.name] = spec.key
     return plans
+
+
+def _completed(spec: dg.AssetSpec, upstream: Sequence[dg.AssetKey]) -> dg.AssetSpec:
+    """Return ``spec`` with the dependencies that its node has whatever a translator says."""
+    known = {dep.asset_key for dep in spec.deps}
+    missing = dict.fromkeys(key for key in upstream if key not in known)
+    if missing:
+        spec = spec.merge_attributes(deps=list(missing))
+    return spec if _IO_MANAGER_METADATA in spec.metadata else spec.with_io_manager_key(IO_MANAGER)
 
 
 def _plan(

@@ -3,13 +3,16 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final
 
 import dagster as dg
 from pydantic import Field
 
+from dagster_dataops.assets.assignments import Context, Work, assigned
+from dagster_dataops.assets.events import DataOpsEventIterator
 from dagster_dataops.assets.places import folder_of
 from dagster_dataops.assets.progress import DagsterProgress
+from dagster_dataops.assets.sharing import fair_settings
 from dagster_dataops.checkpoints.manifest import NodeFolder
 from dagster_dataops.checkpoints.resuming import ResumePolicy
 from dagster_dataops.configuration import config, folder_setting
@@ -18,8 +21,6 @@ from dagster_dataops.execution.executor import OperatorExecutor
 from dagster_dataops.execution.report import RunContext, RunReport
 from dagster_dataops.operators.operator import Operator, reconfigured
 from dagster_dataops.operators.settings import ExecutionSettings
-
-Context: TypeAlias = dg.AssetExecutionContext | dg.OpExecutionContext
 
 _RESUME_TAGS: Final = ("dagster/is_resume_retry", "dagster/is_asset_resume_retry")
 _STATUS_SECONDS: Final = 2.0
@@ -40,7 +41,8 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         ge=0,
         description=(
             "Processes, or calls in flight, of operators that do not say it themselves. "
-            "0: the number of cores for processes, 5 a core but at least 32 for calls."
+            "0: the number of cores for processes, shared among the steps that run on this "
+            "machine at a time; 5 a core but at least 32 for calls."
         ),
     )
     flush_seconds: float = Field(
@@ -64,6 +66,19 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         return folder_of(self.root_path, key, partition)
 
     def run(
+        self, context: Context, work: Work | None = None
+    ) -> DataOpsEventIterator[dg.MaterializeResult[JsonlDataset] | dg.AssetCheckResult]:
+        """Run the operators of a step, yielding the events of each as it finishes.
+
+        Args:
+            context: Of the step: of assets made by `dataops_assets`, which knows what to run, or
+                of any asset or op with ``work`` given. An op gets materializations.
+            work: From `plan_pipeline`, for an asset or op of one's own.
+        """
+        chosen = assigned(context) if work is None else work
+        return DataOpsEventIterator(chosen.run(context, self), context)
+
+    def run_operator(
         self,
         context: Context,
         operator: Operator,
@@ -71,7 +86,7 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         folder: NodeFolder,
         resume: ResumePolicy = ResumePolicy.AUTO,
     ) -> RunReport:
-        """Run an operator in a step, going on from what an earlier attempt left.
+        """Run one operator in a step, going on from what an earlier attempt left.
 
         Args:
             context: Of the asset or op.
@@ -86,7 +101,8 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         defaults = ExecutionSettings(max_workers=self.max_workers or None)
         settings = operator.__dataops__.settings.over(defaults)
         executor = OperatorExecutor(self._run_context(context, resume))
-        report = executor.run(reconfigured(operator, {}, settings), inputs, folder)
+        with fair_settings(operator, settings) as fair:
+            report = executor.run(reconfigured(operator, {}, fair), inputs, folder)
         if report.error_path is not None:
             failed, rows_in = report.manifest.failed, report.manifest.rows_in
             where = f"they are in {report.error_path}"

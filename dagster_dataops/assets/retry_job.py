@@ -10,7 +10,8 @@ from typing import Final
 
 import dagster as dg
 
-from dagster_dataops.assets.resource import Context, DataOpsResource
+from dagster_dataops.assets.assignments import Context
+from dagster_dataops.assets.resource import DataOpsResource
 from dagster_dataops.checkpoints.manifest import NodeFolder
 from dagster_dataops.checkpoints.resuming import ResumePolicy
 from dagster_dataops.datasets.dataset import JsonlDataset
@@ -50,7 +51,7 @@ def run_or_retry(
     folder: NodeFolder,
     resume: ResumePolicy,
 ) -> RunReport:
-    """Run an operator as `DataOpsResource.run` does; in a run of the retry job, its retries.
+    """Run an operator as `DataOpsResource.run_operator`; in a run of the retry job, its retries.
 
     There, a step for which the launchpad says something else than ``auto`` does that.
 
@@ -61,13 +62,13 @@ def run_or_retry(
     """
     retries = context.run.tags.get(RETRY_TAG) == "true" and resume is ResumePolicy.AUTO
     if not retries:
-        return dataops.run(context, operator, inputs, folder, resume)
+        return dataops.run_operator(context, operator, inputs, folder, resume)
     try:
-        return dataops.run(context, operator, inputs, folder, ResumePolicy.FAILED_RECORDS)
+        return dataops.run_operator(context, operator, inputs, folder, ResumePolicy.FAILED_RECORDS)
     except RetryRefusedError as refused:
         whole = operator.__dataops__.spec.kind != "record"
         if not whole and not isinstance(refused, RetryOutdatedError):
             raise
         text = f"{folder.name}: run over all records, since {refused.reason}"
         context.log.info(text)
-    return dataops.run(context, operator, inputs, folder, ResumePolicy.AUTO)
+    return dataops.run_operator(context, operator, inputs, folder, ResumePolicy.AUTO)

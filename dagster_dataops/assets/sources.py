@@ -32,11 +32,13 @@ class SourceAsset:
         key: Its key.
         definition: What to add to the definitions, if it is ours.
         path: The file, where the source is one that Dagster does not materialize.
+        function: What yields the records, where the asset is made of it.
     """
 
     key: dg.AssetKey
     definition: dg.AssetsDefinition | dg.AssetSpec | None
     path: Path | None = None
+    function: Callable[[], Iterable[dict[str, Any]]] | None = None
 
 
 def source_asset(source: Source, pipeline: str) -> SourceAsset:
@@ -57,7 +59,8 @@ def source_asset(source: Source, pipeline: str) -> SourceAsset:
     if isinstance(source, (str, os.PathLike)):
         path = Path(source).expanduser().absolute()
         return SourceAsset(_key(pipeline, _named(path.stem)), _file_spec(path, pipeline), path)
-    return SourceAsset(_key(pipeline, function_name(source)), _function_asset(source, pipeline))
+    key = _key(pipeline, function_name(source))
+    return SourceAsset(key, _function_asset(source, pipeline), function=source)
 
 
 def function_name(function: Callable[..., Any]) -> str:

@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 
 import dagster as dg
 
-from dagster_dataops.assets.check_alone import check_alone, is_check_alone
+from dagster_dataops.assets.assignments import Context
 from dagster_dataops.assets.configs import OperatorConfig, configured, resume_policy
 from dagster_dataops.assets.error_rate import error_rate_results
 from dagster_dataops.assets.lineage import lineage_metadata
@@ -20,7 +20,7 @@ StepEvent: TypeAlias = dg.MaterializeResult[JsonlDataset] | dg.AssetCheckResult
 
 
 def run_step(
-    context: dg.AssetExecutionContext,
+    context: Context,
     plan: AssetPlan,
     config: OperatorConfig,
     dataops: DataOpsResource,
@@ -35,9 +35,6 @@ def run_step(
         dataops: Where and how.
         loaded: What IO managers loaded, by argument.
     """
-    if is_check_alone(context, plan):
-        yield from check_alone(context, plan, dataops)
-        return
     operator = configured(plan.node.operator, config)
     folder = dataops.folder(plan.spec.key.path, _partition_of(context))
     upstream = Upstream(folder)
@@ -57,7 +54,7 @@ def run_step(
     yield from error_rate_results(context, plan.spec.key, plan.error_rate, [report])
 
 
-def _partition_of(context: dg.AssetExecutionContext) -> str | None:
+def _partition_of(context: Context) -> str | None:
     if context.has_partition_key:
         return str(context.partition_key)
     if context.has_partition_key_range:

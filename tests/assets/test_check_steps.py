@@ -199,6 +199,19 @@ def test_checks_of_unknown_nodes_and_equal_names_are_refused(
         build_definitions(pipeline_of(a=keep()), source=records(1), checks=wanted)
 
 
+def test_one_step_for_all_takes_no_check_that_would_come_too_late(
+    keep: Any, records: Records
+) -> None:
+    ppl = pipeline_of(a=keep(), b=keep())
+
+    def build(**wanted: Any) -> dg.Definitions:
+        return build_definitions(ppl, source=records(1), layout="single_step", checks=wanted)
+
+    with pytest.raises(PipelineDefinitionError, match="use layout='steps', or max_error_rate"):
+        build(a=[checks.row_count(min=1, blocking=True)])
+    build(a=[checks.row_count(min=1)], b=[checks.row_count(min=1, blocking=True)])
+
+
 def test_checks_of_a_source_of_others_are_refused(keep: Any) -> None:
     wanted = {"source": [checks.row_count(min=1)]}
     with pytest.raises(PipelineDefinitionError, match="asset of others"):

@@ -7,15 +7,18 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from dagster_dataops import ErrorRateCheck, build_definitions
+from dagster_dataops import DataOpsResource, ErrorRateCheck, build_definitions, pipeline
 from dagster_dataops.assets.error_rate import ErrorRates
+from dagster_dataops.assets.pipeline_plan import plan_pipeline
 from dagster_dataops.errors import ConfigurationError, PipelineDefinitionError, ResultMissingError
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import (
     checks_of,
     definitions_of,
     execute,
+    log_of,
     pipeline_of,
+    resource_at,
     result_of,
 )
 
@@ -80,14 +83,26 @@ def test_it_passes_up_to_the_share_that_was_given(
     assert [check.passed for check in checks_of(result)] == [passes]
 
 
+@pytest.mark.parametrize("layout", ["steps", "single_step"])
 @pytest.mark.parametrize("blocking", [True, False])
 def test_one_that_blocks_publishes_the_result_and_stops_what_is_downstream(
-    blocking: bool, fail_tenth: Any, records: Records, root: Path, instance: dg.DagsterInstance
+    blocking: bool,
+    layout: str,
+    fail_tenth: Any,
+    records: Records,
+    root: Path,
+    instance: dg.DagsterInstance,
 ) -> None:
     rate = {"a": ErrorRateCheck(0.05, severity="ERROR", blocking=blocking)}
-    ppl = pipeline_of(a=fail_tenth(), b=fail_tenth())
-    definitions = definitions_of(ppl, records(20), root, max_error_rate=rate)
+    with pipeline("docs") as ppl:
+        ppl.a = fail_tenth()
+        ppl.b = fail_tenth()
+        ppl.c = fail_tenth()
+        ppl.add("beside", fail_tenth(), inputs=[ppl.source])
+    definitions = definitions_of(ppl, records(20), root, max_error_rate=rate, layout=layout)
     result = execute(definitions, instance, raise_on_error=False)
+    assert (root / "docs" / "c").exists() is not blocking
+    assert (root / "docs" / "beside").exists()
     assert checks_of(result)[0].severity is dg.AssetCheckSeverity.ERROR
     assert len(result_of(root, "docs", "a")) == 18
     assert result.success is not blocking
@@ -113,11 +128,12 @@ def test_a_check_is_there_for_every_operator_of_records_unless_it_is_left_out(
     assert sorted(key.asset_key.path[-1] for key in keys) == named
 
 
+@pytest.mark.parametrize("layout", ["steps", "single_step"])
 def test_an_asset_can_be_materialized_without_its_check(
-    fail_tenth: Any, records: Records, root: Path, instance: dg.DagsterInstance
+    layout: str, fail_tenth: Any, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
-    ppl = pipeline_of(a=fail_tenth())
-    ours = definitions_of(ppl, records(10), root, max_error_rate=ErrorRateCheck(blocking=True))
+    rate, ppl = ErrorRateCheck(blocking=True), pipeline_of(a=fail_tenth(), b=fail_tenth())
+    ours = definitions_of(ppl, records(10), root, max_error_rate=rate, layout=layout)
     selection = dg.AssetSelection.assets(A).without_checks()
     job = dg.Definitions(jobs=[dg.define_asset_job("bare", selection=selection)])
     definitions = dg.Definitions.merge(ours, job)
@@ -126,10 +142,12 @@ def test_an_asset_can_be_materialized_without_its_check(
     assert checks_of(result) == []
 
 
+@pytest.mark.parametrize("layout", ["steps", "single_step"])
 def test_the_check_alone_looks_at_what_was_published_and_calls_nothing(
-    fail_tenth: Any, records: Records, root: Path, instance: dg.DagsterInstance
+    layout: str, fail_tenth: Any, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
-    ours = definitions_of(pipeline_of(a=fail_tenth(), b=fail_tenth()), records(20), root)
+    ppl = pipeline_of(a=fail_tenth(), b=fail_tenth())
+    ours = definitions_of(ppl, records(20), root, layout=layout)
     selection = dg.AssetSelection.checks(dg.AssetCheckKey(A, "failed_records"))
     job = dg.Definitions(jobs=[dg.define_asset_job("alone", selection=selection)])
     alone = dg.Definitions.merge(ours, job).resolve_job_def("alone")
@@ -164,3 +182,26 @@ def test_impossible_rates_are_refused(fail_tenth: Any, records: Records) -> None
         ErrorRateCheck(0.1, severity="WARN", blocking=True)
     with pytest.raises(PipelineDefinitionError, match="max_error_rate names 'b'; .* are a"):
         build_definitions(pipeline_of(a=fail_tenth()), source=records(1), max_error_rate={"b": 0.1})
+
+
+@pytest.mark.parametrize("blocking", [True, False])
+def test_in_an_op_a_check_that_does_not_pass_is_a_warning_and_one_that_blocks_fails_it(
+    blocking: bool, fail_tenth: Any, records: Records, root: Path, instance: dg.DagsterInstance
+) -> None:
+    rate = ErrorRateCheck(0.05, blocking=blocking)
+    ppl = pipeline_of(a=fail_tenth(), b=fail_tenth())
+    planned = plan_pipeline(ppl, source=records(20), max_error_rate=rate)
+
+    @dg.op(out={})
+    def nightly(context: dg.OpExecutionContext, dataops: DataOpsResource) -> Any:
+        yield from dataops.run(context, planned)
+
+    @dg.job(resource_defs={"dataops": resource_at(root)})
+    def night() -> None:
+        nightly()
+
+    result = night.execute_in_process(instance=instance, raise_on_error=False)
+    warnings = log_of(instance, result.run_id)
+    assert "check failed_records failed: 2 of 20 records failed, 10 %." in warnings
+    assert result.success is not blocking
+    assert (root / "docs" / "b").exists() is not blocking

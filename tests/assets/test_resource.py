@@ -389,7 +389,7 @@ def test_workers_of_the_resource_stand_below_those_of_the_operator(
         folder = resource.folder(["counted"])
         operator = count(_max_workers=own) if own else count()
         source = write(root, found * 2)
-        resource.run(context, operator, [source], folder)
+        resource.run_operator(context, operator, [source], folder)
 
     dg.materialize([counted], instance=instance)
     assert len(threads) == found
@@ -408,7 +408,7 @@ def test_an_asset_of_the_users_own_may_run_an_operator(
     def own(context: dg.AssetExecutionContext, dataops: DataOpsResource) -> int:
         source = write(root, 5)
         folder = dataops.folder(context.asset_key.path)
-        report = dataops.run(context, fragile.operator, [source], folder)
+        report = dataops.run_operator(context, fragile.operator, [source], folder)
         return report.manifest.rows_out
 
     result = dg.materialize([own], instance=instance, resources={"dataops": resource_at(root)})

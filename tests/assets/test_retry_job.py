@@ -86,8 +86,14 @@ def bytes_of(root: Path) -> dict[str, bytes]:
     return found
 
 
+@pytest.mark.parametrize("layout", ["steps", "single_step"])
 def test_rounds_of_retries_end_with_the_bytes_of_a_run_without_faults(
-    faults: Faults, records: Records, root: Path, tmp_path: Path, stored: dg.DagsterInstance
+    layout: str,
+    faults: Faults,
+    records: Records,
+    root: Path,
+    tmp_path: Path,
+    stored: dg.DagsterInstance,
 ) -> None:
     source = records(COUNT)
     faults.healed = 3
@@ -95,7 +101,7 @@ def test_rounds_of_retries_end_with_the_bytes_of_a_run_without_faults(
     faults.healed = 0
     faults.taken()
 
-    definitions = definitions_at(root, source, faults)
+    definitions = definitions_at(root, source, faults, layout=layout)
     execute(definitions, stored)
     assert faults.taken()["a"] == COUNT
     open_records = COUNT // 10

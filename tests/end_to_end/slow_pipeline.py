@@ -60,10 +60,10 @@ class Mortal(DataOpsResource):
     """Dies once right after a result was published, if there is a file ``die_after_publishing``."""
 
     @override
-    def run(
+    def run_operator(
         self, context: Any, operator: Operator, inputs: Sequence[JsonlDataset], *more: Any
     ) -> RunReport:
-        report = super().run(context, operator, inputs, *more)
+        report = super().run_operator(context, operator, inputs, *more)
         order = HOME / "die_after_publishing"
         if order.exists():
             order.unlink()
