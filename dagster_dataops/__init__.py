@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dagster_dataops.assets.ops import build_operator_job, build_operator_ops
     from dagster_dataops.assets.pipeline_plan import plan_pipeline
     from dagster_dataops.assets.resource import DataOpsResource
+    from dagster_dataops.assets.sensors import NewFiles, new_files_sensor
     from dagster_dataops.assets.translator import DataOpsTranslator
     from dagster_dataops.checkpoints.manifest import Manifest
     from dagster_dataops.configuration import config
@@ -42,6 +43,7 @@ _HOMES = {
     "JsonValue": "records",
     "JsonlDataset": "datasets.dataset",
     "Manifest": "checkpoints.manifest",
+    "NewFiles": "assets.sensors",
     "Operator": "operators.operator",
     "OperatorGraph": "graph.graph",
     "Pipeline": "services.pipeline",
@@ -60,6 +62,7 @@ _HOMES = {
     "dataops_assets": "assets.decorator",
     "dataops_resources": "assets.definitions",
     "errors": "",
+    "new_files_sensor": "assets.sensors",
     "pipeline": "services.pipeline",
     "plan_pipeline": "assets.pipeline_plan",
 }
@@ -74,6 +77,7 @@ __all__ = [
     "JsonValue",
     "JsonlDataset",
     "Manifest",
+    "NewFiles",
     "Operator",
     "OperatorGraph",
     "Pipeline",
@@ -92,6 +96,7 @@ __all__ = [
     "dataops_assets",
     "dataops_resources",
     "errors",
+    "new_files_sensor",
     "pipeline",
     "plan_pipeline",
 ]

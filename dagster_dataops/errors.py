@@ -12,7 +12,8 @@
     |-- UnencodableError             a value that a jsonl file cannot hold
     |-- OperatorError                an operator failed
     |   |-- RecordError                  on one record
-    |   `-- DatasetOperatorError         on the whole dataset
+    |   |-- DatasetOperatorError         on the whole dataset
+    |   `-- PartitionsFailedError        on some partitions of a run of several
     |-- StorageError                 the disk refused
     |-- FolderLockedError            another run works in this folder
     |-- ResultMissingError           a result that was never published, or is damaged
@@ -169,6 +170,20 @@ class DatasetOperatorError(OperatorError):
     operator: str
     reason: str
     traceback_text: str
+
+
+class PartitionsFailedError(OperatorError):
+    """Some partitions of a run of several failed; the others are made."""
+
+    facts = ("asset", "failed", "total", "reasons")
+    sentence = (
+        "{asset}: {failed:,} of {total:,} partitions failed: {reasons}. The others are made and "
+        "recorded; repair the cause and launch those that failed."
+    )
+    asset: str
+    failed: int
+    total: int
+    reasons: str
 
 
 class StorageError(DataOpsError):

@@ -11,6 +11,8 @@ from dagster_dataops.assets.check_partitions import partitions_to_check
 from dagster_dataops.assets.declared import DeclaredCheck
 from dagster_dataops.assets.error_rate import FAILED_RECORDS, check_nodes
 from dagster_dataops.assets.findings import Finding, check_result
+from dagster_dataops.assets.options import AssetOptions
+from dagster_dataops.assets.patterns import PathPattern
 from dagster_dataops.assets.plan import plan_assets
 from dagster_dataops.assets.resource import DataOpsResource
 from dagster_dataops.assets.sources import Source, SourceAsset, source_asset
@@ -33,13 +35,13 @@ class CheckedAsset:
         key: Its key.
         checks: At least one.
         partitions: Its partitions, if it has any.
-        path: Its file, where it is not a result of ours.
+        path: Its file, where it is not a result of ours, or a pattern for a file each partition.
     """
 
     key: dg.AssetKey
     checks: Sequence[DeclaredCheck]
     partitions: dg.PartitionsDefinition[str] | None = None
-    path: Path | None = None
+    path: Path | PathPattern | None = None
 
 
 def build_operator_checks(
@@ -48,6 +50,7 @@ def build_operator_checks(
     source: Source,
     checks: Checks,
     translator: DataOpsTranslator | None = None,
+    options: AssetOptions | None = None,
 ) -> list[dg.AssetChecksDefinition]:
     """Return the declared checks as Dagster's; `build_definitions` adds them by itself.
 
@@ -56,6 +59,7 @@ def build_operator_checks(
         source: As for `build_operator_assets`.
         checks: By node; by ``source`` for the source, if it is a file or a function.
         translator: The one that the assets were made with.
+        options: What they were made with of partitions.
 
     Raises:
         PipelineDefinitionError: A node is unknown, or two of its checks have the same name.
@@ -66,9 +70,12 @@ def build_operator_checks(
     check_nodes(graph, checks, "checks", SOURCE)
     for node, declared in checks.items():
         _check_names(graph.name, node, [check.name for check in declared])
-    origin = source_asset(source, graph.name)
-    assets = [_checked_source(origin, checks[SOURCE], graph.name)] if SOURCE in checks else []
-    for plan in plan_assets(graph, origin, translator or DataOpsTranslator()):
+    options = options or AssetOptions()
+    origin = source_asset(source, graph.name, options)
+    assets = []
+    if SOURCE in checks:
+        assets.append(_checked_source(origin, checks[SOURCE], graph.name, options.partitions))
+    for plan in plan_assets(graph, origin, translator or DataOpsTranslator(), options):
         declared = checks.get(plan.node.name, ())
         assets.append(CheckedAsset(plan.spec.key, declared, plan.spec.partitions_def))
     return [_check_step(asset) for asset in assets if asset.checks]
@@ -100,12 +107,15 @@ def _check_names(pipeline: str, node: str, names: Sequence[str]) -> None:
 
 
 def _checked_source(
-    origin: SourceAsset, checks: Sequence[DeclaredCheck], pipeline: str
+    origin: SourceAsset,
+    checks: Sequence[DeclaredCheck],
+    pipeline: str,
+    partitions: dg.PartitionsDefinition | None,
 ) -> CheckedAsset:
     if origin.path is None and not isinstance(origin.definition, dg.AssetsDefinition):
         reason = "the source is an asset of others; declare its checks where it is defined"
         raise PipelineDefinitionError(pipeline, reason)
-    return CheckedAsset(origin.key, checks, None, origin.path)
+    return CheckedAsset(origin.key, checks, partitions, origin.path)
 
 
 def _check_step(asset: CheckedAsset) -> dg.AssetChecksDefinition:
@@ -121,7 +131,7 @@ def _check_step(asset: CheckedAsset) -> dg.AssetChecksDefinition:
         wanted = {key.name for key in context.selected_asset_check_keys}
         checks = [check for check in asset.checks if check.name in wanted]
         findings: list[list[Finding]] = [[] for _ in checks]
-        for partition in partitions_to_check(context, asset.key, asset.partitions):
+        for partition in partitions_to_check(context, asset.key, asset.partitions, asset.path):
             dataset, manifest = _file_of(asset, dataops, partition)
             for place, found in zip(findings, _findings(checks, dataset, manifest), strict=True):
                 place.append(replace(found, partition=partition))
@@ -143,7 +153,10 @@ def _findings(
 def _file_of(
     asset: CheckedAsset, dataops: DataOpsResource, partition: str | None
 ) -> tuple[JsonlDataset, Manifest | None]:
-    if asset.path is not None:
-        return JsonlDataset.of_file(asset.path), None
+    path = asset.path
+    if isinstance(path, PathPattern):
+        path = path.path(partition or "")
+    if path is not None:
+        return JsonlDataset.of_file(path), None
     folder: NodeFolder = dataops.folder(asset.key.path, partition)
     return published(folder) or (load_result(folder), None)

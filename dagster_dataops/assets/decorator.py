@@ -8,6 +8,7 @@ import dagster as dg
 
 from dagster_dataops.assets.error_rate import ErrorRateCheck, ErrorRates
 from dagster_dataops.assets.operator_step import StepOptions
+from dagster_dataops.assets.options import AssetOptions
 from dagster_dataops.assets.pipeline_plan import plan_pipeline
 from dagster_dataops.assets.pipeline_step import Body, pipeline_step
 from dagster_dataops.assets.sources import Source
@@ -56,8 +57,9 @@ def dataops_assets(  # noqa: PLR0913 - what Dagster users set of a step
     Raises:
         PipelineDefinitionError: The source is a function.
     """
+    options = AssetOptions(max_error_rate=max_error_rate)
     planned = plan_pipeline(
-        ppl, source=source, dataops_translator=dataops_translator, max_error_rate=max_error_rate
+        ppl, source=source, dataops_translator=dataops_translator, options=options
     )
     if planned.origin.function is not None:
         reason = (
@@ -66,12 +68,12 @@ def dataops_assets(  # noqa: PLR0913 - what Dagster users set of a step
         )
         raise PipelineDefinitionError(ppl.graph.name, reason)
     plans = [replace(plan, spec=_partitioned(plan.spec, partitions_def)) for plan in planned.plans]
-    options = StepOptions(
+    step = StepOptions(
         retry_policy=retry_policy, pool=pool, op_tags=op_tags, backfill_policy=backfill_policy
     )
 
     def decorate(body: Body) -> dg.AssetsDefinition:
-        return pipeline_step(body, plans, name or str(body.__name__), options)
+        return pipeline_step(body, plans, name or str(body.__name__), step)
 
     return decorate
 

@@ -105,13 +105,13 @@ def _example_of(row: dict[str, Any]) -> FailureExample:
 
 
 def failures(path: Path) -> str:
-    """Return failed records grouped by exception, each with an example, as a Markdown table."""
+    """Return failed records grouped by exception, each with the first, as a Markdown table."""
     rows = [
-        (group.exception, str(group.records), str(shown.line), shown.message, shown.input)
+        [group.exception, group.records, f"line {shown.line}: {shown.message}"]
         for group in failure_groups([path])
         for shown in group.examples[:1]
     ]
-    return table(["exception", "records", "first line", "message", "input"], rows)
+    return table(["exception", "records", "first"], rows)
 
 
 def failure_table(groups: Iterable[FailureGroup]) -> dg.TableMetadataValue:

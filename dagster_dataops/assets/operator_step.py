@@ -30,6 +30,10 @@ class StepOptions:
     op_tags: Mapping[str, Any] | None = None
     backfill_policy: dg.BackfillPolicy | None = None
 
+    def backfills(self, spec: dg.AssetSpec) -> dg.BackfillPolicy | None:
+        """Return the policy of an asset, which has one only if it has partitions."""
+        return None if spec.partitions_def is None else self.backfill_policy
+
 
 def operator_step(plan: AssetPlan, options: StepOptions) -> dg.AssetsDefinition:
     """Return the asset of a plan, materialized by a step of its own.
@@ -44,7 +48,10 @@ def operator_step(plan: AssetPlan, options: StepOptions) -> dg.AssetsDefinition:
     op = dg.OpDefinition(
         _compute_of(plan),
         name=spec.key.to_python_identifier(),
-        ins={**dict.fromkeys(loaded, dg.In()), **dict.fromkeys(waited, dg.In(dg.Nothing))},
+        ins={
+            **{name: dg.In(metadata=plan.ins[name].metadata) for name in loaded},
+            **dict.fromkeys(waited, dg.In(dg.Nothing)),
+        },
         outs={
             "result": dg.Out(
                 io_manager_key=plan.io_manager_key,
@@ -70,7 +77,7 @@ def operator_step(plan: AssetPlan, options: StepOptions) -> dg.AssetsDefinition:
         specs=[spec],
         check_specs_by_output_name=checks,
         can_subset=bool(checks),  # a run may be for the asset without its check, or for that alone
-        backfill_policy=options.backfill_policy,
+        backfill_policy=options.backfills(spec),
     )
 
 

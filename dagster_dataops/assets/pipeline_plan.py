@@ -7,8 +7,8 @@ from typing import Any
 import dagster as dg
 
 from dagster_dataops.assets.assignments import Context
-from dagster_dataops.assets.error_rate import ErrorRateCheck, ErrorRates, error_rates_of
 from dagster_dataops.assets.metadata import dataset_metadata
+from dagster_dataops.assets.options import AssetOptions
 from dagster_dataops.assets.plan import AssetPlan, plan_assets
 from dagster_dataops.assets.resource import DataOpsResource
 from dagster_dataops.assets.sources import Source, SourceAsset, source_asset
@@ -51,7 +51,7 @@ class PlannedPipeline:
 
     def _write_source(
         self,
-        function: Callable[[], Iterable[dict[str, Any]]],
+        function: Callable[..., Iterable[dict[str, Any]]],
         context: Context,
         dataops: DataOpsResource,
     ) -> dg.MaterializeResult[JsonlDataset]:
@@ -71,7 +71,7 @@ def plan_pipeline(
     *,
     source: Source,
     dataops_translator: DataOpsTranslator | None = None,
-    max_error_rate: ErrorRates = ErrorRateCheck(),  # noqa: B008 - frozen
+    options: AssetOptions | None = None,
 ) -> PlannedPipeline:
     """Return a pipeline as `DataOpsResource.run` takes it in ops and assets of one's own.
 
@@ -79,7 +79,7 @@ def plan_pipeline(
         ppl: A complete pipeline.
         source: As for `build_operator_assets`.
         dataops_translator: Keys, groups and descriptions.
-        max_error_rate: As for `build_operator_assets`.
+        options: Partitions and what else all assets have in common.
 
     Example:
         .. code-block:: python
@@ -91,7 +91,6 @@ def plan_pipeline(
             def nightly(context: dg.OpExecutionContext, dataops: DataOpsResource):
                 yield from dataops.run(context, planned)
     """
-    origin = source_asset(source, ppl.graph.name)
-    rates = error_rates_of(ppl.graph, max_error_rate)
-    plans = plan_assets(ppl.graph, origin, dataops_translator or DataOpsTranslator(), rates)
+    origin = source_asset(source, ppl.graph.name, options)
+    plans = plan_assets(ppl.graph, origin, dataops_translator or DataOpsTranslator(), options)
     return PlannedPipeline(ppl.graph.name, origin, plans)

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +14,7 @@ from dagster_dataops.assets.events import DataOpsEventIterator
 from dagster_dataops.assets.places import folder_of
 from dagster_dataops.assets.progress import DagsterProgress
 from dagster_dataops.assets.sharing import fair_settings
+from dagster_dataops.assets.untold import untold_runs
 from dagster_dataops.checkpoints.manifest import NodeFolder
 from dagster_dataops.checkpoints.resuming import ResumePolicy
 from dagster_dataops.configuration import config, folder_setting
@@ -61,6 +63,15 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         """The root as an absolute path."""
         return folder_setting("root", self.root) if self.root else config.data_process_path
 
+    @property
+    def defined_root(self) -> Path | None:
+        """The root if the definitions name it; a launch may still choose another.
+
+        ``None`` where every process finds it out for itself, from its environment.
+        """
+        named = bool(self.root) and not isinstance(self.root, dg.EnvVar)
+        return self.root_path if named else None
+
     def folder(self, key: Sequence[str], partition: str | None = None) -> NodeFolder:
         """Return where the files of an asset or op node are."""
         return folder_of(self.root_path, key, partition)
@@ -100,9 +111,10 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         """
         defaults = ExecutionSettings(max_workers=self.max_workers or None)
         settings = operator.__dataops__.settings.over(defaults)
-        executor = OperatorExecutor(self._run_context(context, resume))
+        attempt = self._run_context(context, resume)
+        attempt = replace(attempt, earlier_runs=attempt.earlier_runs | untold_runs(folder))
         with fair_settings(operator, settings) as fair:
-            report = executor.run(reconfigured(operator, {}, fair), inputs, folder)
+            report = OperatorExecutor(attempt).run(reconfigured(operator, {}, fair), inputs, folder)
         if report.error_path is not None:
             failed, rows_in = report.manifest.failed, report.manifest.rows_in
             where = f"they are in {report.error_path}"

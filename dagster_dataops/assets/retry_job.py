@@ -5,13 +5,16 @@ is downstream of a result that changed has another input then, and is run over a
 its records are the same as before, nobody knows once its result was published.
 """
 
+import inspect
 from collections.abc import Sequence
 from typing import Final
 
 import dagster as dg
 
 from dagster_dataops.assets.assignments import Context
+from dagster_dataops.assets.jobs import AssetJob, pipeline_jobs
 from dagster_dataops.assets.resource import DataOpsResource
+from dagster_dataops.assets.sources import Source
 from dagster_dataops.checkpoints.manifest import NodeFolder
 from dagster_dataops.checkpoints.resuming import ResumePolicy
 from dagster_dataops.datasets.dataset import JsonlDataset
@@ -22,18 +25,19 @@ from dagster_dataops.operators.operator import Operator
 RETRY_TAG: Final = "dagster_dataops/retry_failed_records"
 
 
-def retry_job(
-    pipeline: str, keys: Sequence[dg.AssetKey]
-) -> "dg.JobDefinition | dg.UnresolvedAssetJobDefinition":
-    """Return the job ``retry_failed_records_<pipeline>``.
+def retry_jobs(
+    pipeline: str, source: Source, assets: Sequence[dg.AssetsDefinition | dg.AssetSpec]
+) -> list[AssetJob]:
+    """Return the job ``retry_failed_records_<pipeline>``; two of them as `pipeline_jobs` says.
 
     Args:
         pipeline: Its name; empty for an unnamed one.
-        keys: Of its operators' assets. Never its source's: what that gave is kept.
+        source: Its source, which is never made anew: what it gave is kept.
+        assets: All that there are.
     """
-    return dg.define_asset_job(
+    return pipeline_jobs(
         f"retry_failed_records_{pipeline or 'dataops'}",
-        selection=dg.AssetSelection.assets(*keys),
+        assets[1:] if inspect.isroutine(source) else assets,
         description=(
             "Retries the failed records of every operator's result and puts what comes of them "
             "in their places. Results without failed records stay as they are; what is "

@@ -8,6 +8,7 @@ import dagster as dg
 
 from dagster_dataops.assets.assignments import Context
 from dagster_dataops.assets.check_alone import check_alone
+from dagster_dataops.assets.partitions import Parts
 from dagster_dataops.assets.plan import AssetPlan
 from dagster_dataops.assets.resource import DataOpsResource
 from dagster_dataops.assets.schemas import config_of
@@ -31,7 +32,7 @@ def load_published(context: Context, dataops: DataOpsResource, key: dg.AssetKey)
     if context.has_partition_key:
         return of(str(context.partition_key))
     if context.has_partition_key_range:
-        return {name: of(name) for name in context.partition_keys}
+        return Parts({name: of(name) for name in context.partition_keys})
     return of(None)
 
 

@@ -11,7 +11,14 @@ from dagster_dataops import DataOpsTranslator, build_definitions, checks
 from dagster_dataops.assets.translator import DataOpsTranslatorData
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.operators.registry import OperatorRegistry
-from tests.assets.helpers import checks_of, definitions_of, execute, numbered, pipeline_of
+from tests.assets.helpers import (
+    checks_of,
+    definitions_of,
+    execute,
+    numbered,
+    pipeline_of,
+    write_jsonl,
+)
 
 Records = Callable[[int], Path]
 FAILED = "failed_records"
@@ -127,7 +134,8 @@ def test_the_source_is_checked_before_the_first_operator(
     wanted = {"source": [checks.row_count(max=9, blocking=True)]}
     ppl = pipeline_of(a=keep())
     definitions = definitions_of(ppl, source, root, checks=wanted)
-    result = execute(definitions, instance, raise_on_error=False)
+    job = definitions.resolve_job_def("docs_pipeline")  # what a schedule launches
+    result = job.execute_in_process(instance=instance, raise_on_error=False)
     (check,) = checks_of(result)
     assert check.description == "10 records, more than 9."
     assert not (root / "docs" / "a").exists()
@@ -222,3 +230,39 @@ def test_definitions_with_checks_can_be_loaded(keep: Any, records: Records) -> N
     wanted = {"a": [checks.unique("id", blocking=True)], "source": [checks.row_count(min=1)]}
     definitions = build_definitions(pipeline_of(a=keep()), source=records(1), checks=wanted)
     dg.Definitions.validate_loadable(definitions)
+
+
+def test_files_by_partition_are_checked_each_and_alone_together(
+    keep: Any, root: Path, tmp_path: Path, instance: dg.DagsterInstance
+) -> None:
+    for key, count in (("a", 1), ("b", 4)):
+        write_jsonl(tmp_path / "in" / f"{key}.jsonl", list(numbered(count)))
+    wanted = {"source": [checks.row_count(max=3)], "a": [checks.row_count(max=3)]}
+    definitions = definitions_of(
+        pipeline_of(a=keep(), b=keep()),
+        str(tmp_path / "in" / "{partition}.jsonl"),
+        root,
+        partitions=dg.StaticPartitionsDefinition(["b", "a", "c"]),
+        unpartitioned=["b"],
+        allow_missing_partitions=True,
+        backfill_policy=dg.BackfillPolicy.single_run(),
+        checks=wanted,
+    )
+    job = definitions.resolve_job_def("docs_pipeline")
+    both = {"dagster/asset_partition_range_start": "b", "dagster/asset_partition_range_end": "a"}
+    result = job.execute_in_process(instance=instance, tags=both)
+    found = {(c.asset_key.path[-1], c.check_name): c for c in checks_of(result)}
+    assert found["a", FAILED].description == "No record failed."
+    text = "1 of 2 partitions did not pass, first b: 4 records, more than 3."
+    assert found["a", "row_count"].description == text
+    source = next(c for (name, _), c in found.items() if name not in {"a", "b"})
+    assert source.description == text
+
+    keys = [c.asset_check_key for c in (source, found["a", FAILED], found["a", "row_count"])]
+    alone = dg.define_asset_job("alone", selection=dg.AssetSelection.checks(*keys))
+    merged = dg.Definitions.merge(definitions, dg.Definitions(jobs=[alone]))
+    result = merged.resolve_job_def("alone").execute_in_process(instance=instance)
+    told = [c.description for c in checks_of(result)]
+    assert sorted(str(text) for text in told) == sorted([text, text, "No record failed."])
+    names = {job.name for job in definitions.jobs or ()}
+    assert {"retry_failed_records_docs", "retry_failed_records_docs_unpartitioned"} <= names

@@ -27,10 +27,10 @@ def test_failures_are_grouped_by_exception_the_most_frequent_first(tmp_path: Pat
         error(5, "ValueError", "another", {"id": 4}),
     ]
     assert failures(write_jsonl(tmp_path / "errors.jsonl", rows)).splitlines() == [
-        "| exception | records | first line | message | input |",
-        "| --- | --- | --- | --- | --- |",
-        '| ValueError | 2 | 2 | bad \\| value | {"id":1} |',
-        "| KeyError | 1 | 1 | 'text' | {\"id\":0} |",
+        "| exception | records | first |",
+        "| --- | --- | --- |",
+        "| ValueError | 2 | line 2: bad \\| value |",
+        "| KeyError | 1 | line 1: 'text' |",
     ]
 
 

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops.assets.metadata import dataset_metadata, preview
+from dagster_dataops.assets.metadata import dataset_metadata, duration, preview
 from dagster_dataops.datasets.dataset import JsonlDataset
+from tests.assets.helpers import write_jsonl
 
 HOSTILE = [
     "a | b",
@@ -70,4 +71,26 @@ def test_a_file_that_is_no_jsonl_still_has_metadata(tmp_path: Path) -> None:
     metadata = dataset_metadata(JsonlDataset.of_file(path))
     assert metadata["dagster/size_bytes"] == 8
     assert "line 1" in metadata["dagster_dataops/preview"].md_str
+    assert "dagster/row_count" not in metadata
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.2, "0 s"),
+        (59.6, "1 m 0 s"),
+        (83, "1 m 23 s"),
+        (3600, "1 h 0 m 0 s"),
+        (90061, "25 h 1 m 1 s"),
+    ],
+)
+def test_a_duration_is_told_in_hours_minutes_and_seconds(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
+
+
+def test_rows_of_a_partition_are_not_called_rows_of_the_asset(tmp_path: Path) -> None:
+    dataset = JsonlDataset(write_jsonl(tmp_path / "r.jsonl", [{"a": 1}]), 8, 1)
+    assert dataset_metadata(dataset)["dagster/row_count"] == 1
+    metadata = dataset_metadata(dataset, "2024-01-01")
+    assert metadata["dagster/partition_row_count"] == 1
     assert "dagster/row_count" not in metadata

@@ -25,7 +25,7 @@ IN_PROCESS = {"execution": {"config": {"in_process": {}}}}
 MULTIPROCESS = {"execution": {"config": {"multiprocess": {}}}}
 FINISHED = {"SUCCESS", "FAILURE", "CANCELED"}
 
-_SETTINGS = """
+SETTINGS = """
 telemetry: {enabled: false}
 nux: {enabled: false}
 run_coordinator: {module: dagster.core.run_coordinator, class: DefaultRunCoordinator}
@@ -95,7 +95,7 @@ class DagsterServer:
     def __init__(self, home: Path) -> None:
         self.home = home
         home.mkdir(parents=True)
-        (home / "dagster.yaml").write_text(_SETTINGS)
+        (home / "dagster.yaml").write_text(SETTINGS)
         (home / "workspace.yaml").write_text(_WORKSPACE)
         (home / "fragile.py").write_text(BUGGY)
         shutil.copy(HERE / "slow_pipeline.py", home)
