@@ -83,12 +83,13 @@ class Browser:
         found: list[str] = self.page.evaluate(_CLIPPED)
         return found
 
-    def photograph(self, name: str, height: int = 1000) -> None:
-        """Leave a screenshot, ``height`` pixels high."""
-        self.page.set_viewport_size({"width": 1500, "height": height})
+    def photograph(self, name: str, height: int = 1000, width: int = 1500) -> None:
+        """Leave a screenshot of so many pixels."""
+        usual = self.page.viewport_size
+        self.page.set_viewport_size({"width": width, "height": height})
         self.page.wait_for_load_state("networkidle")
         self.page.screenshot(path=self._pictures / f"{name}.png")
-        self.page.set_viewport_size({"width": 1500, "height": 1000})
+        self.page.set_viewport_size(usual)
 
     # ------------------------------------------------------------ to do
 

@@ -121,10 +121,15 @@ class DagsterServer:
         home: A new folder.
         settings: Of the instance, in the words of ``dagster.yaml``.
         locations: Names of code locations, each of a file ``<name>_pipeline.py``.
+        folder: Of these files.
     """
 
     def __init__(
-        self, home: Path, settings: str = SETTINGS, locations: Sequence[str] = (LOCATION,)
+        self,
+        home: Path,
+        settings: str = SETTINGS,
+        locations: Sequence[str] = (LOCATION,),
+        folder: Path = HERE,
     ) -> None:
         self.home = home
         home.mkdir(parents=True)
@@ -132,8 +137,9 @@ class DagsterServer:
         files = "\n".join(_PYTHON_FILE.format(name=name) for name in locations)
         (home / "workspace.yaml").write_text(_WORKSPACE.format(locations=files))
         (home / "fragile.py").write_text(BUGGY)
-        for name in ("paced", *(f"{name}_pipeline" for name in locations)):
-            shutil.copy(HERE / f"{name}.py", home)
+        shutil.copy(HERE / "paced.py", home)
+        for name in locations:
+            shutil.copy(folder / f"{name}_pipeline.py", home)
         with (home / "texts.jsonl").open("wb") as file:
             file.writelines(orjson.dumps(row) + b"\n" for row in self.source())
         with socket.socket() as free:

@@ -105,7 +105,8 @@ def test_a_killed_step_goes_on_where_it_was_when_the_run_is_reexecuted_from_fail
     resumed = browser.server.manifest("browsed", "loud")["resumed"]
     assert 0 < resumed < RECORDS
     said = f"loud: resuming: {resumed} records settled by run {killed}"
-    browser.open_log(made, "resum", said)
+    browser.open_log(made, "resuming:", said)
+    browser.page.get_by_text(said).first.scroll_into_view_if_needed()
     browser.photograph("run_resumed")
 
     browser.open_asset("loud", "Row count")
