@@ -9,8 +9,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from dagster_dataops.execution.pool import may_fork
-
 _LOG: Final = logging.getLogger("dagster_dataops")
 
 
@@ -33,6 +31,8 @@ class Messenger:
 
     def send(self, call: Callable[[], object]) -> None:
         """Have ``call`` run after those sent before."""
+        from dagster_dataops.execution.pool import may_fork  # imports what definitions do without
+
         if not self.busy and may_fork():
             _run(call)
             return
