@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from dagster_dataops.graph.graph import OperatorGraph
     from dagster_dataops.operators.operator import Operator
     from dagster_dataops.records import JsonValue, Record
+    from dagster_dataops.selectors.selector import Selector
     from dagster_dataops.services.pipeline import Pipeline, pipeline
 
 # Every name loads on first use. Worker processes import this package to load operators: they
@@ -39,6 +40,7 @@ _HOMES = {
     "Pipeline": "services.pipeline",
     "Record": "records",
     "RunReport": "execution.report",
+    "Selector": "selectors.selector",
     "build_definitions": "assets.definitions",
     "build_operator_assets": "assets.factory",
     "build_operator_job": "assets.ops",
@@ -63,6 +65,7 @@ __all__ = [
     "Pipeline",
     "Record",
     "RunReport",
+    "Selector",
     "build_definitions",
     "build_operator_assets",
     "build_operator_job",
