@@ -17,13 +17,24 @@ if TYPE_CHECKING:
     from dagster_dataops.configuration import config
     from dagster_dataops.data import data_register
     from dagster_dataops.datasets.dataset import JsonlDataset
-    from dagster_dataops.errors import DataOpsError
+    from dagster_dataops.errors import DataOpsError, DataPipelineError
     from dagster_dataops.execution.report import RunReport
     from dagster_dataops.graph.graph import OperatorGraph
     from dagster_dataops.operators.operator import Operator
     from dagster_dataops.records import JsonValue, Record
     from dagster_dataops.selectors.selector import Selector
     from dagster_dataops.services.pipeline import Pipeline, pipeline
+    from dagster_dataops.streams import text
+    from dagster_dataops.streams.conformance import assert_resumes_anywhere
+    from dagster_dataops.streams.finitude import Finitude
+    from dagster_dataops.streams.pipeline import DataPipeline, DataPipelineBuilder
+    from dagster_dataops.streams.sources import (
+        list_files,
+        read_iterator,
+        read_jsonl,
+        read_sequence,
+    )
+    from dagster_dataops.streams.text import read_text
 
 # Every name loads on first use. Worker processes import this package to load operators: they
 # never touch Dagster, which takes over a second to import, and little of the rest.
@@ -32,6 +43,10 @@ _HOMES = {
     "DataOpsIOManager": "assets.io_manager",
     "DataOpsResource": "assets.resource",
     "DataOpsTranslator": "assets.translator",
+    "DataPipeline": "streams.pipeline",
+    "DataPipelineBuilder": "streams.pipeline",
+    "DataPipelineError": "errors",
+    "Finitude": "streams.finitude",
     "JsonValue": "records",
     "JsonlDataset": "datasets.dataset",
     "Manifest": "checkpoints.manifest",
@@ -41,6 +56,7 @@ _HOMES = {
     "Record": "records",
     "RunReport": "execution.report",
     "Selector": "selectors.selector",
+    "assert_resumes_anywhere": "streams.conformance",
     "build_definitions": "assets.definitions",
     "build_operator_assets": "assets.factory",
     "build_operator_job": "assets.ops",
@@ -49,7 +65,13 @@ _HOMES = {
     "data": "",
     "data_register": "data",
     "errors": "",
+    "list_files": "streams.sources",
     "pipeline": "services.pipeline",
+    "read_iterator": "streams.sources",
+    "read_jsonl": "streams.sources",
+    "read_sequence": "streams.sources",
+    "read_text": "streams.text",
+    "text": "streams.",
 }
 
 __all__ = [
@@ -57,6 +79,10 @@ __all__ = [
     "DataOpsIOManager",
     "DataOpsResource",
     "DataOpsTranslator",
+    "DataPipeline",
+    "DataPipelineBuilder",
+    "DataPipelineError",
+    "Finitude",
     "JsonValue",
     "JsonlDataset",
     "Manifest",
@@ -66,6 +92,7 @@ __all__ = [
     "Record",
     "RunReport",
     "Selector",
+    "assert_resumes_anywhere",
     "build_definitions",
     "build_operator_assets",
     "build_operator_job",
@@ -74,7 +101,13 @@ __all__ = [
     "data",
     "data_register",
     "errors",
+    "list_files",
     "pipeline",
+    "read_iterator",
+    "read_jsonl",
+    "read_sequence",
+    "read_text",
+    "text",
 ]
 
 
@@ -85,8 +118,8 @@ def __getattr__(name: str) -> object:
         raise AttributeError(msg)
     import importlib
 
-    if not home:
-        return importlib.import_module(f"{__name__}.{name}")
+    if not home or home.endswith("."):  # a module
+        return importlib.import_module(f"{__name__}.{home}{name}")
     found = getattr(importlib.import_module(f"{__name__}.{home}"), name)
     globals()[name] = found
     return found
