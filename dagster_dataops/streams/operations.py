@@ -71,7 +71,7 @@ class Operations:
             SelectorSyntaxError: The selector is malformed.
             StreamDefinitionError: An argument cannot be.
         """
-        functions = (fn,) if callable(fn) else tuple(fn)
+        functions = tuple(fn) if isinstance(fn, (list, tuple)) else (fn,)
         for function in functions:
             _check_callable("map", "fn", function)
         _check_count("map", "num_parallel_calls", num_parallel_calls, 1)
