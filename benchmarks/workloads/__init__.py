@@ -14,6 +14,7 @@ from benchmarks.workloads import (
     resuming,
     rivals,
     starting,
+    streaming,
     trivial,
 )
 
@@ -27,5 +28,6 @@ WORKLOADS: dict[str, Callable[[Bench], Iterator[Figure]]] = {
     "W7": starting.measure,
     "dedup": deduplicating.measure,
     "checkpoint": checkpointing.measure,
+    "streams": streaming.measure,
     "peers": rivals.measure,
 }

@@ -2,8 +2,8 @@
 
 A selector whose paths name no element twice becomes two functions:
 
-    get(item)        resolve: every element by nested indexing, checked
-    map_(item, fn)   resolve; then call fn, path by path; then copy what stands along the paths
+    get(item)                resolve: every element by nested indexing, checked
+    mapper(fn)(item)         resolve; then call fn, path by path; then copy along the paths
 
 Values are local variables, one a path: the element itself, or a list of elements below ``[*]``.
 What is missing raises ``LookupError`` in the first part, and `resolving` is asked what it is.
@@ -52,9 +52,9 @@ def _mixed(branch: Branch) -> bool:
 
 
 def compiled(paths: Sequence[Path]) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Return (get, map) of `compilable` paths.
+    """Return (get, mapper) of `compilable` paths; ``mapper(fn)`` is a function of an item.
 
-    Both raise `MissingColumnError` where an element is missing, before ``fn`` is called.
+    They raise `MissingColumnError` where an element is missing, before ``fn`` is called.
     """
     names: dict[str, Any] = {
         "check": _check_keys,
@@ -65,7 +65,7 @@ def compiled(paths: Sequence[Path]) -> tuple[Callable[..., Any], Callable[..., A
     }
     source = "\n".join(_Writer(paths).lines())
     exec(compile(source, "<selector>", "exec"), names)  # noqa: S102 - keys stand in it as literals
-    return names["get"], names["map_"]
+    return names["get"], names["mapper"]
 
 
 def _check_keys(container: Any, keys: Sequence[str]) -> None:
@@ -100,6 +100,8 @@ class _Writer:
         self._tree = _branches(paths) or {}
         self._loops = [path.count(EVERY) for path in paths]
         self._made: dict[int, str] = {}
+        # One path, one loop that goes on below [*]: the function is called as elements are rebuilt.
+        self._at_once = self._loops == [1] and paths[0][-1] is not EVERY
 
     def lines(self) -> Iterator[str]:
         """Yield the source."""
@@ -110,12 +112,18 @@ class _Writer:
         values = [f"v{at}" if loops else f"[v{at}]" for at, loops in enumerate(self._loops)]
         alone = len(values) == 1 and not self._loops[0]
         yield f"    return {'v0' if alone else ' + '.join(values)}"
-        yield "def map_(item, fn):"
-        yield from _indented(self._resolve())
-        for number in range(len(self._paths)):
-            yield from _indented(self._apply(number))
-        yield from _indented(self._rebuild(self._tree, looped=False))
-        yield "    return item"
+        yield "def mapper(fn):"
+        yield "    def mapped(item):"
+        yield from _indented(_indented(self._mapped()))
+        yield "    return mapped"
+
+    def _mapped(self) -> Iterator[str]:
+        yield from self._resolve()
+        if not self._at_once:
+            for number in range(len(self._paths)):
+                yield from self._apply(number)
+        yield from self._rebuild(self._tree, looped=False)
+        yield "return item"
 
     def _name(self, branch: Branch) -> str:
         return self._made.setdefault(id(branch), f"c{len(self._made)}")
@@ -177,18 +185,19 @@ class _Writer:
     def _apply(self, number: int) -> Iterator[str]:
         value = f"v{number}"
         if not self._loops[number]:
-            yield "try:"
-            yield f"    {value} = fn({value})"
-            yield "except Exception as error:"
-            yield f"    raise failed(item, {number}, 0, error) from error"
+            yield from self._guarded([f"{value} = fn({value})"], "0", number)
             return
         yield "done = []"
-        yield "try:"
-        yield f"    for value in {value}:"
-        yield "        done.append(fn(value))"
-        yield "except Exception as error:"
-        yield f"    raise failed(item, {number}, len(done), error) from error"
+        loop = [f"for value in {value}:", "    done.append(fn(value))"]
+        yield from self._guarded(loop, "len(done)", number)
         yield f"{value} = done" if self._single(number) else f"{value} = iter(done)"
+
+    def _guarded(self, lines: list[str], position: str, number: int = 0) -> Iterator[str]:
+        """Yield lines that call the function; what it raises is told with the element's path."""
+        yield "try:"
+        yield from _indented(lines)
+        yield "except Exception as error:"
+        yield f"    raise failed(item, {number}, {position}, error) from error"
 
     def _single(self, number: int) -> bool:
         """Whether the values of a path are one a pass of one loop, which serves no other path."""
@@ -210,15 +219,14 @@ class _Writer:
                 yield from self._rebuild(below, looped=looped)
         keyed = all(isinstance(step, str) for step in branch)
         if keyed:
-            yield f"{name} = {name}.copy() if type({name}) is dict else copied({name})"
+            yield f"{name} = {{**{name}}} if type({name}) is dict else copied({name})"
         else:
             yield f"model = {name}"
-            yield f"{name} = list(model)"
+            yield f"{name} = [*model]"
         for step, below in branch.items():
             yield f"{name}[{step!r}] = {self._value(below)}"
         if not keyed:
-            yield f"if type(model) is tuple: {name} = tuple({name})"
-            yield f"elif type(model) is not list: {name} = rebuilt(model, {name})"
+            yield f"if type(model) is not list: {name} = rebuilt(model, {name})"
 
     def _rebuild_every(self, name: str, below: "Branch | int") -> Iterator[str]:
         made = f"{name}_made"
@@ -230,11 +238,13 @@ class _Writer:
             numbers = list(_numbers(below))
             yield f"{made} = []"
             if len(numbers) == 1 and self._single(numbers[0]):
-                yield f"for {inner}, one in zip({name}, v{numbers[0]}):"
+                loop = [f"for {inner}, one in zip({name}, v{numbers[0]}):"]
             else:
-                yield f"for {inner} in {name}:"
-            yield from _indented(self._rebuild(below, looped=True))
-            yield f"    {made}.append({inner})"
+                loop = [f"for {inner} in {name}:"]
+            loop += ["    one = fn(one)"] if self._at_once else []
+            loop += _indented(self._rebuild(below, looped=True))
+            loop.append(f"    {made}.append({inner})")
+            yield from self._guarded(loop, f"len({made})") if self._at_once else loop
         yield f"{name} = {made} if type({name}) is list else rebuilt({name}, {made})"
 
     def _value(self, below: "Branch | int") -> str:

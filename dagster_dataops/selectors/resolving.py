@@ -130,6 +130,8 @@ def replaced(container: Any, index: int, value: Any) -> Any:
 
 def rebuilt(model: Any, elements: list[Any]) -> Any:
     """Return ``elements`` as a list or tuple of the type of ``model``."""
+    if type(model) is tuple:
+        return tuple(elements)
     if type(model) is list:
         return elements
     if hasattr(model, "_make"):  # a namedtuple

@@ -25,7 +25,7 @@ class Selector:
         SelectorSyntaxError: It is malformed.
     """
 
-    __slots__ = ("_map", "get", "paths", "text")
+    __slots__ = ("get", "mapper", "paths", "text")
 
     get: Callable[[Any], Any]
     """Return the selected element; a list of them if the selector may name several.
@@ -33,13 +33,16 @@ class Selector:
     Raises `MissingColumnError` where one is not there.
     """
 
+    mapper: Callable[[Callable[[Any], Any]], Callable[[Any], Any]]
+    """Return `map` with its function bound, for many items."""
+
     def __init__(self, text: str) -> None:
         self.text = text
         self.paths: tuple[Path, ...] = parse(text)
         if compilable(self.paths):
-            self.get, self._map = compiled(self.paths)
+            self.get, self.mapper = compiled(self.paths)
         else:
-            self.get, self._map = self._resolved, self._mapped_in_order
+            self.get, self.mapper = self._resolved, self._in_order
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -70,16 +73,7 @@ class Selector:
             MissingColumnError: An element is not there; ``fn`` was not called.
             SelectedElementError: ``fn`` failed on an element.
         """
-        return self._map(item, fn)
-
-    def mapper(self, fn: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """Return `map` with its function bound, for many items."""
-        mapping = self._map
-
-        def mapped(item: Any) -> Any:
-            return mapping(item, fn)
-
-        return mapped
+        return self.mapper(fn)(item)
 
     def _resolved(self, item: Any) -> list[Any] | Any:
         found = []
@@ -90,8 +84,8 @@ class Selector:
             found.append(value)
         return found[0] if self.single else found
 
-    def _mapped_in_order(self, item: Any, fn: Callable[[Any], Any]) -> Any:
-        return mapped_in_order(item, self.paths, fn)
+    def _in_order(self, fn: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        return lambda item: mapped_in_order(item, self.paths, fn)
 
     @override
     def __reduce__(self) -> tuple[type["Selector"], tuple[str]]:
