@@ -8,13 +8,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
 import cloudpickle
 from typing_extensions import override
-
-Mode: TypeAlias = Literal["thread", "process", "async"]
-MODES: Final = ("thread", "process", "async")
 
 
 class Caller(ABC):
@@ -103,19 +100,19 @@ class Loop(Caller):
         self._thread.join()
 
 
-_CALLERS: Final[dict[Mode, Callable[[Callable[[Any], Any], int], Caller]]] = {
+_CALLERS: Final[dict[str, Callable[[Callable[[Any], Any], int], Caller]]] = {
     "thread": Threads,
     "process": Processes,
     "async": Loop,
 }
 
 
-def caller_for(function: Callable[[Any], Any], workers: int, mode: Mode | None) -> Caller:
+def caller_for(function: Callable[[Any], Any], workers: int, mode: str | None) -> Caller:
     """Return who calls ``function``, ``workers`` calls at a time.
 
     Without a mode, coroutine functions are awaited, and others called in threads.
     """
-    default: Mode = "async" if inspect.iscoroutinefunction(function) else "thread"
+    default = "async" if inspect.iscoroutinefunction(function) else "thread"
     return _CALLERS[mode or default](function, workers)
 
 

@@ -149,7 +149,8 @@ def inner_stage(made: object) -> Stage:
     Raises:
         DataPipelineError: It is no stream, or one that never ends.
     """
-    stage = getattr(made, "stage", None)
+    part = getattr(made, "part", None)
+    stage = part() if callable(part) else None
     if not isinstance(stage, Stage):
         msg = f"yield_from: the function returned a {type(made).__name__}, not a stream"
         raise DataPipelineError(msg)

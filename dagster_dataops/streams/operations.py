@@ -7,11 +7,10 @@ from typing import Any, Final, Self
 from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError
 from dagster_dataops.selectors.selector import Selector
 from dagster_dataops.streams.bucketing import Bucket, BucketByLength, DynamicBucket
-from dagster_dataops.streams.calling import MODES, Mode
 from dagster_dataops.streams.finitude import Finitude
 from dagster_dataops.streams.flattening import YieldFrom
 from dagster_dataops.streams.mapping import Filter, Function, Map
-from dagster_dataops.streams.parallel import ParallelMap
+from dagster_dataops.streams.parallel import MODES, Mode, ParallelMap
 from dagster_dataops.streams.prefetching import Prefetch
 from dagster_dataops.streams.repeating import Repeat
 from dagster_dataops.streams.shuffling import Shuffle
@@ -30,6 +29,10 @@ class Operations:
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
+
+    def part(self) -> Stage:
+        """Return what it consists of, to be part of another stream."""
+        return self.stage
 
     def _then(self, stage: Stage) -> Self:
         return type(self)(stage)
@@ -74,7 +77,7 @@ class Operations:
         functions = tuple(fn) if isinstance(fn, (list, tuple)) else (fn,)
         for function in functions:
             _check_callable("map", "fn", function)
-        _check_count("map", "num_parallel_calls", num_parallel_calls, 1)
+        check_count("map", "num_parallel_calls", num_parallel_calls, 1)
         if mode is not None and mode not in MODES:
             raise StreamDefinitionError("map", f"mode is {mode!r}; it is one of {MODES}")
         chosen = _selector(selector)
@@ -97,7 +100,7 @@ class Operations:
 
     def bucket(self, bucket_size: int, drop_remainder: bool = False) -> Self:
         """Make lists of ``bucket_size`` items; the last may be shorter, unless it is dropped."""
-        _check_count("bucket", "bucket_size", bucket_size, 1)
+        check_count("bucket", "bucket_size", bucket_size, 1)
         return self._then(Bucket(self.stage, bucket_size, drop_remainder))
 
     def bucket_by_length(
@@ -124,8 +127,8 @@ class Operations:
         if not sizes:
             raise StreamDefinitionError("bucket_by_length", "bucket_sizes is empty")
         for count, length in sizes:
-            _check_count("bucket_by_length", "a size of bucket_sizes", count, 1)
-            _check_count("bucket_by_length", "a length of bucket_sizes", length, 0)
+            check_count("bucket_by_length", "a size of bucket_sizes", count, 1)
+            check_count("bucket_by_length", "a length of bucket_sizes", length, 0)
         return self._then(
             BucketByLength(
                 self.stage,
@@ -163,7 +166,7 @@ class Operations:
             raise StreamDefinitionError("dynamic_bucket", f"threshold is {threshold}, not above 0")
         if max_num_examples is not None:
             least = max(1, min_num_examples or 0)
-            _check_count("dynamic_bucket", "max_num_examples", max_num_examples, least)
+            check_count("dynamic_bucket", "max_num_examples", max_num_examples, least)
         return self._then(
             DynamicBucket(
                 self.stage,
@@ -178,7 +181,7 @@ class Operations:
 
     def prefetch(self, num_examples: int) -> Self:
         """Have a thread read up to ``num_examples`` items ahead; 0 reads none ahead."""
-        _check_count("prefetch", "num_examples", num_examples, 0)
+        check_count("prefetch", "num_examples", num_examples, 0)
         return self._then(Prefetch(self.stage, num_examples))
 
     def repeat(self, num_repeats: int | None = None, reset_rng: bool = False) -> Self:
@@ -187,7 +190,7 @@ class Operations:
         Each epoch is shuffled anew; with ``reset_rng`` all are like the first.
         """
         if num_repeats is not None:
-            _check_count("repeat", "num_repeats", num_repeats, 0)
+            check_count("repeat", "num_repeats", num_repeats, 0)
         return self._then(Repeat(self.stage, num_repeats, reset_rng))
 
     def shard(self, shard_idx: int, num_shards: int, allow_uneven: bool = True) -> Self:
@@ -196,8 +199,8 @@ class Operations:
         With ``allow_uneven=False`` all shards have equally many, and the last few items of the
         stream may be in none.
         """
-        _check_count("shard", "num_shards", num_shards, 1)
-        _check_count("shard", "shard_idx", shard_idx, 0)
+        check_count("shard", "num_shards", num_shards, 1)
+        check_count("shard", "shard_idx", shard_idx, 0)
         if shard_idx >= num_shards:
             reason = f"shard_idx is {shard_idx}; it is less than num_shards, {num_shards}"
             raise StreamDefinitionError("shard", reason)
@@ -208,18 +211,18 @@ class Operations:
 
         Without a seed it is derived from the stream's, and recorded in its state.
         """
-        _check_count("shuffle", "shuffle_window", shuffle_window, 0)
+        check_count("shuffle", "shuffle_window", shuffle_window, 0)
         check_seed("shuffle", seed)
         return self._then(Shuffle(self.stage, shuffle_window, seed))
 
     def skip(self, num_examples: int) -> Self:
         """Leave out the first ``num_examples`` items."""
-        _check_count("skip", "num_examples", num_examples, 0)
+        check_count("skip", "num_examples", num_examples, 0)
         return self._then(Skip(self.stage, num_examples))
 
     def take(self, num_examples: int) -> Self:
         """End after ``num_examples`` items."""
-        _check_count("take", "num_examples", num_examples, 0)
+        check_count("take", "num_examples", num_examples, 0)
         return self._then(Take(self.stage, num_examples))
 
     def yield_from(self, fn: Callable[[Any], Any]) -> Self:
@@ -248,7 +251,8 @@ def _check_callable(stage: str, argument: str, given: object) -> None:
         raise StreamArgumentError(stage, reason)
 
 
-def _check_count(stage: str, argument: str, given: object, least: int) -> None:
+def check_count(stage: str, argument: str, given: object, least: int) -> None:
+    """Refuse what is no integer of at least ``least``."""
     if not isinstance(given, int) or isinstance(given, bool) or given < 0:
         reason = f"{argument} is {given!r}; it must be an integer of at least {least}"
         raise StreamArgumentError(stage, reason)

@@ -4,18 +4,22 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 
 from typing_extensions import override
 
 from dagster_dataops.selectors.selector import Selector
-from dagster_dataops.streams.calling import Caller, Mode, caller_for
 from dagster_dataops.streams.failures import Counter
 from dagster_dataops.streams.mapping import Function, Map, with_failures, without_failures
 from dagster_dataops.streams.stage import Cursor, Opening, State, Step, StepCursor
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
+
+    from dagster_dataops.streams.calling import Caller
+
+Mode: TypeAlias = Literal["thread", "process", "async"]
+MODES: Final = ("thread", "process", "async")
 
 _END: Final = object()
 _WINDOW: Final = 4  # items a worker that are read ahead: a slow one holds up none of the others
@@ -44,8 +48,10 @@ class ParallelMap(Step):
         left_out = {"num_parallel_calls", "mode"}  # how it is run is not what it yields
         return {name: one for name, one in super().options().items() if name not in left_out}
 
-    def caller(self) -> Caller:
+    def caller(self) -> "Caller":
         """Return who calls the functions."""
+        from dagster_dataops.streams.calling import caller_for  # event loops and pools take a while
+
         plain = Map(self.upstream, self.functions, None)
         function = plain.function()
         if self.selector is not None:
@@ -82,7 +88,7 @@ class _ParallelCursor(StepCursor):
         if self.failure is not None:
             raise self.failure
 
-    def results(self, caller: Caller) -> Iterator[Any]:
+    def results(self, caller: "Caller") -> Iterator[Any]:
         raise NotImplementedError
 
     def pulled(self, upstream: Iterator[Any]) -> Any:
@@ -102,7 +108,7 @@ class OrderedCursor(_ParallelCursor):
         self._waiting: deque[tuple[State, Any, Future[Any]]] = deque()
 
     @override
-    def results(self, caller: Caller) -> Iterator[Any]:
+    def results(self, caller: "Caller") -> Iterator[Any]:
         waiting, upstream = self._waiting, self.upstream.items()
         window, ended = _WINDOW * self.stage.num_parallel_calls, False
         while True:
@@ -154,7 +160,7 @@ class UnorderedCursor(_ParallelCursor):
         self._number = 0
 
     @override
-    def results(self, caller: Caller) -> Iterator[Any]:
+    def results(self, caller: "Caller") -> Iterator[Any]:
         upstream = self.upstream.items()
         finished: SimpleQueue[tuple[int, Any, Future[Any]]] = SimpleQueue()
         ended = False
@@ -180,7 +186,7 @@ class UnorderedCursor(_ParallelCursor):
 
     def _submit(
         self,
-        caller: Caller,
+        caller: "Caller",
         upstream: Iterator[Any],
         finished: "SimpleQueue[tuple[int, Any, Future[Any]]]",
     ) -> bool:

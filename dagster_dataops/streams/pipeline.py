@@ -160,7 +160,5 @@ def _stages(name: str, given: tuple[Streams, ...]) -> tuple[Stage, ...]:
         if not isinstance(stream, Operations):
             reason = f"takes streams, and was given a {type(stream).__name__}"
             raise StreamArgumentError(name, reason)
-        if isinstance(stream, Reading) and stream.is_broken:
-            raise StreamDefinitionError(name, "a stream was ended by an error; build it again")
-        found.append(stream.stage)
+        found.append(stream.part())
     return tuple(found)

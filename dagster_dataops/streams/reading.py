@@ -8,14 +8,14 @@ from typing import Any
 
 from typing_extensions import override
 
-from dagster_dataops.errors import DataPipelineError, StreamDefinitionError
+from dagster_dataops.errors import DataPipelineError, StreamDefinitionError, StreamStateError
 from dagster_dataops.state.envelope import enveloped, opened
 from dagster_dataops.streams.failures import POLICIES, Failures, OnError
 from dagster_dataops.streams.fingerprints import fingerprint
-from dagster_dataops.streams.operations import Operations, check_seed
+from dagster_dataops.streams.operations import Operations, check_count, check_seed
 from dagster_dataops.streams.sampling import Sample
 from dagster_dataops.streams.shuffling import Shuffle
-from dagster_dataops.streams.stage import Opening, Stage
+from dagster_dataops.streams.stage import Cursor, Opening, Stage
 
 
 class Reading(Operations):
@@ -46,17 +46,36 @@ class Reading(Operations):
             reason = "a quarantine file needs on_error='quarantine'"
             raise StreamDefinitionError("stream", reason)
         check_seed("stream", seed)
+        if max_errors is not None:
+            check_count("stream", "max_errors", max_errors, 0)
         self._path = None if quarantine is None else Path(quarantine)
         self._on_error: OnError = on_error
         self._max_errors = max_errors
         self._seed = seed
         self._failure: BaseException | None = None
-        self._open()
-
-    def _open(self) -> None:
-        self._failures = Failures(self._on_error, self._max_errors, self._path)
-        self._cursor = self.stage.open(Opening(self._seed, self._failures))
+        self._failures, self._cursor = self._opened()
         self._items: Iterator[Any] | None = None
+
+    def _opened(self) -> tuple[Failures, Cursor]:
+        failures = Failures(self._on_error, self._max_errors, self._path)
+        return failures, self.stage.open(Opening(self._seed, failures))
+
+    @override
+    def part(self) -> Stage:
+        """Return what it consists of, to be part of another stream.
+
+        Raises:
+            StreamDefinitionError: An error has ended it, or it would be another stream there.
+        """
+        if self.is_broken:
+            raise StreamDefinitionError("stream", "an error has ended this stream; build it again")
+        if self._on_error != "raise" or self._seed:
+            reason = (
+                "on_error, max_num_warnings and seed belong to the stream that is read: give them "
+                "to and_return() of the combination, not of its parts"
+            )
+            raise StreamDefinitionError("stream", reason)
+        return self.stage
 
     @override
     def _then(self, stage: Stage) -> Any:
@@ -146,6 +165,11 @@ class Reading(Operations):
         """
         self._check()
         content = opened(state_dict, self._fingerprint)
-        self._open()
-        self._cursor.restore(content["position"])
-        self._failures.restore(content.get("failures", []))
+        failures, cursor = self._opened()
+        try:
+            cursor.restore(content["position"])
+            failures.restore(content.get("failures", []))
+        except (TypeError, ValueError, LookupError) as error:
+            msg = f"its position is damaged: {type(error).__name__}: {error}"
+            raise StreamStateError(msg) from error
+        self._failures, self._cursor, self._items = failures, cursor, None

@@ -30,7 +30,7 @@ def test_a_failure_ends_the_stream_with_the_exception_itself():
     for attempt in (lambda: next(iter(stream)), stream.state_dict, stream.reset):
         with pytest.raises(errors.DataPipelineError, match="earlier ZeroDivisionError"):
             attempt()
-    with pytest.raises(ValueError, match="ended by an error"):
+    with pytest.raises(ValueError, match="error has ended"):
         DataPipeline.concat(stream)
 
 

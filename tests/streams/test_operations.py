@@ -187,6 +187,9 @@ BAD = [
     lambda s: DataPipeline.concat(s, [1]),
     lambda s: s.and_return(on_error="ignore"),
     lambda s: s.and_return(quarantine="x.jsonl"),
+    lambda s: s.and_return(on_error="skip", max_errors=-1),
+    lambda s: DataPipeline.concat(s.and_return(on_error="skip")),
+    lambda s: DataPipeline.concat(s.and_return(seed=3)),
     lambda s: s.and_return().map(str),
 ]
 

@@ -337,6 +337,16 @@ def test_what_is_no_state_is_refused(damage):
     assert list(stream) == [1, 2]
 
 
+@pytest.mark.parametrize("position", [None, "x", [], [1], {"a": 1}, [1, [2, 3]]])
+def test_a_damaged_position_is_refused_and_the_stream_stays_where_it_is(position):
+    builder = DataPipeline.sample(numbers(1, 2), numbers(3)).take(3).prefetch(1)
+    stream = builder.and_return()
+    first = next(iter(stream))
+    with pytest.raises(errors.StreamStateError, match="position is damaged"):
+        stream.load_state_dict(state_of(builder) | {"position": position})
+    assert [first, *stream] == list(builder)
+
+
 def test_items_that_json_cannot_hold_are_refused_and_named():
     stream = read_sequence([object()] * 3).bucket_by_length([(2, 1)], min_data_len=0).and_return()
     assert stream.state_dict()["position"]
