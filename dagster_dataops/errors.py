@@ -7,7 +7,8 @@
     |   |-- DuplicateOperatorError       one name registered from two places
     |   |-- ConfigurationError           a setting with an impossible value
     |   |-- UnknownOperatorError         a group or operator nobody registered
-    |   `-- PipelineDefinitionError      cycles, unknown inputs, duplicate names
+    |   |-- PipelineDefinitionError      cycles, unknown inputs, duplicate names
+    |   `-- DefsYamlError                what a defs.yaml says cannot work
     |-- InputError                   the input cannot be read
     |-- UnencodableError             a value that a jsonl file cannot hold
     |-- OperatorError                an operator failed
@@ -109,6 +110,17 @@ class PipelineDefinitionError(DefinitionError):
     sentence = "Pipeline {pipeline!r}: {reason}"
     pipeline: str
     reason: str
+
+
+class DefsYamlError(DefinitionError):
+    """What a defs.yaml says cannot work."""
+
+    facts = ("place", "subject", "reason", "excerpt")
+    sentence = "{place}, {subject}: {reason}\n{excerpt}"
+    place: str
+    subject: str
+    reason: str
+    excerpt: str
 
 
 class InputError(DataOpsError):

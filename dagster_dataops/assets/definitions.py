@@ -11,6 +11,7 @@ from dagster_dataops.assets.factory import Layout, build_operator_assets
 from dagster_dataops.assets.io_manager import DataOpsIOManager
 from dagster_dataops.assets.jobs import pipeline_jobs
 from dagster_dataops.assets.options import Automation
+from dagster_dataops.assets.preview_job import build_preview_job
 from dagster_dataops.assets.resource import DataOpsResource
 from dagster_dataops.assets.schedules import pipeline_schedule
 from dagster_dataops.assets.sensors import NewFiles, new_files_sensor
@@ -39,7 +40,7 @@ def build_definitions(  # noqa: PLR0913 - all there is to say, by name
     freshness_policy: dg.FreshnessPolicy | None = None,
     new_files: NewFiles | None = None,
 ) -> dg.Definitions:
-    """Return definitions with an asset a node, a job for all of them, resources and executor.
+    """Return definitions with an asset a node, a job for all of them and one that previews them.
 
     Args:
         ppl: A complete pipeline.
@@ -74,6 +75,7 @@ def build_definitions(  # noqa: PLR0913 - all there is to say, by name
     Merge with other definitions by ``dg.Definitions.merge``; several pipelines
     need equal resources for that, since they share one.
     """
+    dataops = resource or DataOpsResource()
     assets = build_operator_assets(
         ppl,
         source=source,
@@ -87,18 +89,21 @@ def build_definitions(  # noqa: PLR0913 - all there is to say, by name
         backfill_policy=backfill_policy,
         automation=automation,
         freshness_policy=freshness_policy,
+        root=dataops.defined_root,
     )
     jobs = pipeline_jobs(f"{ppl.graph.name or 'dataops'}_pipeline", assets)
     schedules = [] if schedule is None else [pipeline_schedule(jobs[0], schedule, partitions)]
     sensors = []
     if new_files is not None:
         sensors.append(_files_sensor(source, partitions, jobs[0], assets, new_files))
+    if partitions is None:  # of one partition, its assets are previewed by their own ``limit``
+        jobs.append(build_preview_job(ppl, source=source, translator=translator))
     return dg.Definitions(
         assets=assets,
         jobs=jobs,
         schedules=schedules,
         sensors=sensors,
-        resources=dataops_resources(resource),
+        resources=dataops_resources(dataops),
         executor=executor_of(executor),
     )
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 import dagster as dg
@@ -32,6 +33,7 @@ def build_operator_assets(  # noqa: PLR0913 - keywords, each documented
     backfill_policy: dg.BackfillPolicy | None = None,
     automation: Automation | None = None,
     freshness_policy: dg.FreshnessPolicy | None = None,
+    root: Path | None = None,
 ) -> list[dg.AssetsDefinition | dg.AssetSpec]:
     """Return one asset a node, each after those it depends on, and the source's if it is ours.
 
@@ -64,6 +66,8 @@ def build_operator_assets(  # noqa: PLR0913 - keywords, each documented
         automation: When an asset is materialized by itself, such as
             ``dg.AutomationCondition.eager()``; of all assets, or a dict by node name.
         freshness_policy: Of every asset.
+        root: Folder of all results, if it is known before a run; the assets then show where theirs
+            is. It has no other effect: results go where the resource says.
 
     Raises:
         PipelineDefinitionError: An option names no node, or several pools for one step.
@@ -75,6 +79,7 @@ def build_operator_assets(  # noqa: PLR0913 - keywords, each documented
         backfill_policy=backfill_policy,
         automation=automation,
         freshness_policy=freshness_policy,
+        root=root,
     )
     planned = plan_pipeline(ppl, source=source, dataops_translator=translator, options=common)
     by_node = pools_by_node(ppl.graph, pools or {})

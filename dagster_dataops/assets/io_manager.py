@@ -50,7 +50,7 @@ class DataOpsIOManager(dg.ConfigurableIOManager):
             return  # with metadata of the step's own
         dataset = write_result(folder, records_of(value), context.run_id)
         if partition is None or context.has_partition_key:
-            context.add_output_metadata(dataset_metadata(dataset))
+            context.add_output_metadata(dataset_metadata(dataset, partition))
 
     @override
     def load_input(self, context: dg.InputContext) -> Any:

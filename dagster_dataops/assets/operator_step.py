@@ -53,6 +53,7 @@ def operator_step(plan: AssetPlan, options: StepOptions) -> dg.AssetsDefinition:
         },
         outs={
             "result": dg.Out(
+                is_required=False,  # a preview materializes nothing
                 io_manager_key=plan.io_manager_key,
                 description=spec.description,
                 metadata=spec.metadata,

@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeAlias
 
 import dagster as dg
@@ -23,6 +24,7 @@ class AssetOptions:
         backfill_policy: Of the partitioned assets.
         automation: Of every asset, or by node name.
         freshness_policy: Of every asset.
+        root: Folder of all results, where it is known before a run.
     """
 
     partitions: dg.PartitionsDefinition | None = None
@@ -31,6 +33,7 @@ class AssetOptions:
     backfill_policy: dg.BackfillPolicy | None = None
     automation: Automation | None = None
     freshness_policy: dg.FreshnessPolicy | None = None
+    root: Path | None = None
 
     @property
     def named_nodes(self) -> set[str]:

@@ -11,6 +11,7 @@ import dagster as dg
 
 from dagster_dataops.assets.options import AssetOptions
 from dagster_dataops.assets.patterns import PathPattern
+from dagster_dataops.assets.places import located
 from dagster_dataops.assets.sources import IO_MANAGER, SourceAsset
 from dagster_dataops.assets.translator import DataOpsTranslator, DataOpsTranslatorData
 from dagster_dataops.errors import PipelineDefinitionError
@@ -79,7 +80,7 @@ def plan_assets(
             freshness_policy=options.freshness_policy,
         )
         spec = _completed(translator.get_asset_spec(data), data.upstream)
-        plans.append(_plan(data, spec, origin, options))
+        plans.append(_plan(data, located(spec, options.root), origin, options))
         keys[node.name] = spec.key
     return plans
 

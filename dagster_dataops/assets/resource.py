@@ -64,6 +64,15 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         """The root as an absolute path."""
         return folder_setting("root", self.root) if self.root else config.data_process_path
 
+    @property
+    def defined_root(self) -> Path | None:
+        """The root if the definitions name it; a launch may still choose another.
+
+        ``None`` where every process finds it out for itself, from its environment.
+        """
+        named = bool(self.root) and not isinstance(self.root, dg.EnvVar)
+        return self.root_path if named else None
+
     def folder(self, key: Sequence[str], partition: str | None = None) -> NodeFolder:
         """Return where the files of an asset or op node are."""
         return folder_of(self.root_path, key, partition)

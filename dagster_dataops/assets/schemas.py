@@ -5,13 +5,13 @@ large pipeline differ in nothing but the values of their options, so that the fi
 for all uses of its operator, with the defaults put in that are a node's own.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import dagster as dg
 
 from dagster_dataops.assets.configs import OperatorConfig, config_type_of
+from dagster_dataops.assets.shown_values import is_showable
 from dagster_dataops.graph.graph import OperatorNode
 
 Schema: TypeAlias = Mapping[str, dg.Field]
@@ -46,8 +46,20 @@ def pipeline_schema(nodes: Sequence[OperatorNode]) -> Schema:
 
 
 def config_of(node: OperatorNode, given: Mapping[str, Any]) -> OperatorConfig:
-    """Return what a launch gave a node, in its Config class."""
+    """Return what a launch gave a node, in its Config class.
+
+    Without ``params`` where it gave none but what the node has anyway: most launches do, and need
+    no class of the node's own, which is not made then.
+    """
+    common = {name: value for name, value in given.items() if name != _PARAMS}
+    if given.get(_PARAMS) in (None, _params_of(node)) and common.get("concurrency_mode") != "async":
+        return OperatorConfig(**common)
     return config_type_of(node)(**given)
+
+
+def _params_of(node: OperatorNode) -> object:
+    params = config_schema(node).get(_PARAMS)
+    return params.default_value if params is not None and params.default_provided else None
 
 
 def _schema_of(node: OperatorNode) -> Schema:
@@ -90,7 +102,7 @@ def _with_default(field: dg.Field, value: object) -> dg.Field:
 
 
 def _is_plain(value: object) -> bool:
-    return type(value) in _PLAIN and (type(value) is not float or math.isfinite(value))
+    return type(value) in _PLAIN and is_showable(value)
 
 
 def _same(one: object, other: object) -> bool:

@@ -1,7 +1,7 @@
 """One step, several partitions: one after the other, each with its own folder and checkpoint."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import dagster as dg
@@ -20,10 +20,12 @@ class Made:
     Attributes:
         dataset: The result.
         metadata: What the asset page shows of it.
+        tags: Of the materialization.
     """
 
     dataset: JsonlDataset
     metadata: Mapping[str, Any]
+    tags: Mapping[str, str] = field(default_factory=dict)
 
 
 def make_several(
@@ -79,7 +81,7 @@ def make_several(
 def _record(context: Context, spec: dg.AssetSpec, made: Mapping[str, Made]) -> None:
     """Record the partitions that were made; the step itself fails and yields none."""
     for key, one in made.items():
-        tags = {"dagster/data_version": one.dataset.fingerprint or ""}
+        tags = {**one.tags, "dagster/data_version": one.dataset.fingerprint or ""}
         if spec.code_version is not None:
             tags["dagster/code_version"] = spec.code_version
         context.log_event(

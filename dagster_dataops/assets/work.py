@@ -9,6 +9,7 @@ import dagster as dg
 from dagster_dataops.assets.assignments import Context
 from dagster_dataops.assets.partitions import Parts
 from dagster_dataops.assets.plan import AssetPlan
+from dagster_dataops.assets.preview import Preview
 from dagster_dataops.assets.resource import DataOpsResource
 from dagster_dataops.assets.schemas import config_of
 from dagster_dataops.assets.step import StepEvent, run_step
@@ -58,10 +59,13 @@ class StepWork:
         """
         made = dict(self.loaded)
         for plan in self._selected(context):
-            for key, source in plan.inputs:
-                if isinstance(source, str) and source not in made:
-                    made[source] = self.load(context, dataops, key)
             config = config_of(plan.node, self.given.get(plan.node.name, {}))
+            for key, source in plan.inputs:
+                if not isinstance(source, str) or source in made:
+                    continue
+                if config.limit and _previewed(context, dataops, key):
+                    continue  # the preview takes that
+                made[source] = self.load(context, dataops, key)
             for event in run_step(context, plan, config, dataops, made):
                 if isinstance(event, dg.MaterializeResult):
                     made[f"input_{plan.node.name}"] = event.value
@@ -72,3 +76,8 @@ class StepWork:
             return list(self.plans)
         selected = context.selected_asset_keys
         return [plan for plan in self.plans if plan.spec.key in selected]
+
+
+def _previewed(context: Context, dataops: DataOpsResource, key: dg.AssetKey) -> bool:
+    partition = str(context.partition_key) if context.has_partition_key else None
+    return bool(Preview(context, dataops, 1).before(key, partition))

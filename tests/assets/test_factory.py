@@ -75,7 +75,7 @@ def test_the_metadata_of_a_materialization_reconciles(
     assert metadata["path"] == str(folder / "sift_results.jsonl")
     assert metadata["preview"].startswith("| id | text |\n| --- | --- |\n| 1 | text 1 |")
     assert metadata["error_path"] == str(folder / "sift_error.jsonl")
-    assert "| ValueError | 2 | 5 | cannot do \\| 4 |" in metadata["errors"]
+    assert "| ValueError | 2 | line 5: cannot do \\| 4 |" in metadata["errors"]
     assert [row["input"]["id"] for row in read_jsonl(folder / "sift_error.jsonl")] == [4, 8]
     warning = f"sift: 2 of 12 records failed; they are in {folder / 'sift_error.jsonl'}"
     assert warning in log_of(instance, result.run_id)

@@ -5,7 +5,7 @@ from typing import Any, Literal
 import pytest
 
 from dagster_dataops import pipeline
-from dagster_dataops.assets.configs import config_type_of
+from dagster_dataops.assets.configs import OperatorConfig, config_type_of
 from dagster_dataops.assets.schemas import config_of, config_schema
 from dagster_dataops.graph.graph import OperatorNode
 from dagster_dataops.operators.registry import OperatorRegistry
@@ -103,5 +103,17 @@ def test_a_launch_becomes_the_config_class_of_its_node(registry: OperatorRegistr
     (node,) = nodes(registry, {"count": 2})
     config = config_of(node, {"params": {"count": 5}, "max_workers": 3})
     assert config.max_workers == 3
-    assert config.params.count == 5 if hasattr(config.params, "count") else True
+    assert type(config).__name__ == "Node0Config"
+    (params,) = [value for name, value in config if name == "params"]
+    assert 5 in dict(params).values()
     assert config.resume == "auto"
+
+
+def test_a_launch_that_changes_no_option_takes_no_class_of_its_node(
+    registry: OperatorRegistry,
+) -> None:
+    (node,) = nodes(registry, {"count": 2})
+    params = config_schema(node)["params"].default_value
+    config = config_of(node, {"params": params, "max_workers": 3})
+    assert type(config) is OperatorConfig
+    assert config.max_workers == 3

@@ -82,6 +82,10 @@ query($run: ID!) { logsForRun(runId: $run) { ... on EventConnection { events {
   ... on MessageEvent { message }
   ... on ExecutionStepFailureEvent { error { message cause { message } } } } } } }
 """
+_MATERIALIZED = """
+query($run: ID!) { logsForRun(runId: $run) { ... on EventConnection { events {
+  ... on MaterializationEvent { assetKey { path } } } } } }
+"""
 _RELOAD = """
 mutation($name: String!) { reloadRepositoryLocation(repositoryLocationName: $name) {
   __typename ... on WorkspaceLocationEntry { loadStatus locationOrLoadError { __typename } } } }
@@ -268,6 +272,12 @@ class DagsterServer:
         """Wait until ``run`` has ended, as ``wanted``."""
         until(lambda: self._has_ended(run), f"the end of run {run}", seconds, pause=0.1)
         assert self.status(run) == wanted, self.log(run)
+
+    def materialized(self, run: str) -> list[str]:
+        """The names of the assets that a run has materialized, in order, less the file it read."""
+        events = self.ask(_MATERIALIZED, run=run)["logsForRun"]["events"]
+        names = [event["assetKey"]["path"][-1] for event in events if event.get("assetKey")]
+        return [name for name in names if name != "texts"]
 
     def log(self, run: str) -> str:
         """Every message of a run's log, errors with their causes."""

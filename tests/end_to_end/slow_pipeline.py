@@ -106,6 +106,11 @@ with pipeline("browsed") as browsed:
 with pipeline("edited") as edited:
     edited.fragile = fragile()
 
+with pipeline("whole") as whole:
+    whole.first = shout(node="whole_first", _concurrency_mode="thread", _max_workers=8)
+    whole.second = shout(node="whole_second", _concurrency_mode="thread", _max_workers=8)
+    whole.third = shout(node="whole_third", _concurrency_mode="thread", _max_workers=8)
+
 PIPELINES = [
     browsed,
     edited,
@@ -130,6 +135,7 @@ PIPELINES = [
     slow("interrupted", "thread", 8),
     slow("powerless", "process", 2),
     *(slow(f"concurrent_{number}", "thread", 8) for number in range(4)),
+    whole,
 ]
 
 dataops = Mortal.configure_at_launch(root=str(HOME / "results"), lock_seconds=30)
@@ -141,6 +147,7 @@ defs = dg.Definitions(
             ppl,
             source=HOME / "texts.jsonl",
             retry_policy=dg.RetryPolicy(max_retries=1) if ppl.name == "retried" else None,
+            layout="single_step" if ppl is whole else "steps",
         )
     ],
     resources={"dataops": dataops, "dataops_io": DataOpsIOManager(dataops=dataops)},
