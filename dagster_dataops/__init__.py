@@ -7,12 +7,22 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dagster_dataops import data, errors
-    from dagster_dataops.assets.definitions import build_definitions
+    from dagster_dataops.assets import checks
+    from dagster_dataops.assets.check_steps import build_operator_checks
+    from dagster_dataops.assets.component import OperatorPipelineComponent
+    from dagster_dataops.assets.decorator import build_dataops_asset_specs, dataops_assets
+    from dagster_dataops.assets.definitions import build_definitions, dataops_resources
+    from dagster_dataops.assets.error_rate import ErrorRateCheck
+    from dagster_dataops.assets.events import DataOpsEventIterator
     from dagster_dataops.assets.factory import build_operator_assets
     from dagster_dataops.assets.io_manager import DataOpsIOManager
     from dagster_dataops.assets.ops import build_operator_job, build_operator_ops
+    from dagster_dataops.assets.pipeline_plan import plan_pipeline
+    from dagster_dataops.assets.preview_job import build_preview_job
     from dagster_dataops.assets.resource import DataOpsResource
+    from dagster_dataops.assets.sensors import NewFiles, new_files_sensor
     from dagster_dataops.assets.translator import DataOpsTranslator
+    from dagster_dataops.assets.yaml_nodes import OperatorDeclaration
     from dagster_dataops.checkpoints.manifest import Manifest
     from dagster_dataops.configuration import config
     from dagster_dataops.data import data_register
@@ -40,33 +50,46 @@ if TYPE_CHECKING:
 # never touch Dagster, which takes over a second to import, and little of the rest.
 _HOMES = {
     "DataOpsError": "errors",
+    "DataOpsEventIterator": "assets.events",
     "DataOpsIOManager": "assets.io_manager",
     "DataOpsResource": "assets.resource",
     "DataOpsTranslator": "assets.translator",
     "DataPipeline": "streams.pipeline",
     "DataPipelineBuilder": "streams.pipeline",
     "DataPipelineError": "errors",
+    "ErrorRateCheck": "assets.error_rate",
     "Finitude": "streams.finitude",
     "JsonValue": "records",
     "JsonlDataset": "datasets.dataset",
     "Manifest": "checkpoints.manifest",
+    "NewFiles": "assets.sensors",
     "Operator": "operators.operator",
+    "OperatorDeclaration": "assets.yaml_nodes",
     "OperatorGraph": "graph.graph",
+    "OperatorPipelineComponent": "assets.component",
     "Pipeline": "services.pipeline",
     "Record": "records",
     "RunReport": "execution.report",
     "Selector": "selectors.selector",
     "assert_resumes_anywhere": "streams.conformance",
+    "build_dataops_asset_specs": "assets.decorator",
     "build_definitions": "assets.definitions",
     "build_operator_assets": "assets.factory",
+    "build_operator_checks": "assets.check_steps",
     "build_operator_job": "assets.ops",
     "build_operator_ops": "assets.ops",
+    "build_preview_job": "assets.preview_job",
+    "checks": "assets.",
     "config": "configuration",
     "data": "",
     "data_register": "data",
+    "dataops_assets": "assets.decorator",
+    "dataops_resources": "assets.definitions",
     "errors": "",
     "list_files": "streams.sources",
+    "new_files_sensor": "assets.sensors",
     "pipeline": "services.pipeline",
+    "plan_pipeline": "assets.pipeline_plan",
     "read_iterator": "streams.sources",
     "read_jsonl": "streams.sources",
     "read_sequence": "streams.sources",
@@ -76,33 +99,46 @@ _HOMES = {
 
 __all__ = [
     "DataOpsError",
+    "DataOpsEventIterator",
     "DataOpsIOManager",
     "DataOpsResource",
     "DataOpsTranslator",
     "DataPipeline",
     "DataPipelineBuilder",
     "DataPipelineError",
+    "ErrorRateCheck",
     "Finitude",
     "JsonValue",
     "JsonlDataset",
     "Manifest",
+    "NewFiles",
     "Operator",
+    "OperatorDeclaration",
     "OperatorGraph",
+    "OperatorPipelineComponent",
     "Pipeline",
     "Record",
     "RunReport",
     "Selector",
     "assert_resumes_anywhere",
+    "build_dataops_asset_specs",
     "build_definitions",
     "build_operator_assets",
+    "build_operator_checks",
     "build_operator_job",
     "build_operator_ops",
+    "build_preview_job",
+    "checks",
     "config",
     "data",
     "data_register",
+    "dataops_assets",
+    "dataops_resources",
     "errors",
     "list_files",
+    "new_files_sensor",
     "pipeline",
+    "plan_pipeline",
     "read_iterator",
     "read_jsonl",
     "read_sequence",

@@ -8,6 +8,7 @@
     |   |-- ConfigurationError           a setting with an impossible value
     |   |-- UnknownOperatorError         a group or operator nobody registered
     |   |-- PipelineDefinitionError      cycles, unknown inputs, duplicate names
+    |   |-- DefsYamlError                what a defs.yaml says cannot work
     |   |-- SelectorSyntaxError          a malformed selector; a ValueError, too
     |   `-- StreamDefinitionError        a stage of a stream cannot work so; a ValueError, too
     |       `-- StreamArgumentError          an argument of the wrong type; a TypeError, too
@@ -20,11 +21,13 @@
     |-- UnencodableError             a value that a jsonl file cannot hold
     |-- OperatorError                an operator failed
     |   |-- RecordError                  on one record
-    |   `-- DatasetOperatorError         on the whole dataset
+    |   |-- DatasetOperatorError         on the whole dataset
+    |   `-- PartitionsFailedError        on some partitions of a run of several
     |-- StorageError                 the disk refused
     |-- FolderLockedError            another run works in this folder
     |-- ResultMissingError           a result that was never published, or is damaged
     |-- RetryRefusedError            failed records cannot be retried alone
+    |   `-- RetryOutdatedError           because the input is another now
     |-- WorkerError                  worker processes cannot start
     |-- RunStoppedError              told to stop; what was finished is settled
     `-- MissingExtraError            an optional package is not installed
@@ -118,6 +121,17 @@ class PipelineDefinitionError(DefinitionError):
     reason: str
 
 
+class DefsYamlError(DefinitionError):
+    """What a defs.yaml says cannot work."""
+
+    facts = ("place", "subject", "reason", "excerpt")
+    sentence = "{place}, {subject}: {reason}\n{excerpt}"
+    place: str
+    subject: str
+    reason: str
+    excerpt: str
+
+
 class InputError(DataOpsError):
     """The input as a whole cannot be used."""
 
@@ -178,6 +192,20 @@ class DatasetOperatorError(OperatorError):
     traceback_text: str
 
 
+class PartitionsFailedError(OperatorError):
+    """Some partitions of a run of several failed; the others are made."""
+
+    facts = ("asset", "failed", "total", "reasons")
+    sentence = (
+        "{asset}: {failed:,} of {total:,} partitions failed: {reasons}. The others are made and "
+        "recorded; repair the cause and launch those that failed."
+    )
+    asset: str
+    failed: int
+    total: int
+    reasons: str
+
+
 class StorageError(DataOpsError):
     """Reading or writing a file failed."""
 
@@ -224,6 +252,10 @@ class RetryRefusedError(DataOpsError):
     )
     path: str
     reason: str
+
+
+class RetryOutdatedError(RetryRefusedError):
+    """The failed records of a result are no longer those of its input, which has changed since."""
 
 
 class WorkerError(DataOpsError):

@@ -20,6 +20,7 @@ from benchmarks.workloads import (
     checkpointing,
     cleaning,
     deduplicating,
+    facing,
     memory,
     resuming,
     rivals,
@@ -127,6 +128,8 @@ def test_every_workload_measures_something_at_a_tiny_size(bench: Bench):
         streaming.growth(bench, 100, 200),
         *streaming.selecting(100, 2),
         checkpointing.cost(bench, "W1", calls, "call", threads),
+        *facing.definitions(bench, "steps", 5),
+        *facing.chain(bench, "single_step", "single"),
     ]
     assert not [figure for figure in figures if math.isnan(figure.value)]
     assert {figure.workload for figure in figures} >= {f"W{number}" for number in range(1, 8)}

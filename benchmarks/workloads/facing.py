@@ -1,0 +1,65 @@
+"""FACE: operators as Dagster assets against plain assets that do nothing."""
+
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+
+from benchmarks import corpus
+from benchmarks.bench import Bench
+from benchmarks.figures import Figure
+from benchmarks.measuring import ROOT, ContenderError
+
+LAYOUTS = ("steps", "single_step")
+
+
+def measure(bench: Bench) -> Iterator[Figure]:
+    """Yield what definitions cost, and what a run of eight operators does."""
+    nodes = bench.size(1_000, 300)
+    for layout in LAYOUTS:
+        yield from definitions(bench, layout, nodes)
+    for layout in LAYOUTS:
+        for mode in ("single", "thread", "process"):
+            yield from chain(bench, layout, mode)
+
+
+def definitions(bench: Bench, layout: str, nodes: int) -> Iterator[Figure]:
+    """Yield the time to build and resolve operators by that of as many plain assets."""
+    name = f"definitions of {nodes:,}, {layout}"
+    given = {"measure": "definitions", "layout": layout, "nodes": nodes}
+    yield from _figures(bench, name, given, most=1.3)
+
+
+def chain(bench: Bench, layout: str, mode: str) -> Iterator[Figure]:
+    """Yield the time of a run of eight operators by that of eight assets that do nothing."""
+    source = bench.source("face", corpus.texts(1_000))
+    given = {"measure": "chain", "layout": layout, "mode": mode, "nodes": 8, "source": str(source)}
+    # Operators in worker processes start one each: what that costs is told, not promised.
+    most = None if mode == "process" else 1.2
+    yield from _figures(bench, f"chain of 8, {layout}, {mode}", given, most=most)
+
+
+def _figures(
+    bench: Bench, name: str, given: dict[str, object], most: float | None
+) -> Iterator[Figure]:
+    """Yield the ratio of seconds within a round; a busy machine's CPU seconds are in the note."""
+    with tempfile.TemporaryDirectory(dir=bench.folder) as folder:
+        specification = json.dumps({**given, "rounds": bench.rounds, "out": folder})
+        command = [sys.executable, "-m", "benchmarks.face", specification]
+        process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if process.returncode:
+        msg = f"benchmarks.face ended with {process.returncode}:\n{process.stderr[-2000:]}"
+        raise ContenderError(msg)
+    rounds = json.loads(process.stdout.splitlines()[-1])["rounds"]
+    cpu = statistics.median(ours[1] / plain[1] for ours, plain in rounds)
+    fastest = [min(one[which][0] for one in rounds) for which in (0, 1)]
+    yield Figure(
+        workload="FACE",
+        name=name,
+        value=statistics.median(ours[0] / plain[0] for ours, plain in rounds),
+        unit="x plain",
+        most=most,
+        note=f"CPU {cpu:.2f}; {fastest[0]:.2f} s against {fastest[1]:.2f} s",
+    )

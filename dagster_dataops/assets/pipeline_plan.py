@@ -1,0 +1,96 @@
+"""PlannedPipeline: what becomes of a whole pipeline in Dagster, before it is laid out in steps."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import dagster as dg
+
+from dagster_dataops.assets.assignments import Context
+from dagster_dataops.assets.metadata import dataset_metadata
+from dagster_dataops.assets.options import AssetOptions
+from dagster_dataops.assets.plan import AssetPlan, plan_assets
+from dagster_dataops.assets.resource import DataOpsResource
+from dagster_dataops.assets.sources import Source, SourceAsset, source_asset
+from dagster_dataops.assets.step import StepEvent
+from dagster_dataops.assets.translator import DataOpsTranslator
+from dagster_dataops.assets.work import StepWork
+from dagster_dataops.checkpoints.manifest import write_result
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.graph.graph import SOURCE
+from dagster_dataops.services.pipeline import Pipeline
+
+
+@dataclass(frozen=True)
+class PlannedPipeline:
+    """A pipeline with its source and its translator.
+
+    Attributes:
+        name: The pipeline's; empty for an unnamed one.
+        origin: Its source.
+        plans: Of its nodes, each after those it depends on.
+    """
+
+    name: str
+    origin: SourceAsset
+    plans: Sequence[AssetPlan]
+
+    @property
+    def specs(self) -> list[dg.AssetSpec]:
+        """The specs of its nodes."""
+        return [plan.spec for plan in self.plans]
+
+    def run(self, context: Context, dataops: DataOpsResource) -> Iterator[StepEvent]:
+        """Run every node, or those that an asset's step has selected, with options as defined."""
+        loaded: dict[str, Any] = {}
+        if self.origin.function is not None and not isinstance(context, dg.AssetExecutionContext):
+            source = self._write_source(self.origin.function, context, dataops)
+            loaded[f"input_{SOURCE}"] = source.value
+            yield source
+        yield from StepWork(self.plans, {}, loaded).run(context, dataops)
+
+    def _write_source(
+        self,
+        function: Callable[..., Iterable[dict[str, Any]]],
+        context: Context,
+        dataops: DataOpsResource,
+    ) -> dg.MaterializeResult[JsonlDataset]:
+        """Write what a source function yields: in an op there is no asset that has done so."""
+        folder = dataops.folder(self.origin.key.path)
+        dataset = write_result(folder, function(), context.run.run_id)
+        return dg.MaterializeResult(
+            asset_key=self.origin.key,
+            value=dataset,
+            metadata=dataset_metadata(dataset),
+            data_version=dg.DataVersion(dataset.fingerprint or ""),
+        )
+
+
+def plan_pipeline(
+    ppl: Pipeline,
+    *,
+    source: Source,
+    dataops_translator: DataOpsTranslator | None = None,
+    options: AssetOptions | None = None,
+) -> PlannedPipeline:
+    """Return a pipeline as `DataOpsResource.run` takes it in ops and assets of one's own.
+
+    Args:
+        ppl: A complete pipeline.
+        source: As for `build_operator_assets`.
+        dataops_translator: Keys, groups and descriptions.
+        options: Partitions and what else all assets have in common.
+
+    Example:
+        .. code-block:: python
+
+            planned = plan_pipeline(ppl, source="docs.jsonl")
+
+
+            @dg.op(out={})
+            def nightly(context: dg.OpExecutionContext, dataops: DataOpsResource):
+                yield from dataops.run(context, planned)
+    """
+    origin = source_asset(source, ppl.graph.name, options)
+    plans = plan_assets(ppl.graph, origin, dataops_translator or DataOpsTranslator(), options)
+    return PlannedPipeline(ppl.graph.name, origin, plans)

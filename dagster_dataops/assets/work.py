@@ -1,0 +1,116 @@
+"""StepWork: some planned operators, in order, as one step runs them."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import dagster as dg
+
+from dagster_dataops.assets.assignments import Context
+from dagster_dataops.assets.check_alone import check_alone
+from dagster_dataops.assets.partitions import Parts
+from dagster_dataops.assets.plan import AssetPlan
+from dagster_dataops.assets.preview import Preview
+from dagster_dataops.assets.resource import DataOpsResource
+from dagster_dataops.assets.schemas import config_of
+from dagster_dataops.assets.step import StepEvent, run_step
+from dagster_dataops.checkpoints.manifest import load_result
+from dagster_dataops.datasets.dataset import JsonlDataset
+
+Load: TypeAlias = Callable[[Context, DataOpsResource, dg.AssetKey], Any]
+
+
+def load_published(context: Context, dataops: DataOpsResource, key: dg.AssetKey) -> Any:
+    """Return what is published of an asset: a handle, or one a partition where the run has many.
+
+    Raises:
+        ResultMissingError: Nothing is.
+    """
+
+    def of(partition: str | None) -> JsonlDataset:
+        return load_result(dataops.folder(key.path, partition))
+
+    if context.has_partition_key:
+        return of(str(context.partition_key))
+    if context.has_partition_key_range:
+        return Parts({name: of(name) for name in context.partition_keys})
+    return of(None)
+
+
+@dataclass(frozen=True)
+class StepWork:
+    """Operators of one step.
+
+    Attributes:
+        plans: Each after those it depends on.
+        given: What the launch gave each of them, by node.
+        loaded: What IO managers have loaded, by argument of the plans.
+        load: Reads an upstream result that neither this step made nor an IO manager loaded.
+    """
+
+    plans: Sequence[AssetPlan]
+    given: Mapping[str, Mapping[str, Any]]
+    loaded: Mapping[str, Any] = field(default_factory=dict)
+    load: Load = load_published
+
+    def run(self, context: Context, dataops: DataOpsResource) -> Iterator[StepEvent]:
+        """Run what the step has selected, in order; yield the events of each as it finishes.
+
+        What is upstream and not selected is read as it was published last. What is downstream of
+        a blocking check that did not pass is left out, as Dagster does with further steps.
+
+        Raises:
+            Failure: There was such a check in an op; an asset's step Dagster itself fails.
+        """
+        made = dict(self.loaded)
+        held: set[dg.AssetKey] = set()
+        for plan in self.plans:
+            if not _is_selected(context, plan):
+                yield from check_alone(context, plan, dataops)
+            elif held.isdisjoint(dep.asset_key for dep in plan.spec.deps):
+                for event in self._run_one(context, dataops, plan, made):
+                    if _blocks(plan, event):
+                        held.add(plan.spec.key)
+                    yield event
+            else:
+                held.add(plan.spec.key)
+                text = f"{plan.node.name} is not run: a blocking check upstream did not pass"
+                context.log.warning(text)
+        if held and not isinstance(context, dg.AssetExecutionContext):
+            raise dg.Failure("a blocking check did not pass", allow_retries=False)
+
+    def _run_one(
+        self,
+        context: Context,
+        dataops: DataOpsResource,
+        plan: AssetPlan,
+        made: dict[str, Any],
+    ) -> Iterator[StepEvent]:
+        """Run one operator over what is in ``made``, and add its result."""
+        config = config_of(plan.node, self.given.get(plan.node.name, {}))
+        for key, source in plan.inputs:
+            if not isinstance(source, str) or source in made:
+                continue
+            if config.limit and _previewed(context, dataops, key):
+                continue  # the preview takes that
+            made[source] = self.load(context, dataops, key)
+        for event in run_step(context, plan, config, dataops, made):
+            if isinstance(event, dg.MaterializeResult):
+                made[f"input_{plan.node.name}"] = event.value
+            yield event
+
+
+def _blocks(plan: AssetPlan, event: StepEvent) -> bool:
+    blocking = plan.error_rate is not None and plan.error_rate.blocking
+    return blocking and isinstance(event, dg.AssetCheckResult) and not event.passed
+
+
+def _is_selected(context: Context, plan: AssetPlan) -> bool:
+    if not isinstance(context, dg.AssetExecutionContext):
+        return True
+    return plan.spec.key in context.selected_asset_keys
+
+
+def _previewed(context: Context, dataops: DataOpsResource, key: dg.AssetKey) -> bool:
+    partition = str(context.partition_key) if context.has_partition_key else None
+    return bool(Preview(context, dataops, 1).before(key, partition))

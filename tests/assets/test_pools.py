@@ -1,0 +1,54 @@
+"""Concurrency pools: named by node, and kept by a real instance."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dagster_dataops.errors import PipelineDefinitionError
+from dagster_dataops.operators.registry import OperatorRegistry
+from tests.assets.helpers import asset_of, definitions_of, pipeline_of
+
+Records = Callable[[int], Path]
+
+
+@pytest.fixture
+def upper(registry: OperatorRegistry) -> Any:
+    @registry("data.text", _concurrency_mode="thread")
+    def upper(record: dict) -> None:
+        record["text"] = record["text"].upper()
+
+    return upper
+
+
+def test_a_pool_belongs_to_its_node_alone(upper: Any, records: Records, root: Path) -> None:
+    ppl = pipeline_of(first=upper(), second=upper())
+    definitions = definitions_of(ppl, records(1), root, pools={"second": "llm"})
+    assert asset_of(definitions, "docs", "second").op.pool == "llm"
+    assert asset_of(definitions, "docs", "first").op.pool is None
+
+
+def test_one_step_is_in_the_one_pool_that_is_named(
+    upper: Any, records: Records, root: Path
+) -> None:
+    ppl = pipeline_of(first=upper(), second=upper())
+    pools = {"second": "llm"}
+    definitions = definitions_of(ppl, records(1), root, pools=pools, layout="single_step")
+    assert asset_of(definitions, "docs", "first").op.pool == "llm"
+
+
+def test_one_step_cannot_be_in_two_pools(upper: Any, records: Records, root: Path) -> None:
+    ppl = pipeline_of(first=upper(), second=upper())
+    pools = {"first": "disk", "second": "llm"}
+    with pytest.raises(PipelineDefinitionError, match="in the pools disk, llm"):
+        definitions_of(ppl, records(1), root, pools=pools, layout="single_step")
+
+
+def test_a_pool_for_no_node_is_refused_with_the_nearest_name(
+    upper: Any, records: Records, root: Path
+) -> None:
+    with pytest.raises(
+        PipelineDefinitionError, match="'seconds', which is no node; did you mean 's"
+    ):
+        definitions_of(pipeline_of(second=upper()), records(1), root, pools={"seconds": "llm"})
