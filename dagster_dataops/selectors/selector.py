@@ -5,7 +5,8 @@ from typing import Any
 
 from typing_extensions import override
 
-from dagster_dataops.selectors.code import compilable, compiled
+from dagster_dataops.selectors.branches import compilable
+from dagster_dataops.selectors.code import compiled
 from dagster_dataops.selectors.grammar import EVERY, Path, parse
 from dagster_dataops.selectors.resolving import mapped_in_order, resolve
 

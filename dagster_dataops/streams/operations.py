@@ -2,13 +2,16 @@
 
 from collections.abc import Callable, Iterable
 from collections.abc import Sequence as SequenceOf
-from typing import Any, Final, Self
+from typing import Any, Self
 
-from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError
+from dagster_dataops.errors import StreamDefinitionError
 from dagster_dataops.selectors.selector import Selector
-from dagster_dataops.streams.bucketing import Bucket, BucketByLength, DynamicBucket
+from dagster_dataops.streams.arguments import check_callable, check_count, check_seed
+from dagster_dataops.streams.bucketing import Bucket
+from dagster_dataops.streams.costs import DynamicBucket
 from dagster_dataops.streams.finitude import Finitude
 from dagster_dataops.streams.flattening import YieldFrom
+from dagster_dataops.streams.lengths import BucketByLength
 from dagster_dataops.streams.mapping import Filter, Function, Map
 from dagster_dataops.streams.parallel import MODES, Mode, ParallelMap
 from dagster_dataops.streams.prefetching import Prefetch
@@ -16,8 +19,6 @@ from dagster_dataops.streams.repeating import Repeat
 from dagster_dataops.streams.shuffling import Shuffle
 from dagster_dataops.streams.stage import Stage
 from dagster_dataops.streams.taking import Shard, Skip, Take
-
-_SEED_LIMIT: Final = 2**64
 
 
 class Operations:
@@ -76,7 +77,7 @@ class Operations:
         """
         functions = tuple(fn) if isinstance(fn, (list, tuple)) else (fn,)
         for function in functions:
-            _check_callable("map", "fn", function)
+            check_callable("map", "fn", function)
         check_count("map", "num_parallel_calls", num_parallel_calls, 1)
         if mode is not None and mode not in MODES:
             raise StreamDefinitionError("map", f"mode is {mode!r}; it is one of {MODES}")
@@ -95,7 +96,7 @@ class Operations:
 
     def filter(self, fn: Function, selector: str | Selector | None = None) -> Self:
         """Keep the items of which ``fn`` says True, asked of the item or what is selected of it."""
-        _check_callable("filter", "fn", fn)
+        check_callable("filter", "fn", fn)
         return self._then(Filter(self.stage, fn, _selector(selector)))
 
     def bucket(self, bucket_size: int, drop_remainder: bool = False) -> Self:
@@ -161,7 +162,7 @@ class Operations:
             max_num_examples: How many items a list has at most.
             drop_remainder: Whether the last list is dropped if it is not full.
         """
-        _check_callable("dynamic_bucket", "cost_fn", cost_fn)
+        check_callable("dynamic_bucket", "cost_fn", cost_fn)
         if not threshold > 0:
             raise StreamDefinitionError("dynamic_bucket", f"threshold is {threshold}, not above 0")
         if max_num_examples is not None:
@@ -227,7 +228,7 @@ class Operations:
 
     def yield_from(self, fn: Callable[[Any], Any]) -> Self:
         """Yield the items of the stream that ``fn`` makes of every item; it must end."""
-        _check_callable("yield_from", "fn", fn)
+        check_callable("yield_from", "fn", fn)
         return self._then(YieldFrom(self.stage, fn))
 
 
@@ -243,24 +244,3 @@ def _is_coroutine(function: Function) -> bool:
     import inspect
 
     return inspect.iscoroutinefunction(function)
-
-
-def _check_callable(stage: str, argument: str, given: object) -> None:
-    if not callable(given):
-        reason = f"{argument} is a {type(given).__name__}; it must be a function"
-        raise StreamArgumentError(stage, reason)
-
-
-def check_count(stage: str, argument: str, given: object, least: int) -> None:
-    """Refuse what is no integer of at least ``least``."""
-    if not isinstance(given, int) or isinstance(given, bool) or given < 0:
-        reason = f"{argument} is {given!r}; it must be an integer of at least {least}"
-        raise StreamArgumentError(stage, reason)
-    if given < least:
-        raise StreamDefinitionError(stage, f"{argument} is {given}; it must be at least {least}")
-
-
-def check_seed(stage: str, seed: object) -> None:
-    """Refuse a seed that is no integer of 64 bits."""
-    if seed is not None and not (isinstance(seed, int) and 0 <= seed < _SEED_LIMIT):
-        raise StreamArgumentError(stage, f"seed is {seed!r}; it must be an integer below 2^64")

@@ -7,14 +7,16 @@ from collections.abc import Sequence as SequenceOf
 from typing import Any, TypeAlias
 
 from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError
-from dagster_dataops.streams.combining import Concat, Zip
+from dagster_dataops.streams.arguments import check_seed
+from dagster_dataops.streams.combining import Concat
 from dagster_dataops.streams.failures import OnError
-from dagster_dataops.streams.operations import Operations, check_seed
+from dagster_dataops.streams.operations import Operations
 from dagster_dataops.streams.reading import Reading
 from dagster_dataops.streams.round_robin import RoundRobin
 from dagster_dataops.streams.sampling import Sample
 from dagster_dataops.streams.sequences import Constant, Count, fresh
 from dagster_dataops.streams.stage import Stage
+from dagster_dataops.streams.zipping import Zip
 
 Streams: TypeAlias = "Operations | Iterable[Operations]"
 

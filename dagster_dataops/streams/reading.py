@@ -10,9 +10,10 @@ from typing_extensions import override
 
 from dagster_dataops.errors import DataPipelineError, StreamDefinitionError, StreamStateError
 from dagster_dataops.state.envelope import enveloped, opened
+from dagster_dataops.streams.arguments import check_count, check_seed
 from dagster_dataops.streams.failures import POLICIES, Failures, OnError
 from dagster_dataops.streams.fingerprints import fingerprint
-from dagster_dataops.streams.operations import Operations, check_count, check_seed
+from dagster_dataops.streams.operations import Operations
 from dagster_dataops.streams.sampling import Sample
 from dagster_dataops.streams.shuffling import Shuffle
 from dagster_dataops.streams.stage import Cursor, Opening, Stage
