@@ -39,18 +39,22 @@ def operator_step(plan: AssetPlan, options: StepOptions) -> dg.AssetsDefinition:
     """
     spec = plan.spec
     loaded = {argument: key for key, argument in plan.inputs if isinstance(argument, str)}
+    ins = {name: dg.In(metadata=given.metadata) for name, given in plan.ins.items()}
+    checks = {check.get_python_identifier(): check for check in plan.check_specs}
     waited = {dep.asset_key.to_python_identifier(): dep.asset_key for dep in plan.deps}
     op = dg.OpDefinition(
         _compute_of(plan),
         name=spec.key.to_python_identifier(),
-        ins={**dict.fromkeys(loaded, dg.In()), **dict.fromkeys(waited, dg.In(dg.Nothing))},
+        ins={**ins, **dict.fromkeys(waited, dg.In(dg.Nothing))},
         outs={
             "result": dg.Out(
+                is_required=False,  # a step may end without: with checks alone
                 io_manager_key=plan.io_manager_key,
                 description=spec.description,
                 metadata=spec.metadata,
                 code_version=spec.code_version,
-            )
+            ),
+            **dict.fromkeys(checks, dg.Out(is_required=False)),
         },
         description=spec.description,
         config_schema=dict(config_schema(plan.node)),
@@ -66,6 +70,8 @@ def operator_step(plan: AssetPlan, options: StepOptions) -> dg.AssetsDefinition:
         node_def=op,
         specs=[spec],
         backfill_policy=options.backfill_policy,
+        check_specs_by_output_name=checks,
+        can_subset=bool(checks),  # checks may be left out of a run
     )
 
 

@@ -59,7 +59,7 @@ def pipeline_step(
     specs = [plan.spec for plan in plans]
     own = {spec.key for spec in specs}
     ins = {
-        argument: given
+        argument: dg.AssetIn(given.key)  # all else that is said of it stands in the specs' deps
         for plan in plans
         for argument, given in plan.ins.items()
         if given.key not in own
@@ -67,6 +67,7 @@ def pipeline_step(
     return dg.multi_asset(
         name=name,
         specs=specs,
+        check_specs=[check for plan in plans for check in plan.check_specs],
         ins=ins,
         config_schema=dict(pipeline_schema([plan.node for plan in plans])),
         can_subset=True,

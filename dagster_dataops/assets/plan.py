@@ -25,12 +25,14 @@ class AssetPlan:
         spec: As the translator made it, with what its node depends on and its IO manager.
         ins: What IO managers load for it, by argument.
         inputs: Key of every input, with its argument in ``ins`` or its file, in order.
+        check_specs: The checks whose results the operator's own step yields.
     """
 
     node: OperatorNode
     spec: dg.AssetSpec
     ins: Mapping[str, dg.AssetIn]
     inputs: Sequence[tuple[dg.AssetKey, str | Path]]
+    check_specs: Sequence[dg.AssetCheckSpec] = ()
 
     @property
     def deps(self) -> list[dg.AssetDep]:

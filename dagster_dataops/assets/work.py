@@ -53,21 +53,40 @@ class StepWork:
     def run(self, context: Context, dataops: DataOpsResource) -> Iterator[StepEvent]:
         """Run what the step has selected, in order; yield the events of each as it finishes.
 
-        What is upstream and not selected is read as it was published last.
+        What is upstream and not selected is read as it was published last. After an operator
+        that ended without a result, those that take it are skipped, as Dagster skips steps.
         """
         made = dict(self.loaded)
+        without: set[dg.AssetKey] = set()
         for plan in self._selected(context):
+            if missing := [key for key, _ in plan.inputs if key in without]:
+                _log_skipped(context, plan, missing)
+                without.add(plan.spec.key)
+                continue
             for key, source in plan.inputs:
                 if isinstance(source, str) and source not in made:
                     made[source] = self.load(context, dataops, key)
-            config = config_of(plan.node, self.given.get(plan.node.name, {}))
-            for event in run_step(context, plan, config, dataops, made):
+            without.add(plan.spec.key)
+            for event in self._run(context, dataops, plan, made):
                 if isinstance(event, dg.MaterializeResult):
                     made[f"input_{plan.node.name}"] = event.value
+                    without.discard(plan.spec.key)
                 yield event
+
+    def _run(
+        self, context: Context, dataops: DataOpsResource, plan: AssetPlan, made: Mapping[str, Any]
+    ) -> Iterator[StepEvent]:
+        config = config_of(plan.node, self.given.get(plan.node.name, {}))
+        yield from run_step(context, plan, config, dataops, made)
 
     def _selected(self, context: Context) -> list[AssetPlan]:
         if not isinstance(context, dg.AssetExecutionContext):
             return list(self.plans)
         selected = context.selected_asset_keys
         return [plan for plan in self.plans if plan.spec.key in selected]
+
+
+def _log_skipped(context: Context, plan: AssetPlan, missing: Sequence[dg.AssetKey]) -> None:
+    names = ", ".join(key.to_user_string() for key in missing)
+    text = f"{plan.spec.key.to_user_string()} is skipped: there is no new result of {names}"
+    context.log.info(text)

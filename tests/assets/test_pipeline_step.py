@@ -237,7 +237,7 @@ def test_every_operator_is_configured_by_its_name(
 
 
 @pytest.mark.parametrize(
-    "config", [{"third": {}}, {"second": {"params": {"sufix": "+"}}}, {"second": {"workers": 1}}]
+    "config", [{"third": {}}, {"second": {"params": {"ending": "+"}}}, {"second": {"workers": 1}}]
 )
 def test_a_launch_with_a_config_that_no_operator_has_is_refused(
     config: dict[str, Any], single: dg.Definitions, work: Work, instance: dg.DagsterInstance
