@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dagster_dataops import data, errors
+    from dagster_dataops.assets.component import OperatorPipelineComponent
     from dagster_dataops.assets.decorator import build_dataops_asset_specs, dataops_assets
     from dagster_dataops.assets.definitions import build_definitions, dataops_resources
     from dagster_dataops.assets.events import DataOpsEventIterator
@@ -14,8 +15,11 @@ if TYPE_CHECKING:
     from dagster_dataops.assets.io_manager import DataOpsIOManager
     from dagster_dataops.assets.ops import build_operator_job, build_operator_ops
     from dagster_dataops.assets.pipeline_plan import plan_pipeline
+    from dagster_dataops.assets.preview_job import build_preview_job
     from dagster_dataops.assets.resource import DataOpsResource
+    from dagster_dataops.assets.sensors import NewFiles, new_files_sensor
     from dagster_dataops.assets.translator import DataOpsTranslator
+    from dagster_dataops.assets.yaml_nodes import OperatorDeclaration
     from dagster_dataops.checkpoints.manifest import Manifest
     from dagster_dataops.configuration import config
     from dagster_dataops.data import data_register
@@ -38,8 +42,11 @@ _HOMES = {
     "JsonValue": "records",
     "JsonlDataset": "datasets.dataset",
     "Manifest": "checkpoints.manifest",
+    "NewFiles": "assets.sensors",
     "Operator": "operators.operator",
+    "OperatorDeclaration": "assets.yaml_nodes",
     "OperatorGraph": "graph.graph",
+    "OperatorPipelineComponent": "assets.component",
     "Pipeline": "services.pipeline",
     "Record": "records",
     "RunReport": "execution.report",
@@ -48,12 +55,14 @@ _HOMES = {
     "build_operator_assets": "assets.factory",
     "build_operator_job": "assets.ops",
     "build_operator_ops": "assets.ops",
+    "build_preview_job": "assets.preview_job",
     "config": "configuration",
     "data": "",
     "data_register": "data",
     "dataops_assets": "assets.decorator",
     "dataops_resources": "assets.definitions",
     "errors": "",
+    "new_files_sensor": "assets.sensors",
     "pipeline": "services.pipeline",
     "plan_pipeline": "assets.pipeline_plan",
 }
@@ -67,8 +76,11 @@ __all__ = [
     "JsonValue",
     "JsonlDataset",
     "Manifest",
+    "NewFiles",
     "Operator",
+    "OperatorDeclaration",
     "OperatorGraph",
+    "OperatorPipelineComponent",
     "Pipeline",
     "Record",
     "RunReport",
@@ -77,12 +89,14 @@ __all__ = [
     "build_operator_assets",
     "build_operator_job",
     "build_operator_ops",
+    "build_preview_job",
     "config",
     "data",
     "data_register",
     "dataops_assets",
     "dataops_resources",
     "errors",
+    "new_files_sensor",
     "pipeline",
     "plan_pipeline",
 ]

@@ -7,12 +7,14 @@
     |   |-- DuplicateOperatorError       one name registered from two places
     |   |-- ConfigurationError           a setting with an impossible value
     |   |-- UnknownOperatorError         a group or operator nobody registered
-    |   `-- PipelineDefinitionError      cycles, unknown inputs, duplicate names
+    |   |-- PipelineDefinitionError      cycles, unknown inputs, duplicate names
+    |   `-- DefsYamlError                what a defs.yaml says cannot work
     |-- InputError                   the input cannot be read
     |-- UnencodableError             a value that a jsonl file cannot hold
     |-- OperatorError                an operator failed
     |   |-- RecordError                  on one record
-    |   `-- DatasetOperatorError         on the whole dataset
+    |   |-- DatasetOperatorError         on the whole dataset
+    |   `-- PartitionsFailedError        on some partitions of a run of several
     |-- StorageError                 the disk refused
     |-- FolderLockedError            another run works in this folder
     |-- ResultMissingError           a result that was never published, or is damaged
@@ -110,6 +112,17 @@ class PipelineDefinitionError(DefinitionError):
     reason: str
 
 
+class DefsYamlError(DefinitionError):
+    """What a defs.yaml says cannot work."""
+
+    facts = ("place", "subject", "reason", "excerpt")
+    sentence = "{place}, {subject}: {reason}\n{excerpt}"
+    place: str
+    subject: str
+    reason: str
+    excerpt: str
+
+
 class InputError(DataOpsError):
     """The input as a whole cannot be used."""
 
@@ -168,6 +181,20 @@ class DatasetOperatorError(OperatorError):
     operator: str
     reason: str
     traceback_text: str
+
+
+class PartitionsFailedError(OperatorError):
+    """Some partitions of a run of several failed; the others are made."""
+
+    facts = ("asset", "failed", "total", "reasons")
+    sentence = (
+        "{asset}: {failed:,} of {total:,} partitions failed: {reasons}. The others are made and "
+        "recorded; repair the cause and launch those that failed."
+    )
+    asset: str
+    failed: int
+    total: int
+    reasons: str
 
 
 class StorageError(DataOpsError):

@@ -27,6 +27,36 @@ def test_the_dagster_example_gives_a_source_and_an_asset_a_node(
     assert printed.splitlines()[-1] == "docs/docs docs/suffix docs/unique docs/upper"
 
 
+def test_the_example_of_partitions_joins_what_each_file_gave(
+    run_python: Callable[..., str], tmp_path: Path
+) -> None:
+    (example,) = [text for text in EXAMPLES if "NewFiles" in text]
+    (tmp_path / "inbox").mkdir()
+    for name, text in [("a", "hello"), ("b", "hello"), ("c", "world")]:
+        (tmp_path / "inbox" / f"{name}.jsonl").write_text(f'{{"text": "{text}"}}\n')
+
+    printed = run_python(f"{EXAMPLES[0]}\n{example}\n{_MATERIALIZE}")
+
+    assert printed.splitlines()[-1] == "[{'text': 'HELLO'}, {'text': 'WORLD'}]"
+
+
+_MATERIALIZE = """
+from pathlib import Path
+
+from dagster_dataops import JsonlDataset
+
+assert defs.resolve_sensor_def("inbox_files_new_files").job_name == "inbox_pipeline"
+with dg.DagsterInstance.ephemeral() as instance:
+    instance.add_dynamic_partitions("inbox_files", ["a", "b", "c"])
+    for key in "abc":
+        job = defs.resolve_job_def("inbox_pipeline")
+        job.execute_in_process(instance=instance, partition_key=key)
+    defs.resolve_job_def("inbox_pipeline_unpartitioned").execute_in_process(instance=instance)
+(result,) = Path().rglob("inbox/unique/unique_results.jsonl")
+print(JsonlDataset.of_file(result).read())
+"""
+
+
 def test_every_file_that_the_readme_names_exists() -> None:
     named = set(re.findall(r"`((?:dagster_dataops|tests|benchmarks)/[\w/.]+)`", TEXT))
 

@@ -1,7 +1,7 @@
 """build_definitions: everything Dagster needs to run a pipeline, in one call."""
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import dagster as dg
@@ -9,9 +9,15 @@ import dagster as dg
 from dagster_dataops.assets.executors import Executor, executor_of
 from dagster_dataops.assets.factory import Layout, build_operator_assets
 from dagster_dataops.assets.io_manager import DataOpsIOManager
+from dagster_dataops.assets.jobs import pipeline_jobs
+from dagster_dataops.assets.options import Automation
+from dagster_dataops.assets.preview_job import build_preview_job
 from dagster_dataops.assets.resource import DataOpsResource
+from dagster_dataops.assets.schedules import pipeline_schedule
+from dagster_dataops.assets.sensors import NewFiles, new_files_sensor
 from dagster_dataops.assets.sources import IO_MANAGER, Source
 from dagster_dataops.assets.translator import DataOpsTranslator
+from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.services.pipeline import Pipeline
 
 
@@ -26,15 +32,24 @@ def build_definitions(  # noqa: PLR0913 - all there is to say, by name
     layout: Layout = "steps",
     pools: Mapping[str, str] | None = None,
     executor: Executor = "in_process",
+    partitions: dg.PartitionsDefinition | None = None,
+    unpartitioned: Collection[str] = (),
+    allow_missing_partitions: bool = False,
+    backfill_policy: dg.BackfillPolicy | None = None,
+    automation: Automation | None = None,
+    freshness_policy: dg.FreshnessPolicy | None = None,
+    new_files: NewFiles | None = None,
 ) -> dg.Definitions:
-    """Return definitions with an asset a node, a job for all of them, resources and executor.
+    """Return definitions with an asset a node, a job for all of them and one that previews them.
 
     Args:
         ppl: A complete pipeline.
         source: Where its records come from: the path of a jsonl file, a function that yields
             dicts, or an upstream asset.
         resource: Root folder and defaults.
-        schedule: A cron line, such as ``0 2 * * *``, to materialize everything by.
+        schedule: A cron line, such as ``0 2 * * *``, to materialize everything by. With time
+            windows it materializes the window that has closed last, and must come once a window;
+            ``@window`` is the moment it closes. With static partitions it materializes them all.
         translator: Keys, groups and descriptions.
         retry_policy: Of every operator's step.
         layout: ``steps``, one an operator, or ``single_step`` for all of them, as
@@ -45,10 +60,22 @@ def build_definitions(  # noqa: PLR0913 - all there is to say, by name
             ``multiprocess`` runs steps beside one another, each in a process of its own that is
             forked from one in which Dagster is imported already. Any other
             ``dg.ExecutorDefinition`` is taken as it is.
+        partitions: Of every asset; the source then has ``{partition}`` in its path, is a function
+            that takes the partition's key, or a partitioned asset.
+        unpartitioned: Nodes that take all partitions at once, in their order; they, and what
+            takes nothing but their results, have a job of their own, ``..._unpartitioned``.
+        allow_missing_partitions: Whether those nodes do without the partitions that are not there.
+        backfill_policy: By default a run for each partition; ``dg.BackfillPolicy.single_run()``
+            has one run work on one after the other.
+        automation: When assets are materialized by themselves, such as
+            ``dg.AutomationCondition.eager()``; of all, or a dict by node name.
+        freshness_policy: Of every asset.
+        new_files: Adds a sensor that makes a dynamic partition of each new file of the source.
 
     Merge with other definitions by ``dg.Definitions.merge``; several pipelines
     need equal resources for that, since they share one.
     """
+    dataops = resource or DataOpsResource()
     assets = build_operator_assets(
         ppl,
         source=source,
@@ -56,20 +83,27 @@ def build_definitions(  # noqa: PLR0913 - all there is to say, by name
         retry_policy=retry_policy,
         layout=layout,
         pools=pools,
+        partitions=partitions,
+        unpartitioned=unpartitioned,
+        allow_missing_partitions=allow_missing_partitions,
+        backfill_policy=backfill_policy,
+        automation=automation,
+        freshness_policy=freshness_policy,
+        root=dataops.defined_root,
     )
-    name = f"{ppl.graph.name or 'dataops'}_pipeline"
-    keys = [key for asset in assets for key in _materializable(asset)]
-    job = dg.define_asset_job(name, selection=dg.AssetSelection.assets(*keys))
-    schedules = []
-    if schedule is not None:
-        schedules.append(
-            dg.ScheduleDefinition(name=f"{name}_schedule", job=job, cron_schedule=schedule)
-        )
+    jobs = pipeline_jobs(f"{ppl.graph.name or 'dataops'}_pipeline", assets)
+    schedules = [] if schedule is None else [pipeline_schedule(jobs[0], schedule, partitions)]
+    sensors = []
+    if new_files is not None:
+        sensors.append(_files_sensor(source, partitions, jobs[0], assets, new_files))
+    if partitions is None:  # of one partition, its assets are previewed by their own ``limit``
+        jobs.append(build_preview_job(ppl, source=source, translator=translator))
     return dg.Definitions(
         assets=assets,
-        jobs=[job],
+        jobs=jobs,
         schedules=schedules,
-        resources=dataops_resources(resource),
+        sensors=sensors,
+        resources=dataops_resources(dataops),
         executor=executor_of(executor),
     )
 
@@ -83,13 +117,37 @@ def dataops_resources(resource: DataOpsResource | None = None) -> Mapping[str, A
     return _resources(resource or DataOpsResource())
 
 
+def _files_sensor(
+    source: Source,
+    partitions: dg.PartitionsDefinition | None,
+    job: Any,
+    assets: Sequence[dg.AssetsDefinition | dg.AssetSpec],
+    options: NewFiles,
+) -> dg.SensorDefinition:
+    """Return the sensor of the source's files.
+
+    Raises:
+        ConfigurationError: There are no dynamic partitions, or the source is no path.
+    """
+    files = next((asset for asset in assets if isinstance(asset, dg.AssetSpec)), None)
+    if not isinstance(partitions, dg.DynamicPartitionsDefinition) or files is None:
+        allowed = "for a path as source and partitions=dg.DynamicPartitionsDefinition(name=...)"
+        raise ConfigurationError("new_files", options, allowed)
+    made = [
+        key
+        for asset in assets
+        if isinstance(asset, dg.AssetsDefinition)
+        for key in asset.keys
+        if asset.specs_by_key[key].partitions_def is not None
+    ]
+    return new_files_sensor(
+        str(source), partitions=partitions, job=job, source=files.key, made=made, options=options
+    )
+
+
 @functools.cache  # merging definitions needs the very same objects
 def _resources(dataops: DataOpsResource) -> Mapping[str, Any]:
     """Return the resources; what a launch changes of ``dataops`` counts for both of them."""
     given = {name: getattr(dataops, name) for name in type(dataops).model_fields}
     shared = type(dataops).configure_at_launch(**given)
     return {"dataops": shared, IO_MANAGER: DataOpsIOManager(dataops=shared)}
-
-
-def _materializable(asset: dg.AssetsDefinition | dg.AssetSpec) -> list[dg.AssetKey]:
-    return list(asset.keys) if isinstance(asset, dg.AssetsDefinition) else []

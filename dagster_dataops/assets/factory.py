@@ -1,11 +1,14 @@
 """build_operator_assets: a pipeline as assets, in a step an operator or in one step for all."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 import dagster as dg
 
 from dagster_dataops.assets.operator_step import StepOptions, operator_step
+from dagster_dataops.assets.options import AssetOptions, Automation
 from dagster_dataops.assets.pipeline_plan import PlannedPipeline, plan_pipeline
 from dagster_dataops.assets.pipeline_step import pipeline_steps
 from dagster_dataops.assets.pools import common_pool, pools_by_node
@@ -16,7 +19,7 @@ from dagster_dataops.services.pipeline import Pipeline
 Layout: TypeAlias = Literal["steps", "single_step"]
 
 
-def build_operator_assets(
+def build_operator_assets(  # noqa: PLR0913 - keywords, each documented
     ppl: Pipeline,
     *,
     source: Source,
@@ -24,6 +27,13 @@ def build_operator_assets(
     retry_policy: dg.RetryPolicy | None = None,
     layout: Layout = "steps",
     pools: Mapping[str, str] | None = None,
+    partitions: dg.PartitionsDefinition | None = None,
+    unpartitioned: Collection[str] = (),
+    allow_missing_partitions: bool = False,
+    backfill_policy: dg.BackfillPolicy | None = None,
+    automation: Automation | None = None,
+    freshness_policy: dg.FreshnessPolicy | None = None,
+    root: Path | None = None,
 ) -> list[dg.AssetsDefinition | dg.AssetSpec]:
     """Return one asset a node, each after those it depends on, and the source's if it is ours.
 
@@ -44,21 +54,42 @@ def build_operator_assets(
         pools: Dagster concurrency pools by node, such as ``{"answers": "llm"}``: where a pool has
             a limit, no more of its steps run at a time in the whole deployment. In ``single_step``
             the one step is in the one pool that is named.
+        partitions: Of every asset. A path then has ``{partition}`` in it and is a file for each
+            of them, a function takes the partition's key, an upstream asset has partitions.
+        unpartitioned: Nodes that take all partitions at once, in their order. Nodes that take
+            nothing but results of such nodes are unpartitioned as well; a partitioned node that
+            takes one beside others is given the whole of it.
+        allow_missing_partitions: Whether unpartitioned nodes do without the partitions that are
+            not there; otherwise those are an error that names them.
+        backfill_policy: By default a backfill is a run for each partition; with
+            ``dg.BackfillPolicy.single_run()`` one run works on one after the other.
+        automation: When an asset is materialized by itself, such as
+            ``dg.AutomationCondition.eager()``; of all assets, or a dict by node name.
+        freshness_policy: Of every asset.
+        root: Folder of all results, if it is known before a run; the assets then show where theirs
+            is. It has no other effect: results go where the resource says.
 
     Raises:
-        PipelineDefinitionError: ``pools`` names no node, or several pools for one step.
+        PipelineDefinitionError: An option names no node, or several pools for one step.
     """
-    planned = plan_pipeline(ppl, source=source, dataops_translator=translator)
+    common = AssetOptions(
+        partitions=partitions,
+        unpartitioned=unpartitioned,
+        allow_missing_partitions=allow_missing_partitions,
+        backfill_policy=backfill_policy,
+        automation=automation,
+        freshness_policy=freshness_policy,
+        root=root,
+    )
+    planned = plan_pipeline(ppl, source=source, dataops_translator=translator, options=common)
     by_node = pools_by_node(ppl.graph, pools or {})
+    options = StepOptions(retry_policy=retry_policy, backfill_policy=backfill_policy)
     if layout == "single_step":
         pool = common_pool(ppl.graph, by_node)
-        options = StepOptions(retry_policy=retry_policy, pool=pool)
-        assets = pipeline_steps(planned, _step_name(ppl), options)
+        assets = pipeline_steps(planned, _step_name(ppl), replace(options, pool=pool))
     else:
         assets = [
-            operator_step(
-                plan, StepOptions(retry_policy=retry_policy, pool=by_node.get(plan.node.name))
-            )
+            operator_step(plan, replace(options, pool=by_node.get(plan.node.name)))
             for plan in planned.plans
         ]
     return [*_own_source(planned), *assets]

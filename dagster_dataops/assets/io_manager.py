@@ -9,19 +9,22 @@ import dagster as dg
 from typing_extensions import override
 
 from dagster_dataops.assets.metadata import dataset_metadata
+from dagster_dataops.assets.partitions import named, ordered
 from dagster_dataops.assets.resource import DataOpsResource
 from dagster_dataops.checkpoints.manifest import load_result, write_result
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.errors import InputError, MissingExtraError
+from dagster_dataops.errors import InputError, MissingExtraError, ResultMissingError
+from dagster_dataops.records import Record
 
 
 class DataOpsIOManager(dg.ConfigurableIOManager):
     """Loads results by the annotation of the input that asks for them.
 
     ``JsonlDataset`` (or none) gives the handle, ``list[dict]`` the records, ``pandas.DataFrame``
-    and ``polars.DataFrame`` a frame. Several partitions come as a dict by partition key. An
-    asset may return any of these, or any iterable of records; what is no handle on its own
-    result is written as jsonl.
+    and ``polars.DataFrame`` a frame, of several partitions joined in their order; as the values of
+    ``dict[str, ...]`` each partition by its key, which is also what an input without annotation
+    gets of several. An asset may return any of these, or any iterable of records; what is no
+    handle on its own result is written as jsonl.
     """
 
     dataops: dg.ResourceDependency[DataOpsResource]
@@ -47,52 +50,120 @@ class DataOpsIOManager(dg.ConfigurableIOManager):
             return  # with metadata of the step's own
         dataset = write_result(folder, records_of(value), context.run_id)
         if partition is None or context.has_partition_key:
-            context.add_output_metadata(dataset_metadata(dataset))
+            context.add_output_metadata(dataset_metadata(dataset, partition))
 
     @override
     def load_input(self, context: dg.InputContext) -> Any:
-        """Return an upstream result in the form that the input asks for."""
-        wanted: Any = context.dagster_type.typing_type
+        """Return an upstream result in the form that the input asks for.
+
+        Raises:
+            ResultMissingError: A result is not there. Of several partitions those are left out
+                instead if the input has ``metadata={"allow_missing_partitions": True}``.
+        """
+        wanted = _known(context.dagster_type.typing_type)
         key = context.asset_key.path
         if not context.has_asset_partitions:
-            return as_form(self._load(key, None), wanted)
-        partitions = list(context.asset_partition_keys)
-        by_partition = typing.get_origin(wanted) is dict
-        if len(partitions) == 1 and not by_partition:
-            return as_form(self._load(key, partitions[0]), wanted)
-        inner = typing.get_args(wanted)[1] if by_partition else wanted
-        return {name: as_form(self._load(key, name), inner) for name in partitions}
+            return as_form(load_result(self.dataops.folder(key)), wanted)
+        partitions = ordered(context.asset_partition_keys, context.asset_partitions_def)
+        inner = inner_form(wanted)
+        if len(partitions) == 1 and inner is None and not _skips_missing(context):
+            return as_form(load_result(self.dataops.folder(key, partitions[0])), wanted)
+        datasets = self._load_all(context, partitions)
+        if inner is None:
+            return joined_form(datasets, wanted, context.asset_key.to_user_string())
+        return {name: as_form(dataset, inner) for name, dataset in datasets.items()}
 
-    def _load(self, key: Sequence[str], partition: str | None) -> JsonlDataset:
-        return load_result(self.dataops.folder(key, partition))
+    def _load_all(
+        self, context: dg.InputContext, partitions: Sequence[str]
+    ) -> dict[str, JsonlDataset]:
+        folders = {name: self.dataops.folder(context.asset_key.path, name) for name in partitions}
+        missing = [name for name, folder in folders.items() if not folder.result.exists()]
+        if missing:
+            asset = context.asset_key.to_user_string()
+            text = f"{len(missing):,} of {len(partitions):,} partitions are not there"
+            if not _skips_missing(context):
+                reason = (
+                    f"{text}: {named(missing)}; to do without them, allow_missing_partitions=True"
+                )
+                raise ResultMissingError(f"the partitions of {asset}", reason)
+            text = f"{asset}: {text} and left out: {named(missing)}"
+            context.log.warning(text)
+        there = folders.keys() - set(missing)
+        return {name: load_result(folders[name]) for name in partitions if name in there}
+
+
+def inner_form(wanted: Any) -> Any:
+    """Return what a dict by partition key holds; ``None`` if the annotation is no dict."""
+    wanted = _known(wanted)
+    if (typing.get_origin(wanted) or wanted) not in {dict, Mapping}:
+        return None
+    arguments = typing.get_args(wanted)
+    return arguments[1] if arguments else Any
+
+
+def joined_form(datasets: Mapping[str, JsonlDataset], wanted: Any, asset: str) -> Any:
+    """Return partitions, in their order, as one list or DataFrame; a dict if nothing is wanted.
+
+    Raises:
+        InputError: One handle is wanted of several.
+    """
+    origin = typing.get_origin(wanted) or wanted
+    library = _library(origin)
+    if origin in {list, Sequence} or library:
+        records = [record for dataset in datasets.values() for record in dataset]
+        return _frame(records, library) if library else records
+    if wanted is not JsonlDataset:
+        return dict(datasets)
+    if len(datasets) == 1:
+        return next(iter(datasets.values()))
+    reason = (
+        f"has {len(datasets):,} partitions, which are no single JsonlDataset; annotate the input "
+        "as dict[str, JsonlDataset], list[dict] or DataFrame"
+    )
+    raise InputError(asset, reason)
+
+
+def _skips_missing(context: dg.InputContext) -> bool:
+    """Whether an input does without missing partitions, said as to Dagster's own IO managers."""
+    return bool((context.definition_metadata or {}).get("allow_missing_partitions"))
+
+
+def _known(wanted: Any) -> Any:
+    """Return an annotation without its ``| None``."""
+    if typing.get_origin(wanted) in {typing.Union, types.UnionType}:
+        return next(one for one in typing.get_args(wanted) if one is not type(None))
+    return wanted
+
+
+def _library(kind: Any) -> str:
+    """Return whose DataFrame a class is; empty if it is none."""
+    module = getattr(kind, "__module__", "").split(".")[0]
+    ours = getattr(kind, "__name__", "") == "DataFrame" and module in {"pandas", "polars"}
+    return str(module) if ours else ""
 
 
 def as_form(dataset: JsonlDataset, wanted: Any) -> Any:
     """Return ``dataset`` as what an annotation asks for; the handle where it asks for nothing."""
+    wanted = _known(wanted)
     origin = typing.get_origin(wanted) or wanted
-    if origin in {typing.Union, types.UnionType}:  # DataFrame | None
-        members = [member for member in typing.get_args(wanted) if member is not type(None)]
-        return as_form(dataset, members[0])
     if origin in {list, Sequence}:
         return dataset.read()
-    module = getattr(origin, "__module__", "").split(".")[0]
-    if getattr(origin, "__name__", "") == "DataFrame" and module in {"pandas", "polars"}:
-        return _frame(dataset, module)
-    return dataset
+    library = _library(origin)
+    return _frame(dataset.read(), library) if library else dataset
 
 
-def _frame(dataset: JsonlDataset, library: str) -> Any:
+def _frame(records: list[Record], library: str) -> Any:
     if library == "pandas":
         try:
             import pandas as pd
         except ImportError:
             raise MissingExtraError("a pandas.DataFrame input", "pandas") from None
-        return pd.DataFrame(dataset.read())
+        return pd.DataFrame(records)
     try:
         import polars as pl
     except ImportError:
         raise MissingExtraError("a polars.DataFrame input", "polars") from None
-    return pl.DataFrame(dataset.read(), infer_schema_length=None)
+    return pl.DataFrame(records, infer_schema_length=None)
 
 
 def records_of(value: Any) -> Iterable[object]:

@@ -1,82 +1,184 @@
-"""Column lineage of operators that follow the ``input_key``/``output_key`` convention.
+"""Column lineage: from which upstream columns every column of a result comes.
 
-What an operator writes comes from what it reads; every other column is the upstream column of the
-same name. Operators without ``input_key`` do not say what they read, and get no lineage.
+Three things are known and told apart: what an operator's options declare (``input_key``,
+``output_key``), what its kind promises (a selection changes no record), and what records show:
+a column whose values all stand in the upstream column of the same name was passed through, one
+whose values all stand in a column that is gone was renamed. Where a column comes from that none
+of these explain is not guessed: its note says that the operator does not tell.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
 
 import dagster as dg
 
+from dagster_dataops.assets.selectors import column_of, written_keys
+from dagster_dataops.assets.values import compared_records, values_of
 from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.operators.spec import OperatorKind
 
-_SAMPLE_ROWS: Final = 100
+Upstream: TypeAlias = Sequence[tuple[dg.AssetKey, JsonlDataset]]
+
+PASSED: Final = "passed through"
+CHANGED: Final = "changed"
+CHANGED_OR_MOVED: Final = "changed or reordered"
+RENAMED: Final = "renamed"
+NEW: Final = "new"
+DROPPED: Final = "dropped"
+UNTOLD: Final = "the operator does not tell from what"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnOrigin:
+    """Where one column comes from.
+
+    Attributes:
+        column: Its name; of one that was dropped, its name upstream.
+        origins: Upstream assets, each with the key read there, its path in the column included.
+        deps: The same, as Dagster knows it: without paths.
+        note: What became of it, in words.
+    """
+
+    column: str
+    origins: tuple[tuple[dg.AssetKey, str], ...]
+    deps: tuple[dg.TableColumnDep, ...]
+    note: str
+
+
+class ColumnTracer:
+    """Finds where a result's columns come from.
+
+    Args:
+        options: The operator's; ``input_key`` and ``output_key`` count.
+        upstream: Its inputs with their asset keys; several of one key are its partitions.
+        result: What it wrote.
+        kind: What it promises: a selection changes no record, and a record operator keeps
+            their order.
+    """
+
+    def __init__(
+        self,
+        options: Mapping[str, Any],
+        upstream: Upstream,
+        result: JsonlDataset,
+        kind: OperatorKind = "record",
+    ) -> None:
+        parts: dict[dg.AssetKey, list[JsonlDataset]] = {}
+        for key, dataset in upstream:
+            parts.setdefault(key, []).append(dataset)
+        self._inputs = {key: values_of(found) for key, found in parts.items()}
+        self._records = compared_records(result, [dataset for _, dataset in upstream])
+        self._kind = kind
+        self._known = {name for values in self._inputs.values() for name in values.columns}
+        self._written = {} if kind == "selection" else written_keys(options)
+        self._read = list(dict.fromkeys(key for keys in self._written.values() for key in keys))
+
+    def trace(self, columns: Iterable[str] = ()) -> list[ColumnOrigin]:
+        """Return the origin of every column of the result, then those that were dropped.
+
+        Args:
+            columns: What is known of the result's columns beyond its first records.
+        """
+        names = dict.fromkeys([*columns, *(name for record in self._records for name in record)])
+        gone = [name for name in dict.fromkeys(self._all_inputs()) if name not in names]
+        origins = [self._origin(name, gone) for name in names]
+        used = {key for origin in origins if origin.note == RENAMED for _, key in origin.origins}
+        return [*origins, *(self._dropped(name) for name in gone if name not in used)]
+
+    def _all_inputs(self) -> Iterable[str]:
+        return (name for values in self._inputs.values() for name in values.columns)
+
+    def _origin(self, column: str, gone: Sequence[str]) -> ColumnOrigin:
+        holders = self._holders(column)
+        same = [key for key in holders if self._agrees(key, column, column)]
+        if same or (holders and self._kind == "selection"):
+            return self._made(column, [(key, column) for key in same or holders], PASSED)
+        written = self._written_into(column)
+        if holders:
+            return self._made(column, self._changed_from(column, written), self._changed(holders))
+        if written:
+            return self._made(column, self._located(self._reads_of(written)), NEW)
+        renamed = self._renamed_from(column, gone)
+        if renamed:
+            return self._made(column, renamed[:1], RENAMED)
+        note = NEW if self._read else f"{NEW}; {UNTOLD}"
+        return self._made(column, self._located(self._read), note)
+
+    def _changed_from(self, column: str, written: list[str]) -> list[tuple[dg.AssetKey, str]]:
+        """Return the origins of a column that is there upstream too, with other values."""
+        if column in written:  # as a whole: what it was before is gone, unless it was read
+            return self._located(self._reads_of(written))
+        before = [(key, column) for key in self._holders(column)]
+        return [*before, *self._located(self._reads_of(written) if written else self._read)]
+
+    def _changed(self, holders: Sequence[dg.AssetKey]) -> str:
+        certain = self._kind == "record" or all(self._inputs[key].whole for key in holders)
+        note = CHANGED if certain else CHANGED_OR_MOVED
+        return note if self._read else f"{note}; {UNTOLD}"
+
+    def _dropped(self, column: str) -> ColumnOrigin:
+        return self._made(column, [(key, column) for key in self._holders(column)], DROPPED)
+
+    # ------------------------------------------------------------ what is asked of the inputs
+
+    def _holders(self, column: str) -> list[dg.AssetKey]:
+        return [key for key, values in self._inputs.items() if column in values.columns]
+
+    def _agrees(self, key: dg.AssetKey, column: str, name: str) -> bool:
+        return self._inputs[key].agrees(column, self._records, name)
+
+    def _renamed_from(self, column: str, gone: Sequence[str]) -> list[tuple[dg.AssetKey, str]]:
+        inputs = self._inputs
+        return [(key, name) for name in gone for key in inputs if self._moved(key, name, column)]
+
+    def _moved(self, key: dg.AssetKey, column: str, name: str) -> bool:
+        """Whether ``name`` is the upstream ``column``; one value alone could be a coincidence."""
+        distinct = {str(record[name]) for record in self._records if name in record}
+        return len(distinct) > 1 and self._agrees(key, column, name)
+
+    def _written_into(self, column: str) -> list[str]:
+        """Return the declared keys that are the column, or lead into it."""
+        return [key for key in self._written if column_of(key, self._known | {column}) == column]
+
+    def _reads_of(self, written: Sequence[str]) -> list[str]:
+        return list(dict.fromkeys(read for key in written for read in self._written[key]))
+
+    def _located(self, keys: Sequence[str]) -> list[tuple[dg.AssetKey, str]]:
+        """Return where keys are read: in every input that has their column."""
+        found = [
+            (asset, key)
+            for asset, values in self._inputs.items()
+            for key in keys
+            if column_of(key, values.columns) in values.columns
+        ]
+        return list(dict.fromkeys(found))
+
+    def _made(
+        self, column: str, origins: Sequence[tuple[dg.AssetKey, str]], note: str
+    ) -> ColumnOrigin:
+        unique = tuple(dict.fromkeys(origins))
+        columns = [(asset, column_of(key, self._inputs[asset].columns)) for asset, key in unique]
+        deps = [dg.TableColumnDep(asset, name) for asset, name in dict.fromkeys(columns)]
+        return ColumnOrigin(column, unique, tuple(deps), note)
 
 
 def column_lineage(
     options: Mapping[str, Any],
-    upstream: Sequence[tuple[dg.AssetKey, JsonlDataset]],
+    upstream: Upstream,
     result: JsonlDataset,
+    kind: OperatorKind = "record",
 ) -> dg.TableColumnLineage | None:
-    """Return from which upstream columns every column of ``result`` comes.
+    """Return from which upstream columns every column of ``result`` comes, if there are any inputs.
 
-    Args:
-        options: The operator's; ``input_key`` and ``output_key`` count.
-        upstream: Its inputs with their asset keys; columns are those of their first 100 records.
-        result: What it wrote.
+    Arguments as `ColumnTracer`.
     """
-    written = written_keys(options)
-    if not written or not upstream:
+    if not upstream:
         return None
-    origins = [(key, columns_of(dataset)) for key, dataset in upstream]
-    read = sorted({name for names in written.values() for name in names})
-    lineage: dict[str, list[dg.TableColumnDep]] = {}
-    for column in columns_of(result):
-        names = written.get(column)
-        if names is None:  # passed through, or written without being an output_key
-            known = any(column in columns for _, columns in origins)
-            names = [column] if known else read
-        lineage[column] = [
-            dg.TableColumnDep(asset_key=key, column_name=name)
-            for key, columns in origins
-            for name in names
-            if name in columns
-        ]
-    return dg.TableColumnLineage(deps_by_column=lineage)
+    return as_dagster(ColumnTracer(options, upstream, result, kind).trace())
 
 
-def lineage_metadata(
-    options: Mapping[str, Any],
-    upstream: Sequence[tuple[dg.AssetKey, JsonlDataset]],
-    result: JsonlDataset,
-) -> dict[str, Any]:
-    """Return the column lineage under Dagster's key, or nothing; arguments as `column_lineage`."""
-    lineage = column_lineage(options, upstream, result)
-    return {} if lineage is None else {"dagster/column_lineage": lineage}
-
-
-def written_keys(options: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return the keys that an operator writes, each with those it reads for it.
-
-    As many outputs as inputs belong together pair by pair; otherwise every output comes of
-    every input. No ``output_key`` means that inputs are written in place.
-    """
-    read = _names(options.get("input_key"))
-    written = _names(options.get("output_key")) or read
-    if len(read) == len(written):
-        return {to: [source] for source, to in zip(read, written, strict=True)}
-    return dict.fromkeys(written, read) if read else {}
-
-
-def _names(value: object) -> list[str]:
-    if isinstance(value, str):
-        return [value]
-    if isinstance(value, (list, tuple)):
-        return [name for name in value if isinstance(name, str)]
-    return []
-
-
-def columns_of(dataset: JsonlDataset) -> list[str]:
-    """Return the keys of the first 100 records, in the order in which they first stand."""
-    return list(dict.fromkeys(name for record in dataset.sample(_SAMPLE_ROWS) for name in record))
+def as_dagster(origins: Iterable[ColumnOrigin]) -> dg.TableColumnLineage:
+    """Return origins as Dagster's lineage, which knows nothing of dropped columns."""
+    deps = {origin.column: list(origin.deps) for origin in origins if origin.note != DROPPED}
+    return dg.TableColumnLineage(deps_by_column=deps)

@@ -1,6 +1,5 @@
 """RunReport -> what the asset page and the run page show of a materialization."""
 
-import re
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,6 +8,8 @@ from typing import Any, Final
 import dagster as dg
 import orjson
 
+from dagster_dataops.assets.markdown import cell, table
+from dagster_dataops.assets.resumed import resumed_metadata
 from dagster_dataops.assets.translator import METADATA_PREFIX
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import InputError
@@ -16,14 +17,19 @@ from dagster_dataops.execution.report import RunReport
 
 _PREVIEW_ROWS: Final = 5
 _PREVIEW_COLUMNS: Final = 8
-_CELL_CHARACTERS: Final = 120
 _ERROR_ROWS: Final = 1000
-_MARKDOWN: Final = re.compile(r"([\\`*_~\[\]<>&|!#])")  # what would format, link or load something
+_LONG_SECONDS: Final = 60
 
 
-def dataset_metadata(dataset: JsonlDataset) -> dict[str, Any]:
-    """Return row count, preview of the first rows, path and size."""
-    counted = {} if dataset.rows is None else {"dagster/row_count": dataset.rows}
+def dataset_metadata(dataset: JsonlDataset, partition: str | None = None) -> dict[str, Any]:
+    """Return row count, preview of the first rows, path and size.
+
+    Args:
+        dataset: What was written.
+        partition: Its partition, whose rows are not those of the whole asset.
+    """
+    count = "dagster/row_count" if partition is None else "dagster/partition_row_count"
+    counted = {} if dataset.rows is None else {count: dataset.rows}
     return {
         **counted,
         f"{METADATA_PREFIX}/preview": dg.MetadataValue.md(_preview_of(dataset)),
@@ -32,15 +38,20 @@ def dataset_metadata(dataset: JsonlDataset) -> dict[str, Any]:
     }
 
 
-def report_metadata(report: RunReport) -> dict[str, Any]:
-    """Return what became of the records, what failed, how fast, where: the first things first."""
+def report_metadata(report: RunReport, partition: str | None = None) -> dict[str, Any]:
+    """Return what became of the records, what failed, how fast, where: the first things first.
+
+    Args:
+        report: Of a step.
+        partition: The partition it was run for, if it has one.
+    """
     manifest = report.manifest
     metadata: dict[str, Any] = {
         f"{METADATA_PREFIX}/rows_in": manifest.rows_in,
         f"{METADATA_PREFIX}/rows_out": manifest.rows_out,
         f"{METADATA_PREFIX}/rows_dropped": manifest.dropped,
         f"{METADATA_PREFIX}/rows_failed": manifest.failed,
-        f"{METADATA_PREFIX}/rows_resumed": manifest.resumed,
+        **resumed_metadata(report),
     }
     if manifest.kept_from:
         runs = [run.get("run", "") for run in manifest.kept_from]
@@ -50,16 +61,28 @@ def report_metadata(report: RunReport) -> dict[str, Any]:
     if report.error_path is not None:
         metadata[f"{METADATA_PREFIX}/errors"] = dg.MetadataValue.md(failures(report.error_path))
         metadata[f"{METADATA_PREFIX}/error_path"] = dg.MetadataValue.path(report.error_path)
-    metadata[f"{METADATA_PREFIX}/seconds"] = round(report.seconds, 3)
+    metadata[f"{METADATA_PREFIX}/seconds"] = round(report.seconds, 3)  # a number, to be plotted
+    if report.seconds >= _LONG_SECONDS:
+        metadata[f"{METADATA_PREFIX}/duration"] = duration(report.seconds)
     metadata[f"{METADATA_PREFIX}/records_per_second"] = round(report.records_per_second, 1)
-    return metadata | dataset_metadata(report.dataset)
+    return metadata | dataset_metadata(report.dataset, partition)
+
+
+def duration(seconds: float) -> str:
+    """Return seconds as people say them: ``1 h 2 m 3 s``."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    parts = [(hours, "h"), (minutes, "m"), (rest, "s")]
+    while len(parts) > 1 and not parts[0][0]:
+        parts.pop(0)
+    return " ".join(f"{number} {unit}" for number, unit in parts)
 
 
 def _preview_of(dataset: JsonlDataset) -> str:
     try:
         return preview(dataset.head(_PREVIEW_ROWS))
     except InputError as error:  # a file that others wrote
-        return _cell(str(error))
+        return cell(str(error))
 
 
 def preview(rows: list[dict[str, Any]]) -> str:
@@ -68,14 +91,13 @@ def preview(rows: list[dict[str, Any]]) -> str:
         return "_no rows_"
     columns = list(dict.fromkeys(name for row in rows for name in row))
     shown = columns[:_PREVIEW_COLUMNS]
-    cells = [[_cell(row[name]) if name in row else "" for name in shown] for row in rows]
-    table = _table([_cell(name) for name in shown], cells)
     hidden = len(columns) - len(shown)
-    return f"{table}\n\n_and {hidden} more columns_" if hidden else table
+    note = f"and {hidden} more columns" if hidden else ""
+    return table(shown, [[row.get(name, "") for name in shown] for row in rows], note)
 
 
 def failures(path: Path) -> str:
-    """Return failed records grouped by exception, each with an example, as a Markdown table."""
+    """Return failed records grouped by exception, each with the first, as a Markdown table."""
     counts: Counter[str] = Counter()
     examples: dict[str, Mapping[str, Any]] = {}
     more = False
@@ -88,27 +110,8 @@ def failures(path: Path) -> str:
             counts[row["exception"]] += 1
             examples.setdefault(row["exception"], row)
     rows = [
-        [
-            _cell(name),
-            str(count),
-            str(examples[name]["line"]),
-            _cell(examples[name]["message"]),
-            _cell(examples[name]["input"]),
-        ]
+        [name, count, f"line {examples[name]['line']}: {examples[name]['message']}"]
         for name, count in counts.most_common()
     ]
-    table = _table(["exception", "records", "first line", "message", "input"], rows)
-    return f"{table}\n\n_of the first {_ERROR_ROWS:,}_" if more else table
-
-
-def _table(header: list[str], rows: list[list[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
-
-
-def _cell(value: object) -> str:
-    text = value if isinstance(value, str) else orjson.dumps(value, default=str).decode()
-    text = " ".join(text.split())
-    if len(text) > _CELL_CHARACTERS:
-        text = f"{text[:_CELL_CHARACTERS]}..."
-    return _MARKDOWN.sub(r"\\\1", text)
+    note = f"of the first {_ERROR_ROWS:,}" if more else ""
+    return table(["exception", "records", "first"], rows, note)

@@ -30,6 +30,10 @@ class StepOptions:
     op_tags: Mapping[str, Any] | None = None
     backfill_policy: dg.BackfillPolicy | None = None
 
+    def backfills(self, spec: dg.AssetSpec) -> dg.BackfillPolicy | None:
+        """Return the policy of an asset, which has one only if it has partitions."""
+        return None if spec.partitions_def is None else self.backfill_policy
+
 
 def operator_step(plan: AssetPlan, options: StepOptions) -> dg.AssetsDefinition:
     """Return the asset of a plan, materialized by a step of its own.
@@ -39,16 +43,18 @@ def operator_step(plan: AssetPlan, options: StepOptions) -> dg.AssetsDefinition:
     """
     spec = plan.spec
     loaded = {argument: key for key, argument in plan.inputs if isinstance(argument, str)}
-    ins = {name: dg.In(metadata=given.metadata) for name, given in plan.ins.items()}
     checks = {check.get_python_identifier(): check for check in plan.check_specs}
     waited = {dep.asset_key.to_python_identifier(): dep.asset_key for dep in plan.deps}
     op = dg.OpDefinition(
         _compute_of(plan),
         name=spec.key.to_python_identifier(),
-        ins={**ins, **dict.fromkeys(waited, dg.In(dg.Nothing))},
+        ins={
+            **{name: dg.In(metadata=plan.ins[name].metadata) for name in loaded},
+            **dict.fromkeys(waited, dg.In(dg.Nothing)),
+        },
         outs={
             "result": dg.Out(
-                is_required=False,  # a step may end without: with checks alone
+                is_required=False,  # a preview materializes nothing
                 io_manager_key=plan.io_manager_key,
                 description=spec.description,
                 metadata=spec.metadata,
@@ -69,7 +75,7 @@ def operator_step(plan: AssetPlan, options: StepOptions) -> dg.AssetsDefinition:
         keys_by_output_name={"result": spec.key},
         node_def=op,
         specs=[spec],
-        backfill_policy=options.backfill_policy,
+        backfill_policy=options.backfills(spec),
         check_specs_by_output_name=checks,
         can_subset=bool(checks),  # checks may be left out of a run
     )

@@ -7,9 +7,10 @@ from typing import Any
 
 import dagster as dg
 
-from dagster_dataops.assets.configs import config_type_of, configured, resume_policy
+from dagster_dataops.assets.configs import checked, config_type_of, resume_policy
 from dagster_dataops.assets.metadata import dataset_metadata, report_metadata
 from dagster_dataops.assets.places import key_of
+from dagster_dataops.assets.preview import limit_over, run_preview
 from dagster_dataops.assets.resource import DataOpsResource
 from dagster_dataops.assets.sources import function_name
 from dagster_dataops.checkpoints.manifest import write_result
@@ -59,7 +60,7 @@ def build_operator_job(
 
 
 def _operator_op(pipeline: str, node: OperatorNode) -> dg.OpDefinition:
-    config_type = config_type_of(node)
+    config_type: Any = config_type_of(node)
     spec = node.operator.__dataops__.spec
 
     @dg.op(
@@ -70,17 +71,17 @@ def _operator_op(pipeline: str, node: OperatorNode) -> dg.OpDefinition:
     )
     def _run(
         context: dg.OpExecutionContext,
-        config: config_type,  # type: ignore[valid-type]
+        config: config_type,
         dataops: DataOpsResource,
         **inputs: Any,
     ) -> JsonlDataset:
-        report = dataops.run_operator(
-            context,
-            configured(node.operator, config),
-            [inputs[f"input_{upstream}"] for upstream in node.inputs],
-            dataops.folder(key_of(pipeline, node.name)),
-            resume_policy(config),
-        )
+        operator = checked(node.name, node.operator, config)
+        given = [inputs[f"input_{upstream}"] for upstream in node.inputs]
+        folder = dataops.folder(key_of(pipeline, node.name))
+        if limit := limit_over(given, config.limit):
+            report = run_preview(context, dataops, operator, given, folder, limit)
+        else:
+            report = dataops.run_operator(context, operator, given, folder, resume_policy(config))
         context.add_output_metadata(report_metadata(report))
         return report.dataset
 

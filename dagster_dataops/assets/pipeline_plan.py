@@ -8,6 +8,7 @@ import dagster as dg
 
 from dagster_dataops.assets.assignments import Context
 from dagster_dataops.assets.metadata import dataset_metadata
+from dagster_dataops.assets.options import AssetOptions
 from dagster_dataops.assets.plan import AssetPlan, plan_assets
 from dagster_dataops.assets.resource import DataOpsResource
 from dagster_dataops.assets.sources import Source, SourceAsset, source_asset
@@ -50,7 +51,7 @@ class PlannedPipeline:
 
     def _write_source(
         self,
-        function: Callable[[], Iterable[dict[str, Any]]],
+        function: Callable[..., Iterable[dict[str, Any]]],
         context: Context,
         dataops: DataOpsResource,
     ) -> dg.MaterializeResult[JsonlDataset]:
@@ -66,7 +67,11 @@ class PlannedPipeline:
 
 
 def plan_pipeline(
-    ppl: Pipeline, *, source: Source, dataops_translator: DataOpsTranslator | None = None
+    ppl: Pipeline,
+    *,
+    source: Source,
+    dataops_translator: DataOpsTranslator | None = None,
+    options: AssetOptions | None = None,
 ) -> PlannedPipeline:
     """Return a pipeline as `DataOpsResource.run` takes it in ops and assets of one's own.
 
@@ -74,6 +79,7 @@ def plan_pipeline(
         ppl: A complete pipeline.
         source: As for `build_operator_assets`.
         dataops_translator: Keys, groups and descriptions.
+        options: Partitions and what else all assets have in common.
 
     Example:
         .. code-block:: python
@@ -85,6 +91,6 @@ def plan_pipeline(
             def nightly(context: dg.OpExecutionContext, dataops: DataOpsResource):
                 yield from dataops.run(context, planned)
     """
-    origin = source_asset(source, ppl.graph.name)
-    plans = plan_assets(ppl.graph, origin, dataops_translator or DataOpsTranslator())
+    origin = source_asset(source, ppl.graph.name, options)
+    plans = plan_assets(ppl.graph, origin, dataops_translator or DataOpsTranslator(), options)
     return PlannedPipeline(ppl.graph.name, origin, plans)

@@ -74,7 +74,7 @@ def pipeline_step(
         retry_policy=options.retry_policy,
         pool=options.pool,
         op_tags=options.op_tags,
-        backfill_policy=options.backfill_policy,
+        backfill_policy=options.backfills(specs[0]),
     )(_with_work(body, plans, tuple(ins)))
 
 

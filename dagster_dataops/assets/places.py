@@ -5,12 +5,14 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
+import dagster as dg
 import xxhash
 
 from dagster_dataops.checkpoints.manifest import NodeFolder
 
 _SAFE: Final = " @+=,"
-_OURS: Final = frozenset({"checkpoints", "partitions"})  # folders beside an asset's files
+PARTITIONS: Final = "partitions"
+_OURS: Final = frozenset({"checkpoints", PARTITIONS})  # folders beside an asset's files
 _FILES: Final = (".jsonl", ".jsonl.json")  # how an asset's own files end
 _LONGEST: Final = 150  # of 255 bytes; the names of an asset's files begin with its folder's
 
@@ -24,8 +26,22 @@ def folder_of(root: Path, key: Sequence[str], partition: str | None = None) -> N
     parts = [safe_part(part) for part in key]
     path = root.joinpath(*parts)
     if partition is not None:
-        path = path / "partitions" / safe_part(partition)
+        path = path / PARTITIONS / safe_part(partition)
     return NodeFolder(path, parts[-1])
+
+
+def located(spec: dg.AssetSpec, root: Path | None) -> dg.AssetSpec:
+    """Return ``spec`` with the address of its asset's result, which Dagster shows as its storage.
+
+    Args:
+        spec: Of an operator's asset.
+        root: Folder of all results; ``None`` where the definitions do not know it.
+    """
+    if root is None or "dagster/uri" in spec.metadata:
+        return spec
+    folder = folder_of(root, spec.key.path)
+    place = folder.result if spec.partitions_def is None else folder.path / PARTITIONS
+    return spec.replace_attributes(metadata={**spec.metadata, "dagster/uri": place.as_uri()})
 
 
 def key_of(pipeline: str, name: str) -> list[str]:

@@ -9,8 +9,12 @@ from pathlib import Path
 
 import dagster as dg
 
+from dagster_dataops.assets.options import AssetOptions
+from dagster_dataops.assets.patterns import PathPattern
+from dagster_dataops.assets.places import located
 from dagster_dataops.assets.sources import IO_MANAGER, SourceAsset
 from dagster_dataops.assets.translator import DataOpsTranslator, DataOpsTranslatorData
+from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.graph.graph import SOURCE, OperatorGraph, OperatorNode
 
 _IO_MANAGER_METADATA = "dagster/io_manager_key"  # where AssetSpec.with_io_manager_key puts it
@@ -24,14 +28,15 @@ class AssetPlan:
         node: The operator node.
         spec: As the translator made it, with what its node depends on and its IO manager.
         ins: What IO managers load for it, by argument.
-        inputs: Key of every input, with its argument in ``ins`` or its file, in order.
+        inputs: Key of every input, with its argument in ``ins`` or its file, in order; a pattern
+            stands for a file each partition.
         check_specs: The checks whose results the operator's own step yields.
     """
 
     node: OperatorNode
     spec: dg.AssetSpec
     ins: Mapping[str, dg.AssetIn]
-    inputs: Sequence[tuple[dg.AssetKey, str | Path]]
+    inputs: Sequence[tuple[dg.AssetKey, str | Path | PathPattern]]
     check_specs: Sequence[dg.AssetCheckSpec] = ()
 
     @property
@@ -47,15 +52,37 @@ class AssetPlan:
 
 
 def plan_assets(
-    graph: OperatorGraph, origin: SourceAsset, translator: DataOpsTranslator
+    graph: OperatorGraph,
+    origin: SourceAsset,
+    translator: DataOpsTranslator,
+    options: AssetOptions | None = None,
 ) -> list[AssetPlan]:
-    """Return the plan of every node, each after those it depends on."""
+    """Return the plan of every node, each after those it depends on.
+
+    A node has the pipeline's partitions unless it is named as unpartitioned, or takes nothing but
+    the results of unpartitioned nodes. What a translator says of partitions stands.
+
+    Raises:
+        PipelineDefinitionError: An option names a node that there is not.
+    """
+    options = options or AssetOptions()
+    _check_named(graph, options)
     keys = {SOURCE: origin.key}
+    whole: set[str] = set()
     plans: list[AssetPlan] = []
     for node in graph.ordered():
-        upstream = tuple(keys[name] for name in node.inputs)
-        spec = translator.get_asset_spec(DataOpsTranslatorData(graph.name, node, upstream))
-        plans.append(_plan(node, _completed(spec, upstream), keys, origin))
+        if node.name in options.unpartitioned or whole.issuperset(node.inputs):
+            whole.add(node.name)
+        data = DataOpsTranslatorData(
+            pipeline=graph.name,
+            node=node,
+            upstream=tuple(keys[name] for name in node.inputs),
+            partitions=None if node.name in whole else options.partitions,
+            automation=options.automation_of(node.name),
+            freshness_policy=options.freshness_policy,
+        )
+        spec = _completed(translator.get_asset_spec(data), data.upstream)
+        plans.append(_plan(data, located(spec, options.root), origin, options))
         keys[node.name] = spec.key
     return plans
 
@@ -69,15 +96,29 @@ def _completed(spec: dg.AssetSpec, upstream: Sequence[dg.AssetKey]) -> dg.AssetS
     return spec if _IO_MANAGER_METADATA in spec.metadata else spec.with_io_manager_key(IO_MANAGER)
 
 
+def _check_named(graph: OperatorGraph, options: AssetOptions) -> None:
+    wrong = sorted(options.named_nodes - graph.nodes.keys())
+    if wrong:
+        known = ", ".join(graph.nodes)
+        reason = f"partitions or automation name no node of it: {', '.join(wrong)}; nodes: {known}"
+        raise PipelineDefinitionError(graph.name, reason)
+
+
 def _plan(
-    node: OperatorNode, spec: dg.AssetSpec, keys: Mapping[str, dg.AssetKey], origin: SourceAsset
+    data: DataOpsTranslatorData, spec: dg.AssetSpec, origin: SourceAsset, options: AssetOptions
 ) -> AssetPlan:
     ins: dict[str, dg.AssetIn] = {}
-    inputs: list[tuple[dg.AssetKey, str | Path]] = []
-    for name in node.inputs:
+    inputs: list[tuple[dg.AssetKey, str | Path | PathPattern]] = []
+    mappings = {dep.asset_key: dep.partition_mapping for dep in spec.deps}
+    skips = options.allow_missing_partitions and spec.partitions_def is None
+    for name, key in zip(data.node.inputs, data.upstream, strict=True):
         if name == SOURCE and origin.path is not None:
-            inputs.append((origin.key, origin.path))
+            inputs.append((key, origin.path))
         else:
-            ins[f"input_{name}"] = dg.AssetIn(key=keys[name])
-            inputs.append((keys[name], f"input_{name}"))
-    return AssetPlan(node, spec, ins, inputs)
+            ins[f"input_{name}"] = dg.AssetIn(
+                key=key,
+                metadata={"allow_missing_partitions": True} if skips else None,
+                partition_mapping=mappings.get(key),
+            )
+            inputs.append((key, f"input_{name}"))
+    return AssetPlan(data.node, spec, ins, inputs)

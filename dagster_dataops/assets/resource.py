@@ -1,7 +1,7 @@
 """DataOpsResource: where results are and how operators are run under Dagster."""
 
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -10,9 +10,13 @@ from pydantic import Field
 
 from dagster_dataops.assets.assignments import Context, Work, assigned
 from dagster_dataops.assets.events import DataOpsEventIterator
+from dagster_dataops.assets.messenger import Messenger
+from dagster_dataops.assets.observations import observations_of
 from dagster_dataops.assets.places import folder_of
 from dagster_dataops.assets.progress import DagsterProgress
 from dagster_dataops.assets.sharing import fair_settings
+from dagster_dataops.assets.untold import untold_runs
+from dagster_dataops.assets.watch import RunWatch
 from dagster_dataops.checkpoints.manifest import NodeFolder
 from dagster_dataops.checkpoints.resuming import ResumePolicy
 from dagster_dataops.configuration import config, folder_setting
@@ -23,7 +27,6 @@ from dagster_dataops.operators.operator import Operator, reconfigured
 from dagster_dataops.operators.settings import ExecutionSettings
 
 _RESUME_TAGS: Final = ("dagster/is_resume_retry", "dagster/is_asset_resume_retry")
-_STATUS_SECONDS: Final = 2.0
 
 
 class DataOpsResource(dg.ConfigurableResource[None]):
@@ -60,6 +63,15 @@ class DataOpsResource(dg.ConfigurableResource[None]):
     def root_path(self) -> Path:
         """The root as an absolute path."""
         return folder_setting("root", self.root) if self.root else config.data_process_path
+
+    @property
+    def defined_root(self) -> Path | None:
+        """The root if the definitions name it; a launch may still choose another.
+
+        ``None`` where every process finds it out for itself, from its environment.
+        """
+        named = bool(self.root) and not isinstance(self.root, dg.EnvVar)
+        return self.root_path if named else None
 
     def folder(self, key: Sequence[str], partition: str | None = None) -> NodeFolder:
         """Return where the files of an asset or op node are."""
@@ -100,9 +112,10 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         """
         defaults = ExecutionSettings(max_workers=self.max_workers or None)
         settings = operator.__dataops__.settings.over(defaults)
-        executor = OperatorExecutor(self._run_context(context, resume))
+        attempt = self._run_context(context, resume, folder)
+        attempt = replace(attempt, earlier_runs=attempt.earlier_runs | untold_runs(folder))
         with fair_settings(operator, settings) as fair:
-            report = executor.run(reconfigured(operator, {}, fair), inputs, folder)
+            report = OperatorExecutor(attempt).run(reconfigured(operator, {}, fair), inputs, folder)
         if report.error_path is not None:
             failed, rows_in = report.manifest.failed, report.manifest.rows_in
             where = f"they are in {report.error_path}"
@@ -110,15 +123,19 @@ class DataOpsResource(dg.ConfigurableResource[None]):
             context.log.warning(text)
         return report
 
-    def _run_context(self, context: Context, resume: ResumePolicy) -> RunContext:
+    def _run_context(
+        self, context: Context, resume: ResumePolicy, folder: NodeFolder
+    ) -> RunContext:
+        messenger = Messenger()
+        observations = observations_of(context, self.root_path, folder)
         return RunContext(
             run=context.run.run_id,
             resume=resume,
             earlier_runs=_continued_runs(context),
             flush_seconds=self.flush_seconds,
             lock_seconds=self.lock_seconds,
-            progress=DagsterProgress(context.log),
-            should_stop=_run_is_over(context),
+            progress=DagsterProgress(context.log, observations, messenger),
+            should_stop=RunWatch(context, messenger),
             interrupts=(KeyboardInterrupt, dg.DagsterExecutionInterruptedError),
         )
 
@@ -141,28 +158,3 @@ def _continued_runs(context: Context) -> frozenset[str]:
 
 def _resumes(tags: Mapping[str, str]) -> bool:
     return any(tags.get(tag) == "true" for tag in _RESUME_TAGS)
-
-
-def _run_is_over(context: Context) -> Callable[[], str | None]:
-    """Return a check that stops a step whose run has ended without it.
-
-    A step process outlives a run worker that was killed; the run is then marked as failed, and
-    may be executed again while the orphan still writes.
-    """
-    run_id = context.run.run_id
-    next_check = time.monotonic() + _STATUS_SECONDS
-
-    def check() -> str | None:
-        nonlocal next_check
-        if time.monotonic() < next_check:
-            return None
-        next_check = time.monotonic() + _STATUS_SECONDS
-        try:
-            run = context.instance.get_run_by_id(run_id)
-        except Exception:  # noqa: BLE001 - a database that is away for a moment stops no work
-            return None
-        if run is not None and run.is_finished:
-            return f"its run {run_id} has ended with status {run.status.value}"
-        return None
-
-    return check

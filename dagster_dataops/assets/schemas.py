@@ -5,13 +5,13 @@ large pipeline differ in nothing but the values of their options, so that the fi
 for all uses of its operator, with the defaults put in that are a node's own.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import dagster as dg
 
 from dagster_dataops.assets.configs import OperatorConfig, config_type_of
+from dagster_dataops.assets.shown_values import is_showable
 from dagster_dataops.graph.graph import OperatorNode
 
 Schema: TypeAlias = Mapping[str, dg.Field]
@@ -102,7 +102,7 @@ def _with_default(field: dg.Field, value: object) -> dg.Field:
 
 
 def _is_plain(value: object) -> bool:
-    return type(value) in _PLAIN and (type(value) is not float or math.isfinite(value))
+    return type(value) in _PLAIN and is_showable(value)
 
 
 def _same(one: object, other: object) -> bool:

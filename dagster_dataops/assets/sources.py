@@ -2,7 +2,7 @@
 
 import inspect
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -10,16 +10,19 @@ from typing import Any, Final, TypeAlias
 import dagster as dg
 
 from dagster_dataops.assets.metadata import dataset_metadata
+from dagster_dataops.assets.options import AssetOptions, backfills
+from dagster_dataops.assets.partitions import partitions_of
+from dagster_dataops.assets.patterns import PathPattern, is_pattern
 from dagster_dataops.assets.places import key_of
 from dagster_dataops.assets.resource import DataOpsResource
+from dagster_dataops.assets.several import Made, make_several
 from dagster_dataops.checkpoints.manifest import write_result
-from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.errors import OperatorDefinitionError
+from dagster_dataops.errors import ConfigurationError, OperatorDefinitionError
 from dagster_dataops.operators.definition import checked_name
 
 IO_MANAGER: Final = "dataops_io"
 Source: TypeAlias = (
-    "str | os.PathLike[str] | Callable[[], Iterable[dict[str, Any]]] | dg.AssetKey | "
+    "str | os.PathLike[str] | Callable[..., Iterable[dict[str, Any]]] | dg.AssetKey | "
     "dg.AssetSpec | dg.AssetsDefinition"
 )
 
@@ -31,17 +34,18 @@ class SourceAsset:
     Attributes:
         key: Its key.
         definition: What to add to the definitions, if it is ours.
-        path: The file, where the source is one that Dagster does not materialize.
+        path: The file, where the source is one that Dagster does not materialize, or a pattern
+            for a file each partition.
         function: What yields the records, where the asset is made of it.
     """
 
     key: dg.AssetKey
     definition: dg.AssetsDefinition | dg.AssetSpec | None
-    path: Path | None = None
-    function: Callable[[], Iterable[dict[str, Any]]] | None = None
+    path: Path | PathPattern | None = None
+    function: Callable[..., Iterable[dict[str, Any]]] | None = None
 
 
-def source_asset(source: Source, pipeline: str) -> SourceAsset:
+def source_asset(source: Source, pipeline: str, options: AssetOptions | None = None) -> SourceAsset:
     """Return the asset of a source.
 
     Args:
@@ -49,7 +53,14 @@ def source_asset(source: Source, pipeline: str) -> SourceAsset:
             writes them), an asset of the same definitions or its key, or the spec of one that
             `DataOpsIOManager` stores in another code location under the same root.
         pipeline: Name of the pipeline, first part of the key of what we make.
+        options: If they have partitions, a path names them by ``{partition}``, and a function
+            takes the partition's key.
+
+    Raises:
+        ConfigurationError: A path does not name the partitions, or names some where are none.
+        OperatorDefinitionError: A function does not take the partition's key, or another argument.
     """
+    options = options or AssetOptions()
     if isinstance(source, dg.AssetKey):
         return SourceAsset(source, None)
     if isinstance(source, dg.AssetSpec):
@@ -57,10 +68,23 @@ def source_asset(source: Source, pipeline: str) -> SourceAsset:
     if isinstance(source, dg.AssetsDefinition):
         return SourceAsset(source.key, None)
     if isinstance(source, (str, os.PathLike)):
-        path = Path(source).expanduser().absolute()
-        return SourceAsset(_key(pipeline, _named(path.stem)), _file_spec(path, pipeline), path)
+        return _file_source(os.fspath(source), pipeline, options)
     key = _key(pipeline, function_name(source))
-    return SourceAsset(key, _function_asset(source, pipeline), function=source)
+    _check_arguments(source, partitioned=options.partitions is not None)
+    return SourceAsset(key, _function_asset(source, key, pipeline, options), function=source)
+
+
+def _file_source(text: str, pipeline: str, options: AssetOptions) -> SourceAsset:
+    if options.partitions is not None:
+        skip = options.allow_missing_partitions
+        pattern = PathPattern(text, options.partitions, allow_missing=skip)
+        key = _key(pipeline, pattern.name)
+        return SourceAsset(key, _pattern_spec(key, pattern, pipeline), pattern)
+    if is_pattern(text):
+        allowed = "without {partition}, or the pipeline must have partitions=..."
+        raise ConfigurationError("source", text, allowed)
+    path = Path(text).expanduser().absolute()
+    return SourceAsset(_key(pipeline, named_after(path.stem)), _file_spec(path, pipeline), path)
 
 
 def function_name(function: Callable[..., Any]) -> str:
@@ -75,17 +99,38 @@ def function_name(function: Callable[..., Any]) -> str:
     return checked_name(function.__name__, function)
 
 
+def _check_arguments(function: Callable[..., Any], *, partitioned: bool) -> None:
+    """Refuse a function that cannot be called with what we have: the partition's key, or nothing.
+
+    Raises:
+        OperatorDefinitionError: It takes something else.
+    """
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # one of C, which does not say
+        return
+    try:
+        signature.bind(*([""] if partitioned else []))
+    except TypeError:
+        wanted = "one argument, the partition's key" if partitioned else "no argument"
+        reason = f"a source of a pipeline {'with' if partitioned else 'without'} partitions takes "
+        raise OperatorDefinitionError(
+            f"source {function.__name__}{signature}", f"{reason}{wanted}"
+        ) from None
+
+
 def _key(pipeline: str, name: str) -> dg.AssetKey:
     return dg.AssetKey(key_of(pipeline, name))
 
 
-def _named(stem: str) -> str:
+def named_after(stem: str) -> str:
+    """Return ``stem`` as part of an asset key."""
     return "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in stem)
 
 
 def _file_spec(path: Path, pipeline: str) -> dg.AssetSpec:
     return dg.AssetSpec(
-        key=_key(pipeline, _named(path.stem)),
+        key=_key(pipeline, named_after(path.stem)),
         description=f"The records in {path.name}.",
         group_name=pipeline or "dataops",
         kinds={"file", "json"},
@@ -93,25 +138,57 @@ def _file_spec(path: Path, pipeline: str) -> dg.AssetSpec:
     )
 
 
-def _function_asset(
-    function: Callable[[], Iterable[dict[str, Any]]], pipeline: str
-) -> dg.AssetsDefinition:
-    @dg.asset(
-        key=_key(pipeline, function_name(function)),
-        description=function.__doc__,
+def _pattern_spec(key: dg.AssetKey, pattern: PathPattern, pipeline: str) -> dg.AssetSpec:
+    return dg.AssetSpec(
+        key=key,
+        description=f"The records in {Path(pattern.text).name}, a file for each partition.",
         group_name=pipeline or "dataops",
-        kinds={"python", "json"},
-        io_manager_key=IO_MANAGER,
+        kinds={"file", "json"},
+        metadata={"dagster/uri": pattern.folder.as_uri()},
+        partitions_def=pattern.partitions,
     )
-    def _source(
-        context: dg.AssetExecutionContext, dataops: DataOpsResource
-    ) -> dg.MaterializeResult[JsonlDataset]:
-        folder = dataops.folder(context.asset_key.path)
-        dataset = write_result(folder, function(), context.run.run_id)
-        return dg.MaterializeResult(
-            value=dataset,
-            metadata=dataset_metadata(dataset),
-            data_version=dg.DataVersion(dataset.fingerprint or ""),
+
+
+def _function_asset(
+    function: Callable[..., Iterable[dict[str, Any]]],
+    key: dg.AssetKey,
+    pipeline: str,
+    options: AssetOptions,
+) -> dg.AssetsDefinition:
+    with backfills(options.partitions, options.backfill_policy) as policy:
+
+        @dg.asset(
+            key=key,
+            description=function.__doc__,
+            group_name=pipeline or "dataops",
+            kinds={"python", "json"},
+            io_manager_key=IO_MANAGER,
+            partitions_def=options.partitions,
+            automation_condition=options.automation_of(key.path[-1]),
+            freshness_policy=options.freshness_policy,
+            backfill_policy=policy,
         )
+        def _source(
+            context: dg.AssetExecutionContext, dataops: DataOpsResource
+        ) -> Iterator[dg.MaterializeResult[Any]]:
+            spec = dg.AssetSpec(key, partitions_def=options.partitions)
+            partitions = partitions_of(context, spec)
+
+            def make(partition: str | None) -> Made:
+                folder = dataops.folder(key.path, partition)
+                records = function() if partition is None else function(partition)
+                dataset = write_result(folder, records, context.run.run_id)
+                return Made(dataset, dataset_metadata(dataset))
+
+            keys = [partition for partition in partitions if partition is not None]
+            if len(keys) > 1:
+                yield from make_several(context, spec, keys, make, lambda _: None)
+                return
+            made = make(partitions[0])
+            yield dg.MaterializeResult(
+                value=made.dataset,
+                metadata=made.metadata,
+                data_version=dg.DataVersion(made.dataset.fingerprint or ""),
+            )
 
     return _source

@@ -1,20 +1,27 @@
 """A step: one planned operator, run over its inputs, and what Dagster is told of it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import dagster as dg
 
 from dagster_dataops.assets.assignments import Context
-from dagster_dataops.assets.configs import OperatorConfig, configured, resume_policy
-from dagster_dataops.assets.lineage import lineage_metadata
+from dagster_dataops.assets.columns import column_metadata
+from dagster_dataops.assets.configs import OperatorConfig, checked, limit_of, resume_policy
+from dagster_dataops.assets.external import ExternalFiles
 from dagster_dataops.assets.metadata import report_metadata
+from dagster_dataops.assets.partitions import loaded_parts, partitions_of, pattern_paths
+from dagster_dataops.assets.patterns import PathPattern
 from dagster_dataops.assets.plan import AssetPlan
+from dagster_dataops.assets.preview import Preview
 from dagster_dataops.assets.resource import DataOpsResource
+from dagster_dataops.assets.several import Made, make_several
+from dagster_dataops.assets.untold import all_told, begin_untold
 from dagster_dataops.assets.upstream import Upstream
-from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.checkpoints.manifest import NodeFolder
 
-StepEvent: TypeAlias = dg.MaterializeResult[JsonlDataset] | dg.AssetCheckResult
+StepEvent: TypeAlias = dg.MaterializeResult[Any] | dg.AssetCheckResult
 
 
 def run_step(
@@ -24,7 +31,9 @@ def run_step(
     dataops: DataOpsResource,
     loaded: Mapping[str, Any],
 ) -> Iterator[StepEvent]:
-    """Run one operator and yield the events of it.
+    """Run one operator and yield the events of it; none of a preview, which logs its own.
+
+    In a run of several partitions it is run over one after the other.
 
     Args:
         context: Of the step.
@@ -33,29 +42,90 @@ def run_step(
         dataops: Where and how.
         loaded: What IO managers loaded, by argument.
     """
-    operator = configured(plan.node.operator, config)
-    folder = dataops.folder(plan.spec.key.path, _partition_of(context))
-    upstream = Upstream(folder)
-    for key, given in plan.inputs:
-        upstream.add(key, loaded[given] if isinstance(given, str) else given)
-    report = dataops.run_operator(
-        context, operator, upstream.datasets, folder, resume_policy(config)
-    )
-    options = operator.__dataops__.options
-    lineage = lineage_metadata(options, upstream.by_key, report.dataset)
-    upstream.clean_up()
-    yield dg.MaterializeResult(
-        asset_key=plan.spec.key,
-        value=report.dataset,
-        metadata={**report_metadata(report), **lineage},
-        data_version=dg.DataVersion(report.manifest.fingerprint),
-    )
+    step = _Step(context, plan, config, dataops, loaded)
+    partitions = partitions_of(context, plan.spec)
+    if limit := limit_of(config.limit):
+        step.preview(partitions, limit)
+    elif len(partitions) > 1:
+        keys = [key for key in partitions if key is not None]
+        yield from make_several(context, plan.spec, keys, step.make_untold, step.told)
+    else:
+        made = step.make(partitions[0])
+        yield dg.MaterializeResult(
+            asset_key=plan.spec.key,
+            value=made.dataset,
+            metadata=made.metadata,
+            data_version=dg.DataVersion(made.dataset.fingerprint or ""),
+            tags=made.tags,
+        )
+        step.told(partitions)
 
 
-def _partition_of(context: Context) -> str | None:
-    if context.has_partition_key:
-        return str(context.partition_key)
-    if context.has_partition_key_range:
-        text = "an operator works on one partition a run; backfill with a run for each of them"
-        raise dg.Failure(text, allow_retries=False)
-    return None
+class _Step:
+    """One operator in one step; arguments as `run_step`."""
+
+    def __init__(
+        self,
+        context: Context,
+        plan: AssetPlan,
+        config: OperatorConfig,
+        dataops: DataOpsResource,
+        loaded: Mapping[str, Any],
+    ) -> None:
+        self._context = context
+        self._plan = plan
+        self._dataops = dataops
+        self._loaded = loaded
+        self._resume = resume_policy(config)
+        key = plan.spec.key.to_user_string()
+        self._operator = checked(key, plan.node.operator, config)
+
+    def _folder(self, partition: str | None) -> NodeFolder:
+        return self._dataops.folder(self._plan.spec.key.path, partition)
+
+    def _parts(self, given: str | Path | PathPattern, partition: str | None) -> Sequence[object]:
+        """Return an input of one partition: its datasets, or what they are made of, in order."""
+        if isinstance(given, PathPattern):
+            return pattern_paths(self._context, given, partition)
+        if isinstance(given, Path):
+            return [given]
+        spec = self._plan.spec
+        return loaded_parts(self._context, spec, given, self._loaded[given], partition)
+
+    def preview(self, partitions: Sequence[str | None], limit: int) -> None:
+        """Run the operator over the first records of its inputs, beside its result."""
+        preview = Preview(self._context, self._dataops, limit)
+        for partition in partitions:
+            inputs = [
+                (key, preview.before(key, partition) or self._parts(given, partition))
+                for key, given in self._plan.inputs
+            ]
+            preview.run(self._plan.spec.key, self._operator, inputs, partition)
+
+    def make(self, partition: str | None) -> Made:
+        """Make the result of one partition, or of an asset that has none."""
+        folder = self._folder(partition)
+        upstream = Upstream(folder, len(self._plan.inputs))
+        for key, given in self._plan.inputs:
+            upstream.add(key, self._parts(given, partition))
+        files = ExternalFiles(self._plan.inputs)
+        report = self._dataops.run_operator(
+            self._context, self._operator, upstream.datasets, folder, self._resume
+        )
+        invocation = self._operator.__dataops__
+        columns = column_metadata(
+            invocation.options, upstream.by_key, report.dataset, invocation.spec.kind
+        )
+        upstream.clean_up()
+        metadata = {**report_metadata(report, partition), **columns}
+        tags = files.report(self._context, report.manifest.rows_in)
+        return Made(report.dataset, metadata, tags)
+
+    def make_untold(self, partition: str) -> Made:
+        """Make one of several, of which Dagster is told when all are made."""
+        begin_untold(self._folder(partition), self._context.run.run_id)
+        return self.make(partition)
+
+    def told(self, partitions: Sequence[str | None]) -> None:
+        """Take note that Dagster knows of these."""
+        all_told(self._folder(partition) for partition in partitions)

@@ -9,9 +9,12 @@ from typing import Any, Final
 
 import dagster as dg
 
+from dagster_dataops.assets.markdown import table
 from dagster_dataops.assets.places import key_of
+from dagster_dataops.assets.references import code_references
 from dagster_dataops.graph.graph import OperatorNode
 from dagster_dataops.operators.secrecy import HIDDEN, is_secret
+from dagster_dataops.operators.spec import Invocation
 
 METADATA_PREFIX: Final = "dagster_dataops"
 _MAX_ITEMS: Final = 20
@@ -26,11 +29,17 @@ class DataOpsTranslatorData:
         pipeline: Name of the pipeline; empty for an unnamed one.
         node: The operator node.
         upstream: Keys of the assets it takes its inputs from, in order.
+        partitions: The pipeline's, unless this node takes all of them at once.
+        automation: When it is materialized by itself, as given for the pipeline.
+        freshness_policy: As given for the pipeline.
     """
 
     pipeline: str
     node: OperatorNode
     upstream: tuple[dg.AssetKey, ...]
+    partitions: dg.PartitionsDefinition | None = None
+    automation: dg.AutomationCondition[dg.AssetKey] | None = None
+    freshness_policy: dg.FreshnessPolicy | None = None
 
 
 class DataOpsTranslator:
@@ -61,6 +70,9 @@ class DataOpsTranslator:
             code_version=f"{invocation.spec.code_version[:12]}-{invocation.options_digest[:8]}",
             kinds={"python", "json"},
             metadata=definition_metadata(node),
+            partitions_def=data.partitions,
+            automation_condition=data.automation,
+            freshness_policy=data.freshness_policy,
         )
 
 
@@ -68,15 +80,39 @@ def definition_metadata(node: OperatorNode) -> Mapping[str, Any]:
     """Return what is known of a node before it runs: operator, options, how it is run."""
     invocation = node.operator.__dataops__
     settings = invocation.resolved
-    options = {name: _shown(name, value) for name, value in invocation.options.items()}
     workers = invocation.settings.max_workers
+    options = options_table(invocation)
     return {
         f"{METADATA_PREFIX}/operator": f"data.{invocation.spec.qualified_name}",
         f"{METADATA_PREFIX}/kind": f"{invocation.spec.kind} operator",
-        f"{METADATA_PREFIX}/options": dg.MetadataValue.json(options),
+        **({f"{METADATA_PREFIX}/options": dg.MetadataValue.md(options)} if options else {}),
         f"{METADATA_PREFIX}/concurrency_mode": settings.concurrency_mode,
         f"{METADATA_PREFIX}/max_workers": "automatic" if workers is None else workers,
+        **code_references(invocation.spec.target),
     }
+
+
+def options_table(invocation: Invocation) -> str:
+    """Return every option with its value, and its default where that is another, as Markdown."""
+    options = [option for option in invocation.spec.options if not option.required]
+    defaults = {option.name: option.default for option in options}
+    rows = []
+    for name, value in shown_options(invocation).items():
+        default = _shown(name, defaults.get(name, value))
+        rows.append((name, _quoted(value), "" if default == value else _quoted(default)))
+    if any(default != "" for _, _, default in rows):
+        return table(["option", "value", "default"], rows)
+    return table(["option", "value"], [row[:2] for row in rows]) if rows else ""
+
+
+def _quoted(value: object) -> object:
+    """Return a value for a cell, in which the empty string is to be seen."""
+    return '""' if value == "" else value
+
+
+def shown_options(invocation: Invocation) -> dict[str, object]:
+    """Return the options as people may see them: no secrets, objects by their class."""
+    return {name: _shown(name, value) for name, value in invocation.options.items()}
 
 
 def _shown(name: str, value: object) -> object:
@@ -102,5 +138,6 @@ def _plain(value: object) -> object:
         text = str(value)
         return text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}..."
     if inspect.isroutine(value) or isinstance(value, type):
-        return f"{value.__module__}.{value.__qualname__}"
+        module = getattr(value, "__module__", None)  # methods of built-in types have none
+        return f"{module or 'builtins'}.{value.__qualname__}"
     return f"{type(value).__module__}.{type(value).__qualname__} object"

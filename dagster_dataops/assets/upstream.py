@@ -1,6 +1,6 @@
 """Upstream: the inputs of a step as datasets, whatever IO managers made of their assets."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Sequence
 from pathlib import Path
 
 import dagster as dg
@@ -9,6 +9,7 @@ from dagster_dataops.assets.io_manager import records_of
 from dagster_dataops.checkpoints.manifest import NodeFolder
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.writing import write_records
+from dagster_dataops.execution.gathering import gathered
 
 
 class Upstream:
@@ -16,14 +17,16 @@ class Upstream:
 
     Args:
         folder: Of the step's asset; what is neither handle nor file is written there.
+        inputs: How many there are; of several, each must be one dataset.
 
     Attributes:
         by_key: Every dataset with the key of its asset.
     """
 
-    def __init__(self, folder: NodeFolder) -> None:
+    def __init__(self, folder: NodeFolder, inputs: int) -> None:
         self.by_key: list[tuple[dg.AssetKey, JsonlDataset]] = []
         self._folder = folder
+        self._several = inputs > 1
         self._spilled: list[Path] = []
 
     @property
@@ -31,27 +34,26 @@ class Upstream:
         """The datasets alone."""
         return [dataset for _, dataset in self.by_key]
 
-    def add(self, key: dg.AssetKey, value: object) -> None:
-        """Add a handle, a path, records or a DataFrame; several partitions one after another."""
-        self.by_key.extend((key, self._dataset(part)) for part in _partitions(value))
+    def add(self, key: dg.AssetKey, parts: Sequence[object]) -> None:
+        """Add an input: a handle, a path, records or a DataFrame, one for each partition of it."""
+        datasets = [self._dataset(part) for part in parts]
+        if self._several and len(datasets) != 1:  # else the executor joins them
+            datasets = [gathered(datasets, self._place())]
+        self.by_key.extend((key, dataset) for dataset in datasets)
+
+    def _place(self) -> Path:
+        number = len(self._spilled) + 1
+        self._spilled.append(self._folder.path / f"{self._folder.name}_upstream_{number}.jsonl")
+        return self._spilled[-1]
 
     def _dataset(self, value: object) -> JsonlDataset:
         if isinstance(value, JsonlDataset):
             return value
         if isinstance(value, Path):
             return JsonlDataset.of_file(value)
-        number = len(self._spilled) + 1
-        self._spilled.append(self._folder.path / f"{self._folder.name}_upstream_{number}.jsonl")
-        return write_records(self._spilled[-1], records_of(value), "upstream asset")
+        return write_records(self._place(), records_of(value), "upstream asset")
 
     def clean_up(self) -> None:
         """Delete what was written for the step alone."""
         for path in self._spilled:
             path.unlink(missing_ok=True)
-
-
-def _partitions(value: object) -> Iterator[object]:
-    if isinstance(value, Mapping) and all(isinstance(v, JsonlDataset) for v in value.values()):
-        yield from value.values()
-    else:
-        yield value

@@ -7,7 +7,9 @@ from typing import Any, TypeAlias
 import dagster as dg
 
 from dagster_dataops.assets.assignments import Context
+from dagster_dataops.assets.partitions import Parts
 from dagster_dataops.assets.plan import AssetPlan
+from dagster_dataops.assets.preview import Preview
 from dagster_dataops.assets.resource import DataOpsResource
 from dagster_dataops.assets.schemas import config_of
 from dagster_dataops.assets.step import StepEvent, run_step
@@ -30,7 +32,7 @@ def load_published(context: Context, dataops: DataOpsResource, key: dg.AssetKey)
     if context.has_partition_key:
         return of(str(context.partition_key))
     if context.has_partition_key_range:
-        return {name: of(name) for name in context.partition_keys}
+        return Parts({name: of(name) for name in context.partition_keys})
     return of(None)
 
 
@@ -59,25 +61,34 @@ class StepWork:
         made = dict(self.loaded)
         without: set[dg.AssetKey] = set()
         for plan in self._selected(context):
-            if missing := [key for key, _ in plan.inputs if key in without]:
-                _log_skipped(context, plan, missing)
-                without.add(plan.spec.key)
-                continue
-            for key, source in plan.inputs:
-                if isinstance(source, str) and source not in made:
-                    made[source] = self.load(context, dataops, key)
+            config = config_of(plan.node, self.given.get(plan.node.name, {}))
+            missing = [key for key, _ in plan.inputs if key in without]
             without.add(plan.spec.key)
-            for event in self._run(context, dataops, plan, made):
+            if missing and not config.limit:  # a preview takes previews
+                _log_skipped(context, plan, missing)
+                continue
+            self._load(context, dataops, plan, made, only_results=not config.limit)
+            for event in run_step(context, plan, config, dataops, made):
                 if isinstance(event, dg.MaterializeResult):
                     made[f"input_{plan.node.name}"] = event.value
                     without.discard(plan.spec.key)
                 yield event
 
-    def _run(
-        self, context: Context, dataops: DataOpsResource, plan: AssetPlan, made: Mapping[str, Any]
-    ) -> Iterator[StepEvent]:
-        config = config_of(plan.node, self.given.get(plan.node.name, {}))
-        yield from run_step(context, plan, config, dataops, made)
+    def _load(
+        self,
+        context: Context,
+        dataops: DataOpsResource,
+        plan: AssetPlan,
+        made: dict[str, Any],
+        *,
+        only_results: bool,
+    ) -> None:
+        """Load what is not there yet; a preview does without the results of what was previewed."""
+        for key, source in plan.inputs:
+            if not isinstance(source, str) or source in made:
+                continue
+            if only_results or not _previewed(context, dataops, key):
+                made[source] = self.load(context, dataops, key)
 
     def _selected(self, context: Context) -> list[AssetPlan]:
         if not isinstance(context, dg.AssetExecutionContext):
@@ -90,3 +101,8 @@ def _log_skipped(context: Context, plan: AssetPlan, missing: Sequence[dg.AssetKe
     names = ", ".join(key.to_user_string() for key in missing)
     text = f"{plan.spec.key.to_user_string()} is skipped: there is no new result of {names}"
     context.log.info(text)
+
+
+def _previewed(context: Context, dataops: DataOpsResource, key: dg.AssetKey) -> bool:
+    partition = str(context.partition_key) if context.has_partition_key else None
+    return bool(Preview(context, dataops, 1).before(key, partition))

@@ -20,12 +20,14 @@ from dagster_dataops.checkpoints.journal import (
     FrameKind,
     Journal,
     json_frame,
+    read_clock,
     read_frames,
     read_spans,
     spans_frame,
 )
 from dagster_dataops.checkpoints.segments import SegmentWriter, segment_path
 from dagster_dataops.checkpoints.spans import Span, columns_of
+from dagster_dataops.checkpoints.stopwatch import Stopwatch
 from dagster_dataops.checkpoints.table import SpanTable
 from dagster_dataops.datasets.background import background
 from dagster_dataops.datasets.files import make_folder, storage
@@ -48,6 +50,8 @@ class CheckpointContent:
         kept_from: As `Manifest.kept_from`.
         retries: Whether it goes on from where failed records were to be retried alone.
         result: Digest of the result, if it is that of a published one; else empty.
+        seconds: For how long the attempts were at work, each until it settled its last record;
+            0 if they did not say.
     """
 
     folder: Path
@@ -57,6 +61,7 @@ class CheckpointContent:
     kept_from: list[dict[str, str]] = field(default_factory=list)
     retries: bool = False
     result: str = ""
+    seconds: float = 0.0
 
     @classmethod
     def read(cls, folder: Path, name: str = "journal") -> "CheckpointContent":
@@ -66,6 +71,7 @@ class CheckpointContent:
             data = (folder / name).read_bytes()
         except FileNotFoundError:
             return content
+        before = 0.0
         for kind, payload in read_frames(data):
             if kind == FrameKind.SPANS:
                 spans = read_spans(payload)
@@ -73,6 +79,9 @@ class CheckpointContent:
                     content.table.add(spans.columns, spans.segment, spans.offset)
             elif kind == FrameKind.ATTEMPT:
                 content.add_attempt(payload)
+                before = content.seconds
+            elif kind == FrameKind.CLOCK:
+                content.seconds = before + (read_clock(payload) or 0.0)
         content.table = content.table.without_overlaps()
         return content
 
@@ -85,6 +94,8 @@ class CheckpointContent:
             self.kept_from = [dict(run) for run in attempt.get("kept_from", ())]
             self.retries = attempt.get("retries") is True
             self.result = str(attempt.get("result", ""))
+            seconds = attempt.get("seconds")  # older versions did not write it
+            self.seconds = seconds if isinstance(seconds, (int, float)) else self.seconds
         except (ValueError, KeyError, TypeError, AttributeError):
             self.fingerprint = None
 
@@ -98,6 +109,7 @@ class CheckpointContent:
                 "kept_from": self.kept_from,
                 "retries": self.retries,
                 "result": result or "",
+                "seconds": self.seconds,
             }
             for run in self.attempts
         ]
@@ -110,7 +122,10 @@ class CheckpointContent:
             kept = {part: getattr(before, part) for part in CHANGEABLE}
             kept_from = [*kept_from, {"run": self.attempts[-1], **kept}]
         attempts = [*self.attempts, run]
-        return replace(self, fingerprint=fingerprint, attempts=attempts, kept_from=kept_from)
+        seconds = self.seconds if self.table.records else 0.0
+        return replace(
+            self, fingerprint=fingerprint, attempts=attempts, kept_from=kept_from, seconds=seconds
+        )
 
 
 class Checkpoint:
@@ -131,6 +146,8 @@ class Checkpoint:
         self.attempts = content.attempts
         self.kept_from = content.kept_from
         self.resumed_records = content.table.records
+        self.resumed_from = list(dict.fromkeys(self.attempts[:-1])) if self.resumed_records else []
+        self.stopwatch = Stopwatch(content.seconds)
         self._flush_seconds = flush_seconds
         self._dirty: set[int] = set()
         self._next_sync: float | None = None
@@ -144,7 +161,7 @@ class Checkpoint:
 
     def told(self, result: str | None = None) -> list[dict[str, Any]]:
         """Return what is written down of every attempt, as of the result of that digest."""
-        return self._content.told(result)
+        return replace(self._content, seconds=self.stopwatch.seconds).told(result)
 
     def take_segment_number(self) -> int:
         """Return the number of a segment that nobody has written to."""
@@ -164,7 +181,7 @@ class Checkpoint:
     def settle(self, segment: int, offset: int, spans: list[Span]) -> None:
         """Journal spans whose outputs lie one after the other from ``offset`` of ``segment``."""
         columns = columns_of(spans)
-        self._journal.append(spans_frame(segment, offset, columns))
+        self._journal.append(spans_frame(segment, offset, columns) + self.stopwatch.settled())
         self.table.add(columns, segment, offset)
         self._dirty.add(segment)
 

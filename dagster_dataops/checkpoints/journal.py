@@ -10,6 +10,7 @@ checksum is passed over and the next magic looked for, so damage costs the spans
 frames that everything hangs on are there twice.
 """
 
+import math
 import os
 import struct
 from collections.abc import Iterator
@@ -26,6 +27,7 @@ from dagster_dataops.datasets.files import storage, write_all
 _MAGIC: Final = b"DOJ1"
 _HEAD: Final = struct.Struct("<4sBIQ")
 _PLACE: Final = struct.Struct("<IQI")
+_SECONDS: Final = struct.Struct("<d")
 
 
 class FrameKind(IntEnum):
@@ -34,6 +36,7 @@ class FrameKind(IntEnum):
     ATTEMPT = 1  # JSON: which run, with which fingerprint, goes on from here
     SPANS = 2  # spans whose outputs lie one after the other in one segment
     COPY = 4  # kind and payload of the frame before, which count if that one is damaged
+    CLOCK = 5  # seconds for which the attempt had been at work when it settled the spans before
 
 
 class Frame(NamedTuple):
@@ -99,6 +102,19 @@ def read_spans(payload: bytes) -> PackedSpans | None:
         return PackedSpans(segment, offset, unpack(payload[_PLACE.size :], count))
     except (struct.error, ValueError):
         return None
+
+
+def clock_frame(seconds: float) -> bytes:
+    """Return the frame that says how long an attempt has been at work."""
+    return frame(FrameKind.CLOCK, _SECONDS.pack(seconds))
+
+
+def read_clock(payload: bytes) -> float | None:
+    """Return the seconds of a frame, or ``None`` if they cannot be what was written."""
+    if len(payload) != _SECONDS.size:
+        return None
+    (seconds,) = _SECONDS.unpack(payload)
+    return seconds if 0 <= seconds < math.inf else None
 
 
 def json_frame(kind: FrameKind, content: dict[str, Any]) -> bytes:

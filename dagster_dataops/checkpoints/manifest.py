@@ -82,6 +82,8 @@ class Manifest:
         made_from: Fingerprint of operator, options, code and input.
         kept_from: Runs whose records were kept, as asked, although their options or code were
             others; each with ``run``, ``options`` and ``code``. Almost always empty.
+        resumed_from: The runs that had settled the ``resumed`` records, in order.
+        seconds_saved: For how long they had been at work on them; 0 if they did not say.
     """
 
     done: bool = True
@@ -99,6 +101,8 @@ class Manifest:
     seconds: float
     made_from: dict[str, str]
     kept_from: list[dict[str, str]] = field(default_factory=list)
+    resumed_from: list[str] = field(default_factory=list)
+    seconds_saved: float = 0.0
 
     def to_bytes(self) -> bytes:
         """Return the manifest as readable JSON."""
@@ -121,6 +125,11 @@ class Manifest:
         """Return the handle on the result, which is at ``path``."""
         return JsonlDataset(path.absolute(), self.size_bytes, self.rows_out, self.fingerprint)
 
+    @property
+    def all_seconds(self) -> float:
+        """How long all attempts together were at work on it."""
+        return self.seconds + self.seconds_saved
+
     def made_by(self, fingerprint: RunFingerprint) -> bool:
         """Whether all of this result came of that operator, options, code and input."""
         return self.finished_by(fingerprint) and not fingerprint.differs_from(self.kept_from)
@@ -134,8 +143,8 @@ _KINDS: Final[dict[str, tuple[type, ...]]] = {
     **dict.fromkeys(("operator", "fingerprint", "run"), (str,)),
     **dict.fromkeys(("rows_in", "rows_out", "dropped", "failed", "resumed"), (int,)),
     **dict.fromkeys(("size_bytes", "modified_ns"), (int,)),
-    **dict.fromkeys(("attempts", "kept_from"), (list,)),
-    "seconds": (float, int),
+    **dict.fromkeys(("attempts", "kept_from", "resumed_from"), (list,)),
+    **dict.fromkeys(("seconds", "seconds_saved"), (float, int)),
     "made_from": (dict,),
 }
 

@@ -8,10 +8,14 @@ from array import array
 from collections.abc import Iterable, Iterator
 from itertools import accumulate, compress, islice
 from operator import add, gt, lt
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from dagster_dataops.checkpoints.spans import COLUMN_TYPES, Column, Span
 from dagster_dataops.datasets.lines import Interval
+
+_PLACE: Final = [
+    Span._fields.index(n) for n in ("start", "emitted", "output_bytes", "output_check")
+]
 
 
 class _Order(NamedTuple):
@@ -58,6 +62,20 @@ class SpanTable:
         return zip(
             map(Span._make, fields), segments, map(self._offsets.__getitem__, rows), strict=True
         )
+
+    def places(self) -> Iterator[tuple[int, int, int, int, int, int]]:
+        """Yield what is needed to read outputs without error lines back, in input order.
+
+        That is: start of the span, result records, output bytes, their checksum, segment, offset.
+        """
+        columns = [*(self._columns[field] for field in _PLACE), self._segments, self._offsets]
+        rows = self._order().rows
+        return zip(*(map(column.__getitem__, rows) for column in columns), strict=True)
+
+    @property
+    def dropped(self) -> int:
+        """Input records that emitted nothing and did not fail."""
+        return sum(self._columns[4])
 
     def lies_in_order(self, segment: int) -> bool:
         """Whether each output in ``segment`` is where it belongs in the result as a whole."""

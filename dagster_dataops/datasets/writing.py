@@ -1,5 +1,6 @@
 """JsonlWriter: writes a whole dataset beside its place, then puts it there in one rename."""
 
+import itertools
 import os
 from collections.abc import Iterable
 from contextlib import suppress
@@ -19,6 +20,7 @@ from dagster_dataops.datasets.files import (
     storage,
     sync_folder,
 )
+from dagster_dataops.datasets.lines import content_interval, iterate_lines
 from dagster_dataops.errors import InputError, UnencodableError
 from dagster_dataops.records import encode
 
@@ -147,4 +149,17 @@ def write_records(path: Path, records: Iterable[object], source: str) -> JsonlDa
                 writer.write(encode(record))
             except UnencodableError as error:
                 raise InputError(source, f"record {position}: {error}") from None
+        return writer.publish()
+
+
+def first_lines(dataset: JsonlDataset, path: Path, count: int) -> JsonlDataset:
+    """Write the first ``count`` lines of ``dataset`` that are not blank to ``path``, as they are.
+
+    Raises:
+        InputError: The dataset cannot be read.
+    """
+    with JsonlWriter(path) as writer, dataset.path.open("rb") as file:
+        lines = iterate_lines(file.fileno(), [content_interval(dataset.path)])
+        for line in itertools.islice(lines, count):
+            writer.write(line.text + b"\n")
         return writer.publish()

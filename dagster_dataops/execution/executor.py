@@ -10,16 +10,18 @@ from dagster_dataops.checkpoints.checkpoint import (
     existing,
     fresh,
 )
+from dagster_dataops.checkpoints.composition import Drafts, compose
 from dagster_dataops.checkpoints.fingerprint import RunFingerprint
 from dagster_dataops.checkpoints.lock import FolderLock
 from dagster_dataops.checkpoints.manifest import Manifest, NodeFolder, published
-from dagster_dataops.checkpoints.publication import Drafts, commit, compose, finish_interrupted
+from dagster_dataops.checkpoints.publication import commit, finish_interrupted
 from dagster_dataops.checkpoints.resuming import Decision, ResumePolicy, decide
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import content_interval
 from dagster_dataops.errors import InputError, RunStoppedError, StorageError
 from dagster_dataops.execution.gathering import gathered
 from dagster_dataops.execution.job import Job
+from dagster_dataops.execution.progress import duration
 from dagster_dataops.execution.report import RunContext, RunReport
 from dagster_dataops.execution.selecting import compose_kept
 from dagster_dataops.execution.whole import run_whole
@@ -115,7 +117,7 @@ class _Attempt:
         if reused or (ours and manifest.finished_by(fingerprint)):
             self._note(
                 f"already finished by run {manifest.run}: {manifest.rows_out:,} records, "
-                "same operator, options, code and input"
+                f"same operator, options, code and input{_saved(manifest.all_seconds)}"
             )
             return self._report(manifest, reused=True)
         return self._without_failures(fingerprint) if retries else None
@@ -141,7 +143,7 @@ class _Attempt:
             context.progress.start(self._folder.name, job.state())
             try:
                 if decision.note is not None:
-                    self._note(decision.note)
+                    self._note(decision.note + _saved(decision.content.seconds))
                 drafts = self._until_complete(job)
             finally:
                 context.progress.finish(job.state())
@@ -274,6 +276,8 @@ class _Attempt:
             seconds=round(time.monotonic() - self._began, 3),
             made_from=fingerprint.to_json(),
             kept_from=checkpoint.kept_from,
+            resumed_from=checkpoint.resumed_from,
+            seconds_saved=round(checkpoint.stopwatch.before, 3),
         )
 
     def _note(self, text: str) -> None:
@@ -291,3 +295,8 @@ class _Attempt:
             notes=tuple(self._notes),
             seconds=time.monotonic() - self._began,
         )
+
+
+def _saved(seconds: float) -> str:
+    """Return what to tell of work that need not be done again; nothing of moments."""
+    return f"; {duration(seconds)} of work saved" if seconds >= 1 else ""

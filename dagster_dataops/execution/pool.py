@@ -20,7 +20,8 @@ from typing import Final, NoReturn
 
 import orjson
 
-from dagster_dataops.datasets.background import native_ids
+from dagster_dataops.datasets import background
+from dagster_dataops.execution import bell
 from dagster_dataops.execution.handle import Worker
 from dagster_dataops.execution.heartbeat import Heartbeat
 from dagster_dataops.execution.lifeline import bind_to_lifeline
@@ -184,10 +185,11 @@ class WorkerPool:
 
 def may_fork() -> bool:
     """Whether this process can be forked safely: Linux, no thread but those that only wait."""
-    if sys.platform != "linux" or threading.active_count() > 3:
+    if sys.platform != "linux" or threading.active_count() > 4:
         return False
     try:
         threads = {int(task.name) for task in _TASKS.iterdir()}
     except OSError:
         return False
-    return threads <= {threading.get_native_id(), *native_ids()}
+    waiting = background.native_ids() | bell.native_ids()
+    return threads <= {threading.get_native_id(), *waiting}

@@ -41,23 +41,39 @@ class ProgressState:
             return self.total_records
         return round(self.records * self.total_bytes / self.input_bytes)
 
+    @property
+    def share(self) -> float | None:
+        """How much of the input is settled, from 0 to 1; ``None`` if that is not known."""
+        total = self.estimated_records
+        return self.records / total if total else None
+
+    def records_per_second(self, seconds: float) -> float:
+        """Return the rate of this attempt, which has been running for ``seconds``."""
+        return (self.records - self.resumed) / seconds if seconds > 0 else 0.0
+
+    def seconds_left(self, seconds: float) -> float | None:
+        """Return how long the rest takes at that rate; ``None`` if that is not known."""
+        total, rate = self.estimated_records, self.records_per_second(seconds)
+        return (total - self.records) / rate if total and rate else None
+
     def describe(self, seconds: float) -> str:
         """Return one line: done, total, rate, time left, failed.
 
         Args:
             seconds: How long this attempt has been running.
         """
-        total = self.estimated_records
+        total, left = self.estimated_records, self.seconds_left(seconds)
         mark = "~" if self.total_records is None else ""
-        share = f" ({self.records / total:.0%})" if total else ""
-        rate = (self.records - self.resumed) / seconds if seconds > 0 else 0.0
-        left = f", {_duration((total - self.records) / rate)} left" if total and rate else ""
         of_total = f" of {mark}{total:,}" if total is not None else ""
+        share = "" if self.share is None else f" ({self.share:.0%})"
+        rate = f"{self.records_per_second(seconds):,.1f} records/s"
+        time_left = "" if left is None else f", {duration(left)} left"
         failed = f", {self.failed:,} failed" if self.failed else ""
-        return f"{self.records:,}{of_total} records{share}, {rate:,.1f} records/s{left}{failed}"
+        return f"{self.records:,}{of_total} records{share}, {rate}{time_left}{failed}"
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """Return a time in words, such as ``1 h 23 min``, ``8 min 08 s`` or ``38 s``."""
     whole = max(0, round(seconds))
     hours, rest = divmod(whole, 3600)
     minutes, seconds_left = divmod(rest, 60)
@@ -87,13 +103,23 @@ class Progress(Protocol):
 
 
 class LogPace:
-    """Says when the next progress line is due: soon at first, ever more rarely on long runs."""
+    """Says when the next progress line is due: soon at first, ever more rarely on long runs.
+
+    Args:
+        first_seconds: When the first is due.
+        growth: By how much each pause is longer than the one before.
+        longest_seconds: The longest pause.
+    """
 
     def __init__(
-        self, first_seconds: float = _FIRST_LINE_SECONDS, growth: float = _LINE_GROWTH
+        self,
+        first_seconds: float = _FIRST_LINE_SECONDS,
+        growth: float = _LINE_GROWTH,
+        longest_seconds: float = _LONGEST_PAUSE_SECONDS,
     ) -> None:
         self._pause = first_seconds
         self._growth = growth
+        self._longest = longest_seconds
         self.began = time.monotonic()
         self._next = self.began + first_seconds
 
@@ -105,7 +131,7 @@ class LogPace:
         """Whether a line is due now; if so, the next one is scheduled."""
         if time.monotonic() < self._next:
             return False
-        self._pause = min(self._pause * self._growth, _LONGEST_PAUSE_SECONDS)
+        self._pause = min(self._pause * self._growth, self._longest)
         self._next = time.monotonic() + self._pause
         return True
 

@@ -66,7 +66,22 @@ class RunReport:
     seconds: float
 
     @property
+    def rows_resumed(self) -> int:
+        """Input records that this attempt did not have to settle."""
+        return self.manifest.rows_in if self.reused else self.manifest.resumed
+
+    @property
+    def resumed_from(self) -> tuple[str, ...]:
+        """The runs that had settled them, in order."""
+        return (self.manifest.run,) if self.reused else tuple(self.manifest.resumed_from)
+
+    @property
+    def seconds_saved(self) -> float:
+        """For how long those had been at work on them; 0 if they did not say."""
+        return self.manifest.all_seconds if self.reused else self.manifest.seconds_saved
+
+    @property
     def records_per_second(self) -> float:
         """Input records of this attempt by its seconds."""
-        fresh = 0 if self.reused else self.manifest.rows_in - self.manifest.resumed
+        fresh = self.manifest.rows_in - self.rows_resumed
         return fresh / self.seconds if self.seconds > 0 else 0.0

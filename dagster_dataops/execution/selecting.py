@@ -18,9 +18,9 @@ from typing import Any, Final
 
 import orjson
 
+from dagster_dataops.checkpoints.composition import Drafts, ErrorRows
 from dagster_dataops.checkpoints.failed import failed_records
 from dagster_dataops.checkpoints.manifest import NodeFolder
-from dagster_dataops.checkpoints.publication import Drafts, ErrorRows
 from dagster_dataops.checkpoints.reading import SegmentReader
 from dagster_dataops.checkpoints.segments import checksum
 from dagster_dataops.datasets.dataset import JsonlDataset

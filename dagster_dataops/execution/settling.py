@@ -4,9 +4,7 @@ The only place where user code is called on a record, and so the only one that c
 it raises.
 """
 
-import math
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple, TypeAlias
 
@@ -55,8 +53,8 @@ class Stretch(NamedTuple):
     interrupt: BaseException | None = None
 
 
-# Settles lines into a buffer until one becomes no records, or a monotonic time has come.
-Settle: TypeAlias = Callable[[Iterator[bytes], bytearray, float], Stretch]
+# Settles lines into a buffer until one becomes no records, or a bell has rung: see `Bell.rung`.
+Settle: TypeAlias = Callable[[Iterator[bytes], bytearray, Sequence[bool]], Stretch]
 
 
 @contextmanager
@@ -101,8 +99,8 @@ def _retrying(settle: Settle, retries: Retries | None, interrupts: Interrupts) -
     if retries is None:
         return settle
 
-    def settle_retrying(lines: Iterator[bytes], output: bytearray, until: float) -> Stretch:
-        stretch = settle(lines, output, until)
+    def settle_retrying(lines: Iterator[bytes], output: bytearray, rung: Sequence[bool]) -> Stretch:
+        stretch = settle(lines, output, rung)
         failure, line = stretch.failure, stretch.line
         if failure is None or line is None or not retries.worthwhile(failure):
             return stretch
@@ -123,9 +121,9 @@ def _retrying(settle: Settle, retries: Retries | None, interrupts: Interrupts) -
 
 
 def _settler(forward: Callable[[Record], object], interrupts: Interrupts) -> Settle:  # noqa: C901, PLR0915 - see settle()
-    loads, dumps, clock = orjson.loads, orjson.dumps, time.monotonic
+    loads, dumps = orjson.loads, orjson.dumps
 
-    def settle(lines: Iterator[bytes], output: bytearray, until: float) -> Stretch:  # noqa: C901, PLR0912 - each call a record costs 5 %
+    def settle(lines: Iterator[bytes], output: bytearray, rung: Sequence[bool]) -> Stretch:  # noqa: C901, PLR0912 - each call a record costs 5 %
         settled = dropped = extra = 0
         for line in lines:
             try:
@@ -136,9 +134,9 @@ def _settler(forward: Callable[[Record], object], interrupts: Interrupts) -> Set
                 return Stretch(settled, dropped, extra, line, failure_of_line(line))
             kept: object = record
             try:
-                returned = forward(record)
-                if returned is not None:
-                    kept = returned
+                kept = forward(record)
+                if kept is None:
+                    kept = record
                 if type(kept) is dict:  # the usual case, without a further call
                     encoded = dumps(kept, None, DUMP_OPTIONS)
                     for value in kept.values():
@@ -158,7 +156,7 @@ def _settler(forward: Callable[[Record], object], interrupts: Interrupts) -> Set
             else:
                 dropped += 1
             settled += 1
-            if clock() >= until:  # records of microseconds may be followed by ones of seconds
+            if rung:  # records of microseconds may be followed by ones of seconds
                 break
         return Stretch(settled, dropped, extra)
 
@@ -168,7 +166,7 @@ def _settler(forward: Callable[[Record], object], interrupts: Interrupts) -> Set
 def settle_one(settle: Settle, line: bytes) -> Outcome:
     """Settle a single line."""
     output = bytearray()
-    stretch = settle(iter((line,)), output, math.inf)
+    stretch = settle(iter((line,)), output, ())
     if stretch.interrupt is not None:
         raise stretch.interrupt
     return bytes(output) if stretch.line is None else stretch.failure

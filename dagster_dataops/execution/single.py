@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 from dagster_dataops.checkpoints.outputs import Settled
 from dagster_dataops.checkpoints.segments import SegmentWriter
@@ -50,10 +50,11 @@ def run_single(job: Job) -> None:
                 ignore_errors=job.settings.ignore_errors,
                 check_input=job.check_input,
             )
-            for start, end in _ranges(descriptor, job.todo):
-                failed = loop.run(start, end)
-                if failed is not None:
-                    raise job.error_of(failed) from failed.failure.error
+            with closing(loop):
+                for start, end in _ranges(descriptor, job.todo):
+                    failed = loop.run(start, end)
+                    if failed is not None:
+                        raise job.error_of(failed) from failed.failure.error
     finally:
         original.end_clone()
         os.close(descriptor)

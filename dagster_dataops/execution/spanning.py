@@ -11,10 +11,13 @@ from typing import Final
 
 from dagster_dataops.checkpoints.outputs import Settled
 from dagster_dataops.datasets.lines import Interval, next_line_start, read_lines, split_lines
+from dagster_dataops.execution.bell import Bell
+from dagster_dataops.execution.clones import Original
 from dagster_dataops.execution.failures import Failed, error_line
 from dagster_dataops.execution.settling import Settle
 
 SETTLE_SECONDS: Final = 0.5
+_RINGS: Final = 10  # how often it is looked in that time whether a record took long
 BLOCK_BYTES: Final = 1 << 20
 _BUFFER_BYTES: Final = 4 << 20
 _SLICE_SECONDS: Final = 0.01  # how often the clock is looked at
@@ -54,6 +57,8 @@ class SpanLoop:
         self.check_input = check_input
         self._slice = 1
         self._announce = announce
+        self._original = Original()
+        self.bell = Bell(SETTLE_SECONDS / _RINGS)
 
     def run(self, start: int, end: int, *, one_by_one: bool = False) -> Failed | None:
         """Settle the lines of [start, end).
@@ -66,6 +71,7 @@ class SpanLoop:
         Returns:
             The first failure if failures are not ignored; what came before it is settled.
         """
+        self.bell.start()
         fixed_slice = 1 if one_by_one else 0
         while start < end:
             cut = next_line_start(self._descriptor, min(start + BLOCK_BYTES, end), end)
@@ -86,7 +92,9 @@ class SpanLoop:
             if self._announce is not None:
                 self._slice = 1
                 self._announce(pending.position)
-            failed = pending.advance(self._settle, fixed_slice or self._slice, until)
+            self.bell.hush()
+            failed = pending.advance(self._settle, fixed_slice or self._slice)
+            self._original.end_clone()
             if failed is not None:
                 return failed
             now = time.monotonic()
@@ -103,6 +111,10 @@ class SpanLoop:
             self._slice = min(self._slice * 2, _MAX_SLICE)
         elif seconds > 2 * _SLICE_SECONDS or size > 2 * _SLICE_BYTES:
             self._slice = max(self._slice // 2, 1)
+
+    def close(self) -> None:
+        """Run no more."""
+        self.bell.stop()
 
     def refuse(self, failed: Failed) -> Failed | None:
         """Return ``failed`` if it ends the range, ``None`` if it is to be written down."""
@@ -153,8 +165,8 @@ class _Pending:
         """Output bytes of the span so far."""
         return len(self._output)
 
-    def advance(self, settle: Settle, count: int, until: float) -> Failed | None:
-        """Settle the next ``count`` lines, or fewer if the clock passes ``until`` on the way.
+    def advance(self, settle: Settle, count: int) -> Failed | None:
+        """Settle the next ``count`` lines, or fewer if the loop's bell rings on the way.
 
         Returns:
             A failure that is not to be ignored.
@@ -162,7 +174,7 @@ class _Pending:
         mark, errors_mark, anchor = len(self._output), len(self._errors), self._anchor
         lines = self._lines[self._next : self._next + count]
         try:
-            refused, interrupt = self._advance(settle, lines, until)
+            refused, interrupt = self._advance(settle, lines)
         except BaseException:  # an interrupt between two records
             del self._output[mark:], self._errors[errors_mark:]
             self._anchor = anchor
@@ -172,14 +184,14 @@ class _Pending:
         return refused
 
     def _advance(
-        self, settle: Settle, lines: list[bytes], until: float
+        self, settle: Settle, lines: list[bytes]
     ) -> tuple[Failed | None, BaseException | None]:
         """Return a failure that is not to be ignored, and what interrupted the operator."""
-        iterator = iter(lines)
+        iterator, rung = iter(lines), self._loop.bell.rung
         done = blank = dropped = emitted = 0
         refused: Failed | None = None
         while True:
-            stretch = settle(iterator, self._output, until)
+            stretch = settle(iterator, self._output, rung)
             done += stretch.settled
             dropped += stretch.dropped
             emitted += stretch.settled - stretch.dropped + stretch.extra
@@ -204,7 +216,7 @@ class _Pending:
                 )
                 self._errors.append(line)
             done += 1
-            if time.monotonic() >= until:
+            if rung:
                 break
         self._next += done
         self._records += done - blank

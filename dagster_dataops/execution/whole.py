@@ -11,9 +11,9 @@ from typing import Final
 
 import orjson
 
+from dagster_dataops.checkpoints.composition import Drafts
 from dagster_dataops.checkpoints.failed import failed_records
 from dagster_dataops.checkpoints.manifest import NodeFolder
-from dagster_dataops.checkpoints.publication import Drafts
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.files import storage
 from dagster_dataops.datasets.lines import Line, LineCounter, content_interval, iterate_lines

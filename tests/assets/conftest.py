@@ -5,7 +5,9 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from dagster.components.testing.utils import create_defs_folder_sandbox
 
+from tests.assets.component_project import Project
 from tests.assets.helpers import numbered, write_jsonl
 
 
@@ -24,3 +26,10 @@ def records(tmp_path: Path) -> Callable[[int], Path]:
         return write_jsonl(tmp_path / "texts.jsonl", list(numbered(count)))
 
     return write
+
+
+@pytest.fixture
+def project() -> Iterator[Project]:
+    """A project with a defs folder."""
+    with create_defs_folder_sandbox() as sandbox:
+        yield Project(sandbox)

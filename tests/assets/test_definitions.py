@@ -9,7 +9,7 @@ import pytest
 
 from dagster_dataops import DataOpsResource, build_definitions
 from dagster_dataops.operators.registry import OperatorRegistry
-from tests.assets.helpers import execute, pipeline_of, resource_at, result_of
+from tests.assets.helpers import execute, pipeline_of, resource_at, result_of, spec_of
 
 Records = Callable[[int], Path]
 
@@ -29,8 +29,8 @@ def test_a_job_materializes_every_node_and_not_the_file(
     ppl = pipeline_of(first=upper(), second=upper())
     definitions = build_definitions(ppl, source=records(3), resource=resource_at(root))
     result = definitions.resolve_job_def("docs_pipeline").execute_in_process(instance=instance)
-    keys = [event.asset_key for event in result.get_asset_materialization_events()]
-    assert keys == [dg.AssetKey(["docs", "first"]), dg.AssetKey(["docs", "second"])]
+    steps = [event.step_key for event in result.get_step_success_events()]
+    assert steps == ["docs__first", "docs__second"]
 
 
 def test_the_definitions_can_be_loaded(upper: Any, records: Records) -> None:
@@ -136,3 +136,17 @@ def test_one_pipeline_may_go_on_from_another(
 def test_steps_run_in_the_process_of_the_run(upper: Any, records: Records) -> None:
     definitions = build_definitions(pipeline_of(upper=upper()), source=records(1))
     assert definitions.executor is dg.in_process_executor
+
+
+def test_assets_show_where_their_results_are_if_the_definitions_say_it(
+    upper: Any, records: Records, root: Path
+) -> None:
+    def uri(resource: DataOpsResource) -> Any:
+        ppl = pipeline_of(first=upper())
+        made = build_definitions(ppl, source=records(3), resource=resource)
+        return spec_of(made, "docs", "first").metadata.get("dagster/uri")
+
+    result = root / "docs" / "first" / "first_results.jsonl"
+    assert uri(resource_at(root)) == result.as_uri()
+    assert uri(DataOpsResource()) is None
+    assert uri(DataOpsResource(root=dg.EnvVar("SOMEWHERE"))) is None

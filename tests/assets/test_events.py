@@ -54,7 +54,7 @@ def test_what_cannot_be_fetched_is_logged_and_left_out(
     result = execute(dg.Definitions(assets=[docs], resources=resources), instance)
     metadata = metadata_of(result, "docs", "second")
     assert metadata["dagster/row_count"] == 2
-    assert "dagster/column_schema" not in metadata
+    assert metadata["dagster/column_schema"].columns[0].name == "id"  # of the sample, as ever
     told = [line for line in log_of(instance, result.run_id) if "left out" in line]
     assert told == [
         f"docs/{node}: some metadata is left out (MemoryError: no memory)"

@@ -75,7 +75,7 @@ def test_the_metadata_of_a_materialization_reconciles(
     assert metadata["path"] == str(folder / "sift_results.jsonl")
     assert metadata["preview"].startswith("| id | text |\n| --- | --- |\n| 1 | text 1 |")
     assert metadata["error_path"] == str(folder / "sift_error.jsonl")
-    assert "| ValueError | 2 | 5 | cannot do \\| 4 |" in metadata["errors"]
+    assert "| ValueError | 2 | line 5: cannot do \\| 4 |" in metadata["errors"]
     assert [row["input"]["id"] for row in read_jsonl(folder / "sift_error.jsonl")] == [4, 8]
     warning = f"sift: 2 of 12 records failed; they are in {folder / 'sift_error.jsonl'}"
     assert warning in log_of(instance, result.run_id)
@@ -262,16 +262,3 @@ def test_an_asset_of_ones_own_takes_a_result_as_records(
 
     definitions = definitions_of(pipeline_of(sift=sift()), records(6), root, others=[longest])
     assert execute(definitions, instance).output_for_node("longest") == 5
-
-
-def test_an_operator_refuses_a_run_of_several_partitions(
-    sift: Any, records: Records, root: Path, instance: dg.DagsterInstance
-) -> None:
-    definitions = definitions_of(
-        pipeline_of(sift=sift()), records(4), root, translator=Partitioned()
-    )
-    first, last = letters.get_partition_keys()
-    tags = {"dagster/asset_partition_range_start": first, "dagster/asset_partition_range_end": last}
-    with pytest.raises(dg.Failure, match="one partition a run"):
-        execute(definitions, instance, tags=tags)
-    assert not (root / "docs").exists()

@@ -263,3 +263,78 @@ def test_a_run_of_several_partitions_stores_what_it_returns_for_each_of_them(
     assert result.success is whole
     found = sorted(path.parent.name for path in root.rglob("several_results.jsonl"))
     assert found == (["a", "b"] if whole else [])
+
+
+@pytest.mark.usefixtures("all_partitions")
+@pytest.mark.parametrize(
+    ("annotation_of", "records_of_it"),
+    [
+        (lambda: list[dict], lambda value: value),
+        (lambda: list[dict] | None, lambda value: value),
+        (lambda: pd.DataFrame, lambda value: value.to_dict(orient="records")),
+        (polars_frame, lambda value: value.to_dicts()),
+        (lambda: dict[str, pd.DataFrame], lambda value: [f.letter[0] for f in value.values()]),
+        (
+            lambda: dict[str, JsonlDataset] | None,
+            lambda value: [dataset.read()[0]["letter"] for dataset in value.values()],
+        ),
+    ],
+    ids=["list", "optional list", "pandas", "polars", "dict of frames", "optional dict"],
+)
+def test_all_partitions_come_in_their_order_in_whatever_form(
+    annotation_of: Any,
+    records_of_it: Any,
+    resources: dict[str, Any],
+    instance: dg.DagsterInstance,
+) -> None:
+    found = all_loaded(annotation_of(), resources, instance)
+    letters_found = [
+        one["letter"] if isinstance(one, dict) else one for one in records_of_it(found)
+    ]
+    assert letters_found == ["a", "b", "../c"]
+
+
+def all_loaded(
+    annotation: Any, resources: dict[str, Any], instance: dg.DagsterInstance, **keywords: Any
+) -> Any:
+    """What an unpartitioned asset gets of all partitions."""
+    found: list[Any] = []
+
+    def load(partitioned: Any) -> None:
+        found.append(partitioned)
+
+    load.__annotations__["partitioned"] = annotation
+    loading = dg.asset(ins={"partitioned": dg.AssetIn(**keywords)})(load)
+    dg.materialize(
+        [partitioned, loading], resources=resources, instance=instance, selection=[loading]
+    )
+    return found[0]
+
+
+@pytest.mark.usefixtures("all_partitions")
+def test_several_partitions_are_no_single_handle(
+    resources: dict[str, Any], instance: dg.DagsterInstance
+) -> None:
+    with pytest.raises(
+        InputError, match=r"partitioned: has 3 partitions.*dict\[str, JsonlDataset\]"
+    ):
+        all_loaded(JsonlDataset, resources, instance)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "found"),
+    [(list[dict], [{"letter": "b"}]), (JsonlDataset, None), (dict[str, list], None)],
+    ids=["list", "handle", "dict"],
+)
+def test_partitions_that_are_not_there_are_named_or_left_out_if_asked(
+    annotation: Any, found: Any, resources: dict[str, Any], instance: dg.DagsterInstance
+) -> None:
+    dg.materialize([partitioned], resources=resources, instance=instance, partition_key="b")
+    with pytest.raises(ResultMissingError, match=r"2 of 3 partitions are not there: a, \.\./c"):
+        all_loaded(annotation, resources, instance)
+    skip = {"metadata": {"allow_missing_partitions": True}}
+    loaded = all_loaded(annotation, resources, instance, **skip)
+    if annotation is JsonlDataset:
+        assert loaded.read() == [{"letter": "b"}]
+    else:
+        assert loaded == (found or {"b": [{"letter": "b"}]})

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dagster_dataops.assets.metadata import dataset_metadata, failures, preview
+from dagster_dataops.assets.metadata import dataset_metadata, duration, failures, preview
 from dagster_dataops.datasets.dataset import JsonlDataset
 from tests.assets.helpers import write_jsonl
 
@@ -87,14 +87,36 @@ def test_failures_are_grouped_by_exception_the_most_frequent_first(tmp_path: Pat
     ]
     table = failures(write_jsonl(tmp_path / "errors.jsonl", rows))
     assert cells_of(table) == [
-        ["exception", "records", "first line", "message", "input"],
-        ["ValueError", "2", "2", "bad | value", '{"id":1}'],
-        ["KeyError", "1", "1", "'text'", '{"id":0}'],
+        ["exception", "records", "first"],
+        ["ValueError", "2", "line 2: bad | value"],
+        ["KeyError", "1", "line 1: 'text'"],
     ]
 
 
 def test_failures_of_a_long_file_say_how_many_were_read(tmp_path: Path) -> None:
     rows = [error(number, "E", "m", {}) for number in range(1200)]
     table = failures(write_jsonl(tmp_path / "errors.jsonl", rows))
-    assert "| E | 1000 | 0 |" in table
+    assert "| E | 1000 | line 0: m |" in table
     assert table.endswith("_of the first 1,000_")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.2, "0 s"),
+        (59.6, "1 m 0 s"),
+        (83, "1 m 23 s"),
+        (3600, "1 h 0 m 0 s"),
+        (90061, "25 h 1 m 1 s"),
+    ],
+)
+def test_a_duration_is_told_in_hours_minutes_and_seconds(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
+
+
+def test_rows_of_a_partition_are_not_called_rows_of_the_asset(tmp_path: Path) -> None:
+    dataset = JsonlDataset(write_jsonl(tmp_path / "r.jsonl", [{"a": 1}]), 8, 1)
+    assert dataset_metadata(dataset)["dagster/row_count"] == 1
+    metadata = dataset_metadata(dataset, "2024-01-01")
+    assert metadata["dagster/partition_row_count"] == 1
+    assert "dagster/row_count" not in metadata

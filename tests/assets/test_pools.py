@@ -48,5 +48,7 @@ def test_one_step_cannot_be_in_two_pools(upper: Any, records: Records, root: Pat
 def test_a_pool_for_no_node_is_refused_with_the_nearest_name(
     upper: Any, records: Records, root: Path
 ) -> None:
-    with pytest.raises(PipelineDefinitionError, match="'seconds', which is no node; did you mean 's"):
+    with pytest.raises(
+        PipelineDefinitionError, match="'seconds', which is no node; did you mean 's"
+    ):
         definitions_of(pipeline_of(second=upper()), records(1), root, pools={"seconds": "llm"})

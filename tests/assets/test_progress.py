@@ -1,7 +1,10 @@
-"""Progress on the run page: few lines, each with everything in it."""
+"""Progress on the run page and the asset page: few lines, each with everything in it."""
+
+import threading
 
 import pytest
 
+from dagster_dataops.assets.messenger import Messenger
 from dagster_dataops.assets.progress import DagsterProgress
 from dagster_dataops.execution.progress import ProgressState
 
@@ -34,9 +37,17 @@ def state(records: int, failed: int = 0) -> ProgressState:
     return ProgressState(records, failed, records * 10, 10_000, 1_000, 0)
 
 
+class Told(DagsterProgress):
+    """Waits until everything is told."""
+
+    def update(self, state: ProgressState) -> None:
+        super().update(state)
+        assert self._messenger.wait(10)
+
+
 def started() -> tuple[DagsterProgress, Log]:
     log = Log()
-    progress = DagsterProgress(log)  # type: ignore[arg-type]
+    progress = Told(log)  # type: ignore[arg-type]
     progress.start("upper", state(0))
     return progress, log
 
@@ -75,3 +86,29 @@ def test_the_bar_of_the_compute_log_goes_to_standard_error(
     progress, _ = started()
     progress.finish(state(1_000))
     assert "1000/1000" in capsys.readouterr().err
+
+
+def test_a_database_that_hangs_costs_lines_and_holds_up_nothing(clock: Clock) -> None:
+    comes_back = threading.Event()
+
+    class Hanging(Log):
+        def info(self, text: str) -> None:
+            comes_back.wait()
+            super().info(text)
+
+    log = Hanging()
+    beside = threading.Thread(target=comes_back.wait)  # as there are in Dagster's processes
+    beside.start()
+    messenger = Messenger()
+    progress = DagsterProgress(log, messenger=messenger)  # type: ignore[arg-type]
+    progress.start("upper", state(0))
+    for _ in range(1000):
+        clock.now += 1.0
+        progress.update(state(1))
+    comes_back.set()
+    beside.join()
+    assert messenger.wait(10)
+    assert len(log.lines) == 1
+    progress.update(state(500))
+    progress.finish(state(500))
+    assert log.lines[1:] == ["upper: 500 of 1,000 records (50%), 0.5 records/s, 16 min 40 s left"]

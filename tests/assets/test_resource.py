@@ -2,7 +2,6 @@
 
 import os
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -13,13 +12,12 @@ import pytest
 
 from dagster_dataops import DataOpsResource, config
 from dagster_dataops.assets import resource as resource_module
-from dagster_dataops.assets.resource import _continued_runs, _run_is_over
+from dagster_dataops.assets.resource import _continued_runs
 from dagster_dataops.checkpoints.lock import FolderLock
 from dagster_dataops.errors import (
     FolderLockedError,
     RecordError,
     RetryRefusedError,
-    RunStoppedError,
 )
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import (
@@ -273,60 +271,6 @@ def test_a_run_continues_its_parents_as_long_as_they_were_re_executed_from_failu
 ) -> None:
     context: Any = FakeContext(*runs)
     assert _continued_runs(context) == continued
-
-
-def checker(context: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[[], str | None]:
-    monkeypatch.setattr("dagster_dataops.assets.resource._STATUS_SECONDS", 0.0)
-    return _run_is_over(context)
-
-
-def test_a_step_goes_on_as_long_as_its_run_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    check = checker(FakeContext(FakeRun("a", None, {})), monkeypatch)
-    assert check() is None
-
-
-def test_a_step_stops_when_its_run_has_ended_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    run = FakeRun("a", None, {})
-    run.is_finished, run.status = True, dg.DagsterRunStatus.FAILURE
-    check = checker(FakeContext(run), monkeypatch)
-    assert check() == "its run a has ended with status FAILURE"
-
-
-def test_a_database_that_is_away_for_a_moment_stops_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    context = FakeContext(FakeRun("a", None, {}))
-
-    def away(run_id: str) -> None:
-        raise OSError(run_id)
-
-    monkeypatch.setattr(context, "get_run_by_id", away)
-    assert checker(context, monkeypatch)() is None
-
-
-def test_a_running_operator_stops_when_its_run_has_ended(
-    registry: OperatorRegistry,
-    records: Records,
-    root: Path,
-    instance: dg.DagsterInstance,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    calls: list[int] = []
-
-    @registry("data.text", _concurrency_mode="thread", _max_workers=2)
-    def slow(record: dict) -> None:
-        calls.append(record["id"])
-        if len(calls) == 3:
-            run = instance.get_runs()[0]
-            instance.report_run_failed(run, "its worker was killed")
-        time.sleep(0.01)
-
-    monkeypatch.setattr("dagster_dataops.assets.resource._STATUS_SECONDS", 0.05)
-    monkeypatch.setattr("dagster_dataops.execution.job._STOP_CHECK_SECONDS", 0.05)
-    definitions = definitions_of(pipeline_of(slow=slow()), records(3000), root)
-    with pytest.raises(RunStoppedError, match="has ended with status FAILURE"):
-        execute(definitions, instance)
-    assert len(calls) < 300
 
 
 def test_a_folder_that_another_run_holds_is_waited_for_then_refused_by_its_name(

@@ -8,7 +8,11 @@ import dagster as dg
 import pytest
 
 from dagster_dataops import DataOpsTranslator
-from dagster_dataops.assets.translator import DataOpsTranslatorData
+from dagster_dataops.assets.translator import (
+    DataOpsTranslatorData,
+    options_table,
+    shown_options,
+)
 from dagster_dataops.operators.registry import OperatorRegistry
 from dagster_dataops.operators.secrecy import is_secret
 from tests.assets.helpers import definitions_of, pipeline_of, spec_of
@@ -35,14 +39,12 @@ def upper(registry: OperatorRegistry) -> Any:
     return upper
 
 
-def options_shown(registry: OperatorRegistry, root: Path, **options: Any) -> Any:
+def options_shown(registry: OperatorRegistry, **options: Any) -> Any:
     @registry("data.text")
     def shown(record: dict, **anything: Any) -> dict:
         return record
 
-    ppl = pipeline_of(node=registry.operator("text", "shown")(**options))
-    spec = spec_of(definitions_of(ppl, "texts.jsonl", root), "docs", "node")
-    return spec.metadata["dagster_dataops/options"].value
+    return shown_options(registry.operator("text", "shown")(**options).__dataops__)
 
 
 def test_a_node_is_an_asset_with_key_group_deps_kinds_and_description(
@@ -58,7 +60,8 @@ def test_a_node_is_an_asset_with_key_group_deps_kinds_and_description(
     assert spec.metadata["dagster_dataops/kind"] == "record operator"
     assert spec.metadata["dagster_dataops/concurrency_mode"] == "thread"
     assert spec.metadata["dagster_dataops/max_workers"] == 3
-    assert spec.metadata["dagster_dataops/options"].value == {"input_key": "text"}
+    options = spec.metadata["dagster_dataops/options"].md_str
+    assert options.splitlines()[2:] == [r"| input\_key | text |"]
 
 
 def test_an_unnamed_pipeline_has_keys_of_one_part(upper: Any, root: Path) -> None:
@@ -90,9 +93,9 @@ def test_the_code_version_follows_code_and_options_but_not_how_it_is_run(
 @pytest.mark.parametrize(
     "name", ["api_key", "openai_api_key", "hf_token", "token", "PASSWORD", "client_secret"]
 )
-def test_secrets_are_hidden(name: str, registry: OperatorRegistry, root: Path) -> None:
+def test_secrets_are_hidden(name: str, registry: OperatorRegistry) -> None:
     assert is_secret(name)
-    shown = options_shown(registry, root, **{name: "sk-123", "nested": {name: "sk-123"}})
+    shown = options_shown(registry, **{name: "sk-123", "nested": {name: "sk-123"}})
     assert shown == {name: "(hidden)", "nested": {name: "(hidden)"}}
 
 
@@ -102,11 +105,10 @@ def test_ordinary_names_are_no_secrets(name: str) -> None:
 
 
 def test_objects_are_shown_by_their_class_since_their_text_may_tell_secrets(
-    registry: OperatorRegistry, root: Path
+    registry: OperatorRegistry,
 ) -> None:
     shown = options_shown(
         registry,
-        root,
         client=Client(),
         call=len,
         bound=functools.partial(max, 1),
@@ -150,3 +152,31 @@ def test_a_translator_changes_keys_groups_owners_and_dependencies(
     assert spec.tags["tier"] == "gold"
     assert spec.kinds == {"python", "json"}
     assert spec.automation_condition == dg.AutomationCondition.eager()
+
+
+def test_options_are_a_table_with_defaults_where_they_differ(registry: OperatorRegistry) -> None:
+    @registry("data.text")
+    def told(record: dict, size: int, key: str = "text", mark: str = "", api_key: str = "") -> dict:
+        return record
+
+    made = registry.operator("text", "told")(size=3, key="a|b", api_key="sk-123")
+    assert options_table(made.__dataops__).splitlines() == [
+        "| option | value | default |",
+        "| --- | --- | --- |",
+        "| size | 3 |  |",
+        r"| key | a\|b | text |",
+        r'| mark | "" |  |',
+        r"| api\_key | (hidden) |  |",
+    ]
+
+
+def test_an_operator_without_options_has_no_table_of_them(
+    registry: OperatorRegistry, root: Path
+) -> None:
+    @registry("data.text")
+    def bare(record: dict) -> dict:
+        return record
+
+    ppl = pipeline_of(node=registry.operator("text", "bare")())
+    spec = spec_of(definitions_of(ppl, "texts.jsonl", root), "docs", "node")
+    assert "dagster_dataops/options" not in spec.metadata

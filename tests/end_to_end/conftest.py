@@ -1,10 +1,11 @@
-"""One server for all end-to-end tests."""
+"""One server for all end-to-end tests, and the rows that share it."""
 
 from collections.abc import Iterator
 
 import pytest
 
 from tests.end_to_end.dagster_server import DagsterServer
+from tests.end_to_end.rows import Rows
 
 
 @pytest.fixture(scope="session")
@@ -15,3 +16,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DagsterServer]:
         yield started
     finally:
         started.stop()
+
+
+@pytest.fixture(scope="session")
+def rows(request: pytest.FixtureRequest, server: DagsterServer) -> Iterator[Rows]:
+    """The rows of the failure table, all started when the first is asked for."""
+    started = Rows(request.session.items, server)
+    try:
+        yield started
+    finally:
+        started.close()

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -23,12 +23,22 @@ RECORDS = 600
 LOCATION = "slow"
 IN_PROCESS = {"execution": {"config": {"in_process": {}}}}
 MULTIPROCESS = {"execution": {"config": {"multiprocess": {}}}}
+_SERVICES = (
+    {"dagster", "dev"},
+    {"dagster_webserver"},
+    {"dagster._daemon"},
+    {"dagster", "code-server"},
+    {"dagster", "api", "grpc"},
+)
 FINISHED = {"SUCCESS", "FAILURE", "CANCELED"}
 
-_SETTINGS = """
+COMMON = """
 telemetry: {enabled: false}
 nux: {enabled: false}
-run_coordinator: {module: dagster.core.run_coordinator, class: DefaultRunCoordinator}
+run_retries: {enabled: true, max_retries: 0}
+"""
+SETTINGS = f"""{COMMON}
+run_coordinator: {{module: dagster.core.run_coordinator, class: DefaultRunCoordinator}}
 """
 _WORKSPACE = f"""
 load_from:
@@ -49,12 +59,22 @@ mutation($params: ExecutionParams!) { launchRun(executionParams: $params) {
   __typename ... on LaunchRunSuccess { run { runId } } ... on PythonError { message }
   ... on RunConfigValidationInvalid { errors { message } } } }
 """
+_SELECT = """
+mutation($params: ExecutionParams!) { launchPipelineReexecution(executionParams: $params) {
+  __typename ... on LaunchRunSuccess { run { runId } } ... on PythonError { message }
+  ... on RunConfigValidationInvalid { errors { message } } } }
+"""
 _REEXECUTE = """
 mutation($params: ReexecutionParams!) { launchRunReexecution(reexecutionParams: $params) {
   __typename ... on LaunchRunSuccess { run { runId } } ... on PythonError { message } } }
 """
 _TERMINATE = """
-mutation($run: String!) { terminateRun(runId: $run) { __typename } }
+mutation($run: String!, $policy: TerminateRunPolicy!) {
+  terminateRun(runId: $run, terminatePolicy: $policy) { __typename } }
+"""
+_CHILDREN = """
+query($tag: ExecutionTag!) { runsOrError(filter: {tags: [$tag]}) {
+  ... on Runs { results { runId } } } }
 """
 _STATUS = "query($run: ID!) { runOrError(runId: $run) { ... on Run { status } } }"
 _LOGS = """
@@ -84,7 +104,7 @@ class Call(NamedTuple):
     time: float
 
 
-def until(wanted: Callable[[], T], what: str, seconds: float = 30.0, pause: float = 0.03) -> T:
+def until(wanted: Callable[[], T], what: str, seconds: float = 60.0, pause: float = 0.03) -> T:
     """Ask ``wanted`` until it gives something true, and return that."""
     deadline = time.monotonic() + seconds
     while not (found := wanted()):
@@ -94,12 +114,17 @@ def until(wanted: Callable[[], T], what: str, seconds: float = 30.0, pause: floa
 
 
 class DagsterServer:
-    """One ``dagster dev`` with a home of its own."""
+    """One ``dagster dev`` with a home of its own.
 
-    def __init__(self, home: Path) -> None:
+    Args:
+        home: A new folder.
+        settings: Of the instance, in the words of ``dagster.yaml``.
+    """
+
+    def __init__(self, home: Path, settings: str = SETTINGS) -> None:
         self.home = home
         home.mkdir(parents=True)
-        (home / "dagster.yaml").write_text(_SETTINGS)
+        (home / "dagster.yaml").write_text(settings)
         (home / "workspace.yaml").write_text(_WORKSPACE)
         (home / "fragile.py").write_text(BUGGY)
         shutil.copy(HERE / "slow_pipeline.py", home)
@@ -108,6 +133,10 @@ class DagsterServer:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.url = f"http://127.0.0.1:{free.getsockname()[1]}"
+        self.start()
+
+    def start(self) -> None:
+        """Start the server, once more after it has ended, and wait until it serves."""
         self.process = self._started()
         self._wait_until_loaded()
 
@@ -116,33 +145,41 @@ class DagsterServer:
         return ({"id": number, "text": f"text {number}"} for number in range(RECORDS))
 
     def _started(self) -> "subprocess.Popen[bytes]":
+        before = os.environ.get("PYTHONPATH")
+        path = [str(HERE.parents[1]), str(self.home), *([before] if before else [])]
         environment = os.environ | {
             "DAGSTER_HOME": str(self.home),
             "SLOW_PIPELINE_HOME": str(self.home),
-            "PYTHONPATH": os.pathsep.join([str(HERE.parents[1]), str(self.home)]),
+            "PYTHONPATH": os.pathsep.join(path),
         }
         command = [sys.executable, "-m", "dagster", "dev", "-w", str(self.home / "workspace.yaml")]
-        with (self.home / "server.log").open("wb") as log:
+        with (self.home / "server.log").open("ab") as log:
             return subprocess.Popen(
                 [*command, "-h", "127.0.0.1", "-p", self.url.rpartition(":")[2]],
                 cwd=self.home,
                 env=environment,
                 stdout=log,
                 stderr=subprocess.STDOUT,
+                process_group=0,  # for Ctrl-C, which all of a terminal's processes get
             )
 
     def _wait_until_loaded(self) -> None:
         def loaded() -> bool:
             assert self.process.poll() is None, (self.home / "server.log").read_text()
-            try:
-                entries = self.ask(_LOCATIONS)["workspaceOrError"]["locationEntries"]
-            except OSError:
-                return False
-            found = [entry["locationOrLoadError"] or {} for entry in entries]
-            assert not any(f.get("__typename") == "PythonError" for f in found), found
-            return bool(found) and all(entry["loadStatus"] == "LOADED" for entry in entries)
+            return self.serves()
 
-        until(loaded, "the code location", 60.0, pause=0.2)
+        until(loaded, "the code location", 120.0, pause=0.2)
+
+    def serves(self) -> bool:
+        """Whether the code location is loaded."""
+        try:
+            entries = self.ask(_LOCATIONS)["workspaceOrError"]["locationEntries"]
+        except OSError:
+            return False
+        found = [entry["locationOrLoadError"] or {} for entry in entries]
+        errors = [f for f in found if f.get("__typename") == "PythonError"]
+        assert not errors or "DagsterUserCodeUnreachableError" in str(errors), errors
+        return not errors and bool(found) and all(e["loadStatus"] == "LOADED" for e in entries)
 
     def ask(self, query: str, **variables: Any) -> Any:
         """Send a GraphQL query and return its data."""
@@ -156,14 +193,22 @@ class DagsterServer:
 
     # ------------------------------------------------------------ runs
 
-    def launch(self, *key: str, config: dict[str, Any] | None = None) -> str:
-        """Launch a run of one asset and return its id."""
-        return self.launch_all([key], config)
+    def launch(self, *key: str, config: dict[str, Any] | None = None, **tags: str) -> str:
+        """Launch a run of one asset, with tags of Dagster's own, and return its id."""
+        return self.launch_assets(key, config=config, **tags)
 
-    def launch_all(
-        self, keys: Sequence[Sequence[str]], config: dict[str, Any] | None = None
+    def launch_assets(
+        self, *keys: tuple[str, ...], config: dict[str, Any] | None = None, **tags: str
     ) -> str:
-        """Launch a run of several assets and return its id."""
+        """Launch a run of some assets and return its id."""
+        params = self._params(keys, config or IN_PROCESS)
+        params["executionMetadata"] = {
+            "tags": [{"key": f"dagster/{name}", "value": value} for name, value in tags.items()]
+        }
+        return self._launched(self.ask(_LAUNCH, params=params)["launchRun"])
+
+    @staticmethod
+    def _params(keys: tuple[tuple[str, ...], ...], config: dict[str, Any]) -> dict[str, Any]:
         selector = {
             "repositoryLocationName": LOCATION,
             "repositoryName": "__repository__",
@@ -171,13 +216,29 @@ class DagsterServer:
             "assetSelection": [{"path": list(key)} for key in keys],
             "assetCheckSelection": [],
         }
-        params = {"selector": selector, "runConfigData": config or IN_PROCESS, "mode": "default"}
-        return self._launched(self.ask(_LAUNCH, params=params)["launchRun"])
+        return {"selector": selector, "runConfigData": config, "mode": "default"}
 
     def reexecute(self, run: str, strategy: str = "FROM_FAILURE") -> str:
-        """Re-execute a run from its failure and return the new run's id."""
+        """Re-execute a run and return the new run's id."""
         params = {"parentRunId": run, "strategy": strategy}
         return self._launched(self.ask(_REEXECUTE, params=params)["launchRunReexecution"])
+
+    def reexecute_steps(self, run: str, *keys: tuple[str, ...], steps: list[str]) -> str:
+        """Re-execute some steps of a run of some assets, as chosen on its page."""
+        params = self._params(keys, IN_PROCESS)
+        params["executionMetadata"] = {"parentRunId": run, "rootRunId": run, "tags": []}
+        params["stepKeys"] = steps
+        return self._launched(self.ask(_SELECT, params=params)["launchPipelineReexecution"])
+
+    def retry_of(self, run: str) -> str:
+        """Wait until Dagster itself has launched a run in place of ``run``; return its id."""
+        tag = {"key": "dagster/parent_run_id", "value": run}
+
+        def found() -> list[dict[str, str]]:
+            runs: list[dict[str, str]] = self.ask(_CHILDREN, tag=tag)["runsOrError"]["results"]
+            return runs
+
+        return until(found, f"a retry of run {run}", 60.0, pause=0.2)[0]["runId"]
 
     @staticmethod
     def _launched(answer: dict[str, Any]) -> str:
@@ -185,27 +246,38 @@ class DagsterServer:
         run: str = answer["run"]["runId"]
         return run
 
-    def terminate(self, run: str) -> None:
-        self.ask(_TERMINATE, run=run)
+    def terminate(self, run: str, *, force: bool = False) -> None:
+        policy = "MARK_AS_CANCELED_IMMEDIATELY" if force else "SAFE_TERMINATE"
+        self.ask(_TERMINATE, run=run, policy=policy)
 
     def reload(self) -> None:
-        """Load the code location anew, as its reload button does."""
-        answer = self.ask(_RELOAD, name=LOCATION)["reloadRepositoryLocation"]
-        assert answer["locationOrLoadError"]["__typename"] == "RepositoryLocation", answer
+        """Load the code location anew, as its reload button does; twice if its server is gone."""
+
+        def loaded() -> bool:
+            answer = self.ask(_RELOAD, name=LOCATION)["reloadRepositoryLocation"]
+            return bool(answer["locationOrLoadError"]["__typename"] == "RepositoryLocation")
+
+        until(loaded, "the code location", pause=0.5)
 
     def status(self, run: str) -> str:
         status: str = self.ask(_STATUS, run=run)["runOrError"]["status"]
         return status
 
-    def finish(self, run: str, wanted: str, seconds: float = 40.0) -> None:
+    def _has_ended(self, run: str) -> bool:
+        with suppress(OSError):  # the server's database may be away
+            return self.status(run) in FINISHED
+        return False
+
+    def finish(self, run: str, wanted: str, seconds: float = 90.0) -> None:
         """Wait until ``run`` has ended, as ``wanted``."""
-        until(lambda: self.status(run) in FINISHED, f"the end of run {run}", seconds, pause=0.1)
+        until(lambda: self._has_ended(run), f"the end of run {run}", seconds, pause=0.1)
         assert self.status(run) == wanted, self.log(run)
 
     def materialized(self, run: str) -> list[str]:
-        """The names of the assets that a run has materialized, in order."""
+        """The names of the assets that a run has materialized, in order, less the file it read."""
         events = self.ask(_MATERIALIZED, run=run)["logsForRun"]["events"]
-        return [event["assetKey"]["path"][-1] for event in events if event.get("assetKey")]
+        names = [event["assetKey"]["path"][-1] for event in events if event.get("assetKey")]
+        return [name for name in names if name != "texts"]
 
     def log(self, run: str) -> str:
         """Every message of a run's log, errors with their causes."""
@@ -222,7 +294,9 @@ class DagsterServer:
 
     def pace(self, node: str, seconds: float, first: int = 0) -> None:
         """Have the operator of ``node`` take so long a record, from record ``first`` on."""
-        (self.home / f"{node}.pace").write_text(f"{seconds} {first}")
+        draft = self.home / f"{node}.draft"
+        draft.write_text(f"{seconds} {first}")
+        draft.replace(self.home / f"{node}.pace")  # read at every call
 
     def calls(self, node: str) -> list[Call]:
         path = self.home / f"{node}.calls"
@@ -254,12 +328,41 @@ class DagsterServer:
                     found.append(process)
         return found
 
+    def services(self) -> list[psutil.Process]:
+        """The processes of the server alone: neither runs nor what those start."""
+        found = []
+        for process in self.processes():
+            with suppress(psutil.Error):
+                if any(words <= set(process.cmdline()) for words in _SERVICES):
+                    found.append(process)
+        return found
+
+    def kill(self) -> None:
+        """Kill the server with everything but its runs."""
+        _kill(self.services())
+        self.process.wait(10)
+
+    def kill_everything(self) -> None:
+        """Kill the server and its runs at once, as a power cut does."""
+        _kill(self.processes())
+        self.process.wait(10)
+
+    def interrupt(self) -> None:
+        """Press Ctrl-C in the server's terminal, and wait until all has ended."""
+        os.killpg(self.process.pid, signal.SIGINT)
+        self.process.wait(60)
+        until(lambda: not self.processes(), f"the end of {self.processes()}", 30.0, pause=0.1)
+
     def stop(self) -> None:
         """Stop as Ctrl-C does; whatever is left then is killed."""
         self.process.send_signal(signal.SIGINT)
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(20)
-        for process in self.processes():
-            with suppress(psutil.Error):
-                process.kill()
+        _kill(self.processes())
         self.process.wait(5)
+
+
+def _kill(processes: list[psutil.Process]) -> None:
+    for process in processes:
+        with suppress(psutil.Error):
+            process.kill()

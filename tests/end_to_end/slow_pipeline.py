@@ -5,6 +5,7 @@ results, for every node ``<node>.calls`` with a line a call (record, process, ti
 a node slow: ``<node>.pace``, seconds a record and the first record that takes them.
 """
 
+import asyncio
 import os
 import signal
 import time
@@ -31,17 +32,29 @@ from dagster_dataops import (
 HOME = Path(os.environ["SLOW_PIPELINE_HOME"])
 
 
-@data_register("data.slow")
-def shout(record: dict, node: str) -> dict:
-    """Make a text loud, at the pace of its node."""
+def called(record: dict, node: str) -> float:
+    """Write down a call of the operator of ``node``, and return how many seconds it is to take."""
     descriptor = os.open(HOME / f"{node}.calls", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
     os.write(descriptor, f"{record['id']} {os.getpid()} {time.time()}\n".encode())
     os.close(descriptor)
     pace = HOME / f"{node}.pace"
-    if pace.exists():
-        seconds, first = pace.read_text().split()
-        if record["id"] >= int(first):
-            time.sleep(float(seconds))
+    if not pace.exists():
+        return 0.0
+    seconds, first = pace.read_text().split()
+    return float(seconds) if record["id"] >= int(first) else 0.0
+
+
+@data_register("data.slow")
+def shout(record: dict, node: str) -> dict:
+    """Make a text loud, at the pace of its node."""
+    time.sleep(called(record, node))
+    return record | {"text": record["text"].upper()}
+
+
+@data_register("data.slow")
+async def shout_async(record: dict, node: str) -> dict:
+    """Do the same on an event loop."""
+    await asyncio.sleep(called(record, node))
     return record | {"text": record["text"].upper()}
 
 
@@ -57,14 +70,14 @@ def judge(record: dict) -> list[dict] | None:
 
 
 class Mortal(DataOpsResource):
-    """Dies once right after a result was published, if there is a file ``die_after_publishing``."""
+    """Dies once right after a result was published, if there is a file ``<pipeline>.die``."""
 
     @override
     def run_operator(
         self, context: Any, operator: Operator, inputs: Sequence[JsonlDataset], *more: Any
     ) -> RunReport:
         report = super().run_operator(context, operator, inputs, *more)
-        order = HOME / "die_after_publishing"
+        order = HOME / f"{context.asset_key.path[0]}.die"
         if order.exists():
             order.unlink()
             os.kill(os.getpid(), signal.SIGKILL)
@@ -72,8 +85,17 @@ class Mortal(DataOpsResource):
 
 
 def slow(node: str, mode: Any, workers: int) -> Pipeline:
+    operator = shout_async if mode == "async" else shout
     with pipeline(node) as ppl:
-        ppl.shout = shout(node=node, _concurrency_mode=mode, _max_workers=workers)
+        ppl.shout = operator(node=node, _concurrency_mode=mode, _max_workers=workers)
+    return ppl
+
+
+def pair(node: str) -> Pipeline:
+    """Two operators, the first of which never takes long."""
+    with pipeline(node) as ppl:
+        ppl.quick = shout(node=f"{node}_quick", _concurrency_mode="single")
+        ppl.shout = shout(node=node, _concurrency_mode="thread", _max_workers=8)
     return ppl
 
 
@@ -94,16 +116,29 @@ PIPELINES = [
     edited,
     slow("relaunched", "thread", 8),
     slow("reexecuted", "process", 2),
-    slow("terminated", "thread", 32),
-    slow("terminated_processes", "process", 2),
+    pair("asset_failure"),
+    pair("all_steps"),
+    pair("selected_steps"),
+    slow("run_retried", "thread", 8),
+    slow("terminated_thread", "thread", 64),
+    slow("terminated_async", "async", 64),
+    slow("terminated_process", "process", 2),
+    slow("terminated_single", "single", 1),
+    slow("forced", "thread", 64),
+    slow("told_to_end", "process", 2),
     slow("orphaned", "thread", 8),
     slow("orphaned_processes", "process", 2),
     slow("retried", "process", 2),
     slow("published", "thread", 8),
+    slow("outliving", "thread", 8),
+    slow("outliving_processes", "process", 2),
+    slow("interrupted", "thread", 8),
+    slow("powerless", "process", 2),
+    *(slow(f"concurrent_{number}", "thread", 8) for number in range(4)),
     whole,
 ]
 
-dataops = Mortal(root=str(HOME / "results"), lock_seconds=30)
+dataops = Mortal.configure_at_launch(root=str(HOME / "results"), lock_seconds=30)
 defs = dg.Definitions(
     assets=[
         asset

@@ -28,7 +28,7 @@ def interrupted_in_second(server: DagsterServer, config: dict) -> str:
         (server.home / f"whole_{node}.calls").unlink(missing_ok=True)
     server.pace("whole_first", 0.0)
     server.pace("whole_second", 0.05)
-    run = server.launch_all(KEYS, config)
+    run = server.launch_assets(*KEYS, config=config)
     server.wait_for_calls("whole_second", RECORDS // 3)
     return run
 

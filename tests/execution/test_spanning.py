@@ -1,6 +1,6 @@
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ def _settle(line: bytes) -> Outcome:
 def in_bulk(settle: Callable[[bytes], Outcome]) -> Settle:
     """Return a function that settles stretches of lines by one that settles a line."""
 
-    def settle_many(lines: Iterator[bytes], output: bytearray, until: float) -> Stretch:
+    def settle_many(lines: Iterator[bytes], output: bytearray, rung: Sequence[bool]) -> Stretch:
         settled = dropped = extra = 0
         for line in lines:
             outcome = settle(line.removesuffix(b"\n"))
@@ -41,7 +41,7 @@ def in_bulk(settle: Callable[[bytes], Outcome]) -> Settle:
             output += outcome
             dropped += not outcome
             settled += 1
-            if time.monotonic() >= until:
+            if rung:
                 break
         return Stretch(settled, dropped, extra)
 
@@ -68,6 +68,7 @@ class _Ranges:
         return self._loop.run(start, len(self.content) if end is None else end, **given)
 
     def close(self) -> None:
+        self._loop.close()
         os.close(self._descriptor)
 
     def check(self, until: int | None = None) -> None:

@@ -1,0 +1,100 @@
+"""Observations: how far a step is, as numbers that the asset page plots while it runs."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import dagster as dg
+
+from dagster_dataops.assets.assignments import Context
+from dagster_dataops.assets.places import folder_of
+from dagster_dataops.checkpoints.manifest import NodeFolder
+from dagster_dataops.execution.progress import LogPace, ProgressState
+
+_MOST: Final = 20  # each is a row among the asset's events
+_FIRST_SECONDS: Final = 5.0
+_GROWTH: Final = 1.7  # nine in ten minutes; the last but one after three days
+
+
+class Observations:
+    """Asset observations of one run of one operator: none of a short one, at most 20 of any.
+
+    The pauses between them grow, since nobody knows how long a run takes. The last is kept for
+    its end, and made if there were others, so that the plot ends where the run did.
+
+    Args:
+        context: Of the step.
+        key: The asset.
+        partition: Its partition, if it has any.
+    """
+
+    def __init__(
+        self, context: dg.AssetExecutionContext, key: dg.AssetKey, partition: str | None
+    ) -> None:
+        self._context = context
+        self._key = key
+        self._partition = partition
+        self._pace = LogPace(_FIRST_SECONDS, _GROWTH, longest_seconds=float("inf"))
+        self._made = 0
+
+    def due(self) -> bool:
+        """Whether one is due now; if so, the next one is scheduled."""
+        due = self._made < _MOST - 1 and self._pace.due()
+        self._made += due
+        return due
+
+    @property
+    def begun(self) -> bool:
+        """Whether there was one."""
+        return self._made > 0
+
+    def log(self, state: ProgressState, seconds: float) -> None:
+        """Log one.
+
+        Args:
+            state: How far the run is.
+            seconds: How long this attempt has been running.
+        """
+        self._context.log_event(
+            dg.AssetObservation(
+                self._key, partition=self._partition, metadata=progress_metadata(state, seconds)
+            )
+        )
+
+
+def progress_metadata(state: ProgressState, seconds: float) -> dict[str, Any]:
+    """Return the numbers to plot; what is not known yet is left out."""
+    share, left = state.share, state.seconds_left(seconds)
+    return {
+        "progress/records_done": state.records,
+        "progress/records_per_second": round(state.records_per_second(seconds), 2),
+        "progress/failed": state.failed,
+        **({} if share is None else {"progress/percent_done": round(100 * share, 1)}),
+        **({} if left is None else {"progress/seconds_left": round(left, 1)}),
+    }
+
+
+def observations_of(context: Context, root: Path, folder: NodeFolder) -> Observations | None:
+    """Return those of the asset, among the step's, whose files are in ``folder``.
+
+    Args:
+        context: Of the step.
+        root: The folder of all results.
+        folder: Where the operator is run; one that is no asset's, such as an op's, has none.
+    """
+    if not isinstance(context, dg.AssetExecutionContext):
+        return None
+    for key in context.selected_asset_keys:
+        place = folder_of(root, key.path)
+        if place == folder:
+            return Observations(context, key, None)
+        if place.path in folder.path.parents:
+            for partition in _partitions(context):
+                if folder_of(root, key.path, partition) == folder:
+                    return Observations(context, key, partition)
+    return None
+
+
+def _partitions(context: dg.AssetExecutionContext) -> Sequence[str]:
+    partitioned = context.has_partition_key or context.has_partition_key_range
+    return context.partition_keys if partitioned else ()

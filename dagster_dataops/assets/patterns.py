@@ -1,0 +1,187 @@
+"""PathPattern: a path that names its partition, and partition keys that name files."""
+
+import glob
+import re
+import string
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote, unquote
+
+import dagster as dg
+from typing_extensions import override
+
+from dagster_dataops.errors import ConfigurationError, InputError
+
+PLACEHOLDER: Final = "partition"
+# What Dagster refuses in a key, what a database cannot hold, and the sign that escapes it.
+_UNSAFE: Final = re.compile(r"\.{3,}|[%\x00-\x1f\x7f\ud800-\udfff]")
+
+
+class PathPattern:
+    """A path such as ``docs/{partition}.jsonl``, a file for each partition.
+
+    ``{partition}`` is the partition's key. With time windows ``{partition:%Y/%m/%d}`` is the start
+    of the window in that format; with several dimensions each is called by its name.
+
+    Args:
+        text: The path.
+        partitions: Which partitions there are.
+        allow_missing: Whether what takes all of them does without those that have no file.
+
+    Raises:
+        ConfigurationError: It names no partition, or something that is none.
+    """
+
+    def __init__(
+        self, text: str, partitions: dg.PartitionsDefinition, *, allow_missing: bool = False
+    ) -> None:
+        self.text = _absolute(text)
+        self.partitions = partitions
+        self.allow_missing = allow_missing
+        known = _names(partitions)
+        fields = _fields(self.text)
+        if set(fields) != set(known):
+            wanted = "a path with " + " and ".join(f"{{{name}}}" for name in known)
+            raise ConfigurationError("source", text, f"{wanted}, for its partitions")
+
+    @override
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def folder(self) -> Path:
+        """The folder in which all the files are."""
+        before = self.text.partition("{")[0]
+        return Path(before if before.endswith("/") else before.rpartition("/")[0] or "/")
+
+    @property
+    def name(self) -> str:
+        """What an asset of these files can be called: their name or folder, without the key."""
+        literals = "".join(text for text, *_ in string.Formatter().parse(self.text))
+        for part in reversed(literals.split("/")):
+            name = part.removesuffix(".jsonl").strip("-_. ")
+            if name:
+                return re.sub(r"[^A-Za-z0-9_]", "_", name)
+        return "files"
+
+    def path(self, key: str) -> Path:
+        """Return the file of a partition.
+
+        Raises:
+            InputError: The key would lead to another folder.
+        """
+        return Path(self.text.format(**_values(key, self.partitions)))
+
+
+def is_pattern(text: str) -> bool:
+    """Whether a path names a partition by ``{partition}``."""
+    try:
+        return PLACEHOLDER in _fields(text)
+    except ConfigurationError:  # a name with braces of its own
+        return False
+
+
+def matching(pattern: str) -> Iterator[tuple[str, Path]]:
+    """Yield partition key and path of every file that a pattern fits; hidden ones are left out.
+
+    Raises:
+        ConfigurationError: It names something else than ``{partition}``.
+    """
+    text = _absolute(pattern)
+    pieces = list(string.Formatter().parse(text))
+    if set(_fields(text)) != {PLACEHOLDER} or any(spec for _, _, spec, _ in pieces):
+        raise ConfigurationError("pattern", pattern, "a path with {partition}, without a format")
+    wildcards = "".join(
+        glob.escape(literal) + ("" if name is None else "*") for literal, name, _, _ in pieces
+    )
+    expression, group = "", f"(?P<{PLACEHOLDER}>[^/]+)"
+    for literal, name, _, _ in pieces:
+        expression += re.escape(literal)
+        if name is not None:
+            expression, group = expression + group, f"(?P={PLACEHOLDER})"
+    fits = re.compile(expression, re.DOTALL).fullmatch
+    for found in glob.iglob(wildcards):  # noqa: PTH207 - Path.glob would show hidden files
+        match = fits(found)
+        if match is not None:
+            yield key_of_name(match[PLACEHOLDER]), Path(found)
+
+
+def key_of_name(name: str) -> str:
+    """Return the partition key of a file's name: the name itself, as far as keys can hold it.
+
+    Different names have different keys; `name_of_key` is the way back.
+    """
+    return _UNSAFE.sub(lambda found: _escaped(found[0]), name)
+
+
+def _escaped(text: str) -> str:
+    dots = text.startswith(".")
+    return "%2E" * len(text) if dots else quote(text, safe="", errors="surrogateescape")
+
+
+def name_of_key(key: str) -> str:
+    """Return the name that a partition key stands for."""
+    return unquote(key, errors="surrogateescape")
+
+
+def _absolute(text: str) -> str:
+    path = Path(text).expanduser()
+    if path.is_absolute():
+        return str(path)
+    here = str(Path.cwd()).replace("{", "{{").replace("}", "}}")
+    return f"{here}/{path}"
+
+
+class _Window(str):
+    """The key of a time window; formatted by a date format, its start."""
+
+    __slots__ = ("window",)
+
+    window: dg.TimeWindow
+
+    @override
+    def __format__(self, spec: str) -> str:
+        return self.window.start.strftime(spec) if spec else str(self)
+
+
+def _values(key: str, partitions: dg.PartitionsDefinition) -> dict[str, str]:
+    if isinstance(partitions, dg.MultiPartitionsDefinition):
+        values = dimensions_of(key, partitions)
+        return {
+            dimension.name: _value(values[dimension.name], dimension.partitions_def)
+            for dimension in partitions.partitions_defs
+        }
+    return {PLACEHOLDER: _value(key, partitions)}
+
+
+def _value(key: str, partitions: dg.PartitionsDefinition) -> str:
+    if isinstance(partitions, dg.TimeWindowPartitionsDefinition):
+        value = _Window(key)
+        value.window = partitions.time_window_for_partition_key(key)
+        return value
+    name = name_of_key(key)
+    if "\0" in name or any(part in {"", ".", ".."} for part in name.split("/")):
+        raise InputError(f"of partition {key!r}", "its key leads to another folder")
+    return name
+
+
+def dimensions_of(key: str, definition: dg.MultiPartitionsDefinition) -> Mapping[str, str]:
+    """Return the keys that a key of several dimensions is made of, by dimension."""
+    if isinstance(key, dg.MultiPartitionKey):
+        return key.keys_by_dimension
+    names = sorted(dimension.name for dimension in definition.partitions_defs)
+    return dict(zip(names, key.split("|"), strict=True))
+
+
+def _names(partitions: dg.PartitionsDefinition) -> list[str]:
+    if isinstance(partitions, dg.MultiPartitionsDefinition):
+        return [dimension.name for dimension in partitions.partitions_defs]
+    return [PLACEHOLDER]
+
+
+def _fields(text: str) -> list[str]:
+    try:
+        return [name for _, name, _, _ in string.Formatter().parse(text) if name is not None]
+    except ValueError as error:
+        raise ConfigurationError("source", text, f"a path with {{partition}} ({error})") from None

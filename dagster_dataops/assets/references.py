@@ -1,0 +1,78 @@
+"""Code references: "open in editor" on the asset page leads to an operator's source."""
+
+import ast
+import functools
+import inspect
+import warnings
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+
+def code_references(target: Any) -> dict[str, Any]:
+    """Return where a function or class was written, as definition metadata.
+
+    A function that was wrapped is followed to the one that its author wrote. Empty for what is in
+    no file: typed at a prompt, made by ``exec``, or part of the interpreter.
+    """
+    place = source_place(target)
+    return {} if place is None else {"dagster/code_references": _reference(*place)}
+
+
+@functools.lru_cache(maxsize=1024)
+def source_place(target: Any) -> tuple[str, int] | None:
+    """Return the file of a function or class and the line it starts at, counted from 1."""
+    written = inspect.unwrap(target) if callable(target) else target
+    while isinstance(written, functools.partial):
+        written = inspect.unwrap(written.func)
+    code = getattr(written, "__code__", None)
+    if code is not None:
+        path, line = code.co_filename, code.co_firstlineno
+    elif isinstance(written, type):
+        path = _file_of(written)
+        line = _class_lines(path).get(written.__qualname__, 1) if path else 1
+    else:
+        return None
+    return (str(Path(path).absolute()), line) if path and Path(path).is_file() else None
+
+
+def _file_of(cls: type) -> str | None:
+    try:
+        return inspect.getsourcefile(cls)
+    except (TypeError, OSError):  # built in, or of a module that is none
+        return None
+
+
+@functools.lru_cache(maxsize=256)  # inspect would parse the file anew for each of its classes
+def _class_lines(path: str) -> dict[str, int]:
+    """Return the line that every class of a file starts at, decorators included, by qualname."""
+    try:
+        tree = ast.parse(Path(path).read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return {}
+    lines: dict[str, int] = {}
+    _collect(tree, "", lines)
+    return lines
+
+
+def _collect(parent: ast.AST, prefix: str, lines: dict[str, int]) -> None:
+    for node in ast.iter_child_nodes(parent):
+        match node:
+            case ast.ClassDef():
+                first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+                lines[f"{prefix}{node.name}"] = first
+                _collect(node, f"{prefix}{node.name}.", lines)
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                _collect(node, f"{prefix}{node.name}.<locals>.", lines)
+            case _:
+                _collect(node, prefix, lines)
+
+
+@functools.lru_cache(maxsize=4096)
+def _reference(path: str, line: int) -> dg.CodeReferencesMetadataValue:
+    with warnings.catch_warnings():
+        # Public since 1.8 and still called beta; were it to go, the assets would lose a link.
+        warnings.simplefilter("ignore", dg.BetaWarning)
+        place = dg.LocalFileCodeReference(file_path=path, line_number=line)
+        return dg.CodeReferencesMetadataValue(code_references=[place])

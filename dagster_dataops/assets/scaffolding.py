@@ -1,0 +1,134 @@
+"""OperatorPipelineScaffolder: what ``dg scaffold defs`` writes, a pipeline that runs at once."""
+
+import re
+from pathlib import Path
+from typing import Final
+
+import dagster as dg
+from typing_extensions import override
+
+_OPERATORS: Final = '''\
+"""Operators of the pipeline {name}, registered as they are imported."""
+
+from dagster_dataops import data_register
+
+
+@data_register("data.{name}", _concurrency_mode="process")
+def count_words(record: dict, input_key: str = "text", output_key: str = "words") -> dict:
+    """Count the words of a text."""
+    record[output_key] = len(record[input_key].split())
+    return record
+
+
+@data_register("data.{name}", _concurrency_mode="process")
+def keep_long(record: dict, input_key: str = "words", at_least: int = 3) -> dict | list:
+    """Drop the records with too few words: no record takes the place of one that is dropped."""
+    return record if record[input_key] >= at_least else []
+'''
+
+_RECORDS: Final = """\
+{"id": 1, "text": "Every operator is an asset."}
+{"id": 2, "text": "Every operator is an asset."}
+{"id": 3, "text": "Too short."}
+{"id": 4, "text": "Its result is one file of JSON lines."}
+"""
+
+_YAML: Final = """\
+type: {type_name}
+
+attributes:
+  # A jsonl file, its path taken from this folder; or `asset: <key of an upstream asset>`, or
+  # `function: <name>` of a function in `modules` that yields dicts.
+  source: records.jsonl
+
+  # What registers your operators: Python files in this folder, or modules.
+  modules:
+    - operators.py
+
+  # One asset each. Every operator takes the result of the one before it, or `inputs: [name, ...]`.
+  operators:
+    - name: unique
+      operator: dedup.Exact
+      options:
+        input_key: text
+    - name: counted
+      operator: {name}.count_words
+      options:
+        input_key: text
+      max_workers: 2
+    - name: long
+      operator: {name}.keep_long
+      options:
+        at_least: 3
+
+  # schedule: "0 2 * * *"
+"""
+
+_PYTHON: Final = """\
+from pathlib import Path
+
+import dagster as dg
+{imports}
+
+
+@dg.component_instance
+def load(context: dg.ComponentLoadContext) -> {class_name}:
+    return {class_name}(
+        name="{name}",
+        source=Path(__file__).parent / "records.jsonl",
+        modules=["operators.py"],
+        operators=[
+            OperatorDeclaration(
+                name="unique", operator="dedup.Exact", options={{"input_key": "text"}}
+            ),
+            OperatorDeclaration(name="counted", operator="{name}.count_words"),
+            OperatorDeclaration(
+                name="long", operator="{name}.keep_long", options={{"at_least": 3}}
+            ),
+        ],
+    )
+"""
+
+
+class OperatorPipelineScaffolder(dg.Scaffolder):
+    """Writes a defs.yaml or component.py, and the operators and records that it names."""
+
+    @override
+    def scaffold(self, request: dg.ScaffoldRequest) -> None:
+        """Write the files into the folder of the request; those that are there stay."""
+        folder = request.target_path
+        name = name_of(folder)
+        if request.scaffold_format == "python":
+            text = _python(request.type_name, name)
+            (folder / "component.py").write_text(text, encoding="utf-8")
+        else:
+            text = _YAML.format(type_name=request.type_name, name=name)
+            _write_yaml(folder / "defs.yaml", text, append=request.append)
+        _write_new(folder / "operators.py", _OPERATORS.format(name=name))
+        _write_new(folder / "records.jsonl", _RECORDS)
+
+
+def name_of(folder: Path) -> str:
+    """Return the name of the pipeline that a component's folder stands for, an identifier."""
+    name = re.sub(r"\W", "_", folder.name, flags=re.ASCII)
+    return name if name[:1].isalpha() else f"pipeline_{name.lstrip('_')}"
+
+
+def _python(type_name: str, name: str) -> str:
+    module, _, class_name = type_name.rpartition(".")
+    names = [class_name] if module == "dagster_dataops" else []
+    imports = f"from dagster_dataops import {', '.join(['OperatorDeclaration', *names])}"
+    if not names:
+        imports += f"\nfrom {module} import {class_name}"
+    return _PYTHON.format(imports=imports, class_name=class_name, name=name)
+
+
+def _write_yaml(path: Path, text: str, *, append: bool) -> None:
+    if append:
+        text = f"{path.read_text(encoding='utf-8').rstrip()}\n---\n{text}"
+    path.write_text(text, encoding="utf-8")
+
+
+def _write_new(path: Path, text: str) -> None:
+    if not path.exists():
+        path.write_text(text, encoding="utf-8")

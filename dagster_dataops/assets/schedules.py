@@ -1,0 +1,93 @@
+"""Schedules of a pipeline: by a cron line, and each time window once, when it has closed."""
+
+from collections.abc import Iterator
+from typing import Any, Final, TypeAlias
+
+import dagster as dg
+
+from dagster_dataops.errors import ConfigurationError
+
+EACH_WINDOW: Final = "@window"
+_ALIASES: Final = {
+    "@hourly": "0 * * * *",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *",
+}
+Schedule: TypeAlias = "dg.ScheduleDefinition | UnresolvedSchedule"
+UnresolvedSchedule: TypeAlias = Any  # Dagster gives the class of its partitioned schedules no name
+
+
+def pipeline_schedule(job: Any, cron: str, partitions: dg.PartitionsDefinition | None) -> Schedule:
+    """Return the schedule of a pipeline's job.
+
+    Args:
+        job: Of all assets that have these partitions.
+        cron: When. Time windows are materialized when they have closed, so that their schedule
+            must come once a window; ``@window`` is the very moment. Of static partitions each
+            tick materializes every one.
+        partitions: The job's.
+
+    Raises:
+        ConfigurationError: Partitions that no cron line can serve.
+    """
+    name = f"{job.name}_schedule"
+    if partitions is None and cron != EACH_WINDOW:
+        return dg.ScheduleDefinition(name=name, job=job, cron_schedule=cron)
+    windows = _windows_of(partitions)
+    if windows is not None:
+        moment = _moment(cron, windows)
+        return dg.build_schedule_from_partitioned_job(job, name=name, **moment)
+    if isinstance(partitions, dg.StaticPartitionsDefinition) and cron != EACH_WINDOW:
+        return _static_schedule(name, job, cron, partitions)
+    allowed = (
+        f"a cron line for no or static partitions, {EACH_WINDOW!r} or one a window for time "
+        "windows, and none for dynamic partitions: those have new_files=... or automation=..."
+    )
+    raise ConfigurationError("schedule", cron, allowed)
+
+
+def _static_schedule(
+    name: str, job: Any, cron: str, partitions: dg.StaticPartitionsDefinition
+) -> dg.ScheduleDefinition:
+    def each(_: dg.ScheduleEvaluationContext) -> Iterator[dg.RunRequest]:
+        for key in partitions.get_partition_keys():
+            yield dg.RunRequest(run_key=key, partition_key=key)
+
+    return dg.ScheduleDefinition(name=name, job=job, cron_schedule=cron, execution_fn=each)
+
+
+def _windows_of(
+    partitions: dg.PartitionsDefinition | None,
+) -> dg.TimeWindowPartitionsDefinition | None:
+    """Return the time windows among the dimensions, if there is just one such."""
+    if isinstance(partitions, dg.MultiPartitionsDefinition):
+        found = [dimension.partitions_def for dimension in partitions.partitions_defs]
+        windows = [one for one in found if isinstance(one, dg.TimeWindowPartitionsDefinition)]
+        return windows[0] if len(windows) == 1 else None
+    return partitions if isinstance(partitions, dg.TimeWindowPartitionsDefinition) else None
+
+
+def _moment(cron: str, windows: dg.TimeWindowPartitionsDefinition) -> dict[str, Any]:
+    """Return minute, hour and day of a cron line that comes once a window.
+
+    Raises:
+        ConfigurationError: It comes more or less often.
+    """
+    line = _ALIASES.get(cron, cron)
+    if cron == EACH_WINDOW or line == windows.get_cron_schedule():
+        return {}
+    minute, hour, day, _, weekday = (*line.split(), *"*****")[:5]
+    names = ("minute_of_hour", "hour_of_day", "day_of_month", "day_of_week")
+    fields = zip(names, (minute, hour, day, weekday), strict=True)
+    moment: dict[str, Any] = {name: int(field) for name, field in fields if field.isdecimal()}
+    try:
+        found = windows.get_cron_schedule(**moment)
+    except Exception:  # noqa: BLE001 - Dagster's own checks, whose error has no public name
+        found = ""
+    if found != line:
+        own = windows.get_cron_schedule()
+        allowed = f"{EACH_WINDOW!r} or a cron line that comes once a window, such as {own!r}"
+        raise ConfigurationError("schedule", cron, allowed)
+    return moment

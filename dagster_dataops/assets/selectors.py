@@ -1,0 +1,44 @@
+"""Keys as operators' options give them: what they write from what, and the column they mean.
+
+A key is the name of a column, or leads into one: ``meta.lang``, ``texts[*].body``. Dagster knows
+columns alone, so lineage is told of the column, and people are shown the whole key.
+"""
+
+import re
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+_STEPS: Final = re.compile(r"[.\[]")
+
+
+def written_keys(options: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return the keys that an operator writes, each with those it reads for it.
+
+    As many outputs as inputs belong together pair by pair; otherwise every output comes of
+    every input. No ``output_key`` means that inputs are written in place.
+    """
+    read = _names(options.get("input_key"))
+    written = _names(options.get("output_key")) or read
+    if len(read) == len(written):
+        return {to: [source] for source, to in zip(read, written, strict=True)}
+    return dict.fromkeys(written, read) if read else {}
+
+
+def _names(value: object) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, (list, tuple)):
+        return [name for name in value if isinstance(name, str)]
+    return []
+
+
+def column_of(key: str, columns: Collection[str]) -> str:
+    """Return the column that a key means: one of that very name, else what stands before its path.
+
+    Args:
+        key: Such as ``meta.lang``.
+        columns: Those that are known.
+    """
+    if key in columns:
+        return key
+    return _STEPS.split(key, maxsplit=1)[0] or key

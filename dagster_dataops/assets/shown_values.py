@@ -1,0 +1,61 @@
+"""Which values the launchpad can show, and whether one that came back is the one that was shown."""
+
+import math
+from collections.abc import Mapping
+from typing import Any, Final
+
+import orjson
+
+_EXACT: Final = 2**53  # beyond it, the numbers of a web page are rounded
+_MAX_BYTES: Final = 4000  # longer values are nothing to edit in a launchpad
+
+
+def is_showable(value: object) -> bool:
+    """Whether ``value`` is JSON that comes back from the launchpad as it was."""
+    try:
+        return _is_json(value) and len(orjson.dumps(value)) <= _MAX_BYTES
+    except (TypeError, RecursionError):  # a lone surrogate, or nested too deeply
+        return False
+
+
+def _is_json(value: object) -> bool:
+    kind = type(value)
+    if isinstance(value, int) and kind is int:
+        return abs(value) <= _EXACT
+    if isinstance(value, float):
+        return kind is float and math.isfinite(value)
+    if isinstance(value, list) and kind is list:
+        return all(map(_is_json, value))
+    if isinstance(value, dict) and kind is dict:
+        return all(_is_text(key) and _is_json(item) for key, item in value.items())
+    return kind in {bool, type(None)} or _is_text(value)
+
+
+def _is_text(value: object) -> bool:
+    """Whether it is a text that YAML keeps: it makes line ends of some control characters."""
+    return type(value) is str and all(c.isprintable() or c in "\n\t" for c in value)
+
+
+def same_value(one: Any, other: Any) -> bool:
+    """Whether two JSON values are equal: 1 is 1.0, as the launchpad writes it, but not true."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same_value, one, other))
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(same_value(one[key], other[key]) for key in one)
+    numbers = isinstance(one, (int, float)) and isinstance(other, (int, float))
+    return (numbers or type(one) is type(other)) and bool(one == other)
+
+
+def as_filled_in(value: Any) -> Any:
+    """Return ``value`` as a new launchpad shows it: nothing in a mapping is null or empty."""
+    if not isinstance(value, Mapping):
+        return value
+    inner = {key: as_filled_in(item) for key, item in value.items()}
+    return {key: item for key, item in inner.items() if item is not None and item != {}}
+
+
+def is_unchanged(given: Any, shown: Any) -> bool:
+    """Whether ``given`` is what a launchpad that showed ``shown`` gives untouched."""
+    return same_value(given, shown) or same_value(given, as_filled_in(shown))

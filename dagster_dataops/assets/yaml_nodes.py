@@ -1,0 +1,204 @@
+"""OperatorDeclaration: an operator as a defs.yaml declares it, and the pipeline of several."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Final
+
+import dagster as dg
+from pydantic import Field, WithJsonSchema
+
+from dagster_dataops.assets.yaml_places import NOWHERE, YamlPlace, rendered
+from dagster_dataops.data import data_register
+from dagster_dataops.errors import (
+    DefinitionError,
+    OperatorOptionError,
+    PipelineDefinitionError,
+    UnknownOperatorError,
+)
+from dagster_dataops.operators.operator import Operator, unknown_operator
+from dagster_dataops.operators.settings import MODES, SETTING_NAMES
+from dagster_dataops.services.pipeline import Pipeline
+
+# A schema is written by hand where a template may stand in place of a number: of a union, `dg
+# check yaml` says no more than that no member fits.
+_TEMPLATE: Final = r"\{[{%]"
+_OWN: Final = " Operators of your own are known once `modules` names the file that registers them."
+
+
+def _schema(kind: str, **limits: Any) -> WithJsonSchema:
+    return WithJsonSchema({"type": [kind, "string"], "pattern": _TEMPLATE, **limits})
+
+
+_MODE: Final = WithJsonSchema({"type": "string", "pattern": f"^({'|'.join(MODES)})$|{_TEMPLATE}"})
+_NAMES: Final = WithJsonSchema({"type": "array", "items": {"type": "string"}, "minItems": 1})
+
+
+class OperatorNodeModel(dg.Model):
+    """One operator of the pipeline."""
+
+    name: str = Field(
+        description="Names the asset and its folder; unique in the pipeline.", examples=["unique"]
+    )
+    operator: str = Field(
+        description="Group and name of a registered operator.",
+        examples=["dedup.Exact", "text.Normalize"],
+        pattern=rf"^(data\.)?\w+\.\w+$|{_TEMPLATE}",
+    )
+    options: Annotated[dict[str, Any], WithJsonSchema({"type": "object"})] = Field(
+        default={},
+        description="Options of the operator, by name.",
+        examples=[{"input_key": "text"}],
+    )
+    inputs: Annotated[list[str] | None, _NAMES] = Field(
+        default=None,
+        description="Nodes that it takes, in order; `source` is the pipeline's own input. "
+        "By default the node before it.",
+    )
+    concurrency_mode: Annotated[str | None, _MODE] = Field(
+        default=None, description=f"How it is run: {', '.join(MODES)}."
+    )
+    max_workers: Annotated[int | str | None, _schema("integer", minimum=1)] = Field(
+        default=None, description="Processes, or calls in flight."
+    )
+    ignore_errors: Annotated[bool | str | None, _schema("boolean")] = Field(
+        default=None,
+        description="Whether failing records go to the error file, or the first fails the step.",
+    )
+    timeout: Annotated[float | str | None, _schema("number", minimum=0)] = Field(
+        default=None, description="Seconds that one call on one record may take."
+    )
+    retries: Annotated[int | str | None, _schema("integer", minimum=0)] = Field(
+        default=None, description="Further tries for a record that failed."
+    )
+    retry_on: Annotated[list[str] | None, _NAMES] = Field(
+        default=None, description="Names of the exceptions after which there is another try."
+    )
+    backoff: Annotated[float | str | None, _schema("number", minimum=0)] = Field(
+        default=None, description="Seconds before the second try."
+    )
+    pool: str | None = Field(default=None, description="Concurrency pool of its step.")
+    max_error_rate: Annotated[float | str | None, _schema("number", minimum=0, maximum=1)] = Field(
+        default=None, description="Share of its records that may fail before its check does."
+    )
+    unpartitioned: Annotated[bool | str, _schema("boolean")] = Field(
+        default=False, description="Whether it takes all partitions at once, in their order."
+    )
+
+
+_SETTINGS: Final = {name.removeprefix("_") for name in SETTING_NAMES} - {"save_data"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class OperatorDeclaration:
+    """One operator of a pipeline, by the name that it is registered under.
+
+    Attributes:
+        name: Unique in the pipeline; names its folder and its asset.
+        operator: Group and name, such as ``dedup.Exact``.
+        options: By name.
+        settings: How it is run, such as ``max_workers``, by name.
+        inputs: Names of the nodes that it takes; None for the one before it.
+        pool: Concurrency pool of its step.
+        max_error_rate: Share of its records that may fail before its check does.
+        unpartitioned: Whether it takes all partitions at once.
+        place: Where it is declared.
+    """
+
+    name: str
+    operator: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Sequence[str] | None = None
+    pool: str | None = None
+    max_error_rate: float | None = None
+    unpartitioned: bool = False
+    place: YamlPlace = NOWHERE
+
+    @property
+    def subject(self) -> str:
+        """What errors call it."""
+        return f"node {self.name!r}"
+
+    def construct(self) -> Operator:
+        """Return the operator, configured.
+
+        Raises:
+            DefinitionError: Nobody registered it, or it does not take these options.
+        """
+        try:
+            operator: Operator = self._registered()(
+                **self.options, **{f"_{name}": value for name, value in self.settings.items()}
+            )
+        except OperatorOptionError as error:
+            raise self._option_place(error.option).error(self.subject, error) from None
+        except DefinitionError as error:
+            raise self.place.at("operator").error(self.subject, error) from None
+        except Exception as error:
+            raise self.place.at("options").error(self.subject, error) from error
+        return operator
+
+    def _registered(self) -> Any:
+        group, _, name = self.operator.removeprefix("data.").partition(".")
+        known = {
+            f"{known}.{operator}": data_register.operator(known, operator)
+            for known in data_register.groups()
+            for operator in data_register.operators(known)
+        }
+        found = known.get(f"{group}.{name}")
+        if found is None:
+            unknown = unknown_operator(self.operator, list(known))
+            own = "" if group in data_register.groups() else _OWN
+            raise UnknownOperatorError(unknown.wanted, f"{unknown.known}{own}")
+        return found
+
+    def _option_place(self, option: str) -> YamlPlace:
+        setting = option.removeprefix("_")
+        return self.place.at(*([setting] if option != setting else ["options", option]))
+
+
+def resolve_nodes(
+    context: dg.ResolutionContext, models: Sequence[OperatorNodeModel]
+) -> Sequence[OperatorDeclaration]:
+    """Return what ``operators`` of a defs.yaml declares, templates filled in."""
+    return [_declared(context.at_path(place), model) for place, model in enumerate(models)]
+
+
+def _declared(context: dg.ResolutionContext, model: OperatorNodeModel) -> OperatorDeclaration:
+    given = {
+        name: rendered(context.at_path(name), value)
+        for name, value in model.model_dump(exclude_none=True).items()
+    }
+    settings = {name: given.pop(name) for name in sorted(_SETTINGS & given.keys())}
+    return OperatorDeclaration(**given, settings=settings, place=YamlPlace(context))
+
+
+def assembled(name: str, nodes: Sequence[OperatorDeclaration], place: YamlPlace) -> Pipeline:
+    """Return the pipeline of ``nodes``.
+
+    Args:
+        name: Of the pipeline.
+        nodes: In order.
+        place: Of the whole pipeline, for what is wrong with no node in particular.
+
+    Raises:
+        DefinitionError: They make no pipeline; a `DefsYamlError` where it is known which line
+            says so.
+    """
+    try:
+        with Pipeline(name) as ppl:
+            for node in nodes:
+                _add(ppl, node)
+    except PipelineDefinitionError as error:
+        blamed = next((node for node in nodes if f"{node.subject} " in error.reason), None)
+        if blamed is None:
+            raise place.error(f"pipeline {name!r}", error) from None
+        raise blamed.place.at("inputs").error(blamed.subject, error) from None
+    return ppl
+
+
+def _add(ppl: Pipeline, node: OperatorDeclaration) -> None:
+    operator = node.construct()
+    try:
+        ppl.add(node.name, operator, inputs=node.inputs)
+    except PipelineDefinitionError as error:
+        raise node.place.at("name").error(node.subject, error) from None

@@ -1,0 +1,66 @@
+"""YamlPlace: a place in a defs.yaml, so that what is wrong there is said with file and line."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import dagster as dg
+
+from dagster_dataops.errors import DataOpsError, DefsYamlError
+
+_TEMPLATES: Final = ("{{", "{%", "{#")
+
+
+@dataclass(frozen=True, slots=True)
+class YamlPlace:
+    """A place in a defs.yaml.
+
+    Attributes:
+        context: What Dagster resolves the value with that stands there; None for what was
+            written in Python.
+    """
+
+    context: dg.ResolutionContext | None = None
+
+    def at(self, *path: str | int) -> "YamlPlace":
+        """Return the place of what lies below this one."""
+        context = self.context
+        for part in path:
+            context = context and context.at_path(part)
+        return YamlPlace(context)
+
+    def error(self, subject: str, error: Exception) -> Exception:
+        """Return what to raise for ``error``: with file, line and excerpt if it is known where.
+
+        Args:
+            subject: What stands there, such as ``node 'upper'``.
+            error: What was found wrong.
+        """
+        tree = self.context and self.context.source_position_tree
+        if not tree or not self.context or isinstance(error, DefsYamlError):
+            return error
+        found = tree.source_error(
+            yaml_path=self.context.path, inline_error_message="here", value_error=False
+        )
+        ours = isinstance(error, DataOpsError)
+        reason = str(error) if ours else f"{type(error).__name__}: {error}"
+        place = f"{found.file_name}:{found.start_line_no}"
+        return DefsYamlError(place, subject, reason, found.snippet)
+
+
+NOWHERE: Final = YamlPlace()
+
+
+def rendered(context: dg.ResolutionContext, value: Any) -> Any:
+    r"""Return ``value`` with the templates in it filled in, and all else as it was written.
+
+    Dagster takes every text as a template, and what comes of it as a Python literal: ``"007"``
+    would be the number 7, and ``"\n"`` the empty text. As an option of an operator they stay.
+    """
+    if isinstance(value, str):
+        template = any(mark in value for mark in _TEMPLATES)
+        return context.resolve_value(value, as_type=object) if template else value
+    if isinstance(value, list):
+        return [rendered(context.at_path(place), item) for place, item in enumerate(value)]
+    if isinstance(value, dict):
+        return {name: rendered(context.at_path(name), item) for name, item in value.items()}
+    return value

@@ -1,0 +1,159 @@
+"""Tests of the component through ``dg``, in a project as ``create-dagster`` lays it out."""
+
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import entry_points, version
+from pathlib import Path
+
+import pytest
+
+from tests.assets.helpers import read_jsonl
+
+TYPE = "dagster_dataops.OperatorPipelineComponent"
+INSTALLED = "dagster_dataops" in entry_points(group="dagster_dg_cli.registry_modules").names
+pytestmark = [
+    pytest.mark.skipif(
+        importlib.util.find_spec("dagster_dg_cli") is None or not INSTALLED,
+        reason="needs dagster-dg-cli, and this package installed with its entry point",
+    ),
+    pytest.mark.timeout(240),
+]
+
+PYPROJECT = """
+[project]
+name = "my-project"
+version = "0.1.0"
+requires-python = ">=3.11"
+
+[tool.dg]
+directory_type = "project"
+
+[tool.dg.project]
+root_module = "my_project"
+"""
+DEFINITIONS = """
+from pathlib import Path
+
+import dagster as dg
+
+
+@dg.definitions
+def defs():
+    return dg.load_from_defs_folder(path_within_project=Path(__file__).parent)
+"""
+
+
+class Shell:
+    """Runs ``dg`` in a project."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.docs = folder / "src/my_project/defs/docs"
+
+    def dg(self, *arguments: str, code: int = 0) -> str:
+        environment = {**os.environ, "DAGSTER_HOME": str(self.folder / "home"), "COLUMNS": "250"}
+        paths = [str(self.folder / "src"), environment.get("PYTHONPATH", "")]
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+        finished = subprocess.run(
+            [sys.executable, "-c", "from dagster_dg_cli.cli import main; main()", *arguments],
+            cwd=self.folder,
+            env=environment | {"NO_COLOR": "1"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        told = re.sub(r"\x1b\[[0-9;]*m", "", finished.stdout + finished.stderr)
+        assert finished.returncode == code, told
+        return finished.stdout if code == 0 else told
+
+    @contextmanager
+    def changed(self, changes: dict[str, str]) -> Iterator[list[str]]:
+        """Change the defs.yaml for a while; yields the file and line of every change."""
+        path = self.docs / "defs.yaml"
+        before = after = path.read_text()
+        for given, instead in changes.items():
+            assert given in after
+            after = after.replace(given, instead)
+        path.write_text(after)
+        lines = after.splitlines()
+        yield [
+            f"{path}:{next(n for n, line in enumerate(lines, 1) if instead in line)}"
+            for instead in changes.values()
+        ]
+        path.write_text(before)
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("component") / "my-project"
+    (folder / "src/my_project/defs").mkdir(parents=True)
+    (folder / "home").mkdir()
+    (folder / "home/dagster.yaml").write_text("telemetry: {enabled: false}\n")
+    (folder / "pyproject.toml").write_text(PYPROJECT)
+    for module in ("__init__.py", "defs/__init__.py"):
+        (folder / "src/my_project" / module).touch()
+    (folder / "src/my_project/definitions.py").write_text(DEFINITIONS)
+    shell = Shell(folder)
+    shell.dg("scaffold", "defs", TYPE, "docs")
+    return shell
+
+
+def test_dg_lists_the_component(shell):
+    components = json.loads(shell.dg("list", "components", "--json"))
+
+    assert TYPE in {component["key"] for component in components["items"]}
+
+
+def test_the_code_location_tells_the_version_of_this_library():
+    import dagster_dataops.assets
+
+    assert dagster_dataops.assets.DagsterLibraryRegistry.get()["dagster-dataops"] == version(
+        "dagster-dataops"
+    )
+
+
+def test_what_dg_scaffolds_is_checked_listed_and_launched(shell):
+    shell.dg("check", "defs")
+    listed = json.loads(shell.dg("list", "defs", "--json"))
+    shell.dg("launch", "--assets", "*")
+
+    assert [asset["asset_key"] for asset in listed["assets"]] == [
+        f"docs/{name}" for name in ("counted", "long", "records", "unique")
+    ]
+    results = shell.folder / "data_pipeline_res/docs/long/long_results.jsonl"
+    assert [row["words"] for row in read_jsonl(results)] == [5, 8]
+
+
+def test_dg_check_yaml_points_at_every_bad_line(shell):
+    wrong = {
+        "max_workers: 2": "max_worker: 2",
+        "name: unique": "name: 3",
+        "dedup.Exact": "dedup",
+        "- name: long": "- concurrency_mode: parallel",
+        '# schedule: "0 2 * * *"': "retry_policy: {max_retrys: 1}",
+    }
+    with shell.changed(wrong) as places:
+        told = shell.dg("check", "yaml", code=1)
+
+    assert [place for place in places if f"{place} - {TYPE} attributes." not in told] == []
+
+
+@pytest.mark.parametrize(
+    ("given", "instead", "reason"),
+    [
+        ("docs.count_words", "docs.count_word", "Did you mean docs.count_words?"),
+        ("at_least: 3", "at_last: 3", "did you mean 'at_least'?"),
+    ],
+)
+def test_dg_check_defs_points_at_the_bad_line(shell, given, instead, reason):
+    with shell.changed({given: instead}) as (place,):
+        told = shell.dg("check", "defs", code=1)
+
+    assert f"DefsYamlError: {place}, node '" in told
+    assert reason in told

@@ -1,0 +1,190 @@
+"""Tests of what a defs.yaml that cannot work is told: file, line, node and a way out."""
+
+import dagster as dg
+import pytest
+from dagster.components.core.component_tree import ComponentTreeException
+from dagster.components.resolved.errors import ResolutionException
+
+from dagster_dataops import OperatorDeclaration, OperatorPipelineComponent
+from dagster_dataops.errors import DefsYamlError, OperatorOptionError, UnknownOperatorError
+from tests.assets.component_project import WARNED_OF
+
+pytestmark = WARNED_OF
+
+LINES = """
+name: docs
+source: texts.jsonl
+modules: [operators.py]
+operators:
+  - name: first_1
+    operator: "{group}.mark"
+    options: {key: seen}
+  - name: second
+    operator: "{group}.Picky"
+    max_workers: 2
+""".lstrip()
+
+
+def error_of(project, given, instead):
+    """Load LINES with one thing changed; return the error, and the place of the changed line."""
+    path = project.write(LINES.replace(given, instead))
+    written = instead.splitlines()[-1].replace("{group}", project.group)
+    lines = path.read_text().splitlines()
+    number = max(number for number, text in enumerate(lines, 1) if written in text)
+    return raised_by(project), f"{path}:{number}"
+
+
+def raised_by(project):
+    """Load the component; return what was raised, below what Dagster says of the folder."""
+    try:
+        with project.component():
+            pass
+    except ComponentTreeException as error:
+        return error.__cause__
+    except DefsYamlError as error:
+        return error
+    raise AssertionError("it loads")
+
+
+@pytest.mark.parametrize(
+    ("given", "instead", "subject", "reason"),
+    [
+        ('"{group}.mark"', '"{group}.marks"', "node 'first_1'", "Did you mean {group}.mark?"),
+        (
+            '"{group}.mark"',
+            "nothing_like.this",
+            "node 'first_1'",
+            "Operators of your own are known once `modules` names the file",
+        ),
+        (
+            "key: seen",
+            "kay: seen",
+            "node 'first_1'",
+            "'kay' is unknown; did you mean 'key'?",
+        ),
+        ("max_workers: 2", "timeout: '{{ [] }}'", "node 'second'", "must be a number of seconds"),
+        (
+            "max_workers: 2",
+            "concurrency_mode: async",
+            "node 'second'",
+            "is 'async', which needs an `async def` operator",
+        ),
+        ("max_workers: 2", "options: {size: 10}", "node 'second'", "ValueError: size is at most 9"),
+        ("max_workers: 2", "inputs: [first_one]", "node 'second'", "did you mean 'first_1'?"),
+        ("name: second", "name: materialize", "node 'materialize'", "cannot name a node"),
+        ("[operators.py]", "[operator.py]", "module 'operator.py'", "a Python file or a module"),
+        ("[operators.py]", "[no.such_module]", "module 'no.such_module'", "ModuleNotFoundError"),
+        ("texts.jsonl", "{function: made_down}", "source", "a function in one of `modules`"),
+    ],
+)
+def test_an_error_names_file_line_and_node(project, given, instead, subject, reason):
+    error, place = error_of(project, given, instead)
+
+    assert isinstance(error, DefsYamlError)
+    assert str(error).startswith(f"{place}, {subject}: ")
+    assert reason.replace("{group}", project.group) in error.reason
+
+
+def test_two_nodes_of_one_name_are_told_at_the_second(project):
+    error, place = error_of(project, "name: second", "name: first_1")
+
+    assert "two nodes are called 'first_1'" in error.reason
+    assert error.place == place
+
+
+def test_what_cannot_be_built_is_told_at_the_field_that_says_so(project):
+    error, place = error_of(project, "texts.jsonl", '"{partition}.jsonl"')
+
+    assert isinstance(error, DefsYamlError)
+    assert error.place == place
+
+
+def test_a_circle_is_told_at_the_pipeline(project):
+    circle = LINES.replace("    options: {key: seen}", "    inputs: [second]")
+    path = project.write(circle)
+
+    error = raised_by(project)
+
+    assert "its inputs form a circle" in error.reason
+    assert error.subject == "pipeline 'docs'"
+    assert error.place.startswith(str(path))
+
+
+def test_an_error_shows_the_lines_around(project):
+    error, _ = error_of(project, "key: seen", "kay: seen")
+
+    assert "     options: {kay: seen}" in error.excerpt
+    assert "^ here" in error.excerpt
+
+
+def test_a_module_that_fails_keeps_its_own_error(project):
+    path = project.write(LINES)
+    (path.parent / "operators.py").write_text("1 / 0\n")
+
+    error = raised_by(project)
+
+    assert isinstance(error, DefsYamlError)
+    assert "ZeroDivisionError" in error.reason
+    assert isinstance(error.__cause__, ZeroDivisionError)
+
+
+def test_a_file_outside_the_defs_folder_is_refused_with_a_way_out(project, tmp_path):
+    project.write(LINES.replace("operators.py", f"{tmp_path}/mine.py"))
+    (tmp_path / "mine.py").write_text("")
+
+    assert "or the name of a module" in raised_by(project).reason
+
+
+@pytest.mark.parametrize(
+    ("given", "instead", "where"),
+    [
+        ("max_workers: 2", "max_worker: 2", "operators.1.max_worker"),
+        ("source: texts.jsonl", "sauce: texts.jsonl", "sauce"),
+        ("name: docs", "schedule: 5", "schedule"),
+        ("name: docs", "retry_policy: {max_retrys: 5}", "retry_policy.max_retrys"),
+        ("name: docs", "resource: {rot: here}", "resource.rot"),
+        ("max_workers: 2", "options: 3", "operators.1.options"),
+        ('"{group}.mark"', "mark", "operators.0.operator"),
+    ],
+)
+def test_a_wrong_field_is_told_with_its_line(project, given, instead, where):
+    error, place = error_of(project, given, instead)
+
+    assert f"attributes.{where} at {place}" in str(error)
+
+
+def test_a_source_that_is_two_things_is_told_with_its_line(project):
+    error, place = error_of(project, "texts.jsonl", "{function: a, asset: b}")
+
+    assert place in str(error)
+    assert "a source is a path, `asset: <key>` or `function: <name>`" in str(error)
+
+
+@pytest.mark.parametrize(
+    "instead", ["max_workers: many", "retries: -1", "concurrency_mode: parallel", "timeout: soon"]
+)
+def test_a_wrong_setting_is_told_with_its_line(project, instead):
+    error, place = error_of(project, "max_workers: 2", instead)
+
+    assert isinstance(error, DefsYamlError)
+    assert error.place == place
+    assert "must be " in error.reason
+
+
+def test_an_unknown_template_name_is_told_with_its_line(project):
+    error, place = error_of(project, "key: seen", "key: '{{ nobody }}'")
+
+    assert isinstance(error, ResolutionException)
+    assert "nobody" in str(error)
+    assert place in str(error)
+
+
+def test_a_component_made_in_python_raises_the_errors_themselves(project):
+    path = project.write(LINES)
+    wrong = {"mine.nothing": UnknownOperatorError, "dedup.Exact": OperatorOptionError}
+
+    for operator, expected in wrong.items():
+        node = OperatorDeclaration(name="a", operator=operator, options={"no_option": 1})
+        component = OperatorPipelineComponent(source=dg.AssetKey("a"), operators=[node])
+        with project.sandbox.build_component_tree() as tree, pytest.raises(expected):
+            component.build_defs(tree.load_context.for_path(path.parent))

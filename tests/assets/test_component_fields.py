@@ -1,0 +1,195 @@
+"""Tests of how the fields of a defs.yaml are read."""
+
+import inspect
+
+import dagster as dg
+import pytest
+
+from dagster_dataops import OperatorPipelineComponent, build_definitions
+from dagster_dataops.assets.scaffolding import name_of
+from tests.assets.component_project import WARNED_OF
+
+pytestmark = WARNED_OF
+
+DAILY = dg.DailyPartitionsDefinition("2026-01-31", timezone="Europe/Paris")
+STATIC = dg.StaticPartitionsDefinition(["de", "007"])
+
+NODE = """
+source: texts.jsonl
+modules: [operators.py]
+operators:
+  - name: marked
+    operator: "{group}.mark"
+"""
+
+
+def options_of(project, written):
+    project.write(f"{NODE}    options: {{value: {written}}}\n")
+    with project.component() as (component, _):
+        return component.operators[0].options["value"]
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        (r'"\n"', "\n"),
+        ('"007"', "007"),
+        ('"1,2"', "1,2"),
+        ('"None"', "None"),
+        ('"[]"', "[]"),
+        ("7", 7),
+        ("[a, {b: 1.5}]", ["a", {"b": 1.5}]),
+        ("'{{ 3 * 7 }}'", 21),
+        ("['{{ env.A_TEST_OF_THIS }}', plain]", ["from outside", "plain"]),
+        ("'{% raw %}{{ name }}{% endraw %}'", "{{ name }}"),
+    ],
+)
+def test_an_option_is_what_is_written_and_a_template_what_it_gives(
+    project, monkeypatch, written, value
+):
+    monkeypatch.setenv("A_TEST_OF_THIS", "from outside")
+
+    assert options_of(project, written) == value
+
+
+def test_a_setting_may_be_a_template(project, monkeypatch):
+    monkeypatch.setenv("A_TEST_OF_THIS", "3")
+    project.write(f"{NODE}    max_workers: '{{{{ env.A_TEST_OF_THIS }}}}'\n")
+
+    with project.component() as (component, _):
+        assert component.operators[0].construct().__dataops__.settings.max_workers == 3
+
+
+def test_the_root_is_taken_from_the_project(project):
+    project.write(f"{NODE}resource: {{root: results, max_workers: 2}}\n")
+
+    with project.component() as (component, _):
+        root, workers = component.resource.root, component.resource.max_workers
+
+    assert root == str(project.sandbox.project_root / "results")
+    assert workers == 2
+
+
+def test_an_upstream_asset_is_named_by_its_key(project):
+    project.write(NODE.replace("texts.jsonl", "{asset: raw/texts}"))
+
+    with project.component() as (component, _):
+        assert component.source == dg.AssetKey(["raw", "texts"])
+
+
+def test_a_retry_policy_has_all_that_dagsters_has(project):
+    policy = "{max_retries: 2, delay: 1, backoff: linear, jitter: full}"
+    project.write(f"{NODE}retry_policy: {policy}")
+
+    with project.component() as (component, _):
+        assert component.retry_policy == dg.RetryPolicy(
+            max_retries=2, delay=1, backoff=dg.Backoff.LINEAR, jitter=dg.Jitter.FULL
+        )
+
+
+def keywords_of(project, attributes, node=""):
+    """What a defs.yaml hands to `build_definitions`, resolved but not built."""
+    path = project.write(f"{NODE}{node}{attributes}")
+    with project.sandbox.build_component_tree() as tree:
+        return tree.load_component(path.parent).keywords()
+
+
+def test_nothing_is_handed_on_that_nothing_is_said_of(project):
+    assert keywords_of(project, "") == {}
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("{type: daily, start_date: '2026-01-31', timezone: Europe/Paris}", DAILY),
+        (
+            "{type: static, partition_keys: [de, '007']}",
+            dg.StaticPartitionsDefinition(["de", "007"]),
+        ),
+        ("{type: dynamic, name: files}", dg.DynamicPartitionsDefinition(name="files")),
+        ("{type: monthly, start_date: '2026-01-01'}", dg.MonthlyPartitionsDefinition("2026-01-01")),
+        (
+            "{type: time_window, start_date: '2026-02', fmt: '%Y-%m', cron_schedule: 0 0 1 * *}",
+            dg.TimeWindowPartitionsDefinition(
+                start="2026-02", fmt="%Y-%m", cron_schedule="0 0 1 * *"
+            ),
+        ),
+    ],
+)
+def test_partitions_are_those_of_dagster(project, written, expected):
+    assert keywords_of(project, f"partitions: {written}\n") == {"partitions": expected}
+
+
+def test_what_is_said_of_a_node_stands_over_what_is_said_of_all(project):
+    second = '  - {name: again, operator: "{group}.mark", pool: slow, max_error_rate: 0.5}\n'
+    third = '  - {name: last, operator: "{group}.mark", unpartitioned: true}\n'
+
+    found = keywords_of(project, "op: {pool: api}\nmax_error_rate: 0.1\n", second + third)
+
+    assert found == {
+        "pools": {"marked": "api", "again": "slow", "last": "api"},
+        "max_error_rate": {"marked": 0.1, "again": 0.5, "last": 0.1},
+        "unpartitioned": ["last"],
+    }
+
+
+def test_what_is_said_of_one_node_is_said_of_that_one_alone(project):
+    found = keywords_of(project, "", "    pool: api\n    max_error_rate: 0.5\n")
+
+    assert found == {"pools": {"marked": "api"}, "max_error_rate": {"marked": 0.5}}
+
+
+@pytest.mark.parametrize(
+    ("written", "policy"),
+    [
+        ("{type: single_run}", dg.BackfillPolicy.single_run()),
+        ("{type: multi_run, max_partitions_per_run: 7}", dg.BackfillPolicy.multi_run(7)),
+    ],
+)
+def test_backfill_policies_are_those_of_dagster(project, written, policy):
+    assert keywords_of(project, f"op: {{backfill_policy: {written}}}\n") == {
+        "backfill_policy": policy
+    }
+
+
+def test_automation_and_freshness_are_templates_as_elsewhere_in_dagster(project):
+    found = keywords_of(project, "automation: '{{ dg.AutomationCondition.eager() }}'\n")
+
+    assert found == {"automation": dg.AutomationCondition.eager()}
+
+
+def test_layout_and_executor_are_handed_on(project):
+    found = keywords_of(project, "layout: single_step\nexecutor: multiprocess\n")
+
+    assert found == {"layout": "single_step", "executor": "multiprocess"}
+
+
+def test_all_that_is_said_in_python_can_be_said_in_yaml():
+    """A keyword of `build_definitions` that is missing here needs a field of the component."""
+    fields = OperatorPipelineComponent.model().model_fields.keys()
+    elsewhere = {
+        "ppl": "operators",
+        "translator": "translation",
+        "pools": "op",
+        "backfill_policy": "op",
+        "unpartitioned": "operators",
+    }
+
+    keywords = inspect.signature(build_definitions).parameters
+    assert {name for name in keywords if elsewhere.get(name, name) not in fields} == set()
+
+
+def test_every_field_tells_what_it_is():
+    schema = OperatorPipelineComponent.model().model_json_schema()
+    node = schema["$defs"]["OperatorNodeModel"]
+    shown = {**schema["properties"], **node["properties"]}
+
+    undocumented = {name for name, field in shown.items() if not field.get("description")}
+    assert undocumented == {"translation"}  # Dagster's own
+
+
+@pytest.mark.parametrize(
+    ("folder", "name"), [("docs", "docs"), ("my-docs", "my_docs"), ("01-docs", "pipeline_01_docs")]
+)
+def test_a_pipeline_is_named_by_its_folder(tmp_path, folder, name):
+    assert name_of(tmp_path / folder) == name

@@ -1,0 +1,222 @@
+"""Schedules, automation conditions and freshness policies of pipelines."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from dagster_dataops.errors import ConfigurationError, PipelineDefinitionError
+from dagster_dataops.operators.registry import OperatorRegistry
+from tests.assets.helpers import definitions_of, execute, pipeline_of, spec_of
+
+DAYS = dg.DailyPartitionsDefinition("2024-01-01")
+HOURS = dg.HourlyPartitionsDefinition("2024-01-01-00:00")
+LETTERS = dg.StaticPartitionsDefinition(["b", "a"])
+EAGER = dg.AutomationCondition.eager()
+
+
+@pytest.fixture
+def upper(registry: OperatorRegistry) -> Any:
+    @registry("data.text", _concurrency_mode="single")
+    def upper(record: dict) -> None:
+        record["text"] = record["text"].upper()
+
+    return upper
+
+
+@pytest.fixture
+def scheduled(upper: Any, root: Path) -> Any:
+    def build(cron: str, partitions: Any, source: Any = "in/{partition}.jsonl") -> Any:
+        ppl = pipeline_of(upper=upper())
+        return definitions_of(ppl, source, root, partitions=partitions, schedule=cron)
+
+    return build
+
+
+def schedule_of(definitions: dg.Definitions) -> Any:
+    return definitions.resolve_schedule_def("docs_pipeline_schedule")
+
+
+def tick(definitions: dg.Definitions, moment: datetime, instance: dg.DagsterInstance) -> list[Any]:
+    context = dg.build_schedule_context(
+        instance=instance,
+        scheduled_execution_time=moment,
+        repository_def=definitions.get_repository_def(),
+    )
+    schedule = schedule_of(definitions)
+    told = schedule.evaluate_tick(context)
+    return [request.partition_key for request in told.run_requests or []]
+
+
+# Dagster's own: its partitioned schedules make their requests by a name that it has deprecated.
+own_deprecation = pytest.mark.filterwarnings(
+    "ignore:Function `JobDefinition.run_request_for_partition` is deprecated:DeprecationWarning"
+)
+NIGHT = datetime(2024, 3, 1, 2, tzinfo=UTC)
+
+
+@own_deprecation
+@pytest.mark.parametrize(
+    ("cron", "partitions", "found", "keys"),
+    [
+        ("@window", DAYS, "0 0 * * *", ["2024-02-29"]),
+        ("@daily", DAYS, "0 0 * * *", ["2024-02-29"]),
+        ("0 2 * * *", DAYS, "0 2 * * *", ["2024-02-29"]),
+        ("30 * * * *", HOURS, "30 * * * *", ["2024-03-01-01:00"]),
+        ("0 2 * * *", LETTERS, "0 2 * * *", ["b", "a"]),
+        ("15 3 * * 1", dg.WeeklyPartitionsDefinition("2024-01-01"), "15 3 * * 1", ["2024-02-18"]),
+        ("5 4 3 * *", dg.MonthlyPartitionsDefinition("2024-01-01"), "5 4 3 * *", ["2024-02-01"]),
+    ],
+)
+def test_a_schedule_materializes_the_window_that_has_closed_or_every_static_partition(
+    cron: str,
+    partitions: Any,
+    found: str,
+    keys: list[str],
+    scheduled: Any,
+    instance: dg.DagsterInstance,
+) -> None:
+    definitions = scheduled(cron, partitions)
+    assert schedule_of(definitions).cron_schedule == found
+    assert tick(definitions, NIGHT, instance) == keys
+
+
+@own_deprecation
+@pytest.mark.filterwarnings("ignore:Non-compliant tag keys like:DeprecationWarning")
+def test_dates_among_dimensions_are_scheduled_with_all_of_the_others(
+    scheduled: Any, instance: dg.DagsterInstance
+) -> None:
+    both = dg.MultiPartitionsDefinition({"date": DAYS, "letter": LETTERS})
+    definitions = scheduled("@window", both, "in/{letter}/{date}.jsonl")
+    assert sorted(tick(definitions, NIGHT, instance)) == ["2024-02-29|a", "2024-02-29|b"]
+
+
+@pytest.mark.parametrize(
+    ("cron", "partitions"),
+    [
+        ("0 2 * * *", HOURS),
+        ("0 * * * *", DAYS),
+        ("*/5 * * * *", DAYS),
+        ("0 2 * * 1", DAYS),
+        ("at night", DAYS),
+        ("0 2 * * *", dg.DynamicPartitionsDefinition(name="files")),
+        ("@window", LETTERS),
+    ],
+    ids=str,
+)
+def test_a_schedule_that_would_miss_windows_or_come_too_often_is_refused(
+    cron: str, partitions: Any, scheduled: Any
+) -> None:
+    with pytest.raises(ConfigurationError, match="schedule"):
+        scheduled(cron, partitions)
+
+
+def test_windows_without_partitions_are_refused(scheduled: Any) -> None:
+    with pytest.raises(ConfigurationError, match="@window"):
+        scheduled("@window", None, "docs.jsonl")
+
+
+def numbers() -> Iterator[dict[str, Any]]:
+    return iter([{"text": "a"}])
+
+
+def requested(
+    definitions: dg.Definitions, instance: dg.DagsterInstance, cursor: Any, *names: str
+) -> tuple[set[str], Any]:
+    """Return which of the docs assets are requested now."""
+    selection = dg.AssetSelection.assets(*(dg.AssetKey(["docs", name]) for name in names))
+    result = dg.evaluate_automation_conditions(
+        definitions,
+        instance,
+        asset_selection=selection,
+        cursor=cursor,
+        evaluation_time=None,
+    )
+    found = {name for name in names if result.get_num_requested(dg.AssetKey(["docs", name])) > 0}
+    return found, result.cursor
+
+
+def test_an_eager_pipeline_follows_its_upstream_asset(
+    upper: Any, root: Path, instance: dg.DagsterInstance
+) -> None:
+    @dg.asset(io_manager_key="dataops_io")
+    def raw() -> list[dict[str, Any]]:
+        return [{"text": "a"}]
+
+    ppl = pipeline_of(first=upper(), second=upper())
+    definitions = definitions_of(ppl, raw, root, others=[raw], automation=EAGER)
+    names = ("first", "second")
+    found, cursor = requested(definitions, instance, None, *names)
+    assert found == set()
+    execute(definitions, instance, only=[["raw"]])
+    found, cursor = requested(definitions, instance, cursor, *names)
+    assert found == {"first", "second"}
+    execute(definitions, instance, only=[["docs", "first"], ["docs", "second"]])
+    found, cursor = requested(definitions, instance, cursor, *names)
+    assert found == set()
+
+
+def test_a_condition_counts_for_the_source_and_every_node(upper: Any, root: Path) -> None:
+    ppl = pipeline_of(first=upper(), second=upper())
+    definitions = definitions_of(ppl, numbers, root, automation=EAGER)
+    for name in ("numbers", "first", "second"):
+        assert spec_of(definitions, "docs", name).automation_condition == EAGER
+
+
+def test_conditions_may_be_given_by_node(upper: Any, root: Path) -> None:
+    ppl = pipeline_of(first=upper(), second=upper())
+    definitions = definitions_of(ppl, numbers, root, automation={"second": EAGER})
+    found = [
+        spec_of(definitions, "docs", name).automation_condition for name in ("first", "second")
+    ]
+    assert found == [None, EAGER]
+    with pytest.raises(PipelineDefinitionError, match="absent"):
+        definitions_of(ppl, numbers, root, automation={"absent": EAGER})
+
+
+def test_an_unpartitioned_node_is_requested_when_a_partition_is_new(
+    upper: Any, root: Path, instance: dg.DagsterInstance
+) -> None:
+    @dg.asset(partitions_def=LETTERS, io_manager_key="dataops_io")
+    def raw(context: dg.AssetExecutionContext) -> list[dict[str, Any]]:
+        return [{"text": context.partition_key}]
+
+    definitions = definitions_of(
+        pipeline_of(each=upper(), all=upper()),
+        raw,
+        root,
+        others=[raw],
+        partitions=LETTERS,
+        unpartitioned=["all"],
+        automation=EAGER,
+    )
+    _, cursor = requested(definitions, instance, None, "all")
+    for key in ("a", "b"):
+        execute(definitions, instance, only=[["raw"], ["docs", "each"]], partition_key=key)
+    found, _ = requested(definitions, instance, cursor, "all")
+    assert found == {"all"}
+
+
+def test_a_freshness_policy_counts_for_the_source_and_every_node(upper: Any, root: Path) -> None:
+    policy = dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=24))
+    definitions = definitions_of(pipeline_of(upper=upper()), numbers, root, freshness_policy=policy)
+    for name in ("numbers", "upper"):
+        assert spec_of(definitions, "docs", name).freshness_policy == policy
+
+
+def test_definitions_with_everything_can_be_loaded(upper: Any, root: Path) -> None:
+    definitions = definitions_of(
+        pipeline_of(upper=upper(), all=upper()),
+        "in/{partition}.jsonl",
+        root,
+        partitions=DAYS,
+        unpartitioned=["all"],
+        backfill_policy=dg.BackfillPolicy.single_run(),
+        automation=dg.AutomationCondition.on_cron("@daily"),
+        schedule="@window",
+        freshness_policy=dg.FreshnessPolicy.cron("0 9 * * *", timedelta(hours=1)),
+    )
+    dg.Definitions.validate_loadable(definitions)

@@ -1,0 +1,227 @@
+"""New input files as partitions: what a tick of the sensor asks for."""
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from dagster_dataops import NewFiles
+from dagster_dataops.errors import ConfigurationError
+from dagster_dataops.operators.registry import OperatorRegistry
+from tests.assets.helpers import definitions_of, pipeline_of, read_jsonl, write_jsonl
+
+FILES = dg.DynamicPartitionsDefinition(name="files")
+NOW = NewFiles(settle_seconds=0)
+
+
+class Watching:
+    """The sensor of a pipeline over a folder, and ticks of it."""
+
+    def __init__(self, inbox: Path, root: Path, operator: Any) -> None:
+        self.inbox, self.root, self.operator = inbox, root, operator
+        self.instance = dg.DagsterInstance.local_temp(str(root.parent / "dagster_home"))
+        self.cursor: str | None = None
+        self.set(NOW)
+
+    def set(self, options: NewFiles, **keywords: Any) -> None:
+        self.definitions = definitions_of(
+            pipeline_of(upper=self.operator),
+            self.inbox / "{partition}.jsonl",
+            self.root,
+            partitions=FILES,
+            new_files=options,
+            **keywords,
+        )
+
+    def put(self, *names: str) -> None:
+        for name in names:
+            write_jsonl(self.inbox / f"{name}.jsonl", [{"text": name}])
+
+    def tick(self) -> list[dg.RunRequest]:
+        """Evaluate it as the daemon does: cursor, partitions and run keys are kept."""
+        sensor = self.definitions.resolve_sensor_def("files_new_files")
+        context = dg.build_sensor_context(
+            instance=self.instance,
+            instance_ref=self.instance.get_ref(),
+            cursor=self.cursor,
+            definitions=self.definitions,
+        )
+        with context:
+            told = sensor.evaluate_tick(context)
+        self.cursor = told.cursor
+        for request in told.dynamic_partitions_requests or []:
+            self.instance.add_dynamic_partitions(FILES.name or "", request.partition_keys)
+        for event in told.asset_events:
+            self.instance.report_runless_asset_event(event)
+        self.reason = told.skip_message or ""
+        return list(told.run_requests or [])
+
+    def run(self, request: dg.RunRequest) -> dg.ExecuteInProcessResult:
+        job = self.definitions.resolve_job_def("docs_pipeline")
+        return job.execute_in_process(
+            instance=self.instance, partition_key=request.partition_key, tags=request.tags
+        )
+
+
+def keys(requests: list[dg.RunRequest]) -> list[str | None]:
+    return [request.partition_key for request in requests]
+
+
+@pytest.fixture
+def watching(registry: OperatorRegistry, tmp_path: Path, root: Path) -> Iterator[Watching]:
+    @registry("data.text", _concurrency_mode="single")
+    def upper(record: dict) -> None:
+        record["text"] = record["text"].upper()
+
+    (tmp_path / "dagster_home").mkdir()
+    made = Watching(tmp_path / "inbox", root, upper())
+    with made.instance:
+        yield made
+
+
+def test_each_new_file_becomes_a_partition_and_a_run(watching: Watching, root: Path) -> None:
+    assert watching.tick() == []
+    assert watching.reason.startswith("there is no file")
+    watching.put("b", "a")
+    requests = watching.tick()
+    assert keys(requests) == ["b", "a"]  # as they came
+    assert watching.instance.get_dynamic_partitions("files") == ["b", "a"]
+    for request in requests:
+        assert watching.run(request).success
+    path = root / "docs" / "upper" / "partitions" / "a" / "upper_results.jsonl"
+    assert read_jsonl(path) == [{"text": "A"}]
+    assert watching.tick() == []
+    assert watching.reason == "nothing new among 2 files"
+
+
+def test_run_keys_tell_one_content_of_a_file_from_another(watching: Watching) -> None:
+    watching.put("a")
+    (first,) = watching.tick()
+    watching.cursor = None  # reset in the UI: Dagster knows the run key
+    assert [request.run_key for request in watching.tick()] == [first.run_key]
+    write_jsonl(watching.inbox / "a.jsonl", [{"text": "changed"}])
+    watching.cursor = None
+    assert [request.run_key for request in watching.tick()] != [first.run_key]
+
+
+def test_a_file_that_is_still_written_is_left_alone(watching: Watching) -> None:
+    watching.set(NewFiles(settle_seconds=0.3))
+    watching.put("a")
+    assert watching.tick() == []
+    assert "1 files have changed a moment ago" in watching.reason
+    os.utime(watching.inbox / "a.jsonl", (1, 1))  # as cp -p and tar do
+    assert watching.tick() == []
+    time.sleep(0.35)
+    assert keys(watching.tick()) == ["a"]
+
+
+def test_files_that_are_put_in_place_by_renaming_are_taken_when_they_are_whole(
+    watching: Watching,
+) -> None:
+    watching.put("a")
+    (watching.inbox / "a.jsonl").rename(watching.inbox / ".a.jsonl")
+    (watching.inbox / "b.jsonl.part").touch()
+    (watching.inbox / "folder.jsonl").mkdir()
+    (watching.inbox / "gone.jsonl").symlink_to("nowhere")
+    assert watching.tick() == []
+    (watching.inbox / ".a.jsonl").rename(watching.inbox / "a.jsonl")
+    assert keys(watching.tick()) == ["a"]
+
+
+def test_many_files_are_taken_over_several_ticks_oldest_first(watching: Watching) -> None:
+    watching.set(NewFiles(settle_seconds=0, runs_per_tick=4))
+    names = [f"{number:02}" for number in range(10)]
+    watching.put(*reversed(names))
+    for age, name in enumerate(names):
+        os.utime(watching.inbox / f"{name}.jsonl", (age, age))
+    assert [keys(watching.tick()) for _ in range(4)] == [names[:4], names[4:8], names[8:], []]
+
+
+@pytest.mark.parametrize("changed", [True, False])
+def test_a_file_that_has_changed_is_processed_again_if_asked(
+    changed: bool, watching: Watching
+) -> None:
+    watching.set(NewFiles(settle_seconds=0, changed=changed))
+    watching.put("a", "b")
+    (first, _) = watching.tick()
+    write_jsonl(watching.inbox / "a.jsonl", [{"text": "changed"}])
+    again = watching.tick()
+    assert keys(again) == (["a"] if changed else [])
+    assert first.run_key not in [request.run_key for request in again]
+    assert watching.tick() == []
+
+
+def test_what_is_made_already_is_not_run_again_when_the_sensor_first_sees_it(
+    watching: Watching,
+) -> None:
+    watching.put("a", "b")
+    watching.instance.add_dynamic_partitions("files", ["a", "b"])
+    assert watching.run(dg.RunRequest(partition_key="a")).success
+    assert keys(watching.tick()) == ["b"]
+    assert watching.tick() == []
+
+
+def test_a_cursor_that_cannot_be_read_is_begun_anew(watching: Watching) -> None:
+    watching.put("a")
+    for odd in ["{", "[]", '{"version": 9}', '{"version": 1, "files": 3}']:
+        watching.cursor = odd
+        assert keys(watching.tick()) == ["a"]
+
+
+def test_files_that_are_gone_leave_the_cursor(watching: Watching) -> None:
+    watching.put("a", "b")
+    watching.tick()
+    (watching.inbox / "a.jsonl").unlink()
+    watching.tick()
+    assert list(json.loads(watching.cursor or "{}")["files"]) == ["b"]
+
+
+def test_each_file_is_reported_as_a_materialization_of_the_source(watching: Watching) -> None:
+    watching.put("a")
+    watching.tick()
+    key = dg.AssetKey(["docs", "inbox"])
+    assert watching.instance.get_materialized_partitions(key) == {"a"}
+
+
+def test_without_launching_the_automation_of_the_assets_takes_over(watching: Watching) -> None:
+    watching.set(
+        NewFiles(settle_seconds=0, launch=False), automation=dg.AutomationCondition.eager()
+    )
+    upper = dg.AssetKey(["docs", "upper"])
+    selection = dg.AssetSelection.assets(upper)
+    evaluated = dg.evaluate_automation_conditions(
+        watching.definitions, watching.instance, asset_selection=selection
+    )
+    watching.put("a")
+    assert watching.tick() == []
+    again = dg.evaluate_automation_conditions(
+        watching.definitions,
+        watching.instance,
+        asset_selection=selection,
+        cursor=evaluated.cursor,
+    )
+    assert again.get_requested_partitions(upper) == {"a"}
+
+
+@pytest.mark.parametrize(
+    ("source", "partitions"),
+    [("{partition}.jsonl", dg.StaticPartitionsDefinition(["a"])), ("docs.jsonl", None)],
+)
+def test_new_files_need_dynamic_partitions(
+    source: str, partitions: Any, watching: Watching, root: Path
+) -> None:
+    ppl = pipeline_of(upper=watching.operator)
+    with pytest.raises(ConfigurationError, match="DynamicPartitionsDefinition"):
+        definitions_of(ppl, source, root, partitions=partitions, new_files=NOW)
+
+
+def test_impossible_options_are_refused() -> None:
+    with pytest.raises(ConfigurationError, match="settle_seconds"):
+        NewFiles(settle_seconds=-1)
+    with pytest.raises(ConfigurationError, match="runs_per_tick"):
+        NewFiles(runs_per_tick=0)

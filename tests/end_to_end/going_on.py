@@ -1,0 +1,71 @@
+"""What the rows of the failure table share: to interrupt a run, and to check how it went on."""
+
+import os
+import signal
+from collections import Counter
+from typing import Any
+
+import orjson
+import psutil
+
+from tests.end_to_end.dagster_server import IN_PROCESS, RECORDS, Call, DagsterServer
+
+UNDISTURBED = b"".join(
+    orjson.dumps(row | {"text": row["text"].upper()}) + b"\n" for row in DagsterServer.source()
+)
+UNSETTLED_SECONDS = 0.6  # the longest time for which a finished record may not be settled
+
+
+def gone(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def interrupted(
+    server: DagsterServer,
+    node: str,
+    config: dict[str, Any] = IN_PROCESS,
+    seconds: float = 0.05,
+    **tags: str,
+) -> str:
+    """Launch a slow run and return it when a third of its records have been worked on."""
+    server.pace(node, seconds)
+    run = server.launch(node, "shout", config=config, **tags)
+    server.wait_for_calls(node, RECORDS // 3)
+    return run
+
+
+def step_of(call: Call) -> int:
+    """The process of the step that a call belongs to: the worker's parent, or the caller."""
+    process = psutil.Process(call.process)
+    arguments = " ".join(process.cmdline())
+    return process.ppid() if "execution.worker" in arguments else process.pid
+
+
+def kill(pid: int) -> None:
+    os.kill(pid, signal.SIGKILL)
+
+
+def check_went_on(
+    server: DagsterServer, node: str, run: str, before: list[Call], in_flight: int = 32
+) -> int:
+    """The result is that of an undisturbed run; return how many records were done twice: few."""
+    assert server.result(node) == UNDISTURBED
+    calls = server.calls(node)
+    times = Counter(call.record for call in calls)
+    assert set(times) == set(range(RECORDS))
+    assert max(times.values()) <= 2
+
+    last = max(call.time for call in before)
+    unsettled = sum(call.time > last - UNSETTLED_SECONDS for call in before)
+    assert len(calls) - RECORDS <= in_flight + unsettled
+
+    manifest = server.manifest(node)
+    assert manifest["resumed"] == RECORDS - (len(calls) - len(before))
+    if manifest["resumed"]:
+        assert f"resuming: {manifest['resumed']} " in server.log(run)
+        assert manifest["resumed_from"] == list(dict.fromkeys(manifest["attempts"][:-1]))
+        assert manifest["seconds_saved"] > 0
+    return len(calls) - RECORDS

@@ -1,0 +1,59 @@
+"""A code location of two partitioned pipelines: backfilled in one run, and fed by a sensor.
+
+The environment variable SLOW_PIPELINE_HOME names a folder with the records and the results. A call
+of a record whose text is in ``failing`` fails.
+"""
+
+import os
+from pathlib import Path
+
+import dagster as dg
+
+from dagster_dataops import (
+    DataOpsResource,
+    NewFiles,
+    Pipeline,
+    build_definitions,
+    data_register,
+    pipeline,
+)
+
+HOME = Path(os.environ["SLOW_PIPELINE_HOME"])
+RESOURCE = DataOpsResource(root=str(HOME / "results"))
+
+
+@data_register("data.partitioned", _concurrency_mode="single", _ignore_errors=False)
+def upper(record: dict) -> dict:
+    """Make a text loud, and write down the call."""
+    with (HOME / "calls").open("a") as calls:
+        calls.write(f"{record['text']}\n")
+    failing = HOME / "failing"
+    if failing.exists() and record["text"] in failing.read_text().split():
+        msg = f"no answer for {record['text']}"
+        raise ConnectionError(msg)
+    return record | {"text": record["text"].upper()}
+
+
+def named(name: str) -> Pipeline:
+    """One node in a pipeline of that name."""
+    with pipeline(name) as ppl:
+        ppl.upper = upper()
+    return ppl
+
+
+defs = dg.Definitions.merge(
+    build_definitions(
+        named("letters"),
+        source=HOME / "letters" / "{partition}.jsonl",
+        resource=RESOURCE,
+        partitions=dg.StaticPartitionsDefinition(["c", "a", "b"]),
+        backfill_policy=dg.BackfillPolicy.single_run(),
+    ),
+    build_definitions(
+        named("inbox"),
+        source=HOME / "inbox" / "{partition}.jsonl",
+        resource=RESOURCE,
+        partitions=dg.DynamicPartitionsDefinition(name="inbox_files"),
+        new_files=NewFiles(settle_seconds=0, runs_per_tick=2, interval_seconds=1, running=True),
+    ),
+)

@@ -1,0 +1,126 @@
+"""A server that is killed, stopped and edited under their runs; each test leaves it serving."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.end_to_end.dagster_server import (
+    BUGGY,
+    IN_PROCESS,
+    MULTIPROCESS,
+    RECORDS,
+    SOUND,
+    DagsterServer,
+    until,
+)
+from tests.end_to_end.going_on import UNDISTURBED, check_went_on, gone, interrupted
+from tests.end_to_end.rows import Rows
+
+pytestmark = pytest.mark.timeout(400)
+
+
+@pytest.fixture(scope="module")
+def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DagsterServer]:
+    """A server that nobody else needs."""
+    started = DagsterServer(tmp_path_factory.mktemp("mortal") / "home")
+    try:
+        yield started
+    finally:
+        started.stop()
+
+
+def code_server(server: DagsterServer) -> psutil.Process:
+    """The process in which the code location is loaded."""
+    (found,) = [p for p in server.services() if "grpc" in p.cmdline()]
+    return found
+
+
+def test_runs_outlive_the_code_server_and_the_server(mortal: DagsterServer) -> None:
+    runs = [interrupted(mortal, "outliving", seconds=0.2)]
+    code_server(mortal).kill()
+    mortal.reload()
+    runs.append(interrupted(mortal, "outliving_processes", MULTIPROCESS, 0.02))
+    mortal.kill()
+    nodes = ["outliving", "outliving_processes"]
+    for node in nodes:
+        mortal.pace(node, 0)
+        until(lambda node=node: len(mortal.calls(node)) == RECORDS, f"all calls of {node}")
+    mortal.start()
+    for node, run in zip(nodes, runs, strict=True):
+        mortal.finish(run, "SUCCESS")
+        assert mortal.result(node) == UNDISTURBED
+        assert len(mortal.calls(node)) == RECORDS
+
+
+def test_a_run_that_ended_with_its_server_goes_on_after_the_restart(
+    mortal: DagsterServer, record_property: Any
+) -> None:
+    run = interrupted(mortal, "interrupted")
+    mortal.interrupt()
+    before = mortal.calls("interrupted")
+    assert len(before) < RECORDS
+    mortal.pace("interrupted", 0)
+    mortal.start()
+    assert mortal.status(run) == "FAILURE"
+    again = mortal.reexecute(run)
+    mortal.finish(again, "SUCCESS")
+    record_property("done_twice", check_went_on(mortal, "interrupted", again, before))
+
+
+def test_a_run_that_was_killed_with_everything_goes_on_after_the_restart(
+    mortal: DagsterServer, record_property: Any
+) -> None:
+    interrupted(mortal, "powerless", seconds=0.02)
+    mortal.kill_everything()
+    before = mortal.calls("powerless")
+    until(lambda: all(gone(call.process) for call in before), "the end of the workers")
+    mortal.pace("powerless", 0)
+    mortal.start()
+    again = mortal.launch("powerless", "shout")
+    mortal.finish(again, "SUCCESS")
+    record_property("done_twice", check_went_on(mortal, "powerless", again, before))
+
+
+def edited(server: DagsterServer, source: str) -> None:
+    (server.home / "fragile.py").write_text(source)
+    server.reload()
+
+
+def test_edited_code_starts_afresh_and_says_so_unless_it_is_asked_to_go_on(
+    mortal: DagsterServer,
+) -> None:
+    run = mortal.launch("edited", "fragile")
+    mortal.finish(run, "FAILURE")
+    assert "failed on record 400" in mortal.log(run)
+
+    edited(mortal, SOUND)
+    config: dict[str, Any] = {"ops": {"edited__fragile": {"config": {"resume": "across_code"}}}}
+    goes_on = mortal.launch("edited", "fragile", config=IN_PROCESS | config)
+    mortal.finish(goes_on, "SUCCESS")
+    assert mortal.manifest("edited", "fragile")["resumed"] == 400
+    assert "code has changed since, those records are kept as asked" in mortal.log(goes_on)
+
+    edited(mortal, BUGGY)
+    mortal.finish(mortal.launch("edited", "fragile"), "FAILURE")
+    edited(mortal, SOUND)
+    afresh = mortal.launch("edited", "fragile")
+    mortal.finish(afresh, "SUCCESS")
+    assert mortal.manifest("edited", "fragile")["resumed"] == 0
+    assert "starting afresh: 400 records" in mortal.log(afresh)
+    assert "its code has changed since" in mortal.log(afresh)
+    assert mortal.result("edited", "fragile").count(b"!") == RECORDS
+
+
+def test_nothing_of_all_this_is_left_running(
+    server: DagsterServer, mortal: DagsterServer, rows: Rows
+) -> None:
+    rows.wait()
+
+    def left() -> list[str]:
+        processes = [*server.processes(), *mortal.processes()]
+        commands = [" ".join(process.cmdline()) for process in processes]
+        return [c for c in commands if "execution.worker" in c or "execute_" in c]
+
+    until(lambda: not left(), f"the end of {left()}", 20.0)

@@ -1,0 +1,141 @@
+"""What Dagster calls fresh and stale, as its own GraphQL tells, on an instance on disk.
+
+Two operators: ``kept`` drops records that say so, ``counted`` measures the others.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from dagster_dataops.assets.external import file_materialization
+from tests.assets.helpers import numbered, write_jsonl
+
+REPOSITORY = Path(__file__).parents[2]
+QUERY = "{assetNodes{assetKey{path} staleStatus staleCauses{reason}}}"
+DEFINITIONS = """
+import os
+from pathlib import Path
+
+from dagster_dataops import DataOpsResource, build_definitions, data_register, pipeline
+
+HOME = Path(os.environ["DAGSTER_HOME"])
+
+
+@data_register("data.versions", _concurrency_mode="single")
+def keep(record: dict, mark: str = "drop") -> list[dict] | None:
+    return [] if record["text"] == mark else None
+
+
+@data_register("data.versions", _concurrency_mode="single")
+def count(record: dict) -> dict:
+    return record | {"length": len(record["text"])}
+
+
+with pipeline("docs") as ppl:
+    ppl.kept = keep(mark=MARK)
+    ppl.counted = count()
+
+defs = build_definitions(
+    ppl, source=HOME / "texts.jsonl", resource=DataOpsResource(root=str(HOME / "results"))
+)
+"""
+MATERIALIZE = """
+import sys
+import dagster as dg
+import versions
+
+keys = [dg.AssetKey(name.split("/")) for name in sys.argv[1:]]
+job = versions.defs.resolve_implicit_global_asset_job_def()
+with dg.DagsterInstance.get() as instance:
+    job.execute_in_process(instance=instance, asset_selection=keys or None)
+"""
+
+
+class Project:
+    """A code location on disk, its instance, and its one source."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.source = home / "texts.jsonl"
+        (home / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
+        self.write("'drop'")
+
+    def write(self, mark: str, code: str = DEFINITIONS) -> None:
+        """Write the definitions, with an option's value."""
+        (self.home / "versions.py").write_text(code.replace("MARK", mark))
+
+    def write_source(self, *more: str) -> None:
+        """Write eight records and ``more`` texts."""
+        write_jsonl(self.source, [*numbered(8), *({"id": 9, "text": text} for text in more)])
+
+    def report(self) -> None:
+        """Report the source's content, as a sensor would."""
+        with dg.DagsterInstance.get() as instance:
+            event = file_materialization(dg.AssetKey(["docs", "texts"]), self.source)
+            instance.report_runless_asset_event(event)
+
+    def materialize(self, *keys: str) -> None:
+        self._run("-c", MATERIALIZE, *keys)
+
+    def stale(self) -> dict[str, list[str]]:
+        """What is not fresh, with the root causes."""
+        graphql = "from dagster_graphql.cli import main; main()"
+        lines = self._run("-c", graphql, "-m", "versions", "-t", QUERY).splitlines()
+        answer = json.loads(next(line for line in lines if line.startswith('{"data"')))
+        found = {}
+        for node in answer["data"]["assetNodes"]:
+            if node["staleStatus"] != "FRESH":
+                causes = [cause["reason"] for cause in node["staleCauses"]]
+                found[node["assetKey"]["path"][-1]] = causes or [node["staleStatus"]]
+        return found
+
+    def _run(self, *arguments: str) -> str:
+        path = os.pathsep.join([str(self.home), str(REPOSITORY)])
+        done = subprocess.run(
+            [sys.executable, *arguments],
+            cwd=self.home,
+            env=os.environ | {"PYTHONPATH": path},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr[-3000:]
+        return done.stdout
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
+    made = Project(tmp_path)
+    made.write_source()
+    made.materialize()
+    return made
+
+
+def test_content_alone_makes_stale_whatever_was_written_again(project: Project) -> None:
+    project.write_source()  # equal bytes, in another file
+    project.report()
+    assert project.stale() == {}
+
+    project.write_source("drop")
+    project.report()
+    assert project.stale() == {"kept": ["has a new data version"]}
+    project.materialize("docs/kept")  # equal content comes of it
+    assert project.stale() == {}
+
+    project.write_source("drop", "new")
+    project.materialize("docs/kept")  # reports for itself what it reads
+    assert project.stale() == {"counted": ["has a new data version"]}
+
+
+def test_an_edited_operator_and_a_changed_option_make_stale(project: Project) -> None:
+    project.write("'drop'", DEFINITIONS.replace("len(record", "2 * len(record"))
+    assert project.stale() == {"counted": ["has a new code version"]}
+
+    project.write("'other'")
+    assert project.stale() == {"kept": ["has a new code version"]}

@@ -1,0 +1,97 @@
+"""Runs that are cancelled, by their page or by a signal, with as many calls in flight as may be."""
+
+import signal
+import time
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.end_to_end.dagster_server import (
+    IN_PROCESS,
+    MULTIPROCESS,
+    RECORDS,
+    Call,
+    DagsterServer,
+    until,
+)
+from tests.end_to_end.going_on import check_went_on, gone, interrupted, step_of
+from tests.end_to_end.rows import row
+
+QUICK = 100  # records after which every call takes a minute
+
+
+def stuck(
+    server: DagsterServer, node: str, calls: int, config: dict[str, Any]
+) -> tuple[str, list[Call], int]:
+    """Launch a run; return it, its calls and its step once so many calls do not come back."""
+    server.pace(node, 60, first=QUICK)
+    run = server.launch(node, "shout", config=config)
+    before = server.wait_for_calls(node, QUICK + calls)
+    return run, before, step_of(before[-1])
+
+
+@row
+@pytest.mark.parametrize(
+    ("mode", "in_flight", "kept", "config"),
+    [
+        ("thread", 64, QUICK, IN_PROCESS),
+        ("async", 64, QUICK, IN_PROCESS),
+        ("single", 1, 0, IN_PROCESS),  # the hundred took a moment only
+        ("process", 2, 0, MULTIPROCESS),
+    ],
+)
+def test_a_run_with_all_its_calls_in_flight_is_cancelled_at_once_and_goes_on_later(
+    server: DagsterServer,
+    record: Any,
+    mode: str,
+    in_flight: int,
+    kept: int,
+    config: dict[str, Any],
+) -> None:
+    node = f"terminated_{mode}"
+    run, before, step = stuck(server, node, in_flight, config)
+    began = time.monotonic()
+    server.terminate(run)
+    until(lambda: gone(step), "the end of the step's process")
+    record("seconds_to_end", round(time.monotonic() - began, 2))
+    server.finish(run, "CANCELED")
+    record("seconds_to_cancelled", round(time.monotonic() - began, 2))
+
+    server.pace(node, 0)
+    again = server.launch(node, "shout") if mode != "single" else server.reexecute(run)
+    server.finish(again, "SUCCESS")
+    assert kept <= server.manifest(node)["resumed"] <= QUICK
+    unsettled = 0 if kept else QUICK
+    record("done_twice", check_went_on(server, node, again, before, in_flight + unsettled))
+
+
+@row
+def test_a_run_that_is_cancelled_by_force_gives_way_and_the_next_goes_on(
+    server: DagsterServer, record: Any
+) -> None:
+    run, before, step = stuck(server, "forced", 64, MULTIPROCESS)
+    server.terminate(run, force=True)
+    assert server.status(run) == "CANCELED"
+    server.pace("forced", 0)
+    again = server.launch("forced", "shout")
+    server.finish(again, "SUCCESS")
+    assert gone(step)
+    record("done_twice", check_went_on(server, "forced", again, before, 64))
+
+
+@row
+def test_a_step_that_is_told_to_end_settles_what_is_finished(
+    server: DagsterServer, record: Any
+) -> None:
+    run = interrupted(server, "told_to_end", MULTIPROCESS, 0.02)
+    step = step_of(server.calls("told_to_end")[-1])
+    psutil.Process(step).send_signal(signal.SIGTERM)
+    server.finish(run, "FAILURE")
+    until(lambda: gone(step), "the end of the step's process")
+    before = server.calls("told_to_end")
+    server.pace("told_to_end", 0)
+    again = server.reexecute(run)
+    server.finish(again, "SUCCESS")
+    record("done_twice", check_went_on(server, "told_to_end", again, before, in_flight=2))
+    assert server.manifest("told_to_end")["resumed"] > RECORDS // 4

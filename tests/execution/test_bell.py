@@ -1,0 +1,79 @@
+"""Bells that ring by themselves, in forked copies all the time."""
+
+import gc
+import os
+import threading
+
+import pytest
+
+from dagster_dataops.execution import bell
+from dagster_dataops.execution.bell import Bell
+from dagster_dataops.execution.pool import may_fork
+from tests.faults.crashing import in_child, wait_until
+
+
+def test_it_rings_again_after_it_was_hushed() -> None:
+    ringing = Bell(0.01)
+    assert not ringing.rung
+    ringing.start()
+    for _ in range(3):
+        wait_until(lambda: bool(ringing.rung), 10, "the bell")
+        ringing.hush()
+    ringing.stop()
+    ringing.hush()
+    assert not ringing.rung
+
+
+def test_without_time_between_it_rings_always_and_needs_no_thread() -> None:
+    before = threading.active_count()
+    ringing = Bell(0)
+    ringing.start()
+    ringing.hush()
+    assert ringing.rung
+    assert threading.active_count() == before
+
+
+def test_it_is_started_and_stopped_once_however_often_it_is_asked() -> None:
+    before = threading.active_count()
+    ringing = Bell(9.0)
+    ringing.start()
+    ringing.start()
+    assert threading.active_count() == before + 1
+    ringing.stop()
+    ringing.stop()
+    assert threading.active_count() == before
+
+
+def test_a_forked_copy_is_rung_out_at_once() -> None:
+    ringing = Bell(9.0)
+    ringing.start()
+
+    def copy() -> None:
+        ringing.hush()
+        assert ringing.rung
+
+    assert in_child(copy) == 0
+    assert not ringing.rung
+    ringing.stop()
+
+
+def test_its_thread_hinders_no_fork_and_is_forgotten_with_it() -> None:
+    wait_until(may_fork, 10, "threads of other tests are gone")
+    ringing = Bell(9.0)
+    ringing.start()
+    assert ringing.native_id in bell.native_ids()
+    assert ringing.native_id != os.getpid()
+    assert may_fork()
+    ringing.stop()
+    del ringing
+    gc.collect()
+    wait_until(may_fork, 10, "its thread is gone")
+
+
+@pytest.mark.parametrize("started", [True, False])
+def test_a_stopped_bell_has_no_thread(started: bool) -> None:
+    ringing = Bell(9.0)
+    if started:
+        ringing.start()
+    ringing.stop()
+    assert ringing.native_id is None
