@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dagster_dataops import data, errors
+    from dagster_dataops.assets import checks
+    from dagster_dataops.assets.check_steps import build_operator_checks
     from dagster_dataops.assets.component import OperatorPipelineComponent
     from dagster_dataops.assets.decorator import build_dataops_asset_specs, dataops_assets
     from dagster_dataops.assets.definitions import build_definitions, dataops_resources
+    from dagster_dataops.assets.error_rate import ErrorRateCheck
     from dagster_dataops.assets.events import DataOpsEventIterator
     from dagster_dataops.assets.factory import build_operator_assets
     from dagster_dataops.assets.io_manager import DataOpsIOManager
@@ -39,6 +42,7 @@ _HOMES = {
     "DataOpsIOManager": "assets.io_manager",
     "DataOpsResource": "assets.resource",
     "DataOpsTranslator": "assets.translator",
+    "ErrorRateCheck": "assets.error_rate",
     "JsonValue": "records",
     "JsonlDataset": "datasets.dataset",
     "Manifest": "checkpoints.manifest",
@@ -53,9 +57,11 @@ _HOMES = {
     "build_dataops_asset_specs": "assets.decorator",
     "build_definitions": "assets.definitions",
     "build_operator_assets": "assets.factory",
+    "build_operator_checks": "assets.check_steps",
     "build_operator_job": "assets.ops",
     "build_operator_ops": "assets.ops",
     "build_preview_job": "assets.preview_job",
+    "checks": "assets.",
     "config": "configuration",
     "data": "",
     "data_register": "data",
@@ -73,6 +79,7 @@ __all__ = [
     "DataOpsIOManager",
     "DataOpsResource",
     "DataOpsTranslator",
+    "ErrorRateCheck",
     "JsonValue",
     "JsonlDataset",
     "Manifest",
@@ -87,9 +94,11 @@ __all__ = [
     "build_dataops_asset_specs",
     "build_definitions",
     "build_operator_assets",
+    "build_operator_checks",
     "build_operator_job",
     "build_operator_ops",
     "build_preview_job",
+    "checks",
     "config",
     "data",
     "data_register",
@@ -109,8 +118,8 @@ def __getattr__(name: str) -> object:
         raise AttributeError(msg)
     import importlib
 
-    if not home:
-        return importlib.import_module(f"{__name__}.{name}")
+    if not home or home.endswith("."):  # a module
+        return importlib.import_module(f"{__name__}.{home}{name}")
     found = getattr(importlib.import_module(f"{__name__}.{home}"), name)
     globals()[name] = found
     return found

@@ -19,6 +19,7 @@
     |-- FolderLockedError            another run works in this folder
     |-- ResultMissingError           a result that was never published, or is damaged
     |-- RetryRefusedError            failed records cannot be retried alone
+    |   `-- RetryOutdatedError           because the input is another now
     |-- WorkerError                  worker processes cannot start
     |-- RunStoppedError              told to stop; what was finished is settled
     `-- MissingExtraError            an optional package is not installed
@@ -243,6 +244,10 @@ class RetryRefusedError(DataOpsError):
     )
     path: str
     reason: str
+
+
+class RetryOutdatedError(RetryRefusedError):
+    """The failed records of a result are no longer those of its input, which has changed since."""
 
 
 class WorkerError(DataOpsError):

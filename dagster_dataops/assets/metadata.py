@@ -1,13 +1,10 @@
 """RunReport -> what the asset page and the run page show of a materialization."""
 
-from collections import Counter
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final
 
 import dagster as dg
-import orjson
 
+from dagster_dataops.assets.failed_records import failures
 from dagster_dataops.assets.markdown import cell, table
 from dagster_dataops.assets.resumed import resumed_metadata
 from dagster_dataops.assets.translator import METADATA_PREFIX
@@ -17,7 +14,6 @@ from dagster_dataops.execution.report import RunReport
 
 _PREVIEW_ROWS: Final = 5
 _PREVIEW_COLUMNS: Final = 8
-_ERROR_ROWS: Final = 1000
 _LONG_SECONDS: Final = 60
 
 
@@ -94,24 +90,3 @@ def preview(rows: list[dict[str, Any]]) -> str:
     hidden = len(columns) - len(shown)
     note = f"and {hidden} more columns" if hidden else ""
     return table(shown, [[row.get(name, "") for name in shown] for row in rows], note)
-
-
-def failures(path: Path) -> str:
-    """Return failed records grouped by exception, each with the first, as a Markdown table."""
-    counts: Counter[str] = Counter()
-    examples: dict[str, Mapping[str, Any]] = {}
-    more = False
-    with path.open("rb") as file:
-        for number, line in enumerate(file):
-            if number >= _ERROR_ROWS:
-                more = True
-                break
-            row = orjson.loads(line)
-            counts[row["exception"]] += 1
-            examples.setdefault(row["exception"], row)
-    rows = [
-        [name, count, f"line {examples[name]['line']}: {examples[name]['message']}"]
-        for name, count in counts.most_common()
-    ]
-    note = f"of the first {_ERROR_ROWS:,}" if more else ""
-    return table(["exception", "records", "first"], rows, note)

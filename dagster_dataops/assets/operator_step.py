@@ -43,8 +43,8 @@ def operator_step(plan: AssetPlan, options: StepOptions) -> dg.AssetsDefinition:
     """
     spec = plan.spec
     loaded = {argument: key for key, argument in plan.inputs if isinstance(argument, str)}
-    checks = {check.get_python_identifier(): check for check in plan.check_specs}
     waited = {dep.asset_key.to_python_identifier(): dep.asset_key for dep in plan.deps}
+    checks = {check.get_python_identifier(): check for check in plan.check_specs}
     op = dg.OpDefinition(
         _compute_of(plan),
         name=spec.key.to_python_identifier(),
@@ -60,7 +60,7 @@ def operator_step(plan: AssetPlan, options: StepOptions) -> dg.AssetsDefinition:
                 metadata=spec.metadata,
                 code_version=spec.code_version,
             ),
-            **dict.fromkeys(checks, dg.Out(is_required=False)),
+            **{name: dg.Out(dg.Nothing, is_required=False) for name in checks},
         },
         description=spec.description,
         config_schema=dict(config_schema(plan.node)),
@@ -75,9 +75,9 @@ def operator_step(plan: AssetPlan, options: StepOptions) -> dg.AssetsDefinition:
         keys_by_output_name={"result": spec.key},
         node_def=op,
         specs=[spec],
-        backfill_policy=options.backfills(spec),
         check_specs_by_output_name=checks,
-        can_subset=bool(checks),  # checks may be left out of a run
+        can_subset=bool(checks),  # a run may be for the asset without its check, or for that alone
+        backfill_policy=options.backfills(spec),
     )
 
 

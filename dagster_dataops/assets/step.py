@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import dagster as dg
 
 from dagster_dataops.assets.assignments import Context
 from dagster_dataops.assets.columns import column_metadata
 from dagster_dataops.assets.configs import OperatorConfig, checked, limit_of, resume_policy
+from dagster_dataops.assets.error_rate import error_rate_results
 from dagster_dataops.assets.external import ExternalFiles
 from dagster_dataops.assets.metadata import report_metadata
 from dagster_dataops.assets.partitions import loaded_parts, partitions_of, pattern_paths
@@ -16,10 +17,14 @@ from dagster_dataops.assets.patterns import PathPattern
 from dagster_dataops.assets.plan import AssetPlan
 from dagster_dataops.assets.preview import Preview
 from dagster_dataops.assets.resource import DataOpsResource
+from dagster_dataops.assets.retry_job import run_or_retry
 from dagster_dataops.assets.several import Made, make_several
 from dagster_dataops.assets.untold import all_told, begin_untold
 from dagster_dataops.assets.upstream import Upstream
 from dagster_dataops.checkpoints.manifest import NodeFolder
+
+if TYPE_CHECKING:
+    from dagster_dataops.execution.report import RunReport
 
 StepEvent: TypeAlias = dg.MaterializeResult[Any] | dg.AssetCheckResult
 
@@ -46,7 +51,8 @@ def run_step(
     partitions = partitions_of(context, plan.spec)
     if limit := limit_of(config.limit):
         step.preview(partitions, limit)
-    elif len(partitions) > 1:
+        return
+    if len(partitions) > 1:
         keys = [key for key in partitions if key is not None]
         yield from make_several(context, plan.spec, keys, step.make_untold, step.told)
     else:
@@ -59,10 +65,15 @@ def run_step(
             tags=made.tags,
         )
         step.told(partitions)
+    yield from error_rate_results(context, plan.spec.key, plan.error_rate, step.reports)
 
 
 class _Step:
-    """One operator in one step; arguments as `run_step`."""
+    """One operator in one step; arguments as `run_step`.
+
+    Attributes:
+        reports: Of what was made, in order.
+    """
 
     def __init__(
         self,
@@ -77,6 +88,7 @@ class _Step:
         self._dataops = dataops
         self._loaded = loaded
         self._resume = resume_policy(config)
+        self.reports: list[RunReport] = []
         key = plan.spec.key.to_user_string()
         self._operator = checked(key, plan.node.operator, config)
 
@@ -109,9 +121,10 @@ class _Step:
         for key, given in self._plan.inputs:
             upstream.add(key, self._parts(given, partition))
         files = ExternalFiles(self._plan.inputs)
-        report = self._dataops.run_operator(
-            self._context, self._operator, upstream.datasets, folder, self._resume
+        report = run_or_retry(
+            self._dataops, self._context, self._operator, upstream.datasets, folder, self._resume
         )
+        self.reports.append(report)
         invocation = self._operator.__dataops__
         columns = column_metadata(
             invocation.options, upstream.by_key, report.dataset, invocation.spec.kind

@@ -279,7 +279,7 @@ def test_of_an_asset_as_source_what_it_materialized_last_is_previewed(
 
 def test_assets_may_materialize_nothing(ppl: Pipeline, root: Path) -> None:
     asset = asset_of(definitions_of(ppl, "texts.jsonl", root), "docs", "shout")
-    assert [output.is_required for output in asset.op.output_defs] == [False]
+    assert {output.is_required for output in asset.op.output_defs} == {False}
 
 
 # ------------------------------------------------------------ other layouts
