@@ -13,7 +13,7 @@ _TASKS: Final = Path("/proc/self/task")
 
 def may_fork() -> bool:
     """Whether this process can be forked safely: Linux, no thread but those that only wait."""
-    if sys.platform != "linux" or threading.active_count() > 4:
+    if sys.platform != "linux":
         return False
     try:
         threads = {int(task.name) for task in _TASKS.iterdir()}
