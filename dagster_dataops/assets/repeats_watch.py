@@ -52,6 +52,8 @@ class RepeatsWatch(RecordsWatch):
 
     @override
     def finding(self, inspected: Inspected) -> Finding:
+        from dagster_dataops.library.repeats import first_of_equals  # registers its operators
+
         with self._digests, tempfile.TemporaryDirectory(prefix="dataops-") as scratch:
             self._digests.seek(0)
             from dagster_dataops.library.repeats import (

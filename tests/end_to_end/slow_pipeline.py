@@ -130,6 +130,7 @@ PIPELINES = [
     slow("orphaned_processes", "process", 2),
     slow("retried", "process", 2),
     slow("published", "thread", 8),
+    slow("published_relaunched", "thread", 8),
     slow("outliving", "thread", 8),
     slow("outliving_processes", "process", 2),
     slow("interrupted", "thread", 8),
