@@ -259,7 +259,7 @@ def test_only_what_a_parent_sends_its_worker_is_unpickled() -> None:
         assert "exec" not in calls or path.parent.name == "selectors", path.name
 
 
-@given(st.text(alphabet="ab'\"\\{}()#:;=*-+/\x00\u2028", min_size=1, max_size=20))
+@given(st.text(alphabet="ab'\"\\{}()#:;=*-+/\x00", min_size=1, max_size=20))
 def test_nothing_in_a_selector_is_run(key: str) -> None:
     selector = Selector(f"x.{key}")
     assert selector.values({"x": {key: 1}}) == [1]
