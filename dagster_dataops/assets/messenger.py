@@ -9,6 +9,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
+from dagster_dataops.execution.forking import may_fork
+
 _LOG: Final = logging.getLogger("dagster_dataops")
 
 
@@ -31,8 +33,6 @@ class Messenger:
 
     def send(self, call: Callable[[], object]) -> None:
         """Have ``call`` run after those sent before."""
-        from dagster_dataops.execution.pool import may_fork  # imports what definitions do without
-
         if not self.busy and may_fork():
             _run(call)
             return

@@ -56,6 +56,10 @@ class RepeatsWatch(RecordsWatch):
 
         with self._digests, tempfile.TemporaryDirectory(prefix="dataops-") as scratch:
             self._digests.seek(0)
+            from dagster_dataops.library.repeats import (
+                first_of_equals,  # all operators come with it
+            )
+
             firsts = first_of_equals(_read(self._digests), Path(scratch), _MOST_BYTES)
             repeats = compress(count(), map(not_, firsts))
             shown = list(islice(repeats, EXAMPLES))
