@@ -27,6 +27,7 @@ from dagster_dataops import (
     data_register,
     pipeline,
 )
+from dagster_dataops.checkpoints.manifest import NodeFolder
 
 
 @data_register("data.slow")
@@ -48,10 +49,15 @@ class Mortal(DataOpsResource):
 
     @override
     def run_operator(
-        self, context: Any, operator: Operator, inputs: Sequence[JsonlDataset], *more: Any
+        self,
+        context: Any,
+        operator: Operator,
+        inputs: Sequence[JsonlDataset],
+        folder: NodeFolder,
+        *more: Any,
     ) -> RunReport:
-        report = super().run_operator(context, operator, inputs, *more)
-        order = HOME / f"{context.asset_key.path[0]}.die"
+        report = super().run_operator(context, operator, inputs, folder, *more)
+        order = HOME / f"{folder.path.relative_to(HOME / 'results').parts[0]}.die"
         if order.exists():
             order.unlink()
             os.kill(os.getpid(), signal.SIGKILL)
