@@ -27,12 +27,24 @@ if TYPE_CHECKING:
     from dagster_dataops.configuration import config
     from dagster_dataops.data import data_register
     from dagster_dataops.datasets.dataset import JsonlDataset
-    from dagster_dataops.errors import DataOpsError
+    from dagster_dataops.errors import DataOpsError, DataPipelineError
     from dagster_dataops.execution.report import RunReport
     from dagster_dataops.graph.graph import OperatorGraph
     from dagster_dataops.operators.operator import Operator
     from dagster_dataops.records import JsonValue, Record
+    from dagster_dataops.selectors.selector import Selector
     from dagster_dataops.services.pipeline import Pipeline, pipeline
+    from dagster_dataops.streams import text
+    from dagster_dataops.streams.conformance import assert_resumes_anywhere
+    from dagster_dataops.streams.finitude import Finitude
+    from dagster_dataops.streams.pipeline import DataPipeline, DataPipelineBuilder
+    from dagster_dataops.streams.sources import (
+        list_files,
+        read_iterator,
+        read_jsonl,
+        read_sequence,
+    )
+    from dagster_dataops.streams.text import read_text
 
 # Every name loads on first use. Worker processes import this package to load operators: they
 # never touch Dagster, which takes over a second to import, and little of the rest.
@@ -42,7 +54,11 @@ _HOMES = {
     "DataOpsIOManager": "assets.io_manager",
     "DataOpsResource": "assets.resource",
     "DataOpsTranslator": "assets.translator",
+    "DataPipeline": "streams.pipeline",
+    "DataPipelineBuilder": "streams.pipeline",
+    "DataPipelineError": "errors",
     "ErrorRateCheck": "assets.error_rate",
+    "Finitude": "streams.finitude",
     "JsonValue": "records",
     "JsonlDataset": "datasets.dataset",
     "Manifest": "checkpoints.manifest",
@@ -54,6 +70,8 @@ _HOMES = {
     "Pipeline": "services.pipeline",
     "Record": "records",
     "RunReport": "execution.report",
+    "Selector": "selectors.selector",
+    "assert_resumes_anywhere": "streams.conformance",
     "build_dataops_asset_specs": "assets.decorator",
     "build_definitions": "assets.definitions",
     "build_operator_assets": "assets.factory",
@@ -68,9 +86,15 @@ _HOMES = {
     "dataops_assets": "assets.decorator",
     "dataops_resources": "assets.definitions",
     "errors": "",
+    "list_files": "streams.sources",
     "new_files_sensor": "assets.sensors",
     "pipeline": "services.pipeline",
     "plan_pipeline": "assets.pipeline_plan",
+    "read_iterator": "streams.sources",
+    "read_jsonl": "streams.sources",
+    "read_sequence": "streams.sources",
+    "read_text": "streams.text",
+    "text": "streams.",
 }
 
 __all__ = [
@@ -79,7 +103,11 @@ __all__ = [
     "DataOpsIOManager",
     "DataOpsResource",
     "DataOpsTranslator",
+    "DataPipeline",
+    "DataPipelineBuilder",
+    "DataPipelineError",
     "ErrorRateCheck",
+    "Finitude",
     "JsonValue",
     "JsonlDataset",
     "Manifest",
@@ -91,6 +119,8 @@ __all__ = [
     "Pipeline",
     "Record",
     "RunReport",
+    "Selector",
+    "assert_resumes_anywhere",
     "build_dataops_asset_specs",
     "build_definitions",
     "build_operator_assets",
@@ -105,9 +135,15 @@ __all__ = [
     "dataops_assets",
     "dataops_resources",
     "errors",
+    "list_files",
     "new_files_sensor",
     "pipeline",
     "plan_pipeline",
+    "read_iterator",
+    "read_jsonl",
+    "read_sequence",
+    "read_text",
+    "text",
 ]
 
 

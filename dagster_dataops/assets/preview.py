@@ -88,13 +88,13 @@ class Preview:
             partition: Of the asset.
         """
         folder = self._dataops.folder(key.path, partition)
-        upstream = Upstream(preview_folder(folder), len(inputs))
-        for name, parts in inputs:
-            upstream.add(name, parts)
-        report = run_preview(
-            self._context, self._dataops, operator, upstream.datasets, folder, self._limit
-        )
-        upstream.clean_up()
+        run = self._context.run.run_id
+        with Upstream(preview_folder(folder), len(inputs), run) as upstream:
+            for name, parts in inputs:
+                upstream.add(name, parts)
+            report = run_preview(
+                self._context, self._dataops, operator, upstream.datasets, folder, self._limit
+            )
         observe_preview(self._context, key, report, self._limit, partition)
 
 

@@ -15,7 +15,6 @@ from typing_extensions import override
 from dagster_dataops.assets.findings import EXAMPLES, Finding, Offences
 from dagster_dataops.assets.watches import Inspected, RecordsWatch, offending
 from dagster_dataops.datasets.lines import content_interval, iterate_lines
-from dagster_dataops.library.repeats import first_of_equals
 from dagster_dataops.records import Record, decode
 
 _DIGEST_BYTES: Final = 16
@@ -53,8 +52,14 @@ class RepeatsWatch(RecordsWatch):
 
     @override
     def finding(self, inspected: Inspected) -> Finding:
+        from dagster_dataops.library.repeats import first_of_equals  # registers its operators
+
         with self._digests, tempfile.TemporaryDirectory(prefix="dataops-") as scratch:
             self._digests.seek(0)
+            from dagster_dataops.library.repeats import (
+                first_of_equals,  # all operators come with it
+            )
+
             firsts = first_of_equals(_read(self._digests), Path(scratch), _MOST_BYTES)
             repeats = compress(count(), map(not_, firsts))
             shown = list(islice(repeats, EXAMPLES))

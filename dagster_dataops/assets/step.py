@@ -19,7 +19,6 @@ from dagster_dataops.assets.preview import Preview
 from dagster_dataops.assets.resource import DataOpsResource
 from dagster_dataops.assets.retry_job import run_or_retry
 from dagster_dataops.assets.several import Made, make_several
-from dagster_dataops.assets.untold import all_told, begin_untold
 from dagster_dataops.assets.upstream import Upstream
 from dagster_dataops.checkpoints.manifest import NodeFolder
 
@@ -54,7 +53,7 @@ def run_step(
         return
     if len(partitions) > 1:
         keys = [key for key in partitions if key is not None]
-        yield from make_several(context, plan.spec, keys, step.make_untold, step.told)
+        yield from make_several(context, plan.spec, keys, step.make)
     else:
         made = step.make(partitions[0])
         yield dg.MaterializeResult(
@@ -64,7 +63,6 @@ def run_step(
             data_version=dg.DataVersion(made.dataset.fingerprint or ""),
             tags=made.tags,
         )
-        step.told(partitions)
     yield from error_rate_results(context, plan.spec.key, plan.error_rate, step.reports)
 
 
@@ -116,11 +114,16 @@ class _Step:
 
     def make(self, partition: str | None) -> Made:
         """Make the result of one partition, or of an asset that has none."""
-        folder = self._folder(partition)
-        upstream = Upstream(folder, len(self._plan.inputs))
-        for key, given in self._plan.inputs:
-            upstream.add(key, self._parts(given, partition))
+        with Upstream(
+            self._folder(partition), len(self._plan.inputs), self._context.run.run_id
+        ) as upstream:
+            for key, given in self._plan.inputs:
+                upstream.add(key, self._parts(given, partition))
+            return self._made_of(upstream, partition)
+
+    def _made_of(self, upstream: Upstream, partition: str | None) -> Made:
         files = ExternalFiles(self._plan.inputs)
+        folder = self._folder(partition)
         report = run_or_retry(
             self._dataops, self._context, self._operator, upstream.datasets, folder, self._resume
         )
@@ -129,16 +132,6 @@ class _Step:
         columns = column_metadata(
             invocation.options, upstream.by_key, report.dataset, invocation.spec.kind
         )
-        upstream.clean_up()
         metadata = {**report_metadata(report, partition), **columns}
         tags = files.report(self._context, report.manifest.rows_in)
         return Made(report.dataset, metadata, tags)
-
-    def make_untold(self, partition: str) -> Made:
-        """Make one of several, of which Dagster is told when all are made."""
-        begin_untold(self._folder(partition), self._context.run.run_id)
-        return self.make(partition)
-
-    def told(self, partitions: Sequence[str | None]) -> None:
-        """Take note that Dagster knows of these."""
-        all_told(self._folder(partition) for partition in partitions)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import dagster as dg
 
@@ -16,6 +16,9 @@ from dagster_dataops.assets.schemas import config_of
 from dagster_dataops.assets.step import StepEvent, run_step
 from dagster_dataops.checkpoints.manifest import load_result
 from dagster_dataops.datasets.dataset import JsonlDataset
+
+_BLOCKED: Final = "a blocking check upstream did not pass"
+_NOT_MADE: Final = "there is no new result upstream"
 
 Load: TypeAlias = Callable[[Context, DataOpsResource, dg.AssetKey], Any]
 
@@ -56,28 +59,39 @@ class StepWork:
     def run(self, context: Context, dataops: DataOpsResource) -> Iterator[StepEvent]:
         """Run what the step has selected, in order; yield the events of each as it finishes.
 
-        What is upstream and not selected is read as it was published last. What is downstream of
-        a blocking check that did not pass is left out, as Dagster does with further steps.
+        What is upstream and not selected is read as it was published last. What takes a result
+        that was not made, or is downstream of a blocking check that did not pass, is left out, as
+        Dagster does with further steps. Previews take previews.
 
         Raises:
             Failure: There was such a check in an op; an asset's step Dagster itself fails.
         """
         made = dict(self.loaded)
-        held: set[dg.AssetKey] = set()
+        held: dict[dg.AssetKey, str] = {}
         for plan in self.plans:
+            key = plan.spec.key
             if not _is_selected(context, plan):
                 yield from check_alone(context, plan, dataops)
-            elif held.isdisjoint(dep.asset_key for dep in plan.spec.deps):
+            elif reason := self._why_held(plan, held):
+                held[key] = reason
+                text = f"{plan.node.name} is not run: {reason}"
+                context.log.warning(text)
+            else:
                 for event in self._run_one(context, dataops, plan, made):
                     if _blocks(plan, event):
-                        held.add(plan.spec.key)
+                        held[key] = _BLOCKED
                     yield event
-            else:
-                held.add(plan.spec.key)
-                text = f"{plan.node.name} is not run: a blocking check upstream did not pass"
-                context.log.warning(text)
-        if held and not isinstance(context, dg.AssetExecutionContext):
+                if f"input_{plan.node.name}" not in made:
+                    held[key] = _NOT_MADE
+        if _BLOCKED in held.values() and not isinstance(context, dg.AssetExecutionContext):
             raise dg.Failure("a blocking check did not pass", allow_retries=False)
+
+    def _why_held(self, plan: AssetPlan, held: Mapping[dg.AssetKey, str]) -> str | None:
+        """Return why an operator is not run after what became of those it depends on."""
+        reasons = {held[dep.asset_key] for dep in plan.spec.deps if dep.asset_key in held}
+        if self.given.get(plan.node.name, {}).get("limit"):
+            reasons.discard(_NOT_MADE)
+        return max(reasons, key=(_NOT_MADE, _BLOCKED).index, default=None)
 
     def _run_one(
         self,

@@ -27,6 +27,7 @@ from dagster_dataops import (
     data_register,
     pipeline,
 )
+from dagster_dataops.checkpoints.manifest import NodeFolder
 
 
 @data_register("data.slow")
@@ -48,10 +49,15 @@ class Mortal(DataOpsResource):
 
     @override
     def run_operator(
-        self, context: Any, operator: Operator, inputs: Sequence[JsonlDataset], *more: Any
+        self,
+        context: Any,
+        operator: Operator,
+        inputs: Sequence[JsonlDataset],
+        folder: NodeFolder,
+        *more: Any,
     ) -> RunReport:
-        report = super().run_operator(context, operator, inputs, *more)
-        order = HOME / f"{context.asset_key.path[0]}.die"
+        report = super().run_operator(context, operator, inputs, folder, *more)
+        order = HOME / f"{folder.path.relative_to(HOME / 'results').parts[0]}.die"
         if order.exists():
             order.unlink()
             os.kill(os.getpid(), signal.SIGKILL)
@@ -99,6 +105,7 @@ PIPELINES = [
     slow("orphaned_processes", "process", 2),
     slow("retried", "process", 2),
     slow("published", "thread", 8),
+    slow("published_relaunched", "thread", 8),
     slow("outliving", "thread", 8),
     slow("outliving_processes", "process", 2),
     slow("interrupted", "thread", 8),
