@@ -477,7 +477,7 @@ def test_the_yaml_of_the_readme_runs(project, instance, root, monkeypatch):
     folder.mkdir()
     (folder / "defs.yaml").write_text(written)
     (folder / "operators.py").write_text(README_OPERATORS)
-    write_jsonl(folder / "docs.jsonl", [{"text": "one"}, {"text": "one"}, {"text": "three"}])
+    write_jsonl(folder / "records.jsonl", [{"text": "one"}, {"text": "one"}, {"text": "three"}])
 
     with project.loaded() as definitions:
         assert execute(definitions, instance).success

@@ -64,7 +64,7 @@ class Browser:
         """Open those lines of a run's log that have ``wanted`` in them; one has ``text``."""
         self.open(f"/runs/{run}?logs={wanted}", text)
 
-    def see(self, text: str) -> None:
+    def see(self, text: str | re.Pattern[str]) -> None:
         """Wait until a text is there."""
         self.page.get_by_text(text).first.wait_for()
 
