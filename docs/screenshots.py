@@ -49,7 +49,10 @@ def photograph(browser: Browser, page: Page) -> None:
     browser.open_run(killed, "RUN_FAILURE")
     again = browser.reexecute("From failure")
     page.get_by_text("records/s").nth(1).wait_for()
-    browser.photograph("run", 800, WIDTH)
+    page.get_by_text("Re-executions (1)").wait_for()  # the page's head lags behind its log
+    page.get_by_text("Started", exact=True).wait_for()
+    browser.see("progress/percent_done")
+    browser.photograph("run", 740, WIDTH)
 
     server.finish(again, "SUCCESS")
     browser.open_lineage("ranked")
