@@ -19,7 +19,7 @@ sys.path.insert(0, str(HERE.parent))
 from tests.end_to_end.browser import OPTIONS, Browser  # noqa: E402
 from tests.end_to_end.dagster_server import DagsterServer  # noqa: E402
 
-SECONDS = 0.25  # of a model's answer
+SECONDS = 0.4  # of a model's answer
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
 WIDTH = 1360
 
@@ -49,10 +49,9 @@ def photograph(browser: Browser, page: Page) -> None:
     browser.open_run(killed, "RUN_FAILURE")
     again = browser.reexecute("From failure")
     page.get_by_text("records/s").nth(1).wait_for()
-    page.get_by_text("Re-executions (1)").wait_for()  # the page's head lags behind its log
-    page.get_by_text("Started", exact=True).wait_for()
-    browser.see("progress/percent_done")
-    browser.photograph("run", 740, WIDTH)
+    browser.open_log(again, "graded:", "resuming:")  # those lines alone
+    page.get_by_text("records/s").nth(2).wait_for()
+    browser.photograph("run", 640, WIDTH)
 
     server.finish(again, "SUCCESS")
     browser.open_lineage("ranked")
