@@ -77,7 +77,7 @@ class Mortal(DataOpsResource):
         self, context: Any, operator: Operator, inputs: Sequence[JsonlDataset], *more: Any
     ) -> RunReport:
         report = super().run_operator(context, operator, inputs, *more)
-        order = HOME / f"{context.asset_key.path[0]}.die"
+        order = HOME / f"{report.dataset.path.parents[1].name}.die"
         if order.exists():
             order.unlink()
             os.kill(os.getpid(), signal.SIGKILL)
