@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dagster_dataops import data, errors
+    from dagster_dataops.assets import checks
+    from dagster_dataops.assets.check_steps import build_operator_checks
     from dagster_dataops.assets.component import OperatorPipelineComponent
     from dagster_dataops.assets.decorator import build_dataops_asset_specs, dataops_assets
     from dagster_dataops.assets.definitions import build_definitions, dataops_resources
+    from dagster_dataops.assets.error_rate import ErrorRateCheck
     from dagster_dataops.assets.events import DataOpsEventIterator
     from dagster_dataops.assets.factory import build_operator_assets
     from dagster_dataops.assets.io_manager import DataOpsIOManager
@@ -24,12 +27,24 @@ if TYPE_CHECKING:
     from dagster_dataops.configuration import config
     from dagster_dataops.data import data_register
     from dagster_dataops.datasets.dataset import JsonlDataset
-    from dagster_dataops.errors import DataOpsError
+    from dagster_dataops.errors import DataOpsError, DataPipelineError
     from dagster_dataops.execution.report import RunReport
     from dagster_dataops.graph.graph import OperatorGraph
     from dagster_dataops.operators.operator import Operator
     from dagster_dataops.records import JsonValue, Record
+    from dagster_dataops.selectors.selector import Selector
     from dagster_dataops.services.pipeline import Pipeline, pipeline
+    from dagster_dataops.streams import text
+    from dagster_dataops.streams.conformance import assert_resumes_anywhere
+    from dagster_dataops.streams.finitude import Finitude
+    from dagster_dataops.streams.pipeline import DataPipeline, DataPipelineBuilder
+    from dagster_dataops.streams.sources import (
+        list_files,
+        read_iterator,
+        read_jsonl,
+        read_sequence,
+    )
+    from dagster_dataops.streams.text import read_text
 
 # Every name loads on first use. Worker processes import this package to load operators: they
 # never touch Dagster, which takes over a second to import, and little of the rest.
@@ -39,6 +54,11 @@ _HOMES = {
     "DataOpsIOManager": "assets.io_manager",
     "DataOpsResource": "assets.resource",
     "DataOpsTranslator": "assets.translator",
+    "DataPipeline": "streams.pipeline",
+    "DataPipelineBuilder": "streams.pipeline",
+    "DataPipelineError": "errors",
+    "ErrorRateCheck": "assets.error_rate",
+    "Finitude": "streams.finitude",
     "JsonValue": "records",
     "JsonlDataset": "datasets.dataset",
     "Manifest": "checkpoints.manifest",
@@ -50,21 +70,31 @@ _HOMES = {
     "Pipeline": "services.pipeline",
     "Record": "records",
     "RunReport": "execution.report",
+    "Selector": "selectors.selector",
+    "assert_resumes_anywhere": "streams.conformance",
     "build_dataops_asset_specs": "assets.decorator",
     "build_definitions": "assets.definitions",
     "build_operator_assets": "assets.factory",
+    "build_operator_checks": "assets.check_steps",
     "build_operator_job": "assets.ops",
     "build_operator_ops": "assets.ops",
     "build_preview_job": "assets.preview_job",
+    "checks": "assets.",
     "config": "configuration",
     "data": "",
     "data_register": "data",
     "dataops_assets": "assets.decorator",
     "dataops_resources": "assets.definitions",
     "errors": "",
+    "list_files": "streams.sources",
     "new_files_sensor": "assets.sensors",
     "pipeline": "services.pipeline",
     "plan_pipeline": "assets.pipeline_plan",
+    "read_iterator": "streams.sources",
+    "read_jsonl": "streams.sources",
+    "read_sequence": "streams.sources",
+    "read_text": "streams.text",
+    "text": "streams.",
 }
 
 __all__ = [
@@ -73,6 +103,11 @@ __all__ = [
     "DataOpsIOManager",
     "DataOpsResource",
     "DataOpsTranslator",
+    "DataPipeline",
+    "DataPipelineBuilder",
+    "DataPipelineError",
+    "ErrorRateCheck",
+    "Finitude",
     "JsonValue",
     "JsonlDataset",
     "Manifest",
@@ -84,21 +119,31 @@ __all__ = [
     "Pipeline",
     "Record",
     "RunReport",
+    "Selector",
+    "assert_resumes_anywhere",
     "build_dataops_asset_specs",
     "build_definitions",
     "build_operator_assets",
+    "build_operator_checks",
     "build_operator_job",
     "build_operator_ops",
     "build_preview_job",
+    "checks",
     "config",
     "data",
     "data_register",
     "dataops_assets",
     "dataops_resources",
     "errors",
+    "list_files",
     "new_files_sensor",
     "pipeline",
     "plan_pipeline",
+    "read_iterator",
+    "read_jsonl",
+    "read_sequence",
+    "read_text",
+    "text",
 ]
 
 
@@ -109,8 +154,8 @@ def __getattr__(name: str) -> object:
         raise AttributeError(msg)
     import importlib
 
-    if not home:
-        return importlib.import_module(f"{__name__}.{name}")
+    if not home or home.endswith("."):  # a module
+        return importlib.import_module(f"{__name__}.{home}{name}")
     found = getattr(importlib.import_module(f"{__name__}.{home}"), name)
     globals()[name] = found
     return found

@@ -8,8 +8,16 @@
     |   |-- ConfigurationError           a setting with an impossible value
     |   |-- UnknownOperatorError         a group or operator nobody registered
     |   |-- PipelineDefinitionError      cycles, unknown inputs, duplicate names
-    |   `-- DefsYamlError                what a defs.yaml says cannot work
+    |   |-- DefsYamlError                what a defs.yaml says cannot work
+    |   |-- SelectorSyntaxError          a malformed selector; a ValueError, too
+    |   `-- StreamDefinitionError        a stage of a stream cannot work so; a ValueError, too
+    |       `-- StreamArgumentError          an argument of the wrong type; a TypeError, too
     |-- InputError                   the input cannot be read
+    |-- MissingColumnError           a selected element is not there; a ValueError, too
+    |-- SelectedElementError         a function failed on an element; a RuntimeError, too
+    |-- DataPipelineError            a stream cannot go on; a RuntimeError, too
+    |   `-- StreamSourceError            its source cannot be read; an InputError, too
+    |-- StreamStateError             a position that is none of this stream; a ValueError, too
     |-- UnencodableError             a value that a jsonl file cannot hold
     |-- OperatorError                an operator failed
     |   |-- RecordError                  on one record
@@ -19,6 +27,7 @@
     |-- FolderLockedError            another run works in this folder
     |-- ResultMissingError           a result that was never published, or is damaged
     |-- RetryRefusedError            failed records cannot be retried alone
+    |   `-- RetryOutdatedError           because the input is another now
     |-- WorkerError                  worker processes cannot start
     |-- RunStoppedError              told to stop; what was finished is settled
     `-- MissingExtraError            an optional package is not installed
@@ -245,6 +254,10 @@ class RetryRefusedError(DataOpsError):
     reason: str
 
 
+class RetryOutdatedError(RetryRefusedError):
+    """The failed records of a result are no longer those of its input, which has changed since."""
+
+
 class WorkerError(DataOpsError):
     """Worker processes cannot be started or kept alive."""
 
@@ -270,3 +283,75 @@ class MissingExtraError(DataOpsError):
     sentence = "{feature} needs an optional package: pip install 'dagster-dataops[{extra}]'"
     feature: str
     extra: str
+
+
+class SelectorSyntaxError(DefinitionError, ValueError):
+    """A column selector is malformed.
+
+    Attributes:
+        selector: As it was given.
+        column: Where the fault is, counted from 1.
+        reason: What is wrong there.
+    """
+
+    facts = ("selector", "column", "reason")
+    sentence = "Selector {selector!r} is malformed at column {column}: {reason}"
+    selector: str
+    column: int
+    reason: str
+
+    @override
+    def __str__(self) -> str:
+        shown = "".join(" " if one.isspace() else one for one in self.selector)
+        return f"{super().__str__()}\n  {shown}\n  {' ' * (self.column - 1)}^"
+
+
+class MissingColumnError(DataOpsError, ValueError):
+    """A selector names an element that the record does not have; nothing was changed."""
+
+    facts = ("path", "found")
+    sentence = "The record has no element at path {path!r}: {found}"
+    path: str
+    found: str
+
+
+class SelectedElementError(DataOpsError, RuntimeError):
+    """A function failed on a selected element; the cause is the function's own exception."""
+
+    facts = ("path", "exception", "message")
+    sentence = "The function failed on the element at path {path!r}: {exception}: {message}"
+    path: str
+    exception: str
+    message: str
+
+
+class StreamDefinitionError(DefinitionError, ValueError):
+    """A stage of a stream was given an argument with which it cannot work."""
+
+    facts = ("stage", "reason")
+    sentence = "Stream stage {stage}: {reason}"
+    stage: str
+    reason: str
+
+
+class StreamArgumentError(StreamDefinitionError, TypeError):
+    """A stage of a stream was given an argument of the wrong type."""
+
+
+class DataPipelineError(DataOpsError, RuntimeError):
+    """A stream cannot go on."""
+
+
+class StreamSourceError(DataPipelineError, InputError):
+    """The source of a stream cannot be read."""
+
+    facts = ("source", "reason")
+    sentence = "Input {source}: {reason}"
+
+
+class StreamStateError(DataOpsError, ValueError):
+    """A state cannot be taken of a stream, or is none of this stream."""
+
+    facts = ("reason",)
+    sentence = "Stream state: {reason}"
+    reason: str

@@ -25,6 +25,7 @@ from benchmarks.workloads import (
     resuming,
     rivals,
     starting,
+    streaming,
     trivial,
 )
 
@@ -122,6 +123,10 @@ def test_every_workload_measures_something_at_a_tiny_size(bench: Bench):
         *resuming.killed_and_resumed(bench, calls, 300, ("marked_call", threads), "reply", 1e9),
         starting.beyond_imports("single", 1),
         deduplicating.against_set(bench, "Exact", texts, 200, comparing.same_bytes),
+        streaming.against_loop(bench, "lines", 200, comparing.same_bytes),
+        streaming.against_loop(bench, "mix", 200, streaming.anything),
+        streaming.growth(bench, 100, 200),
+        *streaming.selecting(100, 2),
         checkpointing.cost(bench, "W1", calls, "call", threads),
         *facing.definitions(bench, "steps", 5),
         *facing.chain(bench, "single_step", "single"),

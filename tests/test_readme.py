@@ -27,6 +27,31 @@ def test_the_dagster_example_gives_a_source_and_an_asset_a_node(
     assert printed.splitlines()[-1] == "docs/docs docs/suffix docs/unique docs/upper"
 
 
+def test_the_checks_of_the_example_pass_and_stand_on_their_assets(
+    run_python: Callable[..., str], tmp_path: Path
+) -> None:
+    (tmp_path / "docs.jsonl").write_text('{"text": "hello"}\n{"text": "hello"}\n')
+    run = (
+        "result = defs.resolve_implicit_global_asset_job_def().execute_in_process()\n"
+        "for check in result.get_asset_check_evaluations():\n"
+        "    print(check.asset_key.path[-1], check.check_name, check.passed)\n"
+    )
+
+    (example,) = [text for text in EXAMPLES if "ErrorRateCheck" in text]
+    printed = run_python(f"{EXAMPLES[0]}\n{example}\n{run}").splitlines()
+
+    assert sorted(line for line in printed if line.endswith(("True", "False"))) == [
+        "docs required_columns True",
+        "suffix failed_records True",
+        "suffix no_nulls_text True",
+        "suffix unique_text True",
+        "unique failed_records True",
+        "unique max_dropped True",
+        "unique row_count True",
+        "upper failed_records True",
+    ]
+
+
 def test_the_example_of_partitions_joins_what_each_file_gave(
     run_python: Callable[..., str], tmp_path: Path
 ) -> None:
@@ -58,7 +83,8 @@ print(JsonlDataset.of_file(result).read())
 
 
 def test_every_file_that_the_readme_names_exists() -> None:
-    named = set(re.findall(r"`((?:dagster_dataops|tests|benchmarks)/[\w/.]+)`", TEXT))
+    named = set(re.findall(r"`((?:dagster_dataops|tests|benchmarks|docs)/[\w/.]+)`", TEXT))
+    named |= set(re.findall(r"!\[[^\]]+\]\(([\w/.]+)\)", TEXT))
 
     assert named
     assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
@@ -70,3 +96,10 @@ def test_the_readme_has_two_commands_of_one_line_each() -> None:
 
     assert [lines[0], lines[2]] == ["# install and materialize", "# test"]
     assert len(lines) == 4
+
+
+def test_its_pictures_are_small() -> None:
+    pictures = [ROOT / path for path in re.findall(r"!\[[^\]]+\]\(([\w/.]+)\)", TEXT)]
+
+    assert len(pictures) == 3
+    assert [str(path) for path in pictures if path.stat().st_size > 150_000] == []

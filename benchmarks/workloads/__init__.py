@@ -15,6 +15,7 @@ from benchmarks.workloads import (
     resuming,
     rivals,
     starting,
+    streaming,
     trivial,
 )
 
@@ -29,5 +30,6 @@ WORKLOADS: dict[str, Callable[[Bench], Iterator[Figure]]] = {
     "FACE": facing.measure,
     "dedup": deduplicating.measure,
     "checkpoint": checkpointing.measure,
+    "streams": streaming.measure,
     "peers": rivals.measure,
 }

@@ -19,6 +19,7 @@ from dagster_dataops.assets.yaml_modules import import_modules
 from dagster_dataops.assets.yaml_nodes import assembled
 from dagster_dataops.assets.yaml_places import NOWHERE, YamlPlace
 from dagster_dataops.errors import ConfigurationError, DefinitionError
+from dagster_dataops.graph.graph import SOURCE
 
 
 @dg.scaffold_with(OperatorPipelineScaffolder)
@@ -41,6 +42,7 @@ class OperatorPipelineComponent(PipelineAttributes, dg.Component):
                 - name: unique
                   operator: dedup.Exact
                   options: {input_key: text}
+                  checks: [{row_count: {min: 1}}, {no_nulls: [text], blocking: true}]
                 - name: graded
                   operator: mine.grade
                   max_workers: 32
@@ -67,7 +69,8 @@ class OperatorPipelineComponent(PipelineAttributes, dg.Component):
     @classmethod
     def get_spec(cls) -> dg.ComponentTypeSpec:
         """Return what the UI says of this type of component."""
-        return dg.ComponentTypeSpec(produces=["asset", "job", "schedule", "sensor", "resource"])
+        kinds = ("asset", "asset_check", "job", "schedule", "sensor", "resource")
+        return dg.ComponentTypeSpec(produces=kinds)
 
     @override
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
@@ -89,7 +92,16 @@ class OperatorPipelineComponent(PipelineAttributes, dg.Component):
         except ConfigurationError as error:
             raise self._place.at(error.setting).error(error.setting, error) from None
         except DefinitionError as error:
-            raise self._place.error(f"pipeline {name!r}", error) from None
+            raise self._blamed(name, error) from None
+
+    def _blamed(self, name: str, error: DefinitionError) -> Exception:
+        """Return an error of the whole pipeline, told where the checks are that it is about."""
+        for node in self.operators:
+            if f"{node.subject} " in str(error) and node.checks:
+                return node.place.at("checks").error(node.subject, error)
+        if SOURCE in str(error) and self.source_checks:
+            return self._place.at("source_checks").error(SOURCE, error)
+        return self._place.error(f"pipeline {name!r}", error)
 
     def get_asset_spec(self, data: DataOpsTranslatorData) -> dg.AssetSpec:
         """Return the spec of one operator: the translator's, changed by ``translation``."""

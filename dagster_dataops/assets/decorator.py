@@ -6,7 +6,9 @@ from typing import Any
 
 import dagster as dg
 
+from dagster_dataops.assets.error_rate import ErrorRateCheck, ErrorRates
 from dagster_dataops.assets.operator_step import StepOptions
+from dagster_dataops.assets.options import AssetOptions
 from dagster_dataops.assets.pipeline_plan import plan_pipeline
 from dagster_dataops.assets.pipeline_step import Body, pipeline_step
 from dagster_dataops.assets.sources import Source
@@ -26,6 +28,7 @@ def dataops_assets(  # noqa: PLR0913 - what Dagster users set of a step
     retry_policy: dg.RetryPolicy | None = None,
     pool: str | None = None,
     dataops_translator: DataOpsTranslator | None = None,
+    max_error_rate: ErrorRates = ErrorRateCheck(),  # noqa: B008 - frozen
 ) -> Callable[[Body], dg.AssetsDefinition]:
     """Make a function the step that materializes every node of a pipeline, or those selected.
 
@@ -42,6 +45,7 @@ def dataops_assets(  # noqa: PLR0913 - what Dagster users set of a step
         retry_policy: After a failure; finished operators are not run again by a retry.
         pool: Concurrency pool that the step is in.
         dataops_translator: Keys, groups and descriptions.
+        max_error_rate: As for `build_operator_assets`.
 
     Example:
         .. code-block:: python
@@ -53,7 +57,10 @@ def dataops_assets(  # noqa: PLR0913 - what Dagster users set of a step
     Raises:
         PipelineDefinitionError: The source is a function.
     """
-    planned = plan_pipeline(ppl, source=source, dataops_translator=dataops_translator)
+    options = AssetOptions(max_error_rate=max_error_rate)
+    planned = plan_pipeline(
+        ppl, source=source, dataops_translator=dataops_translator, options=options
+    )
     if planned.origin.function is not None:
         reason = (
             f"its source is the function {planned.origin.key.path[-1]!r}, which is an asset of its "
@@ -61,12 +68,12 @@ def dataops_assets(  # noqa: PLR0913 - what Dagster users set of a step
         )
         raise PipelineDefinitionError(ppl.graph.name, reason)
     plans = [replace(plan, spec=_partitioned(plan.spec, partitions_def)) for plan in planned.plans]
-    options = StepOptions(
+    step = StepOptions(
         retry_policy=retry_policy, pool=pool, op_tags=op_tags, backfill_policy=backfill_policy
     )
 
     def decorate(body: Body) -> dg.AssetsDefinition:
-        return pipeline_step(body, plans, name or str(body.__name__), options)
+        return pipeline_step(body, plans, name or str(body.__name__), step)
 
     return decorate
 

@@ -6,18 +6,26 @@ from typing import Any
 
 import dagster as dg
 
+from dagster_dataops.assets.check_steps import (
+    Checks,
+    build_operator_checks,
+    refuse_within_one_step,
+)
+from dagster_dataops.assets.error_rate import ErrorRateCheck, ErrorRates
 from dagster_dataops.assets.executors import Executor, executor_of
 from dagster_dataops.assets.factory import Layout, build_operator_assets
 from dagster_dataops.assets.io_manager import DataOpsIOManager
 from dagster_dataops.assets.jobs import pipeline_jobs
-from dagster_dataops.assets.options import Automation
+from dagster_dataops.assets.options import AssetOptions, Automation
 from dagster_dataops.assets.preview_job import build_preview_job
 from dagster_dataops.assets.resource import DataOpsResource
+from dagster_dataops.assets.retry_job import retry_jobs
 from dagster_dataops.assets.schedules import pipeline_schedule
 from dagster_dataops.assets.sensors import NewFiles, new_files_sensor
 from dagster_dataops.assets.sources import IO_MANAGER, Source
 from dagster_dataops.assets.translator import DataOpsTranslator
 from dagster_dataops.errors import ConfigurationError
+from dagster_dataops.graph.graph import SOURCE
 from dagster_dataops.services.pipeline import Pipeline
 
 
@@ -39,8 +47,14 @@ def build_definitions(  # noqa: PLR0913 - all there is to say, by name
     automation: Automation | None = None,
     freshness_policy: dg.FreshnessPolicy | None = None,
     new_files: NewFiles | None = None,
+    max_error_rate: ErrorRates = ErrorRateCheck(),  # noqa: B008 - frozen
+    checks: Checks | None = None,
 ) -> dg.Definitions:
-    """Return definitions with an asset a node, a job for all of them and one that previews them.
+    """Return definitions with an asset a node, jobs, resources and executor.
+
+    One job materializes everything, ``<pipeline>_pipeline``; another retries failed records
+    alone, ``retry_failed_records_<pipeline>``; a third previews everything, ``<pipeline>_preview``,
+    of one partition where there are any.
 
     Args:
         ppl: A complete pipeline.
@@ -71,6 +85,9 @@ def build_definitions(  # noqa: PLR0913 - all there is to say, by name
             ``dg.AutomationCondition.eager()``; of all, or a dict by node name.
         freshness_policy: Of every asset.
         new_files: Adds a sensor that makes a dynamic partition of each new file of the source.
+        max_error_rate: As in `build_operator_assets`.
+        checks: Of results, by node, such as ``{"upper": [checks.no_nulls("text")]}``; by ``source``
+            for the source. They have a step for each asset, after its own.
 
     Merge with other definitions by ``dg.Definitions.merge``; several pipelines
     need equal resources for that, since they share one.
@@ -90,17 +107,30 @@ def build_definitions(  # noqa: PLR0913 - all there is to say, by name
         automation=automation,
         freshness_policy=freshness_policy,
         root=dataops.defined_root,
+        max_error_rate=max_error_rate,
     )
-    jobs = pipeline_jobs(f"{ppl.graph.name or 'dataops'}_pipeline", assets)
+    partitioned = AssetOptions(partitions=partitions, unpartitioned=unpartitioned)
+    declared = _declared(ppl, source, translator, checks or {}, layout, partitioned)
+    first = declared[:1] if checks and checks.get(SOURCE) else []  # those of the source
+    source_checks = [key for definition in first for key in definition.check_keys]
+    jobs = pipeline_jobs(f"{ppl.graph.name or 'dataops'}_pipeline", assets, source_checks)
     schedules = [] if schedule is None else [pipeline_schedule(jobs[0], schedule, partitions)]
     sensors = []
     if new_files is not None:
         sensors.append(_files_sensor(source, partitions, jobs[0], assets, new_files))
-    if partitions is None:  # of one partition, its assets are previewed by their own ``limit``
-        jobs.append(build_preview_job(ppl, source=source, translator=translator))
+    jobs.append(
+        build_preview_job(
+            ppl,
+            source=source,
+            translator=translator,
+            partitions=partitions,
+            unpartitioned=unpartitioned,
+        )
+    )
     return dg.Definitions(
         assets=assets,
-        jobs=jobs,
+        asset_checks=declared,
+        jobs=[*jobs, *retry_jobs(ppl.graph.name, source, assets)],
         schedules=schedules,
         sensors=sensors,
         resources=dataops_resources(dataops),
@@ -115,6 +145,21 @@ def dataops_resources(resource: DataOpsResource | None = None) -> Mapping[str, A
         resource: Root folder and defaults.
     """
     return _resources(resource or DataOpsResource())
+
+
+def _declared(
+    ppl: Pipeline,
+    source: Source,
+    translator: DataOpsTranslator | None,
+    checks: Checks,
+    layout: Layout,
+    options: AssetOptions,
+) -> list[dg.AssetChecksDefinition]:
+    if layout == "single_step":
+        refuse_within_one_step(ppl, checks)
+    return build_operator_checks(
+        ppl, source=source, checks=checks, translator=translator, options=options
+    )
 
 
 def _files_sensor(

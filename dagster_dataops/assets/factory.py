@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 
 import dagster as dg
 
+from dagster_dataops.assets.error_rate import ErrorRateCheck, ErrorRates
 from dagster_dataops.assets.operator_step import StepOptions, operator_step
 from dagster_dataops.assets.options import AssetOptions, Automation
 from dagster_dataops.assets.pipeline_plan import PlannedPipeline, plan_pipeline
@@ -34,6 +35,7 @@ def build_operator_assets(  # noqa: PLR0913 - keywords, each documented
     automation: Automation | None = None,
     freshness_policy: dg.FreshnessPolicy | None = None,
     root: Path | None = None,
+    max_error_rate: ErrorRates = ErrorRateCheck(),  # noqa: B008 - frozen
 ) -> list[dg.AssetsDefinition | dg.AssetSpec]:
     """Return one asset a node, each after those it depends on, and the source's if it is ours.
 
@@ -68,9 +70,13 @@ def build_operator_assets(  # noqa: PLR0913 - keywords, each documented
         freshness_policy: Of every asset.
         root: Folder of all results, if it is known before a run; the assets then show where theirs
             is. It has no other effect: results go where the resource says.
+        max_error_rate: Which share of an operator's records may fail before its check
+            ``failed_records`` does not pass: a number in [0, 1], an `ErrorRateCheck`, or either of
+            them by node. By default any failed record is a warning. ``None``: no such check.
 
     Raises:
         PipelineDefinitionError: An option names no node, or several pools for one step.
+        ConfigurationError: A share of failed records is not in [0, 1].
     """
     common = AssetOptions(
         partitions=partitions,
@@ -80,6 +86,7 @@ def build_operator_assets(  # noqa: PLR0913 - keywords, each documented
         automation=automation,
         freshness_policy=freshness_policy,
         root=root,
+        max_error_rate=max_error_rate,
     )
     planned = plan_pipeline(ppl, source=source, dataops_translator=translator, options=common)
     by_node = pools_by_node(ppl.graph, pools or {})

@@ -1,6 +1,6 @@
 """Jobs of a pipeline: one for all its assets, or one for the partitioned and one for the rest."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import dagster as dg
@@ -10,12 +10,21 @@ AssetJob: TypeAlias = Any
 
 
 def pipeline_jobs(
-    name: str, assets: Sequence[dg.AssetsDefinition | dg.AssetSpec]
+    name: str,
+    assets: Sequence[dg.AssetsDefinition | dg.AssetSpec],
+    source_checks: Sequence[dg.AssetCheckKey] = (),
+    **keywords: Any,
 ) -> list[AssetJob]:
     """Return the jobs that materialize a pipeline, that of the partitioned assets first.
 
     What takes all partitions at once has a job of its own: in a run of one partition it would
     find the others missing, or do the whole again for each of them.
+
+    Args:
+        name: Of the first job.
+        assets: Of the pipeline, or some of them; their checks come with them.
+        source_checks: Checks of the source that the first job makes as well.
+        keywords: Further ones for ``dg.define_asset_job``.
     """
     partitioned: list[dg.AssetKey] = []
     rest: list[dg.AssetKey] = []
@@ -25,9 +34,18 @@ def pipeline_jobs(
                 whole = asset.specs_by_key[key].partitions_def is None
                 (rest if whole else partitioned).append(key)
     if partitioned and rest:
-        return [_job(name, partitioned), _job(f"{name}_unpartitioned", rest)]
-    return [_job(name, partitioned or rest)]
+        whole = _job(f"{name}_unpartitioned", rest, (), keywords)
+        return [_job(name, partitioned, source_checks, keywords), whole]
+    return [_job(name, partitioned or rest, source_checks, keywords)]
 
 
-def _job(name: str, keys: Sequence[dg.AssetKey]) -> AssetJob:
-    return dg.define_asset_job(name, selection=dg.AssetSelection.assets(*keys))
+def _job(
+    name: str,
+    keys: Sequence[dg.AssetKey],
+    checks: Sequence[dg.AssetCheckKey],
+    keywords: Mapping[str, Any],
+) -> AssetJob:
+    selection: dg.AssetSelection = dg.AssetSelection.assets(*keys)
+    if checks:
+        selection |= dg.AssetSelection.checks(*checks)
+    return dg.define_asset_job(name, selection=selection, **keywords)

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 
 import dagster as dg
 
-from dagster_dataops.assets.selectors import column_of, written_keys
+from dagster_dataops.assets.keys import column_of, written_keys
 from dagster_dataops.assets.values import compared_records, values_of
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.operators.spec import OperatorKind

@@ -1,13 +1,10 @@
 """RunReport -> what the asset page and the run page show of a materialization."""
 
-from collections import Counter
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final
 
 import dagster as dg
-import orjson
 
+from dagster_dataops.assets.failed_records import failures
 from dagster_dataops.assets.markdown import cell, table
 from dagster_dataops.assets.resumed import resumed_metadata
 from dagster_dataops.assets.translator import METADATA_PREFIX
@@ -17,12 +14,14 @@ from dagster_dataops.execution.report import RunReport
 
 _PREVIEW_ROWS: Final = 5
 _PREVIEW_COLUMNS: Final = 8
-_ERROR_ROWS: Final = 1000
 _LONG_SECONDS: Final = 60
 
 
 def dataset_metadata(dataset: JsonlDataset, partition: str | None = None) -> dict[str, Any]:
-    """Return row count, preview of the first rows, path and size.
+    """Return row count, preview of the first rows, place and size.
+
+    The asset page makes room for a whole path in its column of metadata, at the cost of all the
+    other values there; Dagster's own key of a place is shown elsewhere, and broken into lines.
 
     Args:
         dataset: What was written.
@@ -33,9 +32,15 @@ def dataset_metadata(dataset: JsonlDataset, partition: str | None = None) -> dic
     return {
         **counted,
         f"{METADATA_PREFIX}/preview": dg.MetadataValue.md(_preview_of(dataset)),
-        f"{METADATA_PREFIX}/path": dg.MetadataValue.path(dataset.path),
+        **_place_of(dataset, partition),
         "dagster/size_bytes": dataset.size_bytes,
     }
+
+
+def _place_of(dataset: JsonlDataset, partition: str | None) -> dict[str, Any]:
+    if partition is None:
+        return {"dagster/uri": dataset.path.absolute().as_uri()}
+    return {f"{METADATA_PREFIX}/path": dg.MetadataValue.path(dataset.path)}
 
 
 def report_metadata(report: RunReport, partition: str | None = None) -> dict[str, Any]:
@@ -60,7 +65,6 @@ def report_metadata(report: RunReport, partition: str | None = None) -> dict[str
         metadata[f"{METADATA_PREFIX}/notes"] = "; ".join(report.notes)
     if report.error_path is not None:
         metadata[f"{METADATA_PREFIX}/errors"] = dg.MetadataValue.md(failures(report.error_path))
-        metadata[f"{METADATA_PREFIX}/error_path"] = dg.MetadataValue.path(report.error_path)
     metadata[f"{METADATA_PREFIX}/seconds"] = round(report.seconds, 3)  # a number, to be plotted
     if report.seconds >= _LONG_SECONDS:
         metadata[f"{METADATA_PREFIX}/duration"] = duration(report.seconds)
@@ -94,24 +98,3 @@ def preview(rows: list[dict[str, Any]]) -> str:
     hidden = len(columns) - len(shown)
     note = f"and {hidden} more columns" if hidden else ""
     return table(shown, [[row.get(name, "") for name in shown] for row in rows], note)
-
-
-def failures(path: Path) -> str:
-    """Return failed records grouped by exception, each with the first, as a Markdown table."""
-    counts: Counter[str] = Counter()
-    examples: dict[str, Mapping[str, Any]] = {}
-    more = False
-    with path.open("rb") as file:
-        for number, line in enumerate(file):
-            if number >= _ERROR_ROWS:
-                more = True
-                break
-            row = orjson.loads(line)
-            counts[row["exception"]] += 1
-            examples.setdefault(row["exception"], row)
-    rows = [
-        [name, count, f"line {examples[name]['line']}: {examples[name]['message']}"]
-        for name, count in counts.most_common()
-    ]
-    note = f"of the first {_ERROR_ROWS:,}" if more else ""
-    return table(["exception", "records", "first"], rows, note)

@@ -1,13 +1,12 @@
 """Observations: how far a step is, as numbers that the asset page plots while it runs."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import dagster as dg
 
 from dagster_dataops.assets.assignments import Context
-from dagster_dataops.assets.places import folder_of
+from dagster_dataops.assets.selected import asset_in
 from dagster_dataops.checkpoints.manifest import NodeFolder
 from dagster_dataops.execution.progress import LogPace, ProgressState
 
@@ -82,19 +81,7 @@ def observations_of(context: Context, root: Path, folder: NodeFolder) -> Observa
         root: The folder of all results.
         folder: Where the operator is run; one that is no asset's, such as an op's, has none.
     """
-    if not isinstance(context, dg.AssetExecutionContext):
+    found = asset_in(context, root, folder)
+    if found is None or not isinstance(context, dg.AssetExecutionContext):
         return None
-    for key in context.selected_asset_keys:
-        place = folder_of(root, key.path)
-        if place == folder:
-            return Observations(context, key, None)
-        if place.path in folder.path.parents:
-            for partition in _partitions(context):
-                if folder_of(root, key.path, partition) == folder:
-                    return Observations(context, key, partition)
-    return None
-
-
-def _partitions(context: dg.AssetExecutionContext) -> Sequence[str]:
-    partitioned = context.has_partition_key or context.has_partition_key_range
-    return context.partition_keys if partitioned else ()
+    return Observations(context, *found)

@@ -44,6 +44,7 @@ def operator_step(plan: AssetPlan, options: StepOptions) -> dg.AssetsDefinition:
     spec = plan.spec
     loaded = {argument: key for key, argument in plan.inputs if isinstance(argument, str)}
     waited = {dep.asset_key.to_python_identifier(): dep.asset_key for dep in plan.deps}
+    checks = {check.get_python_identifier(): check for check in plan.check_specs}
     op = dg.OpDefinition(
         _compute_of(plan),
         name=spec.key.to_python_identifier(),
@@ -58,7 +59,8 @@ def operator_step(plan: AssetPlan, options: StepOptions) -> dg.AssetsDefinition:
                 description=spec.description,
                 metadata=spec.metadata,
                 code_version=spec.code_version,
-            )
+            ),
+            **{name: dg.Out(dg.Nothing, is_required=False) for name in checks},
         },
         description=spec.description,
         config_schema=dict(config_schema(plan.node)),
@@ -73,6 +75,8 @@ def operator_step(plan: AssetPlan, options: StepOptions) -> dg.AssetsDefinition:
         keys_by_output_name={"result": spec.key},
         node_def=op,
         specs=[spec],
+        check_specs_by_output_name=checks,
+        can_subset=bool(checks),  # a run may be for the asset without its check, or for that alone
         backfill_policy=options.backfills(spec),
     )
 

@@ -1,12 +1,13 @@
 """The op form: a pipeline as a job of ops, for users who want jobs without assets."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 
+from dagster_dataops.assets.columns import column_metadata
 from dagster_dataops.assets.configs import checked, config_type_of, resume_policy
 from dagster_dataops.assets.metadata import dataset_metadata, report_metadata
 from dagster_dataops.assets.places import key_of
@@ -16,6 +17,7 @@ from dagster_dataops.assets.sources import function_name
 from dagster_dataops.checkpoints.manifest import write_result
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.graph.graph import SOURCE, OperatorNode
+from dagster_dataops.operators.operator import Operator
 from dagster_dataops.services.pipeline import Pipeline
 
 
@@ -82,10 +84,26 @@ def _operator_op(pipeline: str, node: OperatorNode) -> dg.OpDefinition:
             report = run_preview(context, dataops, operator, given, folder, limit)
         else:
             report = dataops.run_operator(context, operator, given, folder, resume_policy(config))
-        context.add_output_metadata(report_metadata(report))
+        columns = _columns(pipeline, node, operator, given, report.dataset)
+        context.add_output_metadata({**report_metadata(report), **columns})
         return report.dataset
 
     return _run
+
+
+def _columns(
+    pipeline: str,
+    node: OperatorNode,
+    operator: Operator,
+    given: Sequence[JsonlDataset],
+    result: JsonlDataset,
+) -> dict[str, Any]:
+    """Return what an asset's metadata say of columns, but for lineage: ops have no asset keys."""
+    invocation = operator.__dataops__
+    keys = [dg.AssetKey(key_of(pipeline, upstream)) for upstream in node.inputs]
+    upstream = list(zip(keys, given, strict=True))
+    found = column_metadata(invocation.options, upstream, result, invocation.spec.kind)
+    return {name: value for name, value in found.items() if name != "dagster/column_lineage"}
 
 
 def _source_op(

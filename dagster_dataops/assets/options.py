@@ -3,11 +3,13 @@
 import warnings
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
 import dagster as dg
+
+from dagster_dataops.assets.error_rate import ErrorRateCheck, ErrorRates
 
 Condition: TypeAlias = dg.AutomationCondition[dg.AssetKey]
 Automation: TypeAlias = Condition | Mapping[str, Condition]
@@ -25,6 +27,7 @@ class AssetOptions:
         automation: Of every asset, or by node name.
         freshness_policy: Of every asset.
         root: Folder of all results, where it is known before a run.
+        max_error_rate: How many records of an operator may fail; of all, or by node name.
     """
 
     partitions: dg.PartitionsDefinition | None = None
@@ -34,6 +37,7 @@ class AssetOptions:
     automation: Automation | None = None
     freshness_policy: dg.FreshnessPolicy | None = None
     root: Path | None = None
+    max_error_rate: ErrorRates = field(default_factory=ErrorRateCheck)
 
     @property
     def named_nodes(self) -> set[str]:

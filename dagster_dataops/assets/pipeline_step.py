@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import dagster as dg
 
 from dagster_dataops.assets.assignments import assign
-from dagster_dataops.assets.operator_step import StepOptions
+from dagster_dataops.assets.operator_step import StepOptions, operator_step
 from dagster_dataops.assets.pipeline_plan import PlannedPipeline
 from dagster_dataops.assets.plan import AssetPlan
 from dagster_dataops.assets.resource import DataOpsResource
@@ -24,20 +24,40 @@ def pipeline_steps(
     """Return the assets of a pipeline, made by one step.
 
     Operators with other partitions than the rest have a step of their own: no run is about both.
+    So has one that tells its IO manager how to load, which Dagster only lets an operator's own
+    step say.
     """
-    groups: list[tuple[dg.PartitionsDefinition[str] | None, list[AssetPlan]]] = []
-    for plan in planned.plans:
+    alone = [plan for plan in planned.plans if any(given.metadata for given in plan.ins.values())]
+    together = [
+        [plan for plan in group if plan not in alone] for group in _by_partitions(planned.plans)
+    ]
+    steps = [
+        pipeline_step(_run_all, plans, f"{name}_{number}" if number else name, options)
+        for number, plans in enumerate(filter(None, together))
+    ]
+    return [*steps, *(operator_step(plan, options) for plan in alone)]
+
+
+def _by_partitions(plans: Sequence[AssetPlan]) -> list[list[AssetPlan]]:
+    """Return the plans in groups of equal partitions, none of which needs a later one.
+
+    What comes after operators with other partitions is in another group than what comes before
+    them: Dagster loads what a step takes even if it was launched for other operators of it.
+    """
+    levels: dict[dg.AssetKey, tuple[int, object]] = {}
+    groups: list[tuple[int, object, list[AssetPlan]]] = []
+    for plan in plans:
         partitions = plan.spec.partitions_def
-        for known, plans in groups:
-            if known == partitions:
-                plans.append(plan)
+        before = [levels[key] for key, _ in plan.inputs if key in levels]
+        level = max((number + (known != partitions) for number, known in before), default=0)
+        levels[plan.spec.key] = (level, partitions)
+        for number, known, group in groups:
+            if (number, known) == (level, partitions):
+                group.append(plan)
                 break
         else:
-            groups.append((partitions, [plan]))
-    return [
-        pipeline_step(_run_all, plans, f"{name}_{number}" if number else name, options)
-        for number, (_, plans) in enumerate(groups)
-    ]
+            groups.append((level, partitions, [plan]))
+    return [group for _, _, group in groups]
 
 
 def _run_all(context: dg.AssetExecutionContext, dataops: DataOpsResource) -> Iterator[Any]:
@@ -59,7 +79,7 @@ def pipeline_step(
     specs = [plan.spec for plan in plans]
     own = {spec.key for spec in specs}
     ins = {
-        argument: given
+        argument: dg.AssetIn(given.key)  # all else that is said of it stands in the specs' deps
         for plan in plans
         for argument, given in plan.ins.items()
         if given.key not in own
@@ -69,6 +89,7 @@ def pipeline_step(
         specs=specs,
         ins=ins,
         config_schema=dict(pipeline_schema([plan.node for plan in plans])),
+        check_specs=[check for plan in plans for check in plan.check_specs],
         can_subset=True,
         retry_policy=options.retry_policy,
         pool=options.pool,

@@ -4,11 +4,12 @@ Every layout, one step an operator or one for a whole pipeline, is made from the
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import dagster as dg
 
+from dagster_dataops.assets.error_rate import ErrorRateCheck, error_rate_specs, error_rates_of
 from dagster_dataops.assets.options import AssetOptions
 from dagster_dataops.assets.patterns import PathPattern
 from dagster_dataops.assets.places import located
@@ -30,12 +31,14 @@ class AssetPlan:
         ins: What IO managers load for it, by argument.
         inputs: Key of every input, with its argument in ``ins`` or its file, in order; a pattern
             stands for a file each partition.
+        error_rate: How many of its records may fail; ``None`` for an operator without that check.
     """
 
     node: OperatorNode
     spec: dg.AssetSpec
     ins: Mapping[str, dg.AssetIn]
     inputs: Sequence[tuple[dg.AssetKey, str | Path | PathPattern]]
+    error_rate: ErrorRateCheck | None = None
 
     @property
     def deps(self) -> list[dg.AssetDep]:
@@ -47,6 +50,11 @@ class AssetPlan:
     def io_manager_key(self) -> str:
         """Who stores the result; a translator may name another than ours."""
         return str(self.spec.metadata[_IO_MANAGER_METADATA])
+
+    @property
+    def check_specs(self) -> list[dg.AssetCheckSpec]:
+        """The checks whose results the operator's own step yields."""
+        return error_rate_specs(self.spec.key, self.error_rate)
 
 
 def plan_assets(
@@ -65,6 +73,7 @@ def plan_assets(
     """
     options = options or AssetOptions()
     _check_named(graph, options)
+    rates = error_rates_of(graph, options.max_error_rate)
     keys = {SOURCE: origin.key}
     whole: set[str] = set()
     plans: list[AssetPlan] = []
@@ -80,7 +89,8 @@ def plan_assets(
             freshness_policy=options.freshness_policy,
         )
         spec = _completed(translator.get_asset_spec(data), data.upstream)
-        plans.append(_plan(data, located(spec, options.root), origin, options))
+        plan = _plan(data, located(spec, options.root), origin, options)
+        plans.append(replace(plan, error_rate=rates[node.name]))
         keys[node.name] = spec.key
     return plans
 

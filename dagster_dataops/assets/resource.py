@@ -1,7 +1,6 @@
 """DataOpsResource: where results are and how operators are run under Dagster."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +14,7 @@ from dagster_dataops.assets.observations import observations_of
 from dagster_dataops.assets.places import folder_of
 from dagster_dataops.assets.progress import DagsterProgress
 from dagster_dataops.assets.sharing import fair_settings
-from dagster_dataops.assets.untold import untold_runs
+from dagster_dataops.assets.untold import untold_in
 from dagster_dataops.assets.watch import RunWatch
 from dagster_dataops.checkpoints.manifest import NodeFolder
 from dagster_dataops.checkpoints.resuming import ResumePolicy
@@ -113,7 +112,6 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         defaults = ExecutionSettings(max_workers=self.max_workers or None)
         settings = operator.__dataops__.settings.over(defaults)
         attempt = self._run_context(context, resume, folder)
-        attempt = replace(attempt, earlier_runs=attempt.earlier_runs | untold_runs(folder))
         with fair_settings(operator, settings) as fair:
             report = OperatorExecutor(attempt).run(reconfigured(operator, {}, fair), inputs, folder)
         if report.error_path is not None:
@@ -132,6 +130,7 @@ class DataOpsResource(dg.ConfigurableResource[None]):
             run=context.run.run_id,
             resume=resume,
             earlier_runs=_continued_runs(context),
+            untold=untold_in(context, self.root_path, folder),
             flush_seconds=self.flush_seconds,
             lock_seconds=self.lock_seconds,
             progress=DagsterProgress(context.log, observations, messenger),

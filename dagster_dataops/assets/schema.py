@@ -11,7 +11,7 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.sampling import Sample, spread_sample
 from dagster_dataops.records import JsonValue
 
-SAMPLE_RECORDS: Final = 1000
+SAMPLE_RECORDS: Final = 250
 _COLUMNS: Final = 200  # records whose keys are data, such as ids, have as many as one likes
 _ITEMS: Final = 20  # of an array, and keys of an object, that are looked at
 _DEPTH: Final = 3  # how deep the types of arrays in arrays are told
@@ -112,7 +112,7 @@ class Schema:
 
 
 def schema_of(dataset: JsonlDataset, sample: Sample | None = None) -> Schema:
-    """Return the columns of a dataset, by a sample of about 1,000 records from all over it.
+    """Return the columns of a dataset, by a sample of about 250 records from all over it.
 
     Raises:
         InputError: It cannot be read.

@@ -33,7 +33,6 @@ def make_several(
     spec: dg.AssetSpec,
     partitions: Sequence[str],
     make: Callable[[str], Made],
-    told: Callable[[Sequence[str]], None],
 ) -> Iterator[dg.MaterializeResult[Any]]:
     """Make every partition, tell Dagster of each, and fail at the end if some failed.
 
@@ -45,7 +44,6 @@ def make_several(
         spec: Of the asset.
         partitions: Which ones, in order.
         make: Makes one.
-        told: Called with those that Dagster has recorded.
 
     Raises:
         PartitionsFailedError: Some failed; Dagster was told of the others.
@@ -65,7 +63,6 @@ def make_several(
             failed[key] = error
     if failed:
         _record(context, spec, made)
-        told(list(made))
         raise _failure(spec, failed, len(made)) from next(iter(failed.values()))
     if isinstance(context, dg.AssetExecutionContext):
         for key, one in made.items():
@@ -75,7 +72,6 @@ def make_several(
         value=Parts({key: one.dataset for key, one in made.items()}),
         data_version=dg.DataVersion(_digest(made)),
     )
-    told(list(made))
 
 
 def _record(context: Context, spec: dg.AssetSpec, made: Mapping[str, Made]) -> None:

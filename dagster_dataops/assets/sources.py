@@ -182,7 +182,7 @@ def _function_asset(
 
             keys = [partition for partition in partitions if partition is not None]
             if len(keys) > 1:
-                yield from make_several(context, spec, keys, make, lambda _: None)
+                yield from make_several(context, spec, keys, make)
                 return
             made = make(partitions[0])
             yield dg.MaterializeResult(

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import dagster as dg
 
 from dagster_dataops.assets.assignments import Context
 from dagster_dataops.assets.columns import column_metadata
 from dagster_dataops.assets.configs import OperatorConfig, checked, limit_of, resume_policy
+from dagster_dataops.assets.error_rate import error_rate_results
 from dagster_dataops.assets.external import ExternalFiles
 from dagster_dataops.assets.metadata import report_metadata
 from dagster_dataops.assets.partitions import loaded_parts, partitions_of, pattern_paths
@@ -16,10 +17,13 @@ from dagster_dataops.assets.patterns import PathPattern
 from dagster_dataops.assets.plan import AssetPlan
 from dagster_dataops.assets.preview import Preview
 from dagster_dataops.assets.resource import DataOpsResource
+from dagster_dataops.assets.retry_job import run_or_retry
 from dagster_dataops.assets.several import Made, make_several
-from dagster_dataops.assets.untold import all_told, begin_untold
 from dagster_dataops.assets.upstream import Upstream
 from dagster_dataops.checkpoints.manifest import NodeFolder
+
+if TYPE_CHECKING:
+    from dagster_dataops.execution.report import RunReport
 
 StepEvent: TypeAlias = dg.MaterializeResult[Any] | dg.AssetCheckResult
 
@@ -46,9 +50,10 @@ def run_step(
     partitions = partitions_of(context, plan.spec)
     if limit := limit_of(config.limit):
         step.preview(partitions, limit)
-    elif len(partitions) > 1:
+        return
+    if len(partitions) > 1:
         keys = [key for key in partitions if key is not None]
-        yield from make_several(context, plan.spec, keys, step.make_untold, step.told)
+        yield from make_several(context, plan.spec, keys, step.make)
     else:
         made = step.make(partitions[0])
         yield dg.MaterializeResult(
@@ -58,11 +63,15 @@ def run_step(
             data_version=dg.DataVersion(made.dataset.fingerprint or ""),
             tags=made.tags,
         )
-        step.told(partitions)
+    yield from error_rate_results(context, plan.spec.key, plan.error_rate, step.reports)
 
 
 class _Step:
-    """One operator in one step; arguments as `run_step`."""
+    """One operator in one step; arguments as `run_step`.
+
+    Attributes:
+        reports: Of what was made, in order.
+    """
 
     def __init__(
         self,
@@ -77,6 +86,7 @@ class _Step:
         self._dataops = dataops
         self._loaded = loaded
         self._resume = resume_policy(config)
+        self.reports: list[RunReport] = []
         key = plan.spec.key.to_user_string()
         self._operator = checked(key, plan.node.operator, config)
 
@@ -104,28 +114,24 @@ class _Step:
 
     def make(self, partition: str | None) -> Made:
         """Make the result of one partition, or of an asset that has none."""
-        folder = self._folder(partition)
-        upstream = Upstream(folder, len(self._plan.inputs))
-        for key, given in self._plan.inputs:
-            upstream.add(key, self._parts(given, partition))
+        with Upstream(
+            self._folder(partition), len(self._plan.inputs), self._context.run.run_id
+        ) as upstream:
+            for key, given in self._plan.inputs:
+                upstream.add(key, self._parts(given, partition))
+            return self._made_of(upstream, partition)
+
+    def _made_of(self, upstream: Upstream, partition: str | None) -> Made:
         files = ExternalFiles(self._plan.inputs)
-        report = self._dataops.run_operator(
-            self._context, self._operator, upstream.datasets, folder, self._resume
+        folder = self._folder(partition)
+        report = run_or_retry(
+            self._dataops, self._context, self._operator, upstream.datasets, folder, self._resume
         )
+        self.reports.append(report)
         invocation = self._operator.__dataops__
         columns = column_metadata(
             invocation.options, upstream.by_key, report.dataset, invocation.spec.kind
         )
-        upstream.clean_up()
         metadata = {**report_metadata(report, partition), **columns}
         tags = files.report(self._context, report.manifest.rows_in)
         return Made(report.dataset, metadata, tags)
-
-    def make_untold(self, partition: str) -> Made:
-        """Make one of several, of which Dagster is told when all are made."""
-        begin_untold(self._folder(partition), self._context.run.run_id)
-        return self.make(partition)
-
-    def told(self, partitions: Sequence[str | None]) -> None:
-        """Take note that Dagster knows of these."""
-        all_told(self._folder(partition) for partition in partitions)

@@ -1,40 +1,44 @@
-"""Results that Dagster was not told of yet: made by a run of several partitions, which goes on.
+"""Results that Dagster was not told of: their run died after it had published them.
 
-Such a run tells of its partitions when the last of them is made. A kill before that must not have
-the finished ones made again, so each folder notes which runs have worked on it untold.
+Nobody has seen such a result, and the next run with the same operator, options, code and input
+takes it instead of paying for it again. Dagster itself is asked, not a note of ours: its event and
+a note could not be written at one instant, and a kill between the two would make the note wrong.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
-import orjson
+import dagster as dg
 
+from dagster_dataops.assets.assignments import Context
+from dagster_dataops.assets.selected import asset_in
 from dagster_dataops.checkpoints.manifest import NodeFolder
-from dagster_dataops.datasets.files import make_folder, write_durably
+
+_LATEST: Final = 20  # later ones are those that others report by hand: whoever makes one publishes
 
 
-def untold_runs(folder: NodeFolder) -> frozenset[str]:
-    """Return the runs whose result in this folder counts as that of an earlier attempt."""
-    try:
-        runs = orjson.loads(_note(folder).read_bytes())
-    except (OSError, orjson.JSONDecodeError):
-        return frozenset()
-    return frozenset(str(run) for run in runs) if isinstance(runs, list) else frozenset()
+def untold_in(context: Context, root: Path, folder: NodeFolder) -> Callable[[str], bool]:
+    """Return what says of a run whether Dagster was never told of what it published in ``folder``.
 
+    It costs one query of Dagster's database where that run succeeded, two where it did not.
 
-def begin_untold(folder: NodeFolder, run: str) -> None:
-    """Note, before it works on a folder, that a run will tell of the result later."""
-    known = untold_runs(folder)
-    if run not in known:
-        make_folder(folder.path)
-        write_durably(_note(folder), orjson.dumps(sorted(known | {run})))
+    Args:
+        context: Of the step.
+        root: The folder of all results.
+        folder: Of one of the step's assets, or of a partition; of any other nothing is untold.
+    """
 
+    def untold(run: str) -> bool:
+        found = asset_in(context, root, folder)
+        if found is None:
+            return False
+        known = context.instance.get_run_by_id(run)
+        if known is None or known.status is dg.DagsterRunStatus.SUCCESS:
+            return False  # by another instance, or told before the run ended
+        key, partition = found
+        wanted = dg.AssetRecordsFilter(key, None if partition is None else [partition])
+        records = context.instance.fetch_materializations(wanted, limit=_LATEST).records
+        return all(record.run_id != run for record in records)
 
-def all_told(folders: Iterable[NodeFolder]) -> None:
-    """Forget the notes: Dagster knows of these results."""
-    for folder in folders:
-        _note(folder).unlink(missing_ok=True)
-
-
-def _note(folder: NodeFolder) -> Path:
-    return folder.path / f".{folder.name}_untold.json"
+    return untold

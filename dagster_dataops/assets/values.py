@@ -10,7 +10,7 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.sampling import first_records, spread_sample
 from dagster_dataops.records import JsonValue, Record
 
-INPUT_RECORDS: Final = 1000
+INPUT_RECORDS: Final = 400
 _RESULT_RECORDS: Final = 100
 _FEWEST: Final = 3
 _INPUT_BYTES: Final = 1 << 20
@@ -59,7 +59,7 @@ def values_of(parts: Sequence[JsonlDataset]) -> ColumnValues:
 
 
 def compared_records(result: JsonlDataset, parts: Sequence[JsonlDataset]) -> list[Record]:
-    """Return the first records of a result: as many as should come from the inputs' first 1,000.
+    """Return the first records of a result: as many as should come from the inputs' first 400.
 
     Of a result that holds a hundredth of its input's records, the first 100 come of the input's
     first 10,000: these were not looked at.

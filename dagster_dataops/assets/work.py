@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import dagster as dg
 
 from dagster_dataops.assets.assignments import Context
+from dagster_dataops.assets.check_alone import check_alone
 from dagster_dataops.assets.partitions import Parts
 from dagster_dataops.assets.plan import AssetPlan
 from dagster_dataops.assets.preview import Preview
@@ -15,6 +16,9 @@ from dagster_dataops.assets.schemas import config_of
 from dagster_dataops.assets.step import StepEvent, run_step
 from dagster_dataops.checkpoints.manifest import load_result
 from dagster_dataops.datasets.dataset import JsonlDataset
+
+_BLOCKED: Final = "a blocking check upstream did not pass"
+_NOT_MADE: Final = "there is no new result upstream"
 
 Load: TypeAlias = Callable[[Context, DataOpsResource, dg.AssetKey], Any]
 
@@ -55,27 +59,70 @@ class StepWork:
     def run(self, context: Context, dataops: DataOpsResource) -> Iterator[StepEvent]:
         """Run what the step has selected, in order; yield the events of each as it finishes.
 
-        What is upstream and not selected is read as it was published last.
+        What is upstream and not selected is read as it was published last. What takes a result
+        that was not made, or is downstream of a blocking check that did not pass, is left out, as
+        Dagster does with further steps. Previews take previews.
+
+        Raises:
+            Failure: There was such a check in an op; an asset's step Dagster itself fails.
         """
         made = dict(self.loaded)
-        for plan in self._selected(context):
-            config = config_of(plan.node, self.given.get(plan.node.name, {}))
-            for key, source in plan.inputs:
-                if not isinstance(source, str) or source in made:
-                    continue
-                if config.limit and _previewed(context, dataops, key):
-                    continue  # the preview takes that
-                made[source] = self.load(context, dataops, key)
-            for event in run_step(context, plan, config, dataops, made):
-                if isinstance(event, dg.MaterializeResult):
-                    made[f"input_{plan.node.name}"] = event.value
-                yield event
+        held: dict[dg.AssetKey, str] = {}
+        for plan in self.plans:
+            key = plan.spec.key
+            if not _is_selected(context, plan):
+                yield from check_alone(context, plan, dataops)
+            elif reason := self._why_held(plan, held):
+                held[key] = reason
+                text = f"{plan.node.name} is not run: {reason}"
+                context.log.warning(text)
+            else:
+                for event in self._run_one(context, dataops, plan, made):
+                    if _blocks(plan, event):
+                        held[key] = _BLOCKED
+                    yield event
+                if f"input_{plan.node.name}" not in made:
+                    held[key] = _NOT_MADE
+        if _BLOCKED in held.values() and not isinstance(context, dg.AssetExecutionContext):
+            raise dg.Failure("a blocking check did not pass", allow_retries=False)
 
-    def _selected(self, context: Context) -> list[AssetPlan]:
-        if not isinstance(context, dg.AssetExecutionContext):
-            return list(self.plans)
-        selected = context.selected_asset_keys
-        return [plan for plan in self.plans if plan.spec.key in selected]
+    def _why_held(self, plan: AssetPlan, held: Mapping[dg.AssetKey, str]) -> str | None:
+        """Return why an operator is not run after what became of those it depends on."""
+        reasons = {held[dep.asset_key] for dep in plan.spec.deps if dep.asset_key in held}
+        if self.given.get(plan.node.name, {}).get("limit"):
+            reasons.discard(_NOT_MADE)
+        return max(reasons, key=(_NOT_MADE, _BLOCKED).index, default=None)
+
+    def _run_one(
+        self,
+        context: Context,
+        dataops: DataOpsResource,
+        plan: AssetPlan,
+        made: dict[str, Any],
+    ) -> Iterator[StepEvent]:
+        """Run one operator over what is in ``made``, and add its result."""
+        config = config_of(plan.node, self.given.get(plan.node.name, {}))
+        for key, source in plan.inputs:
+            if not isinstance(source, str) or source in made:
+                continue
+            if config.limit and _previewed(context, dataops, key):
+                continue  # the preview takes that
+            made[source] = self.load(context, dataops, key)
+        for event in run_step(context, plan, config, dataops, made):
+            if isinstance(event, dg.MaterializeResult):
+                made[f"input_{plan.node.name}"] = event.value
+            yield event
+
+
+def _blocks(plan: AssetPlan, event: StepEvent) -> bool:
+    blocking = plan.error_rate is not None and plan.error_rate.blocking
+    return blocking and isinstance(event, dg.AssetCheckResult) and not event.passed
+
+
+def _is_selected(context: Context, plan: AssetPlan) -> bool:
+    if not isinstance(context, dg.AssetExecutionContext):
+        return True
+    return plan.spec.key in context.selected_asset_keys
 
 
 def _previewed(context: Context, dataops: DataOpsResource, key: dg.AssetKey) -> bool:

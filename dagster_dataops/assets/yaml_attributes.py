@@ -1,16 +1,28 @@
 """PipelineAttributes: what a defs.yaml says of a pipeline, field by field."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import dagster as dg
 from dagster.components.utils.translation import TranslationFn, TranslationFnResolver
 
+from dagster_dataops.assets.declared import DeclaredCheck
+from dagster_dataops.assets.error_rate import ErrorRates
 from dagster_dataops.assets.resource import DataOpsResource  # noqa: TC001 - Dagster reads it
 from dagster_dataops.assets.sensors import NewFiles
 from dagster_dataops.assets.sources import Source  # noqa: TC001 - Dagster reads it
 from dagster_dataops.assets.translator import DataOpsTranslatorData
+from dagster_dataops.assets.yaml_checks import (
+    CheckModel,
+    ErrorRateField,
+    YamlChecks,
+    YamlErrorRate,
+    constructed,
+    rate_of,
+    resolve_checks,
+    resolve_error_rate,
+)
 from dagster_dataops.assets.yaml_fields import (
     ResourceModel,
     RetryPolicyModel,
@@ -30,6 +42,7 @@ from dagster_dataops.assets.yaml_partitions import (
     resolve_op,
     resolve_partitions,
 )
+from dagster_dataops.graph.graph import SOURCE
 
 
 def _names_in_translation(data: DataOpsTranslatorData) -> dict[str, Any]:
@@ -139,12 +152,25 @@ class PipelineAttributes(dg.Resolvable):
         ),
     ] = None
     max_error_rate: Annotated[
-        float | None,
-        dg.Resolver.default(
-            description="Share of an operator's records that may fail before its check does; "
-            "that of a single operator stands with it."
+        "YamlErrorRate",
+        dg.Resolver(
+            resolve_error_rate,
+            model_field_type=ErrorRateField,
+            description="Share of an operator's records that may fail before its check does, or "
+            "`{max_error_rate, severity, blocking}`, or `unchecked` for no such check; that of a "
+            "single operator stands with it.",
         ),
     ] = None
+    source_checks: Annotated[
+        "YamlChecks",
+        dg.Resolver(
+            resolve_checks,
+            model_field_type=list[CheckModel],
+            description="Of the source, if it is a file or a function; those of an operator's "
+            "result stand with it.",
+            examples=[[{"required_columns": ["text"], "blocking": True}]],
+        ),
+    ] = field(default_factory=list)
     layout: Annotated[
         str | None,
         dg.Resolver.default(
@@ -175,9 +201,8 @@ class PipelineAttributes(dg.Resolvable):
 
     def keywords(self) -> dict[str, Any]:
         """Return the keywords of `build_definitions` that something is given for."""
-        op, rate = self.op or PipelineOp(), self.max_error_rate
+        op = self.op or PipelineOp()
         pools = {node.name: node.pool or op.pool for node in self.operators}
-        rates = {node.name: node.max_error_rate for node in self.operators}
         given = {
             "resource": self.resource,
             "schedule": self.schedule,
@@ -189,19 +214,26 @@ class PipelineAttributes(dg.Resolvable):
             "new_files": self.new_files,
             "automation": self.automation,
             "freshness_policy": self.freshness_policy,
-            "max_error_rate": _by_node(rates, rate),
+            "checks": self._checks(),
             "layout": self.layout,
             "executor": self.executor,
             "pools": {name: pool for name, pool in pools.items() if pool is not None},
         }
-        return {name: value for name, value in given.items() if value not in (None, [], {})}
+        said = {name: value for name, value in given.items() if value not in (None, [], {})}
+        return said | self._error_rates()
 
+    def _checks(self) -> dict[str, Sequence[DeclaredCheck]]:
+        """Return the checks of whoever has some."""
+        found = {SOURCE: constructed(self.source_checks, SOURCE)}
+        found |= {node.name: constructed(node.checks, node.subject) for node in self.operators}
+        return {name: checks for name, checks in found.items() if checks}
 
-def _by_node(
-    rates: Mapping[str, float | None], common: float | None
-) -> float | dict[str, float] | None:
-    """Return one rate for all, or one for each that has any."""
-    if all(rate is None for rate in rates.values()):
-        return common
-    found = {name: common if rate is None else rate for name, rate in rates.items()}
-    return {name: rate for name, rate in found.items() if rate is not None}
+    def _error_rates(self) -> dict[str, ErrorRates]:
+        """Return one rate for all, or one for each node that has any; nothing without any."""
+        nodes = [node for node in self.operators if node.max_error_rate is not None]
+        own = {node.name: rate_of(node.max_error_rate, node.subject) for node in nodes}
+        if self.max_error_rate is None:
+            return {"max_error_rate": own} if own else {}
+        common = rate_of(self.max_error_rate, "max_error_rate")
+        by_node = dict.fromkeys([node.name for node in self.operators], common) | own
+        return {"max_error_rate": by_node if own else common}

@@ -12,9 +12,10 @@ from pydantic import BaseModel, Field, create_model, model_validator
 
 from dagster_dataops.assets.resource import DataOpsResource
 from dagster_dataops.assets.sources import Source  # noqa: TC001 - text, as it is itself
+from dagster_dataops.assets.yaml_checks import CheckModel, ErrorRateField
 from dagster_dataops.assets.yaml_nodes import OperatorNodeModel
 from dagster_dataops.assets.yaml_partitions import NewFilesModel, OpModel, PartitionsModel
-from dagster_dataops.assets.yaml_places import YamlPlace, rendered
+from dagster_dataops.assets.yaml_places import YamlPlace, beside, rendered
 from dagster_dataops.errors import ConfigurationError
 
 Modules: TypeAlias = Iterable[object]
@@ -73,13 +74,6 @@ def resolve_source(
     if model.asset is not None:
         return dg.AssetKey.from_user_string(rendered(context, model.asset))
     return SourceFunction(str(rendered(context, model.function)), YamlPlace(context))
-
-
-def beside(context: dg.ResolutionContext, path: str) -> Path:
-    """Return ``path`` taken from the folder of the defs.yaml."""
-    tree = context.source_position_tree
-    folder = Path(tree.position.filename).parent if tree else Path()
-    return Path(os.path.normpath(folder / Path(path).expanduser()))
 
 
 class RetryPolicyModel(dg.Model):
@@ -141,7 +135,7 @@ _STRICT: Final[dict[str, Any]] = {
     "allow_missing_partitions": bool,
     "executor": Literal["in_process", "multiprocess"],
     "layout": Literal["steps", "single_step"],
-    "max_error_rate": float,
+    "max_error_rate": ErrorRateField,
     "modules": list[str],
     "name": str,
     "new_files": NewFilesModel,
@@ -151,6 +145,7 @@ _STRICT: Final[dict[str, Any]] = {
     "resource": ResourceModel,
     "retry_policy": RetryPolicyModel,
     "schedule": str,
+    "source_checks": list[CheckModel],
 }
 
 

@@ -7,7 +7,22 @@ from typing import Annotated, Any, Final
 import dagster as dg
 from pydantic import Field, WithJsonSchema
 
-from dagster_dataops.assets.yaml_places import NOWHERE, YamlPlace, rendered
+from dagster_dataops.assets.yaml_checks import (
+    UNCHECKED,
+    CheckModel,
+    ErrorRateField,
+    YamlChecks,
+    YamlErrorRate,
+    resolve_checks,
+    resolve_error_rate,
+)
+from dagster_dataops.assets.yaml_places import (
+    NOWHERE,
+    TEMPLATE,
+    YamlPlace,
+    or_template,
+    rendered,
+)
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import (
     DefinitionError,
@@ -19,17 +34,8 @@ from dagster_dataops.operators.operator import Operator, unknown_operator
 from dagster_dataops.operators.settings import MODES, SETTING_NAMES
 from dagster_dataops.services.pipeline import Pipeline
 
-# A schema is written by hand where a template may stand in place of a number: of a union, `dg
-# check yaml` says no more than that no member fits.
-_TEMPLATE: Final = r"\{[{%]"
 _OWN: Final = " Operators of your own are known once `modules` names the file that registers them."
-
-
-def _schema(kind: str, **limits: Any) -> WithJsonSchema:
-    return WithJsonSchema({"type": [kind, "string"], "pattern": _TEMPLATE, **limits})
-
-
-_MODE: Final = WithJsonSchema({"type": "string", "pattern": f"^({'|'.join(MODES)})$|{_TEMPLATE}"})
+_MODE: Final = WithJsonSchema({"type": "string", "pattern": f"^({'|'.join(MODES)})$|{TEMPLATE}"})
 _NAMES: Final = WithJsonSchema({"type": "array", "items": {"type": "string"}, "minItems": 1})
 
 
@@ -42,7 +48,7 @@ class OperatorNodeModel(dg.Model):
     operator: str = Field(
         description="Group and name of a registered operator.",
         examples=["dedup.Exact", "text.Normalize"],
-        pattern=rf"^(data\.)?\w+\.\w+$|{_TEMPLATE}",
+        pattern=rf"^(data\.)?\w+\.\w+$|{TEMPLATE}",
     )
     options: Annotated[dict[str, Any], WithJsonSchema({"type": "object"})] = Field(
         default={},
@@ -57,35 +63,44 @@ class OperatorNodeModel(dg.Model):
     concurrency_mode: Annotated[str | None, _MODE] = Field(
         default=None, description=f"How it is run: {', '.join(MODES)}."
     )
-    max_workers: Annotated[int | str | None, _schema("integer", minimum=1)] = Field(
+    max_workers: Annotated[int | str | None, or_template("integer", minimum=1)] = Field(
         default=None, description="Processes, or calls in flight."
     )
-    ignore_errors: Annotated[bool | str | None, _schema("boolean")] = Field(
+    ignore_errors: Annotated[bool | str | None, or_template("boolean")] = Field(
         default=None,
         description="Whether failing records go to the error file, or the first fails the step.",
     )
-    timeout: Annotated[float | str | None, _schema("number", minimum=0)] = Field(
+    timeout: Annotated[float | str | None, or_template("number", minimum=0)] = Field(
         default=None, description="Seconds that one call on one record may take."
     )
-    retries: Annotated[int | str | None, _schema("integer", minimum=0)] = Field(
+    retries: Annotated[int | str | None, or_template("integer", minimum=0)] = Field(
         default=None, description="Further tries for a record that failed."
     )
     retry_on: Annotated[list[str] | None, _NAMES] = Field(
         default=None, description="Names of the exceptions after which there is another try."
     )
-    backoff: Annotated[float | str | None, _schema("number", minimum=0)] = Field(
+    backoff: Annotated[float | str | None, or_template("number", minimum=0)] = Field(
         default=None, description="Seconds before the second try."
     )
     pool: str | None = Field(default=None, description="Concurrency pool of its step.")
-    max_error_rate: Annotated[float | str | None, _schema("number", minimum=0, maximum=1)] = Field(
-        default=None, description="Share of its records that may fail before its check does."
+    max_error_rate: ErrorRateField = Field(
+        default=None,
+        description="Share of its records that may fail before its check does; with `severity` "
+        f"and `blocking` where they are given; `{UNCHECKED}` for no such check.",
+        examples=[0.01, {"max_error_rate": 0.05, "blocking": True}],
     )
-    unpartitioned: Annotated[bool | str, _schema("boolean")] = Field(
+    checks: list[CheckModel] = Field(
+        default=[],
+        description="Of its result, made after its step.",
+        examples=[[{"row_count": {"min": 1}}, {"no_nulls": ["text"]}]],
+    )
+    unpartitioned: Annotated[bool | str, or_template("boolean")] = Field(
         default=False, description="Whether it takes all partitions at once, in their order."
     )
 
 
 _SETTINGS: Final = {name.removeprefix("_") for name in SETTING_NAMES} - {"save_data"}
+_RESOLVED: Final = {"checks", "max_error_rate"}  # by themselves
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +114,8 @@ class OperatorDeclaration:
         settings: How it is run, such as ``max_workers``, by name.
         inputs: Names of the nodes that it takes; None for the one before it.
         pool: Concurrency pool of its step.
-        max_error_rate: Share of its records that may fail before its check does.
+        max_error_rate: Share of its records that may fail before its check does, or that check.
+        checks: Of its result.
         unpartitioned: Whether it takes all partitions at once.
         place: Where it is declared.
     """
@@ -110,7 +126,8 @@ class OperatorDeclaration:
     settings: Mapping[str, Any] = field(default_factory=dict)
     inputs: Sequence[str] | None = None
     pool: str | None = None
-    max_error_rate: float | None = None
+    max_error_rate: YamlErrorRate = None
+    checks: YamlChecks = ()
     unpartitioned: bool = False
     place: YamlPlace = NOWHERE
 
@@ -166,10 +183,16 @@ def resolve_nodes(
 def _declared(context: dg.ResolutionContext, model: OperatorNodeModel) -> OperatorDeclaration:
     given = {
         name: rendered(context.at_path(name), value)
-        for name, value in model.model_dump(exclude_none=True).items()
+        for name, value in model.model_dump(exclude_none=True, exclude=_RESOLVED).items()
     }
     settings = {name: given.pop(name) for name in sorted(_SETTINGS & given.keys())}
-    return OperatorDeclaration(**given, settings=settings, place=YamlPlace(context))
+    return OperatorDeclaration(
+        **given,
+        settings=settings,
+        max_error_rate=resolve_error_rate(context.at_path("max_error_rate"), model.max_error_rate),
+        checks=resolve_checks(context.at_path("checks"), model.checks),
+        place=YamlPlace(context),
+    )
 
 
 def assembled(name: str, nodes: Sequence[OperatorDeclaration], place: YamlPlace) -> Pipeline:

@@ -1,13 +1,25 @@
 """YamlPlace: a place in a defs.yaml, so that what is wrong there is said with file and line."""
 
+import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import dagster as dg
+from pydantic import WithJsonSchema
 
 from dagster_dataops.errors import DataOpsError, DefsYamlError
 
 _TEMPLATES: Final = ("{{", "{%", "{#")
+TEMPLATE: Final = r"\{[{%]"  # what a text is matched by that may be one
+
+
+def or_template(kind: str, **limits: Any) -> WithJsonSchema:
+    """Return the JSON Schema of a field where a template may stand in place of a ``kind``.
+
+    By hand: of a union, `dg check yaml` says no more than that no member fits.
+    """
+    return WithJsonSchema({"type": [kind, "string"], "pattern": TEMPLATE, **limits})
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +76,10 @@ def rendered(context: dg.ResolutionContext, value: Any) -> Any:
     if isinstance(value, dict):
         return {name: rendered(context.at_path(name), item) for name, item in value.items()}
     return value
+
+
+def beside(context: dg.ResolutionContext, path: str) -> Path:
+    """Return ``path`` taken from the folder of the defs.yaml."""
+    tree = context.source_position_tree
+    folder = Path(tree.position.filename).parent if tree else Path()
+    return Path(os.path.normpath(folder / Path(path).expanduser()))

@@ -76,7 +76,8 @@ class Manifest:
         size_bytes: Size of the result.
         modified_ns: Modification time of the result.
         fingerprint: Digest of the result's bytes.
-        run: Which run published it.
+        run: Which run published it, or took it over from one that had died before anybody was
+            told of it.
         attempts: The runs that worked on it, in order.
         seconds: Duration of the last attempt.
         made_from: Fingerprint of operator, options, code and input.

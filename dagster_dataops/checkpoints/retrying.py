@@ -17,7 +17,7 @@ from dagster_dataops.checkpoints.resuming import (
 )
 from dagster_dataops.checkpoints.seeding import seeded_by_result, seeded_by_unfinished
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.errors import RetryRefusedError
+from dagster_dataops.errors import RetryOutdatedError, RetryRefusedError
 
 _WHOLE: Final = {
     "dataset": "a dataset operator takes all records at once",
@@ -66,8 +66,9 @@ def decide_retry(
         kind: Of the operator.
 
     Raises:
-        RetryRefusedError: There is a result, but of another operator or input, edited since, or
-            without what tells where its records' results lie.
+        RetryOutdatedError: There is a result, but of another input.
+        RetryRefusedError: There is one of another operator, or edited since, or without what
+            tells where its records' results lie.
     """
     usable = [
         content
@@ -132,7 +133,9 @@ def _published(
     if not _acceptable(differing):
         changed = in_words([part for part in differing or [] if part not in CHANGEABLE])
         reason = f"{changed or 'its origin'} is not that of run {manifest.run}, which made it"
-        raise RetryRefusedError(str(folder.result), reason)
+        outdated = _acceptable([part for part in differing or ["format"] if part != "input"])
+        refused = RetryOutdatedError if outdated else RetryRefusedError
+        raise refused(str(folder.result), reason)
     if not whole or kept.table.records != manifest.rows_in - manifest.failed:
         reason = f"{folder.kept}, which says which lines came of which records, is not the one "
         raise RetryRefusedError(str(folder.result), f"{reason}that run {manifest.run} wrote")

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from dagster_dataops.checkpoints.checkpoint import (
@@ -17,6 +18,7 @@ from dagster_dataops.checkpoints.manifest import Manifest, NodeFolder, published
 from dagster_dataops.checkpoints.publication import commit, finish_interrupted
 from dagster_dataops.checkpoints.resuming import Decision, ResumePolicy, decide
 from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.files import write_durably
 from dagster_dataops.datasets.lines import content_interval
 from dagster_dataops.errors import InputError, RunStoppedError, StorageError
 from dagster_dataops.execution.gathering import gathered
@@ -109,18 +111,36 @@ class _Attempt:
         if found is None:
             return None
         manifest = found[1]
-        ours = manifest.run in self._context.earlier_runs | {self._context.run}
         retries = self._context.resume is ResumePolicy.FAILED_RECORDS
-        if self._context.resume is not ResumePolicy.NEVER and not retries:
-            ours = ours or manifest.run == self._published_late  # nobody was told of it yet
         reused = self._context.reuse_finished and not retries and manifest.made_by(fingerprint)
-        if reused or (ours and manifest.finished_by(fingerprint)):
+        if reused or (manifest.finished_by(fingerprint) and self._is_ours(manifest.run)):
+            if not reused:
+                self._take_over(manifest)
             self._note(
                 f"already finished by run {manifest.run}: {manifest.rows_out:,} records, "
                 f"same operator, options, code and input{_saved(manifest.all_seconds)}"
             )
             return self._report(manifest, reused=True)
         return self._without_failures(fingerprint) if retries else None
+
+    def _is_ours(self, run: str) -> bool:
+        """Whether what a run published is this run's result: nobody was told of it yet."""
+        context = self._context
+        if run in context.earlier_runs | {context.run}:
+            return True
+        if context.resume in {ResumePolicy.NEVER, ResumePolicy.FAILED_RECORDS}:
+            return False
+        return run == self._published_late or context.untold(run)
+
+    def _take_over(self, manifest: Manifest) -> None:
+        """Make an earlier run's result this one's, so that it is no later run's without being told.
+
+        The report still names the run that made it.
+        """
+        if manifest.run != self._context.run:
+            self._lock.check()
+            ours = replace(manifest, run=self._context.run)
+            write_durably(self._folder.manifest, ours.to_bytes())
 
     def _without_failures(self, fingerprint: RunFingerprint) -> RunReport | None:
         """Return the published result if no record of it is to be retried."""

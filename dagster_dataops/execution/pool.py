@@ -10,18 +10,15 @@ import select
 import signal
 import subprocess
 import sys
-import threading
 import time
 from contextlib import suppress
 from dataclasses import asdict, replace
 from multiprocessing.connection import Connection, Pipe
-from pathlib import Path
 from typing import Final, NoReturn
 
 import orjson
 
-from dagster_dataops.datasets import background
-from dagster_dataops.execution import bell
+from dagster_dataops.execution.forking import may_fork
 from dagster_dataops.execution.handle import Worker
 from dagster_dataops.execution.heartbeat import Heartbeat
 from dagster_dataops.execution.lifeline import bind_to_lifeline
@@ -32,7 +29,6 @@ from dagster_dataops.operators.operator import Operator
 from dagster_dataops.operators.shipping import ship
 
 _GRACE_SECONDS: Final = 1.0
-_TASKS: Final = Path("/proc/self/task")
 _BOOT: Final = (
     "import sys, json; a = json.loads(sys.argv[1]); sys.path[:] = a['path']; "
     "from dagster_dataops.execution.worker import main; main(a['connection'], a['lifeline'])"
@@ -181,15 +177,3 @@ class WorkerPool:
         finally:  # should this be interrupted: the kernel ends them
             os.close(self._lifeline_writer)
             os.close(self._lifeline_reader)
-
-
-def may_fork() -> bool:
-    """Whether this process can be forked safely: Linux, no thread but those that only wait."""
-    if sys.platform != "linux" or threading.active_count() > 4:
-        return False
-    try:
-        threads = {int(task.name) for task in _TASKS.iterdir()}
-    except OSError:
-        return False
-    waiting = background.native_ids() | bell.native_ids()
-    return threads <= {threading.get_native_id(), *waiting}

@@ -15,6 +15,10 @@ def _never() -> str | None:
     return None
 
 
+def _told(_: str) -> bool:
+    return False
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunContext:
     """How one attempt is made.
@@ -25,6 +29,8 @@ class RunContext:
         reuse_finished: Whether a finished result of the same operator, options, code and input
             is the result at once, whoever made it.
         earlier_runs: Runs that this one continues; what one of them published is not made again.
+        untold: Asked, under the folder's lock, whether a run died before anybody was told of what
+            it published; that is not made again either, unless everything is to be.
         flush_seconds: How much finished work may be lost to a power failure. A kill loses none.
         lock_seconds: How long to wait for another run that may be dying.
         progress: Whom to tell.
@@ -36,6 +42,7 @@ class RunContext:
     resume: ResumePolicy = ResumePolicy.NEVER
     reuse_finished: bool = False
     earlier_runs: frozenset[str] = frozenset()
+    untold: Callable[[str], bool] = _told
     flush_seconds: float = 1.0
     lock_seconds: float = 3.0
     progress: Progress = field(default_factory=Quiet)

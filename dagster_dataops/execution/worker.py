@@ -142,6 +142,7 @@ class _Worker:
             try:
                 self._obey()
             finally:
+                self._loop.close()
                 self._holding.spill_all()
         except DataOpsError as error:  # the disk
             self._connection.send_bytes(messages.pack_fault(str(error)))

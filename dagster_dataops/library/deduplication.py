@@ -12,9 +12,10 @@ import xxhash
 
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
-from dagster_dataops.library.keys import Keys, key_pairs
+from dagster_dataops.library.keys import Column, Keys, key_pairs
 from dagster_dataops.library.repeats import first_of_equals
 from dagster_dataops.records import Record, encode
+from dagster_dataops.selectors.selector import is_selector
 
 dedup: Any = data_register.new_group("dedup")
 
@@ -22,9 +23,10 @@ dedup: Any = data_register.new_group("dedup")
 class Exact(dedup):
     """Keep the first of all records that agree in ``input_key`` (one key or several).
 
-    Records that lack a key agree in lacking it. With ``ignore_case`` texts agree that differ in
-    case or white space only. Compared are digests of 128 bits: among a billion records the
-    chance that any two different ones agree is about 1 in 10^21. The choice takes up to
+    A key may be a selector, such as ``meta.id,texts[*].body``. Records that lack a key agree in
+    lacking it. With ``ignore_case`` texts agree that differ in case or white space only. Compared
+    are digests of 128 bits: among a billion records the chance that any two different ones agree
+    is about 1 in 10^21. The choice takes up to
     ``max_memory_mb`` MB and a bit a record, then 24 bytes a record on disk.
     """
 
@@ -37,9 +39,11 @@ class Exact(dedup):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self._keys = [read for read, _ in key_pairs(input_key, None)]
+        keys = [read for read, _ in key_pairs(input_key, None)]
+        self._keys = [key for key in keys if not is_selector(key)]
+        self._columns = {key: Column(key) for key in keys if is_selector(key)}
         self._ignore_case = ignore_case
-        self._text_key = self._keys[0] if len(self._keys) == 1 and not ignore_case else ""
+        self._text_key = keys[0] if keys == self._keys[:1] and not ignore_case else ""
         self._max_bytes = memory_bytes(max_memory_mb)
 
     def sketch(self, record: Record) -> str:
@@ -47,6 +51,9 @@ class Exact(dedup):
         if type(value) is str:  # the usual case, without JSON
             return xxhash.xxh3_128_hexdigest(value.encode(), 1)
         values: Any = {key: record[key] for key in self._keys if key in record}
+        for key, column in self._columns.items():
+            for number, selected in enumerate(column.present(record)):
+                values[f"{key}:{number}"] = selected
         if self._ignore_case:
             for key, value in values.items():
                 if isinstance(value, str):

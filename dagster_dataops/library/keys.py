@@ -1,8 +1,16 @@
-"""The ``input_key``/``output_key`` convention of operators that work on fields."""
+"""The ``input_key``/``output_key`` convention of operators that work on fields.
 
-from typing import TypeAlias
+An input key is the name of a column, or a selector: what holds a ``.``, ``[`` or ``,`` is one, such
+as ``meta.lang,texts[*].body``. A column that is missing is an empty one; a selected element that
+is missing is an error, which names its path.
+"""
 
-from dagster_dataops.errors import DefinitionError
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from dagster_dataops.errors import DefinitionError, MissingColumnError
+from dagster_dataops.records import Record
+from dagster_dataops.selectors.selector import Selector, is_selector
 
 Keys: TypeAlias = str | list[str]
 
@@ -25,3 +33,48 @@ def key_pairs(input_key: Keys, output_key: Keys | None) -> list[tuple[str, str]]
         msg = f"input_key names {len(read)} keys ({read}), output_key {len(written)} ({written})"
         raise DefinitionError(msg)
     return list(zip(read, written, strict=True))
+
+
+class Column:
+    """What an input key names in a record.
+
+    Args:
+        key: The name of a column, or a selector.
+
+    Raises:
+        SelectorSyntaxError: The selector is malformed.
+    """
+
+    def __init__(self, key: str) -> None:
+        self._key = key
+        self._selector = Selector(key) if is_selector(key) else None
+        self.text: Callable[[Record], str] = self._selected if self._selector else self._plain
+        """Return it as one text; the texts of several elements are joined by line ends."""
+
+    @property
+    def single(self) -> bool:
+        """Whether it is exactly one element."""
+        return self._selector is None or self._selector.single
+
+    def mapped(self, fn: Callable[[Any], Any], record: Record) -> Record:
+        """Return ``record`` with ``fn`` applied to it, element by element; missing is ``None``."""
+        if self._selector is None:
+            return {**record, self._key: fn(record.get(self._key))}
+        changed: Record = self._selector.map(fn, record)
+        return changed
+
+    def present(self, record: Record) -> list[Any]:
+        """Return its elements, or none at all if one of them is missing."""
+        if self._selector is None:
+            return [record[self._key]] if self._key in record else []
+        try:
+            return self._selector.values(record)
+        except MissingColumnError:
+            return []
+
+    def _plain(self, record: Record) -> str:
+        return str(record.get(self._key) or "")
+
+    def _selected(self, record: Record) -> str:
+        assert self._selector is not None  # noqa: S101 - it is what makes this the method
+        return "\n".join(str(value or "") for value in self._selector.values(record))

@@ -9,6 +9,7 @@ from dagster_dataops.errors import DefinitionError, MissingExtraError
 from dagster_dataops.library.banding import bands_for, pack_buckets, unpack_buckets
 from dagster_dataops.library.buckets import first_in_buckets
 from dagster_dataops.library.deduplication import dedup, memory_bytes
+from dagster_dataops.library.keys import Column
 from dagster_dataops.records import Record
 
 # Kana and Chinese characters, written without spaces: each is a word of its own.
@@ -49,7 +50,7 @@ class NearDuplicate(dedup):
         _check_range("permutations", permutations, 1, 4096)
         _check_range("ngram_size", ngram_size, 1, 100)
         _check_range("seed", seed, 0, 2**64 - 1)
-        self._key = input_key
+        self._column = Column(input_key)
         self._permutations, self._ngram_size, self._seed = permutations, ngram_size, seed
         self._bands, self._rows = bands_for(threshold, permutations)
         self._max_bytes = memory_bytes(max_memory_mb)
@@ -57,7 +58,7 @@ class NearDuplicate(dedup):
 
     def sketch(self, record: Record) -> str:
         minhash = self._minhash(self._permutations, self._seed)
-        minhash.update(ngrams(str(record.get(self._key) or ""), self._ngram_size))
+        minhash.update(ngrams(self._column.text(record), self._ngram_size))
         return pack_buckets(minhash.digest(), self._bands, self._rows)
 
     def keep(self, sketches: Iterator[str], scratch: Path) -> Iterator[bool]:

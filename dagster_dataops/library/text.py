@@ -1,11 +1,15 @@
-"""Group ``text``: record operators that clean, filter and cut texts."""
+"""Group ``text``: record operators that clean, filter and cut texts.
+
+Every ``input_key`` may be a selector, such as ``meta.title,texts[*].body``.
+"""
 
 import re
 import unicodedata
 from typing import Any, Final
 
 from dagster_dataops.data import data_register
-from dagster_dataops.library.keys import Keys, key_pairs
+from dagster_dataops.errors import DefinitionError
+from dagster_dataops.library.keys import Column, Keys, key_pairs
 from dagster_dataops.records import Record
 
 text: Any = data_register.new_group("text")
@@ -20,20 +24,38 @@ class Normalize(text):
     """Bring texts to one form: NFKC, single spaces, at most one blank line, nothing invisible.
 
     Reads ``input_key`` (one key or several), writes ``output_key`` (where it was read by default).
-    A missing or empty value becomes the empty string.
+    A missing or empty value becomes the empty string. Selectors of several elements are written
+    where they were read only.
     """
 
     def __init__(
         self, input_key: Keys = "text", output_key: Keys | None = None, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
-        self._pairs = key_pairs(input_key, output_key)
+        self._pairs = [(Column(read), read, to) for read, to in key_pairs(input_key, output_key)]
+        for column, read, to in self._pairs:
+            if read != to:
+                _check_single(column, read, "output_key")
 
-    def forward(self, record: Record) -> None:
-        for read, written in self._pairs:
-            value = unicodedata.normalize("NFKC", str(record.get(read) or ""))
-            value = _SPACES.sub(" ", _INVISIBLE.sub("", value))
-            record[written] = _BLANK_LINES.sub("\n\n", _LINE_ENDS.sub("\n", value)).strip()
+    def forward(self, record: Record) -> Record:
+        for column, read, written in self._pairs:
+            if read == written:
+                record = column.mapped(_normalized, record)
+            else:
+                record[written] = _normalized(column.text(record))
+        return record
+
+
+def _normalized(value: object) -> str:
+    value = unicodedata.normalize("NFKC", str(value or ""))
+    value = _SPACES.sub(" ", _INVISIBLE.sub("", value))
+    return _BLANK_LINES.sub("\n\n", _LINE_ENDS.sub("\n", value)).strip()
+
+
+def _check_single(column: Column, key: str, option: str) -> None:
+    if not column.single:
+        msg = f"{option} takes one text, but input_key {key!r} may select several elements"
+        raise DefinitionError(msg)
 
 
 class LengthFilter(text):
@@ -46,10 +68,10 @@ class LengthFilter(text):
         self, min_chars: int = 1, max_chars: int = 0, input_key: str = "text", **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
-        self._min, self._max, self._key = min_chars, max_chars, input_key
+        self._min, self._max, self._column = min_chars, max_chars, Column(input_key)
 
     def forward(self, record: Record) -> list[Record] | None:
-        length = sum(map(len, str(record.get(self._key) or "").split()))
+        length = sum(map(len, self._column.text(record).split()))
         fits = self._min <= length and (not self._max or length <= self._max)
         return None if fits else []
 
@@ -62,10 +84,10 @@ class LetterRatioFilter(text):
 
     def __init__(self, min_ratio: float = 0.6, input_key: str = "text", **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self._ratio, self._key = min_ratio, input_key
+        self._ratio, self._column = min_ratio, Column(input_key)
 
     def forward(self, record: Record) -> list[Record] | None:
-        characters = "".join(str(record.get(self._key) or "").split())
+        characters = "".join(self._column.text(record).split())
         letters = sum(map(str.isalpha, characters))
         return None if characters and letters / len(characters) >= self._ratio else []
 
@@ -93,15 +115,21 @@ class Chunk(text):
             msg = f"overlap_chars must be in [0, max_chars={max_chars}), got {overlap_chars}"
             raise ValueError(msg)
         self._size, self._overlap = max_chars, overlap_chars
-        self._read, self._written, self._index = input_key, output_key or input_key, index_key
+        self._column, self._written, self._index = Column(input_key), output_key, index_key
+        if output_key is None:
+            _check_single(self._column, input_key, "Chunk without output_key")
 
     def forward(self, record: Record) -> list[Record]:
-        whole = str(record.get(self._read) or "")
-        pieces = self._pieces(whole)
+        pieces = self._pieces(self._column.text(record))
         return [
-            {**record, self._written: piece, self._index: number}
+            {**self._with(record, piece), self._index: number}
             for number, piece in enumerate(pieces)
         ]
+
+    def _with(self, record: Record, piece: str) -> Record:
+        if self._written is not None:
+            return {**record, self._written: piece}
+        return self._column.mapped(lambda _: piece, record)
 
     def _pieces(self, whole: str) -> list[str]:
         pieces = []

@@ -66,6 +66,11 @@ def metadata_of(result: dg.ExecuteInProcessResult, *key: str) -> dict[str, Any]:
     return {name.removeprefix("dagster_dataops/"): value.value for name, value in found.items()}
 
 
+def checks_of(result: dg.ExecuteInProcessResult) -> list[dg.AssetCheckEvaluation]:
+    """What the checks of a run came to, in order."""
+    return result.get_asset_check_evaluations()
+
+
 def write_jsonl(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"".join(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in rows))

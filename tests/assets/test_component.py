@@ -12,15 +12,17 @@ from dagster._core.remote_representation.external_data import RepositorySnap
 
 from dagster_dataops import (
     DataOpsResource,
+    ErrorRateCheck,
     NewFiles,
     OperatorDeclaration,
     OperatorPipelineComponent,
     build_definitions,
+    checks,
     data,
     pipeline,
 )
 from tests.assets.component_project import WARNED_OF
-from tests.assets.helpers import execute, result_of, spec_of, write_jsonl
+from tests.assets.helpers import checks_of, execute, result_of, spec_of, write_jsonl
 
 pytestmark = WARNED_OF
 
@@ -160,6 +162,87 @@ def test_partitions_sensors_and_automation_are_equal_too(project):
 
         assert everything_in(ours) == everything_in(theirs)
         assert len(ours.sensors) == 1
+
+
+CHECKED = """
+name: docs
+source: texts.jsonl
+modules: [operators.py]
+max_error_rate: {max_error_rate: 0.25, severity: ERROR}
+source_checks:
+  - {required_columns: [id, text], blocking: true}
+operators:
+  - name: unique
+    operator: dedup.Exact
+    options: {input_key: text}
+    checks:
+      - row_count: {min: 1, max: 4}
+      - {max_dropped: 0.5, severity: WARN}
+  - name: marked
+    operator: "{group}.mark"
+    max_error_rate: {max_error_rate: 0.5, blocking: true}
+    checks:
+      - no_nulls: [text]
+        name: texts
+      - unique: id
+      - json_schema: text.schema.json
+      - json_schema: {title: Marked, required: [mark], properties: {mark: {const: 1}}}
+        name: marks
+  - {name: again, operator: "{group}.mark", max_error_rate: unchecked}
+"""
+
+
+def test_checks_are_equal_too_and_hold(project, instance, tmp_path):
+    path = project.write(f"{CHECKED}resource: {{root: {tmp_path}}}\n")
+    schema = path.parent / "text.schema.json"
+    schema.write_text('{"title": "Text", "required": ["text"]}')
+
+    with project.component() as (component, ours):
+        operators = getattr(data, project.group)
+        with pipeline("docs") as ppl:
+            ppl.unique = data.dedup.Exact(input_key="text")
+            ppl.marked = operators.mark()
+            ppl.again = operators.mark()
+        declared = {
+            "source": [checks.required_columns("id", "text", blocking=True)],
+            "unique": [
+                checks.row_count(min=1, max=4),
+                checks.max_dropped(0.5, severity="WARN"),
+            ],
+            "marked": [
+                checks.no_nulls("text", name="texts"),
+                checks.unique("id"),
+                checks.json_schema(schema),
+                checks.json_schema(
+                    {"title": "Marked", "required": ["mark"], "properties": {"mark": {"const": 1}}},
+                    name="marks",
+                ),
+            ],
+        }
+        theirs = build_definitions(
+            ppl,
+            source=path.parent / "texts.jsonl",
+            resource=DataOpsResource(root=str(tmp_path)),
+            max_error_rate={
+                "unique": ErrorRateCheck(0.25, "ERROR"),
+                "marked": ErrorRateCheck(0.5, blocking=True),
+                "again": None,
+            },
+            checks=declared,
+        )
+        said = component.keywords()["checks"]
+        result = execute(ours, instance)
+
+    assert everything_in(ours) == everything_in(theirs)
+    assert severities_of(said) == severities_of(declared)
+    # A selection of assets has no checks of files that nobody materializes.
+    names = [check.name for node in ("unique", "marked") for check in declared[node]]
+    found = {(check.check_name, check.passed) for check in checks_of(result)}
+    assert found >= {(name, True) for name in [*names, "failed_records"]}
+
+
+def severities_of(declared):
+    return {(node, check.name): check.severity for node, of in declared.items() for check in of}
 
 
 def keys_of(definitions):

@@ -144,6 +144,42 @@ def test_dg_check_yaml_points_at_every_bad_line(shell):
     assert [place for place in places if f"{place} - {TYPE} attributes." not in told] == []
 
 
+WRONG_CHECKS = """
+      max_error_rate:
+        max_error_rate: 1.5  # wrong
+        severity: GRAVE  # wrong
+      checks:
+        - uniq: [id]  # wrong
+        - row_count: {min: few}  # wrong
+        - max_dropped: 2  # wrong
+        - {unique: id, no_nulls: id}  # wrong
+        - no_nulls: []  # wrong
+        - json_schema: 3  # wrong
+        - required_columns: id
+          blocking: perhaps  # wrong
+    - name: more
+      operator: docs.count_words
+      max_error_rate: checked  # wrong
+  source_checks:
+    - severity: WARN  # wrong
+""".strip(" \n")
+
+
+def test_dg_check_yaml_points_at_every_bad_line_of_checks(shell):
+    path = shell.docs / "defs.yaml"
+    before = path.read_text()
+    path.write_text(before.replace('# schedule: "0 2 * * *"', f"{'':4}{WRONG_CHECKS}"))
+    lines = path.read_text().splitlines()
+    wrong = [f"{path}:{number} - " for number, line in enumerate(lines, 1) if "# wrong" in line]
+    try:
+        told = shell.dg("check", "yaml", code=1)
+    finally:
+        path.write_text(before)
+
+    assert len(wrong) == WRONG_CHECKS.count("# wrong")
+    assert [place for place in wrong if f"{place}{TYPE} attributes." not in told] == []
+
+
 @pytest.mark.parametrize(
     ("given", "instead", "reason"),
     [

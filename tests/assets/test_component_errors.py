@@ -85,6 +85,83 @@ def test_an_error_names_file_line_and_node(project, given, instead, subject, rea
     assert reason.replace("{group}", project.group) in error.reason
 
 
+@pytest.mark.parametrize(
+    ("written", "reason"),
+    [
+        ("row_count: {}", "given min, max or both"),
+        ("row_count: {min: 3, max: 2}", "min <= max"),
+        ("max_dropped: 1.5", "must be in [0, 1]"),
+        ("no_nulls: []", "one or more names of columns"),
+        ("json_schema: {type: texts}", "a JSON Schema"),
+        ("json_schema: nowhere.json", "the path of a JSON file"),
+    ],
+)
+def test_a_check_that_cannot_be_is_told_with_its_line(project, written, reason):
+    error, place = error_of(
+        project, "max_workers: 2", f"checks:\n      - unique: [id]\n      - {written}"
+    )
+
+    assert isinstance(error, DefsYamlError)
+    assert error.place == place
+    assert error.subject == "node 'second'"
+    assert reason in error.reason
+
+
+@pytest.mark.parametrize(
+    ("given", "instead"),
+    [
+        ("max_workers: 2", "checks:\n      - unique: [id]\n        name: not a name"),
+        (
+            "max_workers: 2",
+            "checks:\n      - unique: [id]\n        blocking: true\n        severity: WARN",
+        ),
+        ("max_workers: 2", "max_error_rate:\n      severity: GRAVE"),
+        ("max_workers: 2", "max_error_rate: 1.5"),
+        ("max_workers: 2", "max_error_rate: checked"),
+        ("name: docs", "max_error_rate: 1.5"),
+        ("name: docs", "source_checks:\n- json_schema: nowhere.json"),
+    ],
+)
+def test_how_grave_a_check_cannot_be_is_told_with_its_line(project, given, instead):
+    error, place = error_of(project, given, instead)
+
+    assert isinstance(error, DefsYamlError)
+    assert error.place == place
+
+
+def test_two_checks_of_one_name_are_told_at_the_checks_of_the_node(project):
+    error, _ = error_of(
+        project, "max_workers: 2", "checks: [{unique: id}, {no_nulls: id}, {no_nulls: id}]"
+    )
+
+    assert "two checks 'no_nulls_id'" in error.reason
+    assert error.subject == "node 'second'"
+
+
+def test_a_check_that_would_come_too_late_is_told_at_the_checks_of_the_node(project):
+    path = project.write(
+        LINES.replace("options: {key: seen}", "checks: [{unique: id, blocking: true}]")
+        + "layout: single_step\n"
+    )
+
+    error = raised_by(project)
+
+    assert error.subject == "node 'first_1'"
+    assert error.place.startswith(f"{path}:")
+    assert "layout='single_step'" in error.reason
+
+
+def test_checks_of_a_source_of_others_are_told_at_these_checks(project):
+    error, place = error_of(
+        project,
+        "source: texts.jsonl",
+        "source: {asset: raw/texts}\nsource_checks: [{unique: id}]",
+    )
+
+    assert error.place == place
+    assert "declare its checks where it is defined" in error.reason
+
+
 def test_two_nodes_of_one_name_are_told_at_the_second(project):
     error, place = error_of(project, "name: second", "name: first_1")
 
@@ -145,6 +222,8 @@ def test_a_file_outside_the_defs_folder_is_refused_with_a_way_out(project, tmp_p
         ("name: docs", "resource: {rot: here}", "resource.rot"),
         ("max_workers: 2", "options: 3", "operators.1.options"),
         ('"{group}.mark"', "mark", "operators.0.operator"),
+        ("max_workers: 2", "checks:\n      - uniq: [id]", "operators.1.checks.0.uniq"),
+        ("name: docs", "source_checks: [{row_count: {a: 1}}]", "source_checks.0.row_count.a"),
     ],
 )
 def test_a_wrong_field_is_told_with_its_line(project, given, instead, where):
@@ -158,6 +237,15 @@ def test_a_source_that_is_two_things_is_told_with_its_line(project):
 
     assert place in str(error)
     assert "a source is a path, `asset: <key>` or `function: <name>`" in str(error)
+
+
+def test_a_check_that_is_two_is_told_with_its_line(project):
+    error, place = error_of(
+        project, "max_workers: 2", "checks:\n      - {unique: id, no_nulls: id}"
+    )
+
+    assert place in str(error)
+    assert "a check is one of row_count, max_dropped" in str(error)
 
 
 @pytest.mark.parametrize(

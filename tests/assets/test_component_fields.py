@@ -5,7 +5,7 @@ import inspect
 import dagster as dg
 import pytest
 
-from dagster_dataops import OperatorPipelineComponent, build_definitions
+from dagster_dataops import ErrorRateCheck, OperatorPipelineComponent, build_definitions
 from dagster_dataops.assets.scaffolding import name_of
 from tests.assets.component_project import WARNED_OF
 
@@ -140,6 +140,41 @@ def test_what_is_said_of_one_node_is_said_of_that_one_alone(project):
 
 
 @pytest.mark.parametrize(
+    ("written", "rate"),
+    [
+        ("0.5", 0.5),
+        ("'{{ 1 / 4 }}'", 0.25),
+        ("{max_error_rate: 0.5}", ErrorRateCheck(0.5)),
+        ("{severity: ERROR}", ErrorRateCheck(severity="ERROR")),
+        ("{max_error_rate: '{{ 1 / 4 }}', blocking: true}", ErrorRateCheck(0.25, blocking=True)),
+        ("unchecked", None),
+    ],
+)
+def test_how_many_records_may_fail_is_a_number_a_check_or_not_looked_at(project, written, rate):
+    said = f"max_error_rate: {written}\n"
+
+    assert keywords_of(project, said) == {"max_error_rate": rate}
+    assert keywords_of(project, "", f"    {said}") == {"max_error_rate": {"marked": rate}}
+    assert keywords_of(project, "max_error_rate: 0.75\n", f"    {said}") == {
+        "max_error_rate": {"marked": rate}
+    }
+
+
+def test_a_check_may_be_made_of_templates(project, monkeypatch):
+    monkeypatch.setenv("A_TEST_OF_THIS", "3")
+    written = """    checks:
+      - row_count: {min: '{{ env.A_TEST_OF_THIS }}'}
+        name: "{{ 'enough' }}"
+        severity: "{{ 'WARN' }}"
+        blocking: '{{ False }}'
+"""
+    (check,) = keywords_of(project, "", written)["checks"]["marked"]
+
+    assert check.description == "There are at least 3 records."
+    assert (check.name, check.severity.value, check.blocking) == ("enough", "WARN", False)
+
+
+@pytest.mark.parametrize(
     ("written", "policy"),
     [
         ("{type: single_run}", dg.BackfillPolicy.single_run()),
@@ -173,6 +208,7 @@ def test_all_that_is_said_in_python_can_be_said_in_yaml():
         "pools": "op",
         "backfill_policy": "op",
         "unpartitioned": "operators",
+        "checks": "source_checks",
     }
 
     keywords = inspect.signature(build_definitions).parameters

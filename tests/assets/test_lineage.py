@@ -7,8 +7,8 @@ import dagster as dg
 import pytest
 
 from dagster_dataops.assets.columns import column_metadata
+from dagster_dataops.assets.keys import column_of, written_keys
 from dagster_dataops.assets.lineage import UNTOLD, ColumnTracer, column_lineage
-from dagster_dataops.assets.selectors import column_of, written_keys
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.writing import write_records
 
@@ -193,3 +193,12 @@ def test_the_table_tells_column_type_origin_and_note(tmp_path: Path) -> None:
 
 def test_a_result_that_cannot_be_read_has_no_columns_and_fails_nobody(tmp_path: Path) -> None:
     assert column_metadata({}, [], JsonlDataset(tmp_path / "gone.jsonl", 5)) == {}
+
+
+def test_every_path_of_a_selector_counts() -> None:
+    assert written_keys({"input_key": "meta.lang, texts[*].body"}) == {
+        "meta.lang": ["meta.lang"],
+        "texts[*].body": ["texts[*].body"],
+    }
+    assert written_keys({"input_key": "a,b", "output_key": "c"}) == {"c": ["a", "b"]}
+    assert written_keys({"input_key": "no selector."}) == {"no selector.": ["no selector."]}

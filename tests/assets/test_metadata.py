@@ -2,11 +2,10 @@
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from dagster_dataops.assets.metadata import dataset_metadata, duration, failures, preview
+from dagster_dataops.assets.metadata import dataset_metadata, duration, preview
 from dagster_dataops.datasets.dataset import JsonlDataset
 from tests.assets.helpers import write_jsonl
 
@@ -73,31 +72,6 @@ def test_a_file_that_is_no_jsonl_still_has_metadata(tmp_path: Path) -> None:
     assert metadata["dagster/size_bytes"] == 8
     assert "line 1" in metadata["dagster_dataops/preview"].md_str
     assert "dagster/row_count" not in metadata
-
-
-def error(line: int, exception: str, message: str, given: Any) -> dict[str, Any]:
-    return {"line": line, "exception": exception, "message": message, "input": given}
-
-
-def test_failures_are_grouped_by_exception_the_most_frequent_first(tmp_path: Path) -> None:
-    rows = [
-        error(1, "KeyError", "'text'", {"id": 0}),
-        error(2, "ValueError", "bad | value", {"id": 1}),
-        error(5, "ValueError", "another", {"id": 4}),
-    ]
-    table = failures(write_jsonl(tmp_path / "errors.jsonl", rows))
-    assert cells_of(table) == [
-        ["exception", "records", "first"],
-        ["ValueError", "2", "line 2: bad | value"],
-        ["KeyError", "1", "line 1: 'text'"],
-    ]
-
-
-def test_failures_of_a_long_file_say_how_many_were_read(tmp_path: Path) -> None:
-    rows = [error(number, "E", "m", {}) for number in range(1200)]
-    table = failures(write_jsonl(tmp_path / "errors.jsonl", rows))
-    assert "| E | 1000 | line 0: m |" in table
-    assert table.endswith("_of the first 1,000_")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,15 @@ import pytest
 from dagster_dataops import Pipeline, build_operator_job, build_operator_ops, pipeline
 from dagster_dataops.errors import OperatorDefinitionError
 from dagster_dataops.operators.registry import OperatorRegistry
-from tests.assets.helpers import numbered, resource_at, result_of
+from tests.assets.helpers import (
+    definitions_of,
+    execute,
+    metadata_of,
+    numbered,
+    pipeline_of,
+    resource_at,
+    result_of,
+)
 
 Records = Callable[[int], Path]
 
@@ -112,3 +120,41 @@ def test_every_node_is_an_op_with_its_description(ppl: Pipeline) -> None:
     ops = build_operator_ops(ppl)
     assert list(ops) == ["first", "second", "zipped"]
     assert ops["first"].description == "Add a suffix."
+
+
+def test_ops_go_on_after_a_failure_and_tell_the_same_as_assets(
+    registry: OperatorRegistry, records: Records, root: Path, tmp_path: Path
+) -> None:
+    fails = [3]
+
+    @registry("data.text", _concurrency_mode="single", _ignore_errors=False)
+    def fragile(record: dict) -> dict:
+        if record["id"] in fails:
+            fails.clear()
+            msg = "no answer"
+            raise ConnectionError(msg)
+        return record
+
+    ppl = pipeline_of(fragile=fragile())
+    job = build_operator_job(ppl, source=records(5), resources={"dataops": resource_at(root)})
+    with dg.DagsterInstance.ephemeral() as instance:
+        assert not job.execute_in_process(instance=instance, raise_on_error=False).success
+        result = job.execute_in_process(instance=instance)
+    (event,) = [e for e in result.events_for_node("fragile") if e.is_successful_output]
+    of_op = {name: value.value for name, value in event.step_output_data.metadata.items()}
+
+    fails.append(3)
+    definitions = definitions_of(ppl, records(5), tmp_path / "assets")
+    with dg.DagsterInstance.ephemeral() as instance:
+        assert not execute(definitions, instance, raise_on_error=False).success
+        of_asset = metadata_of(execute(definitions, instance), "docs", "fragile")
+
+    said = {name.removeprefix("dagster_dataops/"): value for name, value in of_op.items()}
+    assert said["rows_resumed"] == 3
+    # Times, places and runs differ, and only assets have keys that columns could come from.
+    of_asset.pop("dagster/column_lineage", None)
+    differing = {"seconds", "records_per_second", "seconds_saved", "path", "notes", "resumed_from"}
+    assert {name: said[name] for name in said.keys() - differing} == {
+        name: of_asset[name] for name in of_asset.keys() - differing
+    }
+    assert said.keys() == of_asset.keys()

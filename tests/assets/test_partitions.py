@@ -352,10 +352,11 @@ def test_missing_partitions_are_named(whole: Any, instance: dg.DagsterInstance) 
     assert "2 of 3 partitions are not there: c, b" in str(cause)
 
 
+@pytest.mark.parametrize("layout", ["steps", "single_step"])
 def test_missing_partitions_are_left_out_if_asked(
-    whole: Any, root: Path, instance: dg.DagsterInstance
+    layout: str, whole: Any, root: Path, instance: dg.DagsterInstance
 ) -> None:
-    definitions = whole(allow_missing_partitions=True)
+    definitions = whole(allow_missing_partitions=True, layout=layout)
     make_each(definitions, instance, "a")
     result = execute(definitions, instance, only=[["docs", "numbered"]])
     assert ids(result_of(root, "docs", "numbered")) == ["a0", "a1"]

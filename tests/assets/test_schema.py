@@ -71,10 +71,10 @@ def test_columns_tell_how_often_they_stand_and_are_null(tmp_path: Path) -> None:
 
 
 def test_a_share_is_never_rounded_to_none_or_all(tmp_path: Path) -> None:
-    rows = [{"all": 1} | ({"one": 1} if n == 3 else {"most": 1}) for n in range(1000)]
-    found = described(tmp_path, *rows[:1000])
-    assert found["one"][1] == "in 0.1 % of records"
-    assert found["most"][1] == "in 99.9 % of records"
+    rows = [{"all": 1} | ({"one": 1} if n == 3 else {"most": 1}) for n in range(250)]
+    found = described(tmp_path, *rows)
+    assert found["one"][1] == "in 0.4 % of records"
+    assert found["most"][1] == "in 99.6 % of records"
 
 
 def test_objects_tell_their_keys(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_a_sample_says_that_it_is_one_and_claims_nothing_of_the_rest(tmp_path: P
     rows = ({"id": n} for n in range(5000))
     dataset = write_records(tmp_path / "r.jsonl", rows, "test")
     schema = schema_of(dataset).table_schema()
-    assert schema.constraints.other == ["1,000 of 5,000 sampled"]
+    assert schema.constraints.other == ["250 of 5,000 sampled"]
     assert schema.columns[0].constraints.nullable
 
 
@@ -96,10 +96,10 @@ def test_all_records_are_said_to_be_all(tmp_path: Path) -> None:
 
 
 def test_records_whose_keys_are_data_do_not_flood_the_schema(tmp_path: Path) -> None:
-    rows = [{f"user {n}": 1} for n in range(500)]
+    rows = [{f"user {n}": 1} for n in range(250)]
     schema = schema_of(write_records(tmp_path / "r.jsonl", rows, "test")).table_schema()
     assert len(schema.columns) == 200
-    assert schema.constraints.other[1] == "300 more columns"
+    assert schema.constraints.other[1] == "50 more columns"
 
 
 def test_an_empty_result_has_no_columns(tmp_path: Path) -> None:

@@ -1,29 +1,200 @@
-"""Notes of results that Dagster was not told of yet."""
+"""What was published, but never told to Dagster, is taken by the next run, and by no later one."""
 
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any, ClassVar
 
+import dagster as dg
 import pytest
+from typing_extensions import override
 
-from dagster_dataops.assets.untold import all_told, begin_untold, untold_runs
-from dagster_dataops.checkpoints.manifest import NodeFolder
+from dagster_dataops import DataOpsResource, JsonlDataset, Operator, RunReport, build_definitions
+from dagster_dataops.operators.registry import OperatorRegistry
+from tests.assets.helpers import execute, log_of, numbered, pipeline_of, result_of, write_jsonl
 
-
-def test_every_run_that_worked_on_a_folder_untold_is_known_until_it_is_told(tmp_path: Path) -> None:
-    folder, other = NodeFolder(tmp_path / "a", "a"), NodeFolder(tmp_path / "b", "b")
-    assert untold_runs(folder) == frozenset()
-    begin_untold(folder, "one")
-    begin_untold(folder, "two")
-    begin_untold(folder, "two")
-    assert untold_runs(folder) == {"one", "two"}
-    assert untold_runs(other) == frozenset()
-    all_told([folder, other])
-    assert untold_runs(folder) == frozenset()
+LETTERS = dg.StaticPartitionsDefinition(["a", "b"])
+Launch = Callable[..., dg.ExecuteInProcessResult]
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"3", b"\xff"])
-def test_a_note_that_cannot_be_read_is_none(content: bytes, tmp_path: Path) -> None:
-    folder = NodeFolder(tmp_path, "a")
-    begin_untold(folder, "one")
-    (note,) = tmp_path.iterdir()
-    note.write_bytes(content)
-    assert untold_runs(folder) == frozenset()
+class Dying(DataOpsResource):
+    """Fails right after these nodes were published."""
+
+    nodes: ClassVar[set[str]] = set()
+
+    @override
+    def run_operator(
+        self, context: Any, operator: Operator, inputs: Sequence[JsonlDataset], *more: Any
+    ) -> RunReport:
+        report = super().run_operator(context, operator, inputs, *more)
+        if report.node in self.nodes:
+            raise dg.Failure("dead")
+        return report
+
+
+@pytest.fixture
+def dying() -> Iterator[set[str]]:
+    Dying.nodes.clear()
+    yield Dying.nodes
+    Dying.nodes.clear()
+
+
+@pytest.fixture
+def calls() -> Counter[str]:
+    return Counter()
+
+
+@pytest.fixture
+def launch(
+    registry: OperatorRegistry,
+    root: Path,
+    tmp_path: Path,
+    instance: dg.DagsterInstance,
+    calls: Counter[str],
+    dying: set[str],  # of nodes, none to begin with
+) -> Launch:
+    """Materializes two nodes, or ``only`` one, of a pipeline that may have partitions."""
+
+    @registry("data.text", _concurrency_mode="single")
+    def mark(record: dict, node: str, value: int = 1) -> dict:
+        calls[node] += 1
+        if value < 0:
+            msg = "below zero"
+            raise ValueError(msg)
+        return record | {node: value}
+
+    ppl = pipeline_of(first=mark(node="first"), second=mark(node="second"))
+    for name in ("texts", "a", "b"):
+        write_jsonl(tmp_path / f"{name}.jsonl", list(numbered(3)))
+
+    def launched(
+        config: dict[str, Any] | None = None,
+        *,
+        within: dg.DagsterInstance = instance,
+        partitions: dg.PartitionsDefinition | None = None,
+        job: str = "",
+        **keywords: Any,
+    ) -> dg.ExecuteInProcessResult:
+        definitions = build_definitions(
+            ppl,
+            source=tmp_path / ("{partition}.jsonl" if partitions else "texts.jsonl"),
+            resource=Dying(root=str(root), lock_seconds=0.2),
+            partitions=partitions,
+        )
+        given = {"ops": {"docs__first": {"config": config}}} if config else None
+        keywords = {"raise_on_error": False, **keywords}
+        if job:
+            found = definitions.resolve_job_def(job)
+            return found.execute_in_process(run_config=given, instance=within, **keywords)
+        return execute(definitions, within, given, **keywords)
+
+    return launched
+
+
+def test_a_result_that_dagster_was_not_told_of_is_the_next_runs_and_no_later_ones(
+    launch: Launch, dying: set[str], calls: Counter[str], root: Path, instance: dg.DagsterInstance
+) -> None:
+    dying.add("first")
+    dead = launch()
+    assert not dead.success
+    assert calls == {"first": 3}
+
+    dying.clear()
+    result = launch()
+    assert result.success
+    assert calls == {"first": 3, "second": 3}
+    assert f"already finished by run {dead.run_id}" in "\n".join(log_of(instance, result.run_id))
+    assert [row["first"] for row in result_of(root, "docs", "second")] == [1, 1, 1]
+
+    assert launch().success
+    assert calls == {"first": 6, "second": 6}
+
+
+def test_one_that_was_taken_and_again_not_told_of_is_the_next_runs_still(
+    launch: Launch, dying: set[str], calls: Counter[str]
+) -> None:
+    dying.add("first")
+    for _ in range(3):
+        assert not launch().success
+    dying.clear()
+    assert launch().success
+    assert calls["first"] == 3
+    assert launch().success
+    assert calls["first"] == 6
+
+
+@pytest.mark.parametrize("only", [None, [["docs", "first"]]])
+def test_what_dagster_was_told_of_is_made_again_although_the_run_failed_later(
+    launch: Launch, dying: set[str], calls: Counter[str], only: Any
+) -> None:
+    dying.add("second")
+    assert not launch().success
+    dying.clear()
+    assert launch(only=only).success
+    assert calls["first"] == 6
+
+
+def test_what_a_re_execution_took_over_is_made_again_when_that_has_succeeded(
+    launch: Launch, dying: set[str], calls: Counter[str]
+) -> None:
+    dying.add("first")
+    dead = launch(only=[["docs", "first"]])
+    dying.clear()
+    tags = {
+        "dagster/parent_run_id": dead.run_id,
+        "dagster/root_run_id": dead.run_id,
+        "dagster/is_resume_retry": "true",
+    }
+    assert launch(only=[["docs", "first"]], tags=tags).success
+    assert calls["first"] == 3
+    assert launch(only=[["docs", "first"]]).success
+    assert calls["first"] == 6
+
+
+@pytest.mark.parametrize("config", [{"resume": "never"}, {"params": {"value": 2}}])
+def test_it_is_made_again_where_that_is_asked_for_or_something_has_changed(
+    launch: Launch, dying: set[str], calls: Counter[str], config: dict[str, Any]
+) -> None:
+    dying.add("first")
+    assert not launch().success
+    dying.clear()
+    assert launch(config).success
+    assert calls["first"] == 6
+
+
+def test_its_failed_records_are_retried_by_the_job_for_that(
+    launch: Launch, dying: set[str], calls: Counter[str]
+) -> None:
+    failing = {"params": {"value": -1}}
+    dying.add("first")
+    assert not launch(failing).success
+    dying.clear()
+    launch(failing, job="retry_failed_records_docs")
+    assert calls["first"] == 6
+
+
+def test_runs_of_another_instance_are_not_known_to_have_failed(
+    launch: Launch, dying: set[str], calls: Counter[str]
+) -> None:
+    dying.add("first")
+    assert not launch().success
+    dying.clear()
+    with dg.DagsterInstance.ephemeral() as other:
+        assert launch(within=other).success
+    assert calls["first"] == 6
+
+
+def test_one_partition_that_dagster_was_not_told_of_is_the_next_runs_and_no_later_ones(
+    launch: Launch, dying: set[str], calls: Counter[str]
+) -> None:
+    assert launch(partitions=LETTERS, partition_key="b").success
+    dying.add("first")
+    assert not launch(partitions=LETTERS, partition_key="a").success
+    assert calls["first"] == 6
+
+    dying.clear()
+    assert launch(partitions=LETTERS, partition_key="a").success
+    assert calls["first"] == 6
+    for partition in "ab":
+        assert launch(partitions=LETTERS, partition_key=partition).success
+    assert calls["first"] == 12

@@ -5,6 +5,7 @@ of a record whose text is in ``failing`` fails.
 """
 
 import os
+import time
 from pathlib import Path
 
 import dagster as dg
@@ -34,6 +35,29 @@ def upper(record: dict) -> dict:
     return record | {"text": record["text"].upper()}
 
 
+@data_register("data.partitioned", _concurrency_mode="single")
+def patient(record: dict, name: str) -> dict:
+    """Make a text loud, in a tenth of a second while there is a file ``slow``."""
+    with (HOME / f"{name}.calls").open("a") as calls:
+        calls.write(f"{record['text']} {os.getpid()}\n")
+    if (HOME / "slow").exists():
+        time.sleep(0.1)
+    return record | {"text": record["text"].upper()}
+
+
+def slowly(name: str) -> dg.Definitions:
+    """One slow node over some long partitions, all of them in one run."""
+    with pipeline(name) as ppl:
+        ppl.upper = patient(name=name)
+    return build_definitions(
+        ppl,
+        source=HOME / "long" / "{partition}.jsonl",
+        resource=RESOURCE,
+        partitions=dg.StaticPartitionsDefinition(["c", "a", "b"]),
+        backfill_policy=dg.BackfillPolicy.single_run(),
+    )
+
+
 def named(name: str) -> Pipeline:
     """One node in a pipeline of that name."""
     with pipeline(name) as ppl:
@@ -42,6 +66,8 @@ def named(name: str) -> Pipeline:
 
 
 defs = dg.Definitions.merge(
+    slowly("relaunched"),
+    slowly("reexecuted"),
     build_definitions(
         named("letters"),
         source=HOME / "letters" / "{partition}.jsonl",

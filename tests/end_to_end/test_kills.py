@@ -101,3 +101,23 @@ def test_a_result_that_was_published_before_the_kill_is_not_made_again(
     assert server.result("published") == UNDISTURBED
     assert len(server.calls("published")) == RECORDS
     assert f"already finished by run {run}" in server.log(again)
+
+
+@row
+def test_a_result_published_before_the_kill_is_that_of_a_plain_relaunch_and_of_no_later_one(
+    server: DagsterServer,
+    record: Any,
+) -> None:
+    node = "published_relaunched"
+    (server.home / f"{node}.die").touch()
+    run = server.launch(node, "shout")
+    server.finish(run, "FAILURE")
+    again = server.launch(node, "shout")
+    server.finish(again, "SUCCESS")
+    assert server.result(node) == UNDISTURBED
+    assert len(server.calls(node)) == RECORDS
+    assert f"already finished by run {run}" in server.log(again)
+
+    server.finish(server.launch(node, "shout"), "SUCCESS")
+    assert len(server.calls(node)) == 2 * RECORDS
+    record("done_twice", 0)

@@ -1,6 +1,8 @@
 """Backfills and sensors of partitioned pipelines, by the daemon of a real Dagster."""
 
+import os
 import shutil
+import signal
 import socket
 from collections import Counter
 from collections.abc import Iterator
@@ -13,6 +15,8 @@ from tests.assets.helpers import read_jsonl, write_jsonl
 from tests.end_to_end.dagster_server import FINISHED, HERE, SETTINGS, DagsterServer, until
 
 pytestmark = pytest.mark.timeout(300)
+
+LONG = 40  # records
 
 _BACKFILL = """
 mutation($params: LaunchBackfillParams!) { launchPartitionBackfill(backfillParams: $params) {
@@ -34,7 +38,7 @@ class PartitionedServer(DagsterServer):
 
     def __init__(self, home: Path) -> None:
         self.home = home
-        for name in ("letters", "inbox"):
+        for name in ("letters", "inbox", "long"):
             (home / name).mkdir(parents=True)
         (home / "dagster.yaml").write_text(SETTINGS)
         location = "{relative_path: partitioned_pipelines.py, location_name: partitioned}"
@@ -42,6 +46,8 @@ class PartitionedServer(DagsterServer):
         shutil.copy(HERE / "partitioned_pipelines.py", home)
         for key in "abc":
             write_jsonl(home / "letters" / f"{key}.jsonl", [{"text": f"{key}{n}"} for n in "01"])
+            rows = [{"text": f"{key}{n}"} for n in range(LONG)]
+            write_jsonl(home / "long" / f"{key}.jsonl", rows)
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.url = f"http://127.0.0.1:{free.getsockname()[1]}"
@@ -71,6 +77,12 @@ class PartitionedServer(DagsterServer):
     def materialized(self, *asset: str) -> set[str]:
         answer = self.ask(_PARTITIONS, path=list(asset))["assetNodeOrError"]
         return set(answer["assetPartitionStatuses"]["materializedPartitions"])
+
+    def calls_of(self, name: str) -> list[tuple[str, int]]:
+        """The text of every call of a slow node, and the process of the step."""
+        path = self.home / f"{name}.calls"
+        lines = path.read_text().splitlines() if path.exists() else []
+        return [(text, int(process)) for text, process in map(str.split, lines)]
 
     def called(self) -> Counter[str]:
         path = self.home / "calls"
@@ -128,3 +140,40 @@ def test_the_sensor_launches_one_run_for_each_file_over_several_ticks(
     assert {run["status"] for run in runs} == {"SUCCESS"}
     assert [server.texts("inbox", name) for name in names] == [[name.upper()] for name in names]
     assert server.materialized("inbox", "inbox") == set(names)
+
+
+@pytest.mark.parametrize("name", ["relaunched", "reexecuted"])
+def test_a_killed_run_of_several_partitions_goes_on_in_the_middle_of_one(
+    server: PartitionedServer, name: str
+) -> None:
+    (server.home / "slow").touch()
+    asset, keys = [name, "upper"], ["c", "a", "b"]
+    backfill = server.backfill(asset, keys)
+    until(lambda: len(server.calls_of(name)) > LONG + LONG // 2, "the middle of the second one")
+    before = server.calls_of(name)
+    os.kill(before[-1][1], signal.SIGKILL)
+    (killed,) = server.runs_of(backfill)
+    assert killed["status"] == "FAILURE"
+    assert server.materialized(*asset) == set()
+
+    (server.home / "slow").unlink()
+    if name == "relaunched":
+        (run,) = server.runs_of(server.backfill(asset, keys))
+        again = run["runId"]
+    else:
+        again = server.reexecute(killed["runId"])
+    server.finish(again, "SUCCESS")
+
+    log = server.log(again)
+    assert f"already finished by run {killed['runId']}: {LONG} records" in log
+    assert f" records settled by run {killed['runId']}" in log
+    calls = Counter(text for text, _ in server.calls_of(name))
+    assert calls.keys() == {f"{key}{n}" for key in keys for n in range(LONG)}
+    assert max(calls.values()) <= 2
+    twice = [text for text, count in calls.items() if count == 2]
+    assert {text[0] for text in twice} <= {"a"}
+    assert len(twice) <= 10  # the one in the works, and what was finished in the last second
+    assert server.materialized(*asset) == set(keys)
+    assert [server.texts(name, key) for key in keys] == [
+        [f"{key}{n}".upper() for n in range(LONG)] for key in keys
+    ]

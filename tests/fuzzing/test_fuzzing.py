@@ -14,12 +14,12 @@ from dagster_dataops.checkpoints.journal import (
     spans_frame,
 )
 from dagster_dataops.checkpoints.spans import columns_of, unpack
-from tests.fuzzing import journal, lines
+from tests.fuzzing import journal, lines, selectors
 
 _CORPUS = Path(__file__).parent / "corpus"
 _KEPT = {
     target: sorted(path for path in (_CORPUS / target).iterdir() if path.is_file())
-    for target in ("journal", "lines")
+    for target in ("journal", "lines", "selectors")
 }
 
 
@@ -31,6 +31,11 @@ def test_the_journal_reader_bears_what_the_fuzzer_found(path: Path) -> None:
 @pytest.mark.parametrize("path", _KEPT["lines"], ids=lambda path: path.name[:8])
 def test_the_jsonl_reader_bears_what_the_fuzzer_found(path: Path) -> None:
     lines.check(path.read_bytes() or b"\0")
+
+
+@pytest.mark.parametrize("path", _KEPT["selectors"], ids=lambda path: path.name[:8])
+def test_selectors_bear_what_the_fuzzer_found(path: Path) -> None:
+    selectors.check(path.read_bytes())
 
 
 def test_the_corpus_stays_small() -> None:

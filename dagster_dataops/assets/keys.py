@@ -8,6 +8,9 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
+from dagster_dataops.errors import SelectorSyntaxError
+from dagster_dataops.selectors.grammar import parse, written
+
 _STEPS: Final = re.compile(r"[.\[]")
 
 
@@ -26,10 +29,18 @@ def written_keys(options: Mapping[str, Any]) -> dict[str, list[str]]:
 
 def _names(value: object) -> list[str]:
     if isinstance(value, str):
-        return [value]
+        return _paths(value)
     if isinstance(value, (list, tuple)):
-        return [name for name in value if isinstance(name, str)]
+        return [path for name in value if isinstance(name, str) for path in _paths(name)]
     return []
+
+
+def _paths(key: str) -> list[str]:
+    """Return the paths of a selector, one after the other; a key that is none as it is."""
+    try:
+        return [written(path) for path in parse(key)]
+    except SelectorSyntaxError:
+        return [key]
 
 
 def column_of(key: str, columns: Collection[str]) -> str:

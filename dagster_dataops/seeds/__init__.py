@@ -1,0 +1,1 @@
+"""Randomness by name: seeds derived from one another, and draws that can be taken up anywhere."""

@@ -1,0 +1,57 @@
+"""Seeds by name: equal names give equal seeds, in every process and on every machine."""
+
+import random
+from collections.abc import Iterator
+from itertools import chain, islice
+from operator import length_hint
+from typing import Final
+
+import xxhash
+
+_BLOCK: Final = 1024  # numbers that are drawn at once
+
+
+def derived(seed: int, *names: str | int) -> int:
+    """Return the seed, of 64 bits, that belongs to ``names`` below ``seed``."""
+    text = "\0".join([str(seed), *(f"{type(name).__name__}:{name}" for name in names)])
+    return xxhash.xxh3_64_intdigest(text.encode(errors="surrogatepass"))
+
+
+def generator(seed: int, *names: str | int) -> random.Random:
+    """Return the random numbers that belong to ``names`` below ``seed``."""
+    return random.Random(derived(seed, *names))  # noqa: S311 - no secrets hang on it
+
+
+class Draws:
+    """Numbers in [0, 1), each a function of the seed and of how many came before it.
+
+    Args:
+        seed: Of all of them.
+        number: How many to leave out; costs the same for any number.
+    """
+
+    def __init__(self, seed: int, number: int = 0) -> None:
+        self._seed = seed
+        self._block, self._skipped = divmod(number, _BLOCK)
+        self._left: Iterator[float] = iter(())
+        self._started = False
+
+    def __iter__(self) -> Iterator[float]:
+        return chain.from_iterable(self._blocks())
+
+    @property
+    def number(self) -> int:
+        """How many were drawn, those left out included."""
+        if not self._started:
+            return self._block * _BLOCK + self._skipped
+        return (self._block + 1) * _BLOCK - length_hint(self._left)
+
+    def _blocks(self) -> Iterator[Iterator[float]]:
+        while True:
+            draw = generator(self._seed, "block", self._block).random
+            self._left = iter([draw() for _ in range(_BLOCK)])
+            for _ in islice(self._left, self._skipped):
+                pass
+            self._started, self._skipped = True, 0
+            yield self._left
+            self._block += 1

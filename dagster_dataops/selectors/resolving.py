@@ -1,0 +1,143 @@
+"""Elements named by paths: which there are, what is missing, and changing them one by one.
+
+This is what selectors mean, step by step. Selectors as they are used are compiled (`code`) and
+come here for what is rare: a missing element, and paths that name an element twice.
+"""
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, TypeAlias
+
+from dagster_dataops.errors import MissingColumnError, SelectedElementError
+from dagster_dataops.selectors.grammar import EVERY, Path, Step, written
+
+Concrete: TypeAlias = tuple[str | int, ...]
+
+_MOST_KEYS_SHOWN: Final = 20
+
+
+def concrete_paths(item: Any, path: Path) -> Iterator[Concrete]:
+    """Yield the paths of the elements that ``path`` names, ``[*]`` replaced by indices.
+
+    Raises:
+        MissingColumnError: An element is not there.
+    """
+    at = path.index(EVERY) if EVERY in path else len(path)
+    parent = _element(item, path, at)
+    if at == len(path):
+        yield path  # type: ignore[misc]  # it holds no [*] any more
+        return
+    if not isinstance(parent, (list, tuple)):
+        raise _missing(path, at, parent)
+    for index in range(len(parent)):
+        yield from concrete_paths(item, (*path[:at], index, *path[at + 1 :]))
+
+
+def _element(item: Any, path: Path, depth: int) -> Any:
+    """Return the element at the first ``depth`` steps of ``path``, none of which is ``[*]``."""
+    for at, step in enumerate(path[:depth]):
+        if not has(item, step):
+            raise _missing(path, at, item)
+        item = item[step]
+    return item
+
+
+def _missing(path: Path, at: int, found: Any) -> MissingColumnError:
+    """Return the error about step number ``at`` of ``path``, which ``found`` does not have."""
+    there = _description(found)
+    if at + 1 < len(path):
+        there = f"{written(path[: at + 1])!r} is missing; {there}"
+    return MissingColumnError(written(path), there)
+
+
+def has(container: Any, step: Step) -> bool:
+    """Whether ``container`` has an element of that key or index; texts have none."""
+    if isinstance(step, str):
+        return isinstance(container, dict) and step in container
+    return isinstance(container, (list, tuple)) and step < len(container)  # type: ignore[operator]
+
+
+def _description(found: Any) -> str:
+    if isinstance(found, dict):
+        keys = list(map(str, found))
+        more = f" and {len(keys) - _MOST_KEYS_SHOWN} more" if len(keys) > _MOST_KEYS_SHOWN else ""
+        return f"the keys there are {', '.join(keys[:_MOST_KEYS_SHOWN]) or 'none'}{more}"
+    if isinstance(found, (list, tuple)):
+        return f"there is a {type(found).__name__} of length {len(found)}"
+    return f"there is a {type(found).__name__}, which has no elements"
+
+
+def resolve(item: Any, paths: Sequence[Path]) -> list[Concrete]:
+    """Return the path of every element that is named, in order.
+
+    Raises:
+        MissingColumnError: One of them is not there.
+    """
+    return [concrete for path in paths for concrete in concrete_paths(item, path)]
+
+
+def mapped_in_order(item: Any, paths: Sequence[Path], fn: Callable[[Any], Any]) -> Any:
+    """Return ``item`` with ``fn`` applied to every named element, each as the ones before left it.
+
+    Raises:
+        MissingColumnError: An element is not there, or no longer.
+        SelectedElementError: ``fn`` failed.
+    """
+    ours: list[Any] = []
+    for concrete in resolve(item, paths):
+        item = _changed(item, concrete, 0, fn, ours)
+    return item
+
+
+def _changed(
+    item: Any, path: Concrete, depth: int, fn: Callable[[Any], Any], ours: list[Any]
+) -> Any:
+    """Return ``item`` with the element at ``path[depth:]`` changed; ``ours`` holds our copies."""
+    if depth == len(path):
+        try:
+            return fn(item)
+        except Exception as error:
+            raise element_failed(path, error) from error
+    step = path[depth]
+    if not has(item, step):
+        raise _missing(path, depth, item)
+    value = _changed(item[step], path, depth + 1, fn, ours)
+    if isinstance(item, tuple):
+        return replaced(item, int(step), value)
+    if not any(item is one for one in ours):
+        item = copied(item) if isinstance(item, dict) else rebuilt(item, list(item))
+        ours.append(item)
+    item[step] = value
+    return item
+
+
+def element_failed(path: Sequence[Step], error: Exception) -> SelectedElementError:
+    """Return the error that says at which element a function failed."""
+    return SelectedElementError(written(path), type(error).__name__, str(error))
+
+
+def copied(container: dict[Any, Any]) -> dict[Any, Any]:
+    """Return a shallow copy of a dict that keeps its type."""
+    return container.copy() if type(container) is dict else copy.copy(container)
+
+
+def replaced(container: Any, index: int, value: Any) -> Any:
+    """Return a list or tuple of the same type with one element replaced."""
+    elements = list(container)
+    elements[index] = value
+    return rebuilt(container, elements)
+
+
+def rebuilt(model: Any, elements: list[Any]) -> Any:
+    """Return ``elements`` as a list or tuple of the type of ``model``."""
+    if type(model) is tuple:
+        return tuple(elements)
+    if type(model) is list:
+        return elements
+    if hasattr(model, "_make"):  # a namedtuple
+        return model._make(elements)
+    if isinstance(model, list):
+        other = copy.copy(model)
+        other[:] = elements
+        return other
+    return type(model)(elements)

@@ -1,0 +1,85 @@
+"""Items as JSON: what a state must hold of records that were read and not yet passed on.
+
+Beyond JSON: tuples, bytes, NaN and infinities, dicts with keys that are no strings. Each is an
+object with one key, such as ``{"~tuple": [...]}``; anything else is refused rather than pickled.
+"""
+
+import base64
+import math
+from typing import Any, Final
+
+from dagster_dataops.errors import StreamStateError
+
+_TAG: Final = "~"
+_PLAIN: Final = frozenset({str, int, bool, type(None)})
+
+
+def to_json(value: Any) -> Any:  # noqa: PLR0911 - one for each kind of value
+    """Return ``value`` as JSON can hold it.
+
+    Raises:
+        StreamStateError: It is, or holds, something that cannot be told from its copy.
+    """
+    kind = type(value)
+    if kind in _PLAIN or (kind is float and math.isfinite(value)):
+        return value
+    if kind is list:
+        return [to_json(one) for one in value]
+    if kind is dict:
+        return _dict_to_json(value)
+    if kind is tuple:
+        return {"~tuple": [to_json(one) for one in value]}
+    if kind is float:
+        return {"~float": repr(value)}
+    if kind is not bytes:
+        raise _refused(kind)
+    return {"~bytes": base64.b64encode(value).decode()}
+
+
+def _refused(kind: type) -> StreamStateError:
+    return StreamStateError(
+        f"an item held between two records is, or holds, a {kind.__name__}, which JSON cannot; "
+        "convert it to texts, numbers, lists, tuples and dicts before the stage that holds it"
+    )
+
+
+def _dict_to_json(value: dict[Any, Any]) -> Any:
+    plain = all(type(key) is str for key in value)
+    if plain and not (len(value) == 1 and next(iter(value)).startswith(_TAG)):
+        return {key: to_json(one) for key, one in value.items()}
+    return {"~dict": [[to_json(key), to_json(one)] for key, one in value.items()]}
+
+
+def from_json(value: Any) -> Any:
+    """Return what `to_json` made ``value`` of.
+
+    Raises:
+        StreamStateError: It is nothing that `to_json` makes.
+    """
+    if isinstance(value, list):
+        return [from_json(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    if len(value) == 1:
+        ((tag, content),) = value.items()
+        if tag.startswith(_TAG):
+            return _tagged(tag, content)
+    return {key: from_json(one) for key, one in value.items()}
+
+
+def _tagged(tag: str, content: Any) -> Any:
+    try:
+        match tag:
+            case "~tuple":
+                return tuple(from_json(one) for one in content)
+            case "~dict":
+                return {from_json(key): from_json(one) for key, one in content}
+            case "~bytes":
+                return base64.b64decode(content, validate=True)
+            case "~float":
+                return float(content)
+    except (TypeError, ValueError) as error:
+        msg = f"an item that it holds is damaged: {error}"
+        raise StreamStateError(msg) from error
+    msg = f"it holds an item of the unknown kind {tag!r}"
+    raise StreamStateError(msg)

@@ -1,0 +1,1 @@
+"""Streams: records pulled lazily through stages, nothing written, a position that is JSON."""

@@ -1,0 +1,38 @@
+"""What a stream is made of, stage by stage, so that no state is taken for another stream's."""
+
+from typing import Any
+
+from dagster_dataops.operators.canonical import digest
+from dagster_dataops.operators.code import code_digest
+from dagster_dataops.streams.failures import OnError
+from dagster_dataops.streams.stage import Stage
+
+
+def fingerprint(stage: Stage, on_error: OnError) -> list[dict[str, str]]:
+    """Return every stage's name, and digests of its options, its code and the data it reads.
+
+    Raises:
+        StreamSourceError: A source cannot be read.
+    """
+    counted = {"stage": "stream", "on_error": "raise" if on_error == "raise" else "skip"}
+    return [*map(_parts, stage.ordered()), counted]
+
+
+def _parts(stage: Stage) -> dict[str, str]:
+    options: dict[str, Any] = {}
+    functions: dict[str, Any] = {}
+    for name, value in stage.options().items():
+        (functions if _is_code(value) else options)[name] = value
+    parts = {"stage": stage.name, "options": digest(options)}
+    if functions:
+        parts["code"] = digest(functions, code_digest)
+    identity = stage.identity()
+    if identity is not None:
+        parts["data"] = digest(identity)
+    return parts
+
+
+def _is_code(value: Any) -> bool:
+    if isinstance(value, tuple):
+        return any(map(_is_code, value))
+    return callable(value) and not isinstance(value, type)

@@ -1,0 +1,150 @@
+"""The lines of a text file as items."""
+
+import codecs
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, ClassVar, Final
+
+from typing_extensions import override
+
+from dagster_dataops.errors import StreamDefinitionError, StreamSourceError
+from dagster_dataops.streams.blocks import BlockCursor, Terminator, file_identity
+from dagster_dataops.streams.failures import Counter
+from dagster_dataops.streams.finitude import Finitude
+from dagster_dataops.streams.stage import Cursor, Opening, Stage
+
+_MARKS: Final = {  # encodings whose files may begin with a mark: (marks, what follows each)
+    "utf-8-sig": [(codecs.BOM_UTF8, "utf-8"), (b"", "utf-8")],
+    "utf-16": [(codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be")],
+    "utf-32": [(codecs.BOM_UTF32_LE, "utf-32-le"), (codecs.BOM_UTF32_BE, "utf-32-be")],
+}
+_UNMARKED: Final = {"utf-16": "utf-16-le", "utf-32": "utf-32-le"}
+_HEAD_BYTES: Final = 1 << 20
+
+
+class LineEnding(Enum):
+    """What ends a line; ``INFER`` takes what ends the first line of the file."""
+
+    INFER = "infer"
+    LF = "lf"
+    CRLF = "crlf"
+
+
+@dataclass(frozen=True, eq=False)
+class Lines(Stage):
+    """The lines of a file, without what ends them."""
+
+    name: ClassVar[str] = "read_text"
+    file: str
+    key: str | None
+    encoding: str
+    line_ending: LineEnding
+    ltrim: bool
+    rtrim: bool
+    skip_empty: bool
+    block_size: int
+
+    @property
+    @override
+    def finitude(self) -> Finitude:
+        return Finitude.FINITE
+
+    @override
+    def open(self, opening: Opening) -> Cursor:
+        return LineCursor(self, opening.failures.counter(self.name))
+
+    @override
+    def options(self) -> dict[str, Any]:
+        left_out = {"file", "block_size"}  # where it is, and how it is read, is not what it is
+        return {name: one for name, one in super().options().items() if name not in left_out}
+
+    @override
+    def identity(self) -> object:
+        return file_identity(self.file)
+
+
+class LineCursor(BlockCursor):
+    """Reads lines; a whole block is decoded at once."""
+
+    def __init__(self, stage: Lines, counter: Counter) -> None:
+        super().__init__(stage.file, stage.block_size, counter)
+        self._stage = stage
+        self._encoding = stage.encoding
+        self._newline = "\n"
+        self._terminator = Terminator(b"\n")
+
+    @property
+    @override
+    def terminator(self) -> Terminator:
+        return self._terminator
+
+    @override
+    def begin(self, descriptor: int) -> int:
+        with open(descriptor, "rb", closefd=False) as file:
+            head = file.read(_HEAD_BYTES)
+        encoding, mark = self._stage.encoding, b""
+        for found, followed in _MARKS.get(encoding, []):
+            if head.startswith(found):
+                encoding, mark = followed, found
+                break
+        encoding = _UNMARKED.get(encoding, encoding)
+        self._encoding = encoding
+        crlf = self._stage.line_ending is LineEnding.CRLF
+        if self._stage.line_ending is LineEnding.INFER:
+            first, ended, _ = head.partition("\n".encode(encoding))
+            crlf = bool(ended) and first.endswith("\r".encode(encoding))
+        self._newline = "\r\n" if crlf else "\n"
+        width = len("\n".encode(encoding))
+        self._terminator = Terminator(self._newline.encode(encoding), width)
+        return len(mark)
+
+    @override
+    def parse(self, block: bytes, start: int) -> tuple[list[Any], Exception | None]:
+        try:
+            lines = block.decode(self._encoding).split(self._newline)
+        except UnicodeDecodeError:
+            return self._parse_lines(block, start)
+        if not lines[-1]:
+            lines.pop()
+        return self._finished(lines), None
+
+    def _parse_lines(self, block: bytes, start: int) -> tuple[list[Any], Exception | None]:
+        """Decode a block, in which something is no text, line by line."""
+        lines: list[str] = []
+        texts = block.split(self._terminator.text)
+        for number, text in enumerate(texts if texts[-1] else texts[:-1]):
+            try:
+                lines.append(text.decode(self._encoding))
+            except UnicodeDecodeError as error:
+                place = f"{self.path}, line {self.line_number(start, number)}"
+                refused = StreamSourceError(place, f"is no {self._stage.encoding} text: {error}")
+                refused.__cause__ = error
+                try:
+                    self.counter.settle(text, refused)
+                except Exception as final:  # noqa: BLE001 - raised behind the lines before it
+                    return self._finished(lines), final
+        return self._finished(lines), None
+
+    def _finished(self, lines: list[str]) -> list[Any]:
+        stage = self._stage
+        if stage.skip_empty:
+            lines = [line for line in lines if line]
+        if stage.ltrim and stage.rtrim:
+            lines = [line.strip() for line in lines]
+        elif stage.rtrim:
+            lines = [line.rstrip() for line in lines]
+        elif stage.ltrim:
+            lines = [line.lstrip() for line in lines]
+        return lines if stage.key is None else [{stage.key: line} for line in lines]
+
+
+def known_encoding(encoding: str | None) -> str:
+    """Return the name by which Python knows an encoding; UTF-8 by default.
+
+    Raises:
+        StreamDefinitionError: There is none of that name.
+    """
+    try:
+        return codecs.lookup(encoding or "utf-8").name
+    except LookupError:
+        raise StreamDefinitionError("read_text", f"unknown encoding {encoding!r}") from None

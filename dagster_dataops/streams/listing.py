@@ -1,0 +1,105 @@
+"""``list_files``: the files below a folder, in natural order."""
+
+import fnmatch
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from typing_extensions import override
+
+from dagster_dataops.errors import StreamSourceError
+from dagster_dataops.operators.canonical import digest
+from dagster_dataops.streams.finitude import Finitude
+from dagster_dataops.streams.sequences import SequenceCursor
+from dagster_dataops.streams.stage import Cursor, Opening, Stage, State
+
+
+@dataclass(frozen=True, eq=False)
+class Files(Stage):
+    """The paths of all files below ``folder`` that match ``pattern``."""
+
+    name: ClassVar[str] = "list_files"
+    folder: str
+    pattern: str | None
+
+    @property
+    @override
+    def finitude(self) -> Finitude:
+        return Finitude.FINITE
+
+    @override
+    def open(self, opening: Opening) -> Cursor:
+        return FilesCursor(self)
+
+    @override
+    def options(self) -> dict[str, Any]:
+        return {"pattern": self.pattern}
+
+    @override
+    def identity(self) -> object:
+        found = [os.path.relpath(path, self.folder) for path in list_paths(self)]
+        return [len(found), digest(found)]
+
+
+class FilesCursor(Cursor):
+    """Lists when the first path is asked for; its position is an index."""
+
+    def __init__(self, stage: Files) -> None:
+        self._stage = stage
+        self._paths: SequenceCursor | None = None
+        self._skipped = 0
+
+    @override
+    def items(self) -> Iterator[Any]:
+        if self._paths is None:
+            self._paths = SequenceCursor(tuple(list_paths(self._stage)))
+            self._paths.restore(self._skipped)
+        yield from self._paths.items()
+
+    @override
+    def state(self) -> State:
+        return self._skipped if self._paths is None else self._paths.state()
+
+    @override
+    def restore(self, state: State) -> None:
+        self._paths, self._skipped = None, state
+
+    @override
+    def restart(self, *, reset_rng: bool = False) -> None:
+        self._paths, self._skipped = None, 0
+
+
+def list_paths(stage: Files) -> list[str]:
+    """Return the paths that `Files` yields.
+
+    Raises:
+        StreamSourceError: The folder cannot be read.
+    """
+    top = Path(stage.folder)
+    if not top.exists():
+        raise StreamSourceError(stage.folder, "there is no such file or folder")
+    found = [stage.folder] if top.is_file() else [str(path) for path in _files_below(top)]
+    if stage.pattern is not None:
+        found = [path for path in found if fnmatch.fnmatchcase(path, stage.pattern)]
+    return sorted(found, key=_natural)
+
+
+def _files_below(top: Path) -> Iterator[Path]:
+    def refuse(error: OSError) -> None:
+        reason = f"cannot be listed: {error.strerror}"
+        raise StreamSourceError(str(error.filename), reason) from error
+
+    for folder, below, names in os.walk(top, followlinks=True, onerror=refuse):
+        here = Path(folder).resolve()
+        above = {here, *here.parents}
+        below[:] = [name for name in below if (here / name).resolve() not in above]  # no circles
+        yield from (path for name in names if (path := Path(folder, name)).is_file())
+
+
+def _natural(path: str) -> list[tuple[int, int, str]]:
+    """Order ``part2`` before ``part10``."""
+    parts = re.split(r"([0-9]+)", path)
+    return [(1, int(part), part) if at % 2 else (0, 0, part) for at, part in enumerate(parts)]

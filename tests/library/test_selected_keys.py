@@ -1,0 +1,62 @@
+"""Shipped operators take selectors as ``input_key``."""
+
+import pytest
+
+from dagster_dataops import data
+from dagster_dataops.errors import DefinitionError, SelectorSyntaxError
+
+
+def record(lang: str, *bodies: str) -> dict:
+    return {"meta": {"lang": lang}, "texts": [{"body": body} for body in bodies]}
+
+
+def test_texts_below_a_selector_are_normalized_where_they_stand():
+    operator = data.text.Normalize(input_key="meta.lang,texts[*].body")
+
+    assert operator([record(" en ", "a  b", " c")]) == [record("en", "a b", "c")]
+
+
+def test_a_selected_text_is_written_to_an_output_key():
+    operator = data.text.Normalize(input_key="meta.lang", output_key="lang")
+
+    assert operator([record(" en ")]) == [{**record(" en "), "lang": "en"}]
+    with pytest.raises(DefinitionError, match="may select several"):
+        data.text.Normalize(input_key="texts[*].body", output_key="body")
+
+
+def test_filters_look_at_all_that_is_selected():
+    kept, dropped = record("en", "ab", "cd"), record("en", "a")
+
+    assert data.text.LengthFilter(min_chars=4, input_key="texts[*].body")([kept, dropped]) == [kept]
+    letters = data.text.LetterRatioFilter(min_ratio=0.9, input_key="texts[*].body,meta.lang")
+    assert letters([kept, record("11", "22")]) == [kept]
+
+
+def test_a_selected_text_is_cut_where_it_stands():
+    pieces = data.text.Chunk(max_chars=2, input_key="meta.lang")([{"meta": {"lang": "abcd"}}])
+
+    assert pieces == [{"meta": {"lang": "ab"}, "chunk": 0}, {"meta": {"lang": "cd"}, "chunk": 1}]
+    with pytest.raises(DefinitionError, match="may select several"):
+        data.text.Chunk(input_key="texts[*].body")
+
+
+def test_duplicates_are_found_by_what_is_selected():
+    first, again, other = record("en", "a", "b"), record("de", "a", "b"), record("en", "b", "a")
+
+    assert data.dedup.Exact(input_key="texts[*].body")([first, again, other]) == [first, other]
+    both = data.dedup.Exact(input_key=["meta.lang", "texts[0].body"])
+    assert both([first, again, other]) == [first, again, other]
+    assert data.dedup.Exact(input_key="meta.none")([first, again]) == [first]
+
+
+def test_a_malformed_selector_is_refused_where_the_operator_is_made():
+    with pytest.raises(SelectorSyntaxError, match="column 6"):
+        data.text.LengthFilter(input_key="texts[0")
+
+
+def test_a_record_without_the_selected_element_is_an_error_row(root):
+    operator = data.text.LengthFilter(input_key="meta.lang")
+
+    assert operator([record("en"), {"meta": {}}]) == [record("en")]
+    (path,) = root.rglob("*_error.jsonl")
+    assert "no element at path 'meta.lang'" in path.read_text()
