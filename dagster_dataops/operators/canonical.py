@@ -66,8 +66,10 @@ class _Former:
 
     def _container(self, value: Any, depth: int) -> Any:
         inner = partial(self.form, depth=depth)
-        if isinstance(value, (list, tuple)):
-            return {"list": _hash(list(map(inner, value)))}
+        if isinstance(value, list):
+            return {"list": _hash(list(map(inner, list.__iter__(value))))}
+        if isinstance(value, tuple):  # some, such as Dagster's keys, refuse to be iterated
+            return {"list": _hash(list(map(inner, tuple.__iter__(value))))}
         if isinstance(value, Mapping):
             return {"mapping": _unordered([inner(k), inner(v)] for k, v in value.items())}
         if isinstance(value, AbstractSet):

@@ -198,3 +198,11 @@ PRINT_DIGESTS = textwrap.dedent(
 
 def test_digests_are_equal_across_processes_whatever_the_hash_seed(run_python):
     assert len({run_python(PRINT_DIGESTS, PYTHONHASHSEED=seed) for seed in "0123"}) == 1
+
+
+def test_a_tuple_that_refuses_to_be_iterated_counts_by_its_elements() -> None:
+    class Key(tuple):
+        def __iter__(self):
+            raise NotImplementedError
+
+    assert canonical(Key("ab")) == canonical(Key("ab")) != canonical(Key("ac"))
