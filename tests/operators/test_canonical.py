@@ -200,9 +200,13 @@ def test_digests_are_equal_across_processes_whatever_the_hash_seed(run_python):
     assert len({run_python(PRINT_DIGESTS, PYTHONHASHSEED=seed) for seed in "0123"}) == 1
 
 
-def test_a_tuple_that_refuses_to_be_iterated_counts_by_its_elements() -> None:
-    class Key(tuple):
-        def __iter__(self):
-            raise NotImplementedError
+class _Key(tuple):
+    __slots__ = ()
 
-    assert canonical(Key("ab")) == canonical(Key("ab")) != canonical(Key("ac"))
+    def __iter__(self):
+        raise NotImplementedError
+
+
+def test_a_tuple_that_refuses_to_be_iterated_counts_by_its_elements() -> None:
+    assert digest(_Key("ab")) == digest(_Key("ab"))
+    assert digest(_Key("ab")) != digest(_Key("ac"))
