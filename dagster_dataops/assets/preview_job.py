@@ -13,11 +13,11 @@ from typing import Any
 import dagster as dg
 
 from dagster_dataops.assets.configs import checked, config_type_of
-from dagster_dataops.assets.plan import AssetPlan, plan_assets
+from dagster_dataops.assets.pipeline_plan import PlannedPipeline, plan_pipeline
+from dagster_dataops.assets.plan import AssetPlan
 from dagster_dataops.assets.preview import observe_preview, preview_folder, run_preview
 from dagster_dataops.assets.resource import DataOpsResource
-from dagster_dataops.assets.schemas import config_schema
-from dagster_dataops.assets.sources import Source, SourceAsset, source_asset
+from dagster_dataops.assets.sources import Source, SourceAsset
 from dagster_dataops.assets.translator import DataOpsTranslator
 from dagster_dataops.assets.upstream import Upstream
 from dagster_dataops.checkpoints.manifest import NodeFolder, load_result
@@ -56,10 +56,20 @@ def build_preview_job(
         translator: The one that the assets were made with.
         resources: Must hold ``dataops`` unless the definitions around the job do.
     """
-    graph = ppl.graph
-    origin = source_asset(source, graph.name)
-    plans = plan_assets(graph, origin, translator or DataOpsTranslator())
-    title = graph.name or "dataops"
+    planned = plan_pipeline(ppl, source=source, dataops_translator=translator)
+    return preview_job(planned, source, name=name, resources=resources)
+
+
+def preview_job(
+    planned: PlannedPipeline,
+    source: Source,
+    *,
+    name: str = "",
+    resources: Mapping[str, Any] | None = None,
+) -> dg.JobDefinition:
+    """Return the job of a planned pipeline; arguments as `build_preview_job`."""
+    origin, plans = planned.origin, planned.plans
+    title = planned.name or "dataops"
 
     @dg.op(
         name=f"preview_{title}",
@@ -93,7 +103,7 @@ def build_preview_job(
 
 def _schema(plans: Sequence[AssetPlan]) -> dict[str, dg.Field]:
     """Return the fields of the launchpad: ``limit``, and the options of every node that has any."""
-    fields = {plan.node.name: config_schema(plan.node).get("params") for plan in plans}
+    fields = {plan.node.name: plan.config_schema.get("params") for plan in plans}
     params = {name: field for name, field in fields.items() if field is not None}
     limit = dg.Field(int, default_value=_LIMIT, description=_LIMIT_TEXT)
     if not params:
