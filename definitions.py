@@ -11,6 +11,7 @@ import sys
 import sysconfig
 from collections import Counter
 from collections.abc import Iterator
+from datetime import timedelta
 from importlib import metadata
 from itertools import chain
 from pathlib import Path
@@ -18,7 +19,14 @@ from typing import Any
 
 import dagster as dg
 
-from dagster_dataops import DataOpsResource, build_definitions, data, data_register, pipeline
+from dagster_dataops import (
+    DataOpsResource,
+    build_definitions,
+    checks,
+    data,
+    data_register,
+    pipeline,
+)
 
 HOME = Path(os.environ.get("DAGSTER_HOME") or Path(__file__).parent / "dataops_home").absolute()
 
@@ -115,6 +123,18 @@ defs = build_definitions(
     source=documents,
     resource=DataOpsResource(root=str(HOME / "results")),
     schedule="0 2 * * *",
+    automation={"training": dg.AutomationCondition.eager()},  # whatever made its inputs anew
+    freshness_policy=dg.FreshnessPolicy.time_window(fail_window=timedelta(days=2)),
+    max_error_rate={"file_facts": 0.02},  # a few files may be gone
+    checks={
+        "source": [checks.required_columns("id", "text", "path")],
+        "substantial": [checks.max_dropped(0.9)],
+        "unique": [checks.unique("id"), checks.row_count(min=100)],
+        "training": [
+            checks.no_nulls("text", "keywords"),
+            checks.no_nulls("file_lines", severity="WARN"),
+        ],
+    },
 )
 
 

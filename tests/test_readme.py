@@ -83,7 +83,8 @@ print(JsonlDataset.of_file(result).read())
 
 
 def test_every_file_that_the_readme_names_exists() -> None:
-    named = set(re.findall(r"`((?:dagster_dataops|tests|benchmarks)/[\w/.]+)`", TEXT))
+    named = set(re.findall(r"`((?:dagster_dataops|tests|benchmarks|docs)/[\w/.]+)`", TEXT))
+    named |= set(re.findall(r"!\[[^\]]+\]\(([\w/.]+)\)", TEXT))
 
     assert named
     assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
@@ -95,3 +96,10 @@ def test_the_readme_has_two_commands_of_one_line_each() -> None:
 
     assert [lines[0], lines[2]] == ["# install and materialize", "# test"]
     assert len(lines) == 4
+
+
+def test_its_pictures_are_small() -> None:
+    pictures = [ROOT / path for path in re.findall(r"!\[[^\]]+\]\(([\w/.]+)\)", TEXT)]
+
+    assert len(pictures) == 3
+    assert [str(path) for path in pictures if path.stat().st_size > 150_000] == []

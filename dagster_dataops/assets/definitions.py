@@ -55,7 +55,8 @@ def build_definitions(  # noqa: PLR0913 - all there is to say, by name
     """Return definitions with an asset a node, jobs, resources and executor.
 
     One job materializes everything, ``<pipeline>_pipeline``; another retries failed records
-    alone, ``retry_failed_records_<pipeline>``; a third previews everything, ``<pipeline>_preview``.
+    alone, ``retry_failed_records_<pipeline>``; a third previews everything, ``<pipeline>_preview``,
+    of one partition where there are any.
 
     Args:
         ppl: A complete pipeline.
@@ -116,8 +117,7 @@ def build_definitions(  # noqa: PLR0913 - all there is to say, by name
     sensors = []
     if new_files is not None:
         sensors.append(_files_sensor(source, partitions, jobs[0], assets, new_files))
-    if partitions is None:  # of one partition, its assets are previewed by their own ``limit``
-        jobs.append(preview_job(planned, source))
+    jobs.append(preview_job(planned, source, partitions=partitions))
     return dg.Definitions(
         assets=assets,
         asset_checks=declared,

@@ -105,13 +105,17 @@ def _example_of(row: dict[str, Any]) -> FailureExample:
 
 
 def failures(path: Path) -> str:
-    """Return failed records grouped by exception, each with the first, as a Markdown table."""
+    """Return failed records grouped by exception, each with the first, as a Markdown table.
+
+    Args:
+        path: Of the error file, which is beside the result.
+    """
     rows = [
         [group.exception, group.records, f"line {shown.line}: {shown.message}"]
         for group in failure_groups([path])
         for shown in group.examples[:1]
     ]
-    return table(["exception", "records", "first"], rows)
+    return table(["exception", "records", "first"], rows, f"all of them: {path.name}")
 
 
 def failure_table(groups: Iterable[FailureGroup]) -> dg.TableMetadataValue:

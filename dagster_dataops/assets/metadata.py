@@ -18,7 +18,10 @@ _LONG_SECONDS: Final = 60
 
 
 def dataset_metadata(dataset: JsonlDataset, partition: str | None = None) -> dict[str, Any]:
-    """Return row count, preview of the first rows, path and size.
+    """Return row count, preview of the first rows, place and size.
+
+    The asset page makes room for a whole path in its column of metadata, at the cost of all the
+    other values there; Dagster's own key of a place is shown elsewhere, and broken into lines.
 
     Args:
         dataset: What was written.
@@ -29,9 +32,15 @@ def dataset_metadata(dataset: JsonlDataset, partition: str | None = None) -> dic
     return {
         **counted,
         f"{METADATA_PREFIX}/preview": dg.MetadataValue.md(_preview_of(dataset)),
-        f"{METADATA_PREFIX}/path": dg.MetadataValue.path(dataset.path),
+        **_place_of(dataset, partition),
         "dagster/size_bytes": dataset.size_bytes,
     }
+
+
+def _place_of(dataset: JsonlDataset, partition: str | None) -> dict[str, Any]:
+    if partition is None:
+        return {"dagster/uri": dataset.path.absolute().as_uri()}
+    return {f"{METADATA_PREFIX}/path": dg.MetadataValue.path(dataset.path)}
 
 
 def report_metadata(report: RunReport, partition: str | None = None) -> dict[str, Any]:
@@ -56,7 +65,6 @@ def report_metadata(report: RunReport, partition: str | None = None) -> dict[str
         metadata[f"{METADATA_PREFIX}/notes"] = "; ".join(report.notes)
     if report.error_path is not None:
         metadata[f"{METADATA_PREFIX}/errors"] = dg.MetadataValue.md(failures(report.error_path))
-        metadata[f"{METADATA_PREFIX}/error_path"] = dg.MetadataValue.path(report.error_path)
     metadata[f"{METADATA_PREFIX}/seconds"] = round(report.seconds, 3)  # a number, to be plotted
     if report.seconds >= _LONG_SECONDS:
         metadata[f"{METADATA_PREFIX}/duration"] = duration(report.seconds)

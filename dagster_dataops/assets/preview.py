@@ -25,10 +25,7 @@ from dagster_dataops.execution.report import RunReport
 from dagster_dataops.operators.operator import Operator
 
 _FOLDER: Final = ".preview"  # no asset's: a leading dot is escaped in those
-_KEPT: Final = (
-    *("rows_in", "rows_out", "rows_dropped", "rows_failed"),
-    *("errors", "error_path", "path"),
-)
+_KEPT: Final = ("rows_in", "rows_out", "rows_dropped", "rows_failed", "errors")
 _SHOWN_RECORDS: Final = 20
 _LOGGED_RECORDS: Final = 3
 _LOGGED_CHARACTERS: Final = 500
@@ -91,13 +88,13 @@ class Preview:
             partition: Of the asset.
         """
         folder = self._dataops.folder(key.path, partition)
-        upstream = Upstream(preview_folder(folder), len(inputs))
-        for name, parts in inputs:
-            upstream.add(name, parts)
-        report = run_preview(
-            self._context, self._dataops, operator, upstream.datasets, folder, self._limit
-        )
-        upstream.clean_up()
+        run = self._context.run.run_id
+        with Upstream(preview_folder(folder), len(inputs), run) as upstream:
+            for name, parts in inputs:
+                upstream.add(name, parts)
+            report = run_preview(
+                self._context, self._dataops, operator, upstream.datasets, folder, self._limit
+            )
         observe_preview(self._context, key, report, self._limit, partition)
 
 
@@ -148,7 +145,8 @@ def preview_metadata(report: RunReport, limit: int) -> dict[str, Any]:
     shown = {name.partition("/")[2]: value for name, value in report_metadata(report).items()}
     table = dg.MetadataValue.md(preview(report.dataset.sample(_SHOWN_RECORDS)))
     kept = {f"preview/{name}": shown[name] for name in _KEPT if name in shown}
-    return {"preview/limit": limit, "preview/records": table, **kept}
+    path = dg.MetadataValue.path(report.dataset.path)
+    return {"preview/limit": limit, "preview/records": table, **kept, "preview/path": path}
 
 
 def _records_of(report: RunReport) -> str:

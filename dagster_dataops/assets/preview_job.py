@@ -5,22 +5,21 @@ materialized. So this is one op that runs the nodes one after the other, each ov
 those before it. As it is no asset job, no asset counts as being made, or as failed, while it runs.
 """
 
-import inspect
-import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import dagster as dg
 
 from dagster_dataops.assets.configs import checked, config_type_of
+from dagster_dataops.assets.options import AssetOptions
 from dagster_dataops.assets.pipeline_plan import PlannedPipeline, plan_pipeline
 from dagster_dataops.assets.plan import AssetPlan
 from dagster_dataops.assets.preview import observe_preview, preview_folder, run_preview
+from dagster_dataops.assets.preview_source import PreviewSource
 from dagster_dataops.assets.resource import DataOpsResource
-from dagster_dataops.assets.sources import Source, SourceAsset
+from dagster_dataops.assets.sources import Source
 from dagster_dataops.assets.translator import DataOpsTranslator
 from dagster_dataops.assets.upstream import Upstream
-from dagster_dataops.checkpoints.manifest import NodeFolder, load_result
 from dagster_dataops.graph.graph import SOURCE
 from dagster_dataops.operators.operator import Operator
 from dagster_dataops.services.pipeline import Pipeline
@@ -32,15 +31,18 @@ _LIMIT_TEXT = (
     "The first so many records of the source. Model calls made for them are paid for; nothing is "
     "materialized."
 )
+_PARTITION_TEXT = "Key of the partition to preview; by default the last whose source is there."
 
 
-def build_preview_job(
+def build_preview_job(  # noqa: PLR0913 - keywords, each documented
     ppl: Pipeline,
     *,
     source: Source,
     name: str = "",
     translator: DataOpsTranslator | None = None,
     resources: Mapping[str, Any] | None = None,
+    partitions: dg.PartitionsDefinition | None = None,
+    unpartitioned: Collection[str] = (),
 ) -> dg.JobDefinition:
     """Return a job that previews the whole pipeline and materializes nothing.
 
@@ -55,9 +57,13 @@ def build_preview_job(
         name: The job's name; by default the pipeline's with ``_preview``.
         translator: The one that the assets were made with.
         resources: Must hold ``dataops`` unless the definitions around the job do.
+        partitions: Those that the assets were made with. One of them is previewed, which
+            ``partition`` in the launchpad names: by default the last whose source is there.
+        unpartitioned: The nodes that were said to be; they are shown what comes of that one.
     """
-    planned = plan_pipeline(ppl, source=source, dataops_translator=translator)
-    return preview_job(planned, source, name=name, resources=resources)
+    options = AssetOptions(partitions=partitions, unpartitioned=unpartitioned)
+    planned = plan_pipeline(ppl, source=source, dataops_translator=translator, options=options)
+    return preview_job(planned, source, name=name, partitions=partitions, resources=resources)
 
 
 def preview_job(
@@ -65,32 +71,35 @@ def preview_job(
     source: Source,
     *,
     name: str = "",
+    partitions: dg.PartitionsDefinition | None = None,
     resources: Mapping[str, Any] | None = None,
 ) -> dg.JobDefinition:
     """Return the job of a planned pipeline; arguments as `build_preview_job`."""
     origin, plans = planned.origin, planned.plans
+    first = PreviewSource(source, origin, partitions)
     title = planned.name or "dataops"
 
     @dg.op(
         name=f"preview_{title}",
         description=f"Previews pipeline {title}.",
-        config_schema=_schema(plans),
+        config_schema=_schema(plans, partitioned=partitions is not None),
     )
     def _preview(context: dg.OpExecutionContext, dataops: DataOpsResource) -> None:
         limit = context.op_config["limit"]
         operators = _operators(plans, context.op_config)  # all are checked before the first is run
-        stored = dataops.folder(origin.key.path)
-        upstream = Upstream(preview_folder(stored), 1)
-        upstream.add(origin.key, [_source_records(context, source, origin, stored, limit)])
-        results = {SOURCE: upstream.datasets}
-        for plan in plans:
-            folder = dataops.folder(plan.spec.key.path)
-            inputs = [dataset for name in plan.node.inputs for dataset in results[name]]
-            operator = operators[plan.node.name]
-            report = run_preview(context, dataops, operator, inputs, folder, limit)
-            observe_preview(context, plan.spec.key, report, limit)
-            results[plan.node.name] = [report.dataset]
-        upstream.clean_up()
+        partition = first.partition(context, context.op_config.get("partition", ""))
+        place = preview_folder(dataops.folder(origin.key.path, partition))
+        with Upstream(place, 1, context.run.run_id) as upstream:
+            upstream.add(origin.key, [first.records(context, dataops, limit, partition)])
+            results = {SOURCE: upstream.datasets}
+            for plan in plans:
+                part = None if plan.spec.partitions_def is None else partition
+                folder = dataops.folder(plan.spec.key.path, part)
+                inputs = [dataset for name in plan.node.inputs for dataset in results[name]]
+                operator = operators[plan.node.name]
+                report = run_preview(context, dataops, operator, inputs, folder, limit)
+                observe_preview(context, plan.spec.key, report, limit, part)
+                results[plan.node.name] = [report.dataset]
 
     made = dg.GraphDefinition(
         name=name or f"{title}_preview",
@@ -101,14 +110,19 @@ def preview_job(
     return made.to_job(resource_defs=resources, executor_def=dg.in_process_executor)
 
 
-def _schema(plans: Sequence[AssetPlan]) -> dict[str, dg.Field]:
-    """Return the fields of the launchpad: ``limit``, and the options of every node that has any."""
+def _schema(plans: Sequence[AssetPlan], *, partitioned: bool) -> dict[str, dg.Field]:
+    """Return the fields of the launchpad: ``limit``, and the options of every node that has any.
+
+    Where there are partitions, ``partition`` as well.
+    """
     fields = {plan.node.name: plan.config_schema.get("params") for plan in plans}
     params = {name: field for name, field in fields.items() if field is not None}
-    limit = dg.Field(int, default_value=_LIMIT, description=_LIMIT_TEXT)
-    if not params:
-        return {"limit": limit}
-    return {"limit": limit, "params": dg.Field(params, description="Options, by node.")}
+    schema = {"limit": dg.Field(int, default_value=_LIMIT, description=_LIMIT_TEXT)}
+    if partitioned:
+        schema["partition"] = dg.Field(str, is_required=False, description=_PARTITION_TEXT)
+    if params:
+        schema["params"] = dg.Field(params, description="Options, by node.")
+    return schema
 
 
 def _operators(plans: Sequence[AssetPlan], config: Mapping[str, Any]) -> dict[str, Operator]:
@@ -127,32 +141,3 @@ def _operators(plans: Sequence[AssetPlan], config: Mapping[str, Any]) -> dict[st
         chosen = config_type_of(plan.node)(**({} if given is None else {"params": given}))
         operators[name] = checked(name, plan.node.operator, chosen)
     return operators
-
-
-def _source_records(
-    context: dg.OpExecutionContext,
-    source: Source,
-    origin: SourceAsset,
-    folder: NodeFolder,
-    limit: int,
-) -> object:
-    """Return the first records of the source, or something that they are the first of.
-
-    What `DataOpsIOManager` stored is in ``folder``. Dagster itself could not load that: it finds
-    no resource that another resource needs.
-    """
-    if origin.path is not None:
-        return origin.path
-    if inspect.isroutine(source):
-        return itertools.islice(source(), limit)
-    if folder.result.exists():
-        return load_result(folder)
-    try:
-        location = context.repository_def
-    except Exception as error:  # Dagster's CheckError, which it exports nowhere
-        text = (
-            f"the records of asset {origin.key.to_user_string()} are loaded through its code "
-            "location, and execute_in_process knows of none; launch this job in the UI, or by dg"
-        )
-        raise dg.Failure(text, allow_retries=False) from error
-    return location.load_asset_value(origin.key, instance=context.instance)

@@ -114,11 +114,16 @@ class _Step:
 
     def make(self, partition: str | None) -> Made:
         """Make the result of one partition, or of an asset that has none."""
-        folder = self._folder(partition)
-        upstream = Upstream(folder, len(self._plan.inputs))
-        for key, given in self._plan.inputs:
-            upstream.add(key, self._parts(given, partition))
+        with Upstream(
+            self._folder(partition), len(self._plan.inputs), self._context.run.run_id
+        ) as upstream:
+            for key, given in self._plan.inputs:
+                upstream.add(key, self._parts(given, partition))
+            return self._made_of(upstream, partition)
+
+    def _made_of(self, upstream: Upstream, partition: str | None) -> Made:
         files = ExternalFiles(self._plan.inputs)
+        folder = self._folder(partition)
         report = run_or_retry(
             self._dataops, self._context, self._operator, upstream.datasets, folder, self._resume
         )
@@ -127,7 +132,6 @@ class _Step:
         columns = column_metadata(
             invocation.options, upstream.by_key, report.dataset, invocation.spec.kind
         )
-        upstream.clean_up()
         metadata = {**report_metadata(report, partition), **columns}
         tags = files.report(self._context, report.manifest.rows_in)
         return Made(report.dataset, metadata, tags)

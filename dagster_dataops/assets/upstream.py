@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Self
 
 import dagster as dg
 
 from dagster_dataops.assets.io_manager import records_of
+from dagster_dataops.assets.spills import Spills
 from dagster_dataops.checkpoints.manifest import NodeFolder
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.writing import write_records
@@ -13,21 +15,28 @@ from dagster_dataops.execution.gathering import gathered
 
 
 class Upstream:
-    """The inputs of one step, in order.
+    """The inputs of one step, in order, for as long as the ``with`` block lasts.
 
     Args:
         folder: Of the step's asset; what is neither handle nor file is written there.
         inputs: How many there are; of several, each must be one dataset.
+        run: Whose step it is.
 
     Attributes:
         by_key: Every dataset with the key of its asset.
     """
 
-    def __init__(self, folder: NodeFolder, inputs: int) -> None:
+    def __init__(self, folder: NodeFolder, inputs: int, run: str) -> None:
         self.by_key: list[tuple[dg.AssetKey, JsonlDataset]] = []
-        self._folder = folder
         self._several = inputs > 1
-        self._spilled: list[Path] = []
+        self._spills = Spills(folder, run)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Delete what was written for the step alone."""
+        self._spills.delete()
 
     @property
     def datasets(self) -> list[JsonlDataset]:
@@ -38,22 +47,12 @@ class Upstream:
         """Add an input: a handle, a path, records or a DataFrame, one for each partition of it."""
         datasets = [self._dataset(part) for part in parts]
         if self._several and len(datasets) != 1:  # else the executor joins them
-            datasets = [gathered(datasets, self._place())]
+            datasets = [gathered(datasets, self._spills.place())]
         self.by_key.extend((key, dataset) for dataset in datasets)
-
-    def _place(self) -> Path:
-        number = len(self._spilled) + 1
-        self._spilled.append(self._folder.path / f"{self._folder.name}_upstream_{number}.jsonl")
-        return self._spilled[-1]
 
     def _dataset(self, value: object) -> JsonlDataset:
         if isinstance(value, JsonlDataset):
             return value
         if isinstance(value, Path):
             return JsonlDataset.of_file(value)
-        return write_records(self._place(), records_of(value), "upstream asset")
-
-    def clean_up(self) -> None:
-        """Delete what was written for the step alone."""
-        for path in self._spilled:
-            path.unlink(missing_ok=True)
+        return write_records(self._spills.place(), records_of(value), "upstream asset")

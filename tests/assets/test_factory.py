@@ -72,10 +72,10 @@ def test_the_metadata_of_a_materialization_reconciles(
     assert [metadata[name] for name in names] == [12, 4, 2, 0]
     assert metadata["seconds"] > 0
     assert metadata["records_per_second"] > 0
-    assert metadata["path"] == str(folder / "sift_results.jsonl")
+    assert metadata["dagster/uri"] == (folder / "sift_results.jsonl").as_uri()
     assert metadata["preview"].startswith("| id | text |\n| --- | --- |\n| 1 | text 1 |")
-    assert metadata["error_path"] == str(folder / "sift_error.jsonl")
     assert "| ValueError | 2 | line 5: cannot do \\| 4 |" in metadata["errors"]
+    assert metadata["errors"].endswith("_all of them: sift\\_error.jsonl_")
     assert [row["input"]["id"] for row in read_jsonl(folder / "sift_error.jsonl")] == [4, 8]
     warning = f"sift: 2 of 12 records failed; they are in {folder / 'sift_error.jsonl'}"
     assert warning in log_of(instance, result.run_id)
@@ -87,7 +87,7 @@ def test_without_failures_there_is_no_word_of_errors(
     definitions = definitions_of(pipeline_of(sift=sift(step=1)), records(12), root)
     metadata = metadata_of(execute(definitions, instance), "docs", "sift")
     assert metadata["preview"] == "_no rows_"
-    assert not {"errors", "error_path", "notes"} & metadata.keys()
+    assert not {"errors", "notes"} & metadata.keys()
 
 
 def test_an_empty_source_gives_empty_results(

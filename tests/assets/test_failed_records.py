@@ -31,6 +31,8 @@ def test_failures_are_grouped_by_exception_the_most_frequent_first(tmp_path: Pat
         "| --- | --- | --- |",
         "| ValueError | 2 | line 2: bad \\| value |",
         "| KeyError | 1 | line 1: 'text' |",
+        "",
+        "_all of them: errors.jsonl_",
     ]
 
 

@@ -24,7 +24,7 @@ from tests.assets.helpers import (
 
 Records = Callable[[int], Path]
 NODES = ("first", "second", "joined")
-TIMES = {"seconds", "records_per_second", "path"}
+TIMES = {"seconds", "records_per_second", "dagster/uri"}
 ATTRIBUTES = (
     "key",
     "deps",

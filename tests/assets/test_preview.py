@@ -19,6 +19,7 @@ from tests.assets.helpers import (
     read_jsonl,
     resource_at,
     result_of,
+    write_jsonl,
 )
 
 
@@ -251,6 +252,84 @@ def test_a_preview_of_nothing_is_refused_before_anything_runs(
     with pytest.raises(dg.Failure, match=said):
         preview(definitions_of(ppl, records(9), root), instance, **config)
     assert not (root / "docs").exists()
+
+
+LETTERS = dg.StaticPartitionsDefinition(["c", "a", "b"])
+
+
+@pytest.fixture
+def inbox(tmp_path: Path) -> str:
+    """Files for two of three letters."""
+    for key in "ca":
+        rows = [{"id": number, "text": f"{key}{number}"} for number in range(0, 90, 3)]
+        write_jsonl(tmp_path / f"inbox/{key}.jsonl", rows)
+    return str(tmp_path / "inbox/{partition}.jsonl")
+
+
+def texts_of(result: dg.ExecuteInProcessResult, node: str = "shout") -> list[str]:
+    shown = read_jsonl(Path(observations(result)[node]["preview/path"]))
+    return [record["text"] for record in shown]
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"), [({}, "A"), ({"partition": "c"}, "C"), ({"partition": ""}, "A")]
+)
+def test_one_partition_is_previewed_the_last_that_is_there_if_none_is_named(
+    ppl: Pipeline,
+    root: Path,
+    instance: dg.DagsterInstance,
+    inbox: str,
+    config: dict[str, str],
+    expected: str,
+) -> None:
+    definitions = definitions_of(ppl, inbox, root, partitions=LETTERS, unpartitioned=["backwards"])
+    result = preview(definitions, instance, limit=2, **config)
+
+    assert texts_of(result) == [f"{expected}0!", f"{expected}3!"]
+    assert texts_of(result, "backwards") == [f"{expected}3!", f"{expected}0!"]
+    observed = [
+        event.asset_observation_data.asset_observation.partition
+        for event in result.all_events
+        if event.event_type_value == "ASSET_OBSERVATION"
+    ]
+    assert observed == [expected.lower(), None]
+    assert files_of(root) == {}
+
+
+def test_a_partition_that_is_none_or_not_there_is_refused(
+    ppl: Pipeline, root: Path, instance: dg.DagsterInstance, inbox: str
+) -> None:
+    definitions = definitions_of(ppl, inbox, root, partitions=LETTERS)
+    with pytest.raises(dg.Failure, match="there is no partition 'd'; the last are b, a, c"):
+        preview(definitions, instance, partition="d")
+    for path in Path(inbox).parent.iterdir():
+        path.unlink()
+    with pytest.raises(dg.Failure, match="no partition of docs/inbox is there yet"):
+        preview(definitions, instance)
+
+
+def test_a_source_function_is_asked_for_one_partition(
+    ppl: Pipeline, root: Path, instance: dg.DagsterInstance
+) -> None:
+    def texts(key: str) -> Iterable[dict[str, Any]]:
+        return ({"id": 0, "text": key} for _ in range(9))
+
+    definitions = definitions_of(ppl, texts, root, partitions=LETTERS)
+    assert texts_of(preview(definitions, instance, limit=1)) == ["B!"]
+    assert texts_of(preview(definitions, instance, limit=1, partition="c")) == ["C!"]
+
+
+def test_of_a_partitioned_asset_the_last_materialized_partition_is_previewed(
+    ppl: Pipeline, root: Path, instance: dg.DagsterInstance
+) -> None:
+    @dg.asset(io_manager_key="dataops_io", partitions_def=LETTERS)
+    def raw(context: dg.AssetExecutionContext) -> list[dict[str, Any]]:
+        return [{"id": 0, "text": context.partition_key}]
+
+    definitions = definitions_of(ppl, raw, root, others=[raw], partitions=LETTERS)
+    for key in "ac":
+        execute(definitions, instance, only=[["raw"]], partition_key=key)
+    assert texts_of(preview(definitions, instance)) == ["A!"]
 
 
 def test_unknown_options_of_a_preview_are_refused_at_launch(

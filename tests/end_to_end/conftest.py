@@ -4,14 +4,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.end_to_end.dagster_server import DagsterServer
+from tests.end_to_end.dagster_server import LOCATION, DagsterServer
 from tests.end_to_end.rows import Rows
 
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DagsterServer]:
     """A ``dagster dev`` that runs as long as the tests do."""
-    started = DagsterServer(tmp_path_factory.mktemp("dagster") / "home")
+    started = DagsterServer(
+        tmp_path_factory.mktemp("dagster") / "home", locations=(LOCATION, "browsed")
+    )
     try:
         yield started
     finally:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -40,10 +40,11 @@ run_retries: {enabled: true, max_retries: 0}
 SETTINGS = f"""{COMMON}
 run_coordinator: {{module: dagster.core.run_coordinator, class: DefaultRunCoordinator}}
 """
-_WORKSPACE = f"""
+_WORKSPACE = """
 load_from:
-  - python_file: {{relative_path: slow_pipeline.py, location_name: {LOCATION}}}
+{locations}
 """
+_PYTHON_FILE = "  - python_file: {{relative_path: {name}_pipeline.py, location_name: {name}}}"
 SOUND = """
 from dagster_dataops import data_register
 
@@ -119,15 +120,26 @@ class DagsterServer:
     Args:
         home: A new folder.
         settings: Of the instance, in the words of ``dagster.yaml``.
+        locations: Names of code locations, each of a file ``<name>_pipeline.py``.
+        folder: Of these files.
     """
 
-    def __init__(self, home: Path, settings: str = SETTINGS) -> None:
+    def __init__(
+        self,
+        home: Path,
+        settings: str = SETTINGS,
+        locations: Sequence[str] = (LOCATION,),
+        folder: Path = HERE,
+    ) -> None:
         self.home = home
         home.mkdir(parents=True)
         (home / "dagster.yaml").write_text(settings)
-        (home / "workspace.yaml").write_text(_WORKSPACE)
+        files = "\n".join(_PYTHON_FILE.format(name=name) for name in locations)
+        (home / "workspace.yaml").write_text(_WORKSPACE.format(locations=files))
         (home / "fragile.py").write_text(BUGGY)
-        shutil.copy(HERE / "slow_pipeline.py", home)
+        shutil.copy(HERE / "paced.py", home)
+        for name in locations:
+            shutil.copy(folder / f"{name}_pipeline.py", home)
         with (home / "texts.jsonl").open("wb") as file:
             file.writelines(orjson.dumps(row) + b"\n" for row in self.source())
         with socket.socket() as free:

@@ -1,8 +1,7 @@
 """A code location whose operators are as slow as a test wants, and write down every call.
 
 The environment variable SLOW_PIPELINE_HOME names a folder. It holds the records (texts.jsonl), the
-results, for every node ``<node>.calls`` with a line a call (record, process, time), and what makes
-a node slow: ``<node>.pace``, seconds a record and the first record that takes them.
+results, and what `paced` says.
 """
 
 import asyncio
@@ -10,11 +9,11 @@ import os
 import signal
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import dagster as dg
 from fragile import fragile  # beside this file, rewritten by the test of edited code
+from paced import HOME, called
 from typing_extensions import override
 
 from dagster_dataops import (
@@ -30,20 +29,6 @@ from dagster_dataops import (
 )
 from dagster_dataops.checkpoints.manifest import NodeFolder
 
-HOME = Path(os.environ["SLOW_PIPELINE_HOME"])
-
-
-def called(record: dict, node: str) -> float:
-    """Write down a call of the operator of ``node``, and return how many seconds it is to take."""
-    descriptor = os.open(HOME / f"{node}.calls", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
-    os.write(descriptor, f"{record['id']} {os.getpid()} {time.time()}\n".encode())
-    os.close(descriptor)
-    pace = HOME / f"{node}.pace"
-    if not pace.exists():
-        return 0.0
-    seconds, first = pace.read_text().split()
-    return float(seconds) if record["id"] >= int(first) else 0.0
-
 
 @data_register("data.slow")
 def shout(record: dict, node: str) -> dict:
@@ -57,17 +42,6 @@ async def shout_async(record: dict, node: str) -> dict:
     """Do the same on an event loop."""
     await asyncio.sleep(called(record, node))
     return record | {"text": record["text"].upper()}
-
-
-@data_register("data.slow", _concurrency_mode="thread")
-def judge(record: dict) -> list[dict] | None:
-    """Drop every seventh text, and fail with a message that looks like Markdown at some."""
-    if record["id"] % 7 == 0:
-        return []
-    if record["id"] % 50 == 1:
-        msg = f"<b>no</b> | `answer` to *{record['id']}*, see [this](http://example.org)"
-        raise ValueError(msg)
-    return None
 
 
 class Mortal(DataOpsResource):
@@ -105,10 +79,6 @@ def pair(node: str) -> Pipeline:
     return ppl
 
 
-with pipeline("browsed") as browsed:
-    browsed.loud = shout(node="browsed", _concurrency_mode="thread", _max_workers=4)
-    browsed.judged = judge()
-
 with pipeline("edited") as edited:
     edited.fragile = fragile()
 
@@ -118,7 +88,6 @@ with pipeline("whole") as whole:
     whole.third = shout(node="whole_third", _concurrency_mode="thread", _max_workers=8)
 
 PIPELINES = [
-    browsed,
     edited,
     slow("relaunched", "thread", 8),
     slow("reexecuted", "process", 2),

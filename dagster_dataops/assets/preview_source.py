@@ -1,0 +1,108 @@
+"""What a preview of a whole pipeline begins with: the first records of its source, or of one part.
+
+Which partition that is, if there are any, a launch says; else it is the last whose source is there.
+"""
+
+import inspect
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import dagster as dg
+
+from dagster_dataops.assets.partitions import named, ordered
+from dagster_dataops.assets.patterns import PathPattern
+from dagster_dataops.assets.resource import DataOpsResource
+from dagster_dataops.assets.sources import Source, SourceAsset
+from dagster_dataops.checkpoints.manifest import load_result
+
+_NAMED = 10
+
+
+@dataclass(frozen=True)
+class PreviewSource:
+    """The source of a pipeline, as previews take it.
+
+    Attributes:
+        source: As the user gave it.
+        origin: Its asset.
+        partitions: Of the pipeline, if it has any.
+    """
+
+    source: Source
+    origin: SourceAsset
+    partitions: dg.PartitionsDefinition[str] | None
+
+    def partition(self, context: dg.OpExecutionContext, wanted: str) -> str | None:
+        """Return the partition to preview; ``None`` where there are none.
+
+        Args:
+            context: Of the op.
+            wanted: As the launch says it; empty for the last whose source is there.
+
+        Raises:
+            Failure: It is none, or there is none yet.
+        """
+        if self.partitions is None:
+            return None
+        known = self.partitions.get_partition_keys(dynamic_partitions_store=context.instance)
+        keys = ordered(known, self.partitions)[::-1]
+        if wanted in keys:
+            return wanted
+        if wanted:
+            text = f"there is no partition {wanted!r}; the last are {named(keys, _NAMED)}"
+            raise dg.Failure(text, allow_retries=False)
+        there = self._there(context)
+        found = next((key for key in keys if there(key)), None)
+        if found is None:
+            text = f"no partition of {self.origin.key.to_user_string()} is there yet"
+            raise dg.Failure(text, allow_retries=False)
+        return found
+
+    def _there(self, context: dg.OpExecutionContext) -> Callable[[str], bool]:
+        """Return what says whether a partition of the source is there."""
+        path = self.origin.path
+        if isinstance(path, PathPattern):
+            return lambda key: path.path(key).exists()
+        if inspect.isroutine(self.source):
+            return lambda _: True
+        return context.instance.get_materialized_partitions(self.origin.key).__contains__
+
+    def records(
+        self,
+        context: dg.OpExecutionContext,
+        dataops: DataOpsResource,
+        limit: int,
+        partition: str | None,
+    ) -> object:
+        """Return the first ``limit`` records, or something that they are the first of.
+
+        What `DataOpsIOManager` stored is in our folders. Dagster itself could not load that: it
+        finds no resource that another resource needs.
+        """
+        path = self.origin.path
+        if isinstance(path, Path):
+            return path
+        if path is not None:
+            return path.path(partition or "")
+        if inspect.isroutine(self.source):
+            key = () if partition is None else (partition,)
+            return itertools.islice(self.source(*key), limit)
+        folder = dataops.folder(self.origin.key.path, partition)
+        if folder.result.exists():
+            return load_result(folder)
+        return self._loaded(context, partition)
+
+    def _loaded(self, context: dg.OpExecutionContext, partition: str | None) -> object:
+        key = self.origin.key
+        try:
+            location = context.repository_def
+        except Exception as error:  # Dagster's CheckError, which it exports nowhere
+            text = (
+                f"the records of asset {key.to_user_string()} are loaded through its code "
+                "location, and execute_in_process knows of none; launch this job in the UI, or by "
+                "dg"
+            )
+            raise dg.Failure(text, allow_retries=False) from error
+        return location.load_asset_value(key, instance=context.instance, partition_key=partition)

@@ -1,0 +1,64 @@
+"""Make the README's screenshots: ``python docs/screenshots.py``, in a minute, with Chromium.
+
+A run of ``reviews_pipeline.py`` is killed and re-executed from failure in a browser; what is to be
+seen meanwhile is left beside this file as PNG files.
+"""
+
+import os
+import shutil
+import signal
+import sys
+import tempfile
+from pathlib import Path
+
+from playwright.sync_api import Page, sync_playwright
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent))
+
+from tests.end_to_end.browser import OPTIONS, Browser  # noqa: E402
+from tests.end_to_end.dagster_server import DagsterServer  # noqa: E402
+
+SECONDS = 0.25  # of a model's answer
+CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
+WIDTH = 1360
+
+
+def main() -> None:
+    """Make all of them."""
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
+        server = DagsterServer(Path(folder) / "dagster", locations=("reviews",), folder=HERE)
+        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=OPTIONS)
+        try:
+            page = chromium.new_page(viewport={"width": WIDTH, "height": 720})
+            photograph(Browser(page, server, "reviews", HERE), page)
+        finally:
+            chromium.close()
+            server.stop()
+
+
+def photograph(browser: Browser, page: Page) -> None:
+    """Kill a run, have it go on, and take the pictures."""
+    server = browser.server
+    server.pace("graded", SECONDS)
+    browser.open_lineage("ranked")
+    page.get_by_text("Hide navigation").click()
+    killed = browser.click("Materialize all")
+    call = server.wait_for_calls("graded", 900)[-1]
+    os.kill(call.process, signal.SIGKILL)
+    browser.open_run(killed, "RUN_FAILURE")
+    again = browser.reexecute("From failure")
+    page.get_by_text("records/s").nth(1).wait_for()
+    browser.photograph("run", 800, WIDTH)
+
+    server.finish(again, "SUCCESS")
+    browser.open_lineage("ranked")
+    page.get_by_text("Materialized", exact=True).nth(5).wait_for()
+    browser.photograph("lineage", 640, WIDTH)
+    browser.open_asset("graded", "Row count")
+    page.get_by_text("Description", exact=True).first.click()  # to make room
+    browser.photograph("asset", 1100, WIDTH)
+
+
+if __name__ == "__main__":
+    main()
