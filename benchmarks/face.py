@@ -6,6 +6,7 @@
 - layout: ``steps`` or ``single_step``;
 - nodes: how many operators, and as many plain assets;
 - rounds: how often they are measured in turn;
+- check: whether the operators have the check ``failed_records``, which plain assets have not;
 - mode (chain): concurrency mode of the operators;
 - source (chain): the input;
 - out: an empty folder for results and the instance.
@@ -40,11 +41,13 @@ def ours(given: dict[str, Any]) -> dg.Definitions:
         for number in range(given["nodes"]):
             operator = data.face.same(suffix=str(number), _concurrency_mode=given["mode"])
             ppl.add(f"node_{number}", operator)
+    checked = {} if given["check"] else {"max_error_rate": None}
     return build_definitions(
         ppl,
         source=given["source"],
         resource=DataOpsResource(root=str(Path(given["out"]) / "results")),
         layout=given["layout"],
+        **checked,
     )
 
 
@@ -126,7 +129,7 @@ def chain(given: dict[str, Any]) -> list[Any]:
 
 def main() -> None:
     """Measure and report."""
-    given = {"mode": "single", "source": "texts.jsonl", **json.loads(sys.argv[1])}
+    given = {"check": False, "mode": "single", "source": "texts.jsonl", **json.loads(sys.argv[1])}
     measured = {"definitions": definitions, "chain": chain}[given["measure"]](given)
     print(json.dumps({"rounds": measured}))
 

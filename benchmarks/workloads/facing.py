@@ -20,6 +20,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
     nodes = bench.size(1_000, 300)
     for layout in LAYOUTS:
         yield from definitions(bench, layout, nodes)
+    yield from chain(bench, "steps", "single", check=True)
     for layout in LAYOUTS:
         for mode in ("single", "thread", "process"):
             yield from chain(bench, layout, mode)
@@ -32,13 +33,19 @@ def definitions(bench: Bench, layout: str, nodes: int) -> Iterator[Figure]:
     yield from _figures(bench, name, given, most=1.3)
 
 
-def chain(bench: Bench, layout: str, mode: str) -> Iterator[Figure]:
-    """Yield the time of a run of eight operators by that of eight assets that do nothing."""
+def chain(bench: Bench, layout: str, mode: str, *, check: bool = False) -> Iterator[Figure]:
+    """Yield the time of a run of eight operators by that of eight assets that do nothing.
+
+    Plain assets have no check of their own: with ours, a run has two events more a step, each of
+    which costs Dagster more than an operator of few records does.
+    """
     source = bench.source("face", corpus.texts(1_000))
     given = {"measure": "chain", "layout": layout, "mode": mode, "nodes": 8, "source": str(source)}
+    given["check"] = check
     # Operators in worker processes start one each: what that costs is told, not promised.
-    most = None if mode == "process" else 1.2
-    yield from _figures(bench, f"chain of 8, {layout}, {mode}", given, most=most)
+    most = None if check or mode == "process" else 1.2
+    name = f"chain of 8, {layout}, {mode}{', with its check' if check else ''}"
+    yield from _figures(bench, name, given, most=most)
 
 
 def _figures(

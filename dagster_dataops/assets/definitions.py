@@ -13,11 +13,13 @@ from dagster_dataops.assets.check_steps import (
 )
 from dagster_dataops.assets.error_rate import ErrorRateCheck, ErrorRates
 from dagster_dataops.assets.executors import Executor, executor_of
-from dagster_dataops.assets.factory import Layout, build_operator_assets
+from dagster_dataops.assets.factory import Layout, lay_out
 from dagster_dataops.assets.io_manager import DataOpsIOManager
 from dagster_dataops.assets.jobs import pipeline_jobs
+from dagster_dataops.assets.operator_step import StepOptions
 from dagster_dataops.assets.options import AssetOptions, Automation
-from dagster_dataops.assets.preview_job import build_preview_job
+from dagster_dataops.assets.pipeline_plan import plan_pipeline
+from dagster_dataops.assets.preview_job import preview_job
 from dagster_dataops.assets.resource import DataOpsResource
 from dagster_dataops.assets.retry_job import retry_jobs
 from dagster_dataops.assets.schedules import pipeline_schedule
@@ -93,13 +95,7 @@ def build_definitions(  # noqa: PLR0913 - all there is to say, by name
     need equal resources for that, since they share one.
     """
     dataops = resource or DataOpsResource()
-    assets = build_operator_assets(
-        ppl,
-        source=source,
-        translator=translator,
-        retry_policy=retry_policy,
-        layout=layout,
-        pools=pools,
+    common = AssetOptions(
         partitions=partitions,
         unpartitioned=unpartitioned,
         allow_missing_partitions=allow_missing_partitions,
@@ -109,6 +105,9 @@ def build_definitions(  # noqa: PLR0913 - all there is to say, by name
         root=dataops.defined_root,
         max_error_rate=max_error_rate,
     )
+    planned = plan_pipeline(ppl, source=source, dataops_translator=translator, options=common)
+    step = StepOptions(retry_policy=retry_policy, backfill_policy=backfill_policy)
+    assets = lay_out(ppl, planned, layout, pools or {}, step)
     partitioned = AssetOptions(partitions=partitions, unpartitioned=unpartitioned)
     declared = _declared(ppl, source, translator, checks or {}, layout, partitioned)
     first = declared[:1] if checks and checks.get(SOURCE) else []  # those of the source
@@ -118,15 +117,7 @@ def build_definitions(  # noqa: PLR0913 - all there is to say, by name
     sensors = []
     if new_files is not None:
         sensors.append(_files_sensor(source, partitions, jobs[0], assets, new_files))
-    jobs.append(
-        build_preview_job(
-            ppl,
-            source=source,
-            translator=translator,
-            partitions=partitions,
-            unpartitioned=unpartitioned,
-        )
-    )
+    jobs.append(preview_job(planned, source, partitions=partitions))
     return dg.Definitions(
         assets=assets,
         asset_checks=declared,

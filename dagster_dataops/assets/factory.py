@@ -89,8 +89,19 @@ def build_operator_assets(  # noqa: PLR0913 - keywords, each documented
         max_error_rate=max_error_rate,
     )
     planned = plan_pipeline(ppl, source=source, dataops_translator=translator, options=common)
-    by_node = pools_by_node(ppl.graph, pools or {})
     options = StepOptions(retry_policy=retry_policy, backfill_policy=backfill_policy)
+    return lay_out(ppl, planned, layout, pools or {}, options)
+
+
+def lay_out(
+    ppl: Pipeline,
+    planned: PlannedPipeline,
+    layout: Layout,
+    pools: Mapping[str, str],
+    options: StepOptions,
+) -> list[dg.AssetsDefinition | dg.AssetSpec]:
+    """Return the assets of a planned pipeline; arguments and errors as `build_operator_assets`."""
+    by_node = pools_by_node(ppl.graph, pools)
     if layout == "single_step":
         pool = common_pool(ppl.graph, by_node)
         assets = pipeline_steps(planned, _step_name(ppl), replace(options, pool=pool))

@@ -23,7 +23,11 @@ _Rows: TypeAlias = Sequence[Sequence[str]]
 
 def cell(value: object, width: int = _WIDTHS[0]) -> str:
     """Return a value as the text of one cell: on one line, cut at ``width`` characters, escaped."""
-    return _MARKDOWN.sub(r"\\\1", _cut(plain(value), width))
+    return _escaped(_cut(plain(value), width))
+
+
+def _escaped(text: str) -> str:
+    return _MARKDOWN.sub(r"\\\1", text)
 
 
 def plain(value: object) -> str:
@@ -61,7 +65,7 @@ def _fitted(texts: _Rows, note: str) -> str:
 
 def _table(rows: _Rows, note: str, rule: str) -> str:
     """Return a Markdown table of plain texts, the first row its header."""
-    lines = [[cell(text, len(text)) for text in row] for row in rows]
+    lines = [[_escaped(text) for text in row] for row in rows]
     lines.insert(1, [rule, *["---"] * (len(rows[0]) - 1)])
     made = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
     return f"{made}\n\n_{cell(note, len(note))}_" if note else made

@@ -88,7 +88,7 @@ def pipeline_step(
         name=name,
         specs=specs,
         ins=ins,
-        config_schema=dict(pipeline_schema([plan.node for plan in plans])),
+        config_schema=dict(pipeline_schema([(plan.node, plan.config_schema) for plan in plans])),
         check_specs=[check for plan in plans for check in plan.check_specs],
         can_subset=True,
         retry_policy=options.retry_policy,

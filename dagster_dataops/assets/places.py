@@ -41,7 +41,7 @@ def located(spec: dg.AssetSpec, root: Path | None) -> dg.AssetSpec:
         return spec
     folder = folder_of(root, spec.key.path)
     place = folder.result if spec.partitions_def is None else folder.path / PARTITIONS
-    return spec.replace_attributes(metadata={**spec.metadata, "dagster/uri": place.as_uri()})
+    return spec.merge_attributes(metadata={"dagster/uri": place.as_uri()})
 
 
 def key_of(pipeline: str, name: str) -> list[str]:

@@ -5,6 +5,7 @@ Every layout, one step an operator or one for a whole pipeline, is made from the
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import dagster as dg
@@ -13,6 +14,7 @@ from dagster_dataops.assets.error_rate import ErrorRateCheck, error_rate_specs, 
 from dagster_dataops.assets.options import AssetOptions
 from dagster_dataops.assets.patterns import PathPattern
 from dagster_dataops.assets.places import located
+from dagster_dataops.assets.schemas import Schema, config_schema
 from dagster_dataops.assets.sources import IO_MANAGER, SourceAsset
 from dagster_dataops.assets.translator import DataOpsTranslator, DataOpsTranslatorData
 from dagster_dataops.errors import PipelineDefinitionError
@@ -21,7 +23,7 @@ from dagster_dataops.graph.graph import SOURCE, OperatorGraph, OperatorNode
 _IO_MANAGER_METADATA = "dagster/io_manager_key"  # where AssetSpec.with_io_manager_key puts it
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AssetPlan:
     """What becomes one asset.
 
@@ -50,6 +52,11 @@ class AssetPlan:
     def io_manager_key(self) -> str:
         """Who stores the result; a translator may name another than ours."""
         return str(self.spec.metadata[_IO_MANAGER_METADATA])
+
+    @cached_property
+    def config_schema(self) -> Schema:
+        """The fields of its configuration, in whatever step or job it is."""
+        return config_schema(self.node)
 
     @property
     def check_specs(self) -> list[dg.AssetCheckSpec]:

@@ -12,12 +12,12 @@ import dagster as dg
 
 from dagster_dataops.assets.configs import checked, config_type_of
 from dagster_dataops.assets.options import AssetOptions
-from dagster_dataops.assets.plan import AssetPlan, plan_assets
+from dagster_dataops.assets.pipeline_plan import PlannedPipeline, plan_pipeline
+from dagster_dataops.assets.plan import AssetPlan
 from dagster_dataops.assets.preview import observe_preview, preview_folder, run_preview
 from dagster_dataops.assets.preview_source import PreviewSource
 from dagster_dataops.assets.resource import DataOpsResource
-from dagster_dataops.assets.schemas import config_schema
-from dagster_dataops.assets.sources import Source, source_asset
+from dagster_dataops.assets.sources import Source
 from dagster_dataops.assets.translator import DataOpsTranslator
 from dagster_dataops.assets.upstream import Upstream
 from dagster_dataops.graph.graph import SOURCE
@@ -61,12 +61,23 @@ def build_preview_job(  # noqa: PLR0913 - keywords, each documented
             ``partition`` in the launchpad names: by default the last whose source is there.
         unpartitioned: The nodes that were said to be; they are shown what comes of that one.
     """
-    graph = ppl.graph
     options = AssetOptions(partitions=partitions, unpartitioned=unpartitioned)
-    origin = source_asset(source, graph.name, options)
-    plans = plan_assets(graph, origin, translator or DataOpsTranslator(), options)
+    planned = plan_pipeline(ppl, source=source, dataops_translator=translator, options=options)
+    return preview_job(planned, source, name=name, partitions=partitions, resources=resources)
+
+
+def preview_job(
+    planned: PlannedPipeline,
+    source: Source,
+    *,
+    name: str = "",
+    partitions: dg.PartitionsDefinition | None = None,
+    resources: Mapping[str, Any] | None = None,
+) -> dg.JobDefinition:
+    """Return the job of a planned pipeline; arguments as `build_preview_job`."""
+    origin, plans = planned.origin, planned.plans
     first = PreviewSource(source, origin, partitions)
-    title = graph.name or "dataops"
+    title = planned.name or "dataops"
 
     @dg.op(
         name=f"preview_{title}",
@@ -104,7 +115,7 @@ def _schema(plans: Sequence[AssetPlan], *, partitioned: bool) -> dict[str, dg.Fi
 
     Where there are partitions, ``partition`` as well.
     """
-    fields = {plan.node.name: config_schema(plan.node).get("params") for plan in plans}
+    fields = {plan.node.name: plan.config_schema.get("params") for plan in plans}
     params = {name: field for name, field in fields.items() if field is not None}
     schema = {"limit": dg.Field(int, default_value=_LIMIT, description=_LIMIT_TEXT)}
     if partitioned:

@@ -21,6 +21,7 @@ _PLAIN: Final = (str, int, float, bool)
 _MOST: Final = 4096
 # By operator and settings; the operator's spec stands in the value, so that its id stays its own.
 _known: dict[tuple[Any, ...], tuple[object, Mapping[str, Any], Schema]] = {}
+_fields: dict[int, tuple[Schema, dg.Field]] = {}
 
 
 def config_schema(node: OperatorNode) -> Schema:
@@ -37,11 +38,20 @@ def config_schema(node: OperatorNode) -> Schema:
     return _schema_of(node) if shared is None else shared
 
 
-def pipeline_schema(nodes: Sequence[OperatorNode]) -> Schema:
+def field_of(schema: Schema) -> dg.Field:
+    """Return one field of the whole, as Dagster would make it of ``schema`` for every op anew."""
+    known = _fields.get(id(schema))
+    if known is None or known[0] is not schema:
+        if len(_fields) >= _MOST:
+            _fields.clear()
+        known = _fields[id(schema)] = (schema, dg.Field(dict(schema)))
+    return known[1]
+
+
+def pipeline_schema(nodes: Sequence[tuple[OperatorNode, Schema]]) -> Schema:
     """Return the fields of the configuration of several nodes in one step, each by its name."""
     return {
-        node.name: dg.Field(dict(config_schema(node)), description=_description(node))
-        for node in nodes
+        node.name: dg.Field(dict(schema), description=_description(node)) for node, schema in nodes
     }
 
 
