@@ -39,7 +39,7 @@ def outputs(
         reader.close()
 
 
-def joined_outputs(
+def joined_outputs(  # noqa: C901 - a call for every span costs a third more
     folder: Path, table: SpanTable, placed: int | None, damaged: list[int]
 ) -> Iterator[tuple[bool, int, bytes]]:
     """Yield the outputs of spans without error lines, about a megabyte at a time, in input order.
@@ -70,11 +70,15 @@ def joined_outputs(
             if checksum(output) != check:
                 damaged.append(start)
                 continue
-            if size and (size >= _JOINED or apart is not (segment == placed)):
+            in_place = segment == placed
+            if size and (in_place is not apart or size + length > _JOINED):
                 yield apart, rows, b"".join(joined)
                 joined.clear()
                 rows = size = 0
-            apart = segment == placed
+            if length >= _BLOCK and not size:  # not kept: the next one takes its memory
+                yield in_place, emitted, output
+                continue
+            apart = in_place
             joined.append(output)
             rows += emitted
             size += length
