@@ -39,7 +39,7 @@ def outputs(
         reader.close()
 
 
-def joined_outputs(  # noqa: C901 - a call for every span costs a third more
+def joined_outputs(  # noqa: PLR0915 - a call for every span costs a third more
     folder: Path, table: SpanTable, placed: int | None, damaged: list[int]
 ) -> Iterator[tuple[bool, int, bytes]]:
     """Yield the outputs of spans without error lines, about a megabyte at a time, in input order.
