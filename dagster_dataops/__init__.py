@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dagster_dataops.assets.sensors import NewFiles, new_files_sensor
     from dagster_dataops.assets.translator import DataOpsTranslator
     from dagster_dataops.assets.yaml_nodes import OperatorDeclaration
-    from dagster_dataops.checkpoints.manifest import Manifest
+    from dagster_dataops.checkpoints.manifest import Manifest, load_result
     from dagster_dataops.configuration import config
     from dagster_dataops.data import data_register
     from dagster_dataops.datasets.dataset import JsonlDataset
@@ -87,6 +87,7 @@ _HOMES = {
     "dataops_resources": "assets.definitions",
     "errors": "",
     "list_files": "streams.sources",
+    "load_result": "checkpoints.manifest",
     "new_files_sensor": "assets.sensors",
     "pipeline": "services.pipeline",
     "plan_pipeline": "assets.pipeline_plan",
@@ -136,6 +137,7 @@ __all__ = [
     "dataops_resources",
     "errors",
     "list_files",
+    "load_result",
     "new_files_sensor",
     "pipeline",
     "plan_pipeline",
