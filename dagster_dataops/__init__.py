@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         read_sequence,
     )
     from dagster_dataops.streams.text import read_text
+    from dagster_dataops.streams.training import torch_dataset
 
 # Every name loads on first use. Worker processes import this package to load operators: they
 # never touch Dagster, which takes over a second to import, and little of the rest.
@@ -96,6 +97,7 @@ _HOMES = {
     "read_sequence": "streams.sources",
     "read_text": "streams.text",
     "text": "streams.",
+    "torch_dataset": "streams.training",
 }
 
 __all__ = [
@@ -146,6 +148,7 @@ __all__ = [
     "read_sequence",
     "read_text",
     "text",
+    "torch_dataset",
 ]
 
 

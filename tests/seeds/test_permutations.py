@@ -1,6 +1,7 @@
 """Tests of dagster_dataops.seeds.permutations."""
 
 from collections import Counter
+from itertools import pairwise, product
 from random import Random
 
 import pytest
@@ -35,13 +36,11 @@ def test_few_numbers_come_in_the_order_of_a_shuffled_list():
 def test_many_numbers_are_in_an_order_in_which_nothing_is_seen_of_their_own():
     """Each tenth of the places gets as many of each tenth of the numbers, but for chance."""
     size = 100_000
-    counts = Counter(
-        (place * 10 // size, one * 10 // size) for place, one in enumerate(order_of(size))
-    )
-    squares = sum(
-        (counts[at, of] - size / 100) ** 2 / (size / 100) for at in range(10) for of in range(10)
-    )
-    neighbours = [b - a for a, b in zip(order_of(size), order_of(size)[1:], strict=False)]
+    order, expected = order_of(size), size / 100
+    counts = Counter((place * 10 // size, one * 10 // size) for place, one in enumerate(order))
+    cells = product(range(10), repeat=2)
+    squares = sum((counts[cell] - expected) ** 2 / expected for cell in cells)
+    neighbours = [b - a for a, b in pairwise(order)]
 
     assert squares < 140  # 81 degrees of freedom: one seed in ten thousand is above
     assert sum(abs(step) < 100 for step in neighbours) < 300  # 200 by chance
