@@ -12,6 +12,7 @@ declare -A packages=(
     [datajuicer]="torch==2.13.0 py-data-juicer==1.6.1 aiohttp ray==2.60.0"  # two undeclared
     [datasets]="datasets==5.2.0"
     [datatrove]="datatrove==0.10.1 orjson"
+    [fairseq2]="fairseq2n==0.8.1 fairseq2==0.8.1 orjson"  # with torch for CUDA, 7 GB
     [lazyllm]="lazyllm==1.4.0 regex tiktoken"  # its data module also needs its extra `rag`
     [polars]="polars==2.1.0"
     [ray]="ray[data]==2.60.0"

@@ -20,6 +20,7 @@ from dagster_dataops.streams.failures import Counter
 
 _BLOCK_BYTES: Final = 1 << 20
 _BOM: Final = b"\xef\xbb\xbf"
+_loads, _pread = orjson.loads, os.pread  # looked up once, not for every record
 
 
 class LineIndex:
@@ -100,12 +101,22 @@ class NumberedRecords(Numbered):
     @override
     def item(self, number: int) -> Any:
         start = self._starts[number]
+        try:
+            record = _loads(_pread(self._descriptor, self._starts[number + 1] - start, start))
+        except (OSError, orjson.JSONDecodeError):
+            record = None
+        return record if type(record) is dict else self._looked_at_again(number)
+
+    def _looked_at_again(self, number: int) -> Any:
+        """Have a line dealt with that is no record."""
+        start = self._starts[number]
         line = self._read(start, self._starts[number + 1] - start)
         try:
-            record = orjson.loads(line)
-        except orjson.JSONDecodeError:
-            record = None
-        return record if type(record) is dict else self._refused(line, start)
+            return decode(line)
+        except ValueError as error:
+            place = f"{self._path}, line {self._line_number(start)}"
+            self._counter.settle(line, StreamSourceError(place, str(error)))
+        return MISSING
 
     def _read(self, start: int, length: int) -> bytes:
         try:
@@ -115,15 +126,6 @@ class NumberedRecords(Numbered):
         if len(line) < length:
             raise StreamSourceError(self._path, "became shorter while it was read")
         return line
-
-    def _refused(self, line: bytes, start: int) -> Any:
-        """Have a line dealt with that is no record."""
-        try:
-            return decode(line)
-        except ValueError as error:
-            place = f"{self._path}, line {self._line_number(start)}"
-            self._counter.settle(line, StreamSourceError(place, str(error)))
-        return MISSING
 
     def _line_number(self, start: int) -> int:
         blocks = range(0, start, _BLOCK_BYTES)

@@ -49,8 +49,7 @@ def test_every_record_comes_once_an_epoch_and_each_epoch_is_another(source):
 def test_shards_read_their_own_records_alone(source, uneven, monkeypatch):
     whole = numbers(read_jsonl(source).shuffle(0, seed=1))
     decoded = []
-    loads = orjson.loads
-    monkeypatch.setattr(line_index.orjson, "loads", lambda line: decoded.append(1) or loads(line))
+    monkeypatch.setattr(line_index, "_loads", lambda line: decoded.append(1) or orjson.loads(line))
 
     for at in range(3):
         decoded.clear()
@@ -80,8 +79,7 @@ def test_going_on_reads_no_record_that_has_passed(source, monkeypatch):
     again = read_jsonl(source).shuffle(0).and_return()
     again.load_state_dict(state)
     decoded = []
-    loads = orjson.loads
-    monkeypatch.setattr(line_index.orjson, "loads", lambda line: decoded.append(1) or loads(line))
+    monkeypatch.setattr(line_index, "_loads", lambda line: decoded.append(1) or orjson.loads(line))
 
     assert sorted(whole + numbers(again)) == list(range(100))
     assert len(decoded) == 3
