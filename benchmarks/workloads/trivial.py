@@ -25,7 +25,7 @@ def against_ideal(bench: Bench, rows: int, workers: int, goal: float) -> Iterato
     runs = bench.in_turn(
         {
             "ideal": ideal(source, "upper", workers=workers),
-            "promised": ideal(source, "upper_promised", workers=workers),
+            "promised": ideal(source, "upper", workers=workers, promised=True),
             "ours": ours(source, node),
         }
     )
