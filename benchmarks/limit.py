@@ -8,7 +8,7 @@ from benchmarks.figures import Figure
 from benchmarks.measuring import Contender, Run, ideal, median, ratio
 
 
-def against_limit(  # noqa: PLR0913 - what there is to say of a comparison
+def against_limit(
     bench: Bench,
     workload: str,
     name: str,
