@@ -3,8 +3,8 @@
 import io
 import os
 from array import array
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from itertools import accumulate
 from typing import Any, Final
 from weakref import WeakValueDictionary
@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.records import decode
-from dagster_dataops.streams.access import MISSING, Access, Numbered
+from dagster_dataops.streams.access import MISSING, Access, Joined, Numbered
 from dagster_dataops.streams.blocks import opened
 from dagster_dataops.streams.failures import Counter
 
@@ -70,24 +70,30 @@ def _index(path: str, descriptor: int) -> LineIndex:
 
 
 class JsonAccess(Access):
-    """The records of a jsonl file by number; its index is kept from epoch to epoch.
+    """The records of jsonl files by number; their indices are kept from epoch to epoch.
 
     Args:
-        path: The file.
+        paths: The files, at least one, unpacked and on this machine.
         counter: Counts lines that are no records.
     """
 
-    def __init__(self, path: str, counter: Counter) -> None:
+    def __init__(self, paths: Sequence[str], counter: Counter) -> None:
         super().__init__(counter)
-        self._path = path
-        self._index: LineIndex | None = None
+        self._paths = paths
+        self._indices: list[LineIndex] = []
 
     @override
     @contextmanager
     def opened(self) -> Iterator[Numbered]:
-        with opened(self._path) as descriptor:
-            self._index = _index(self._path, descriptor)
-            yield NumberedRecords(self._path, descriptor, self._index, self.counter)
+        with ExitStack() as stack:
+            descriptors = [stack.enter_context(opened(path)) for path in self._paths]
+            pairs = list(zip(self._paths, descriptors, strict=True))
+            self._indices = [_index(path, descriptor) for path, descriptor in pairs]
+            files = [
+                NumberedRecords(path, descriptor, index, self.counter)
+                for (path, descriptor), index in zip(pairs, self._indices, strict=True)
+            ]
+            yield files[0] if len(files) == 1 else Joined(files)
 
 
 class NumberedRecords(Numbered):

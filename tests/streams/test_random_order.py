@@ -9,6 +9,7 @@ import pytest
 
 from dagster_dataops import DataPipeline, assert_resumes_anywhere, errors, list_files, read_jsonl
 from dagster_dataops.streams import line_index
+from dagster_dataops.streams.failures import Failures
 
 
 def write(path, lines):
@@ -169,3 +170,10 @@ def test_a_missing_file_is_told_when_it_is_read(tmp_path):
     builder = read_jsonl(tmp_path / "missing.jsonl").shuffle(0)
     with pytest.raises(errors.StreamSourceError, match=r"missing\.jsonl"):
         list(builder)
+
+
+def test_the_records_of_several_files_are_numbered_on_from_one_to_the_next(tmp_path):
+    paths = [str(write(tmp_path / f"{size}.jsonl", records(size))) for size in (3, 0, 5, 1)]
+    with line_index.JsonAccess(paths, Failures().counter("read_jsonl")).opened() as source:
+        found = [source.item(number)["n"] for number in range(source.size)]
+    assert found == [0, 1, 2, 0, 1, 2, 3, 4, 0]
