@@ -15,7 +15,7 @@ from typing_extensions import override
 from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.records import decode
 from dagster_dataops.streams.access import MISSING, Access, Joined, Numbered
-from dagster_dataops.streams.blocks import opened
+from dagster_dataops.streams.descriptors import opened
 from dagster_dataops.streams.failures import Counter
 
 _BLOCK_BYTES: Final = 1 << 20
