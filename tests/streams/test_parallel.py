@@ -4,16 +4,11 @@ import asyncio
 import json
 import os
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 
 import pytest
 
 from dagster_dataops import DataPipeline, read_sequence
-from dagster_dataops.execution.bell import Bell
-from dagster_dataops.forking import may_fork
-from dagster_dataops.streams.calling import Processes
-from tests.faults.crashing import wait_until
 
 
 def numbers(count):
@@ -169,17 +164,10 @@ def test_an_error_comes_after_the_items_before_it():
         next(iterator)
 
 
-def test_processes_are_forked_beside_threads_that_only_wait_and_started_anew_beside_others():
-    wait_until(may_fork, 10, "threads of other tests are gone")
-    bell = Bell(60)
-    bell.start()
-    try:
-        assert start_method() == "fork"
-    finally:
-        bell.stop()
-    with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(start_method).result() == "spawn"
-
+START_METHODS = """
+from concurrent.futures import ThreadPoolExecutor
+from dagster_dataops.execution.bell import Bell
+from dagster_dataops.streams.calling import Processes
 
 def start_method():
     caller = Processes(abs, 1)
@@ -187,3 +175,17 @@ def start_method():
         return caller._pool._mp_context.get_start_method()
     finally:
         caller.close()
+
+bell = Bell(60)
+bell.start()
+print(start_method())
+bell.stop()
+with ThreadPoolExecutor(1) as pool:
+    print(pool.submit(start_method).result())
+"""
+
+
+def test_processes_are_forked_beside_threads_that_only_wait_and_started_anew_beside_others(
+    run_python,
+):
+    assert run_python(START_METHODS).split() == ["fork", "spawn"]
