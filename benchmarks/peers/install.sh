@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes a virtual environment for every peer: install.sh FOLDER [NAME ...]
 #
-# About 3 GB in all, most of it torch; where pip finds a torch built for the CPU alone, it is taken.
+# About 12 GB in all, most of it torch, 7 for fairseq2 alone; where pip finds a torch built for the CPU alone, it is taken.
 # An environment that cannot be made is reported, and the benchmark goes on without it.
 set -uo pipefail
 
