@@ -123,7 +123,8 @@ def _check_reads(pipeline: str, node: Node, where: str, found: Known) -> None:
             continue
         if there is not _UNKNOWN and takes(wanted, there):
             continue
-        reads = f"node {node.name!r} reads column {column!r} as {type_text(wanted)}"
+        kind = "" if wanted is Any else f" as {type_text(wanted)}"
+        reads = f"node {node.name!r} reads column {column!r}{kind}"
         if there is _UNKNOWN:
             reason = f"{reads}, which {_origin(where)} does not have. {_listed(column, found)}"
         else:

@@ -197,7 +197,8 @@ class OperatorRegistry:
         operator.__dataops_spec__ = spec
         if spec.kind == "reader" and spec.declared.columns is not None:
             columns = spec.declared.columns
-            operator.columns = staticmethod(columns) if callable(columns) else columns
+            reader: Any = operator
+            reader.columns = staticmethod(columns) if callable(columns) else columns
         self._operators[spec.group][spec.name] = operator
 
     def _load_libraries(self) -> None:

@@ -14,8 +14,6 @@ from dagster_dataops.streams.arguments import check_count, check_seed
 from dagster_dataops.streams.failures import POLICIES, Failures, OnError
 from dagster_dataops.streams.fingerprints import fingerprint
 from dagster_dataops.streams.operations import Operations
-from dagster_dataops.streams.sampling import Sample
-from dagster_dataops.streams.shuffling import Shuffle
 from dagster_dataops.streams.stage import Cursor, Opening, Stage
 
 
@@ -132,9 +130,9 @@ class Reading(Operations):
     def seeds(self) -> dict[str, int]:
         """The seed of every stage that draws, by its path, as they are where none was loaded."""
         return {
-            stage.path: stage.seed_in(self._seed)
+            stage.path: seed
             for stage in self.stage.ordered()
-            if isinstance(stage, (Shuffle, Sample))
+            if (seed := stage.seed_in(self._seed)) is not None
         }
 
     def reset(self, reset_rng: bool = False) -> None:
