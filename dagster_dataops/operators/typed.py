@@ -52,8 +52,9 @@ def is_of(value: Any, annotation: Any) -> bool:
 def _is_plainly(value: Any, annotation: Any) -> bool:
     if annotation is int or annotation is float:
         return isinstance(value, (int, annotation)) and not isinstance(value, bool)
-    known = isinstance(annotation, type) and not getattr(annotation, "_is_protocol", False)
-    return not known or isinstance(value, annotation)
+    if annotation is Any or getattr(annotation, "_is_protocol", False):
+        return True
+    return not isinstance(annotation, type) or isinstance(value, annotation)
 
 
 def _holds(value: Any, origin: type, inner: tuple[Any, ...]) -> bool:
