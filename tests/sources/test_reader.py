@@ -179,7 +179,8 @@ def test_an_operator_of_records_may_have_a_method_of_that_name():
     ],
 )
 def test_an_option_that_does_not_fit_is_named_with_its_reader(make, option, fault):
-    with pytest.raises(OperatorOptionError, match=rf"own\.(Lines|lines): option '{option}'.*{fault}"):
+    found = rf"own\.(Lines|lines): option '{option}'.*{fault}"
+    with pytest.raises(OperatorOptionError, match=found):
         make()
 
 
