@@ -2,6 +2,7 @@
 
 A class says what it is by what it defines:
 
+* ``stream(self)``: a *reader*, which takes nothing and returns a stream of records.
 * ``forward(self, record)``: a *record operator*.
 * ``forward_batch_input(self, records)``: a *dataset operator*.
 * ``sketch(self, record)`` and ``keep(self, sketches)``: a *selection operator*, which chooses among
@@ -12,7 +13,6 @@ A class says what it is by what it defines:
   holds what it wants to, and may take many sketches before it yields. A third parameter named
   ``scratch`` is given the path of an empty folder for its files, deleted afterwards. Kept
   records come out as they went in.
-* ``stream(self)``: a *reader*, which takes nothing and returns a stream of records.
 """
 
 import inspect
@@ -22,7 +22,7 @@ from typing import Any, Final, Literal
 from dagster_dataops.errors import OperatorDefinitionError
 from dagster_dataops.operators.columns import NOTHING, Declared
 from dagster_dataops.operators.operator import Operator, init_parameters
-from dagster_dataops.operators.readable import Readable, returns_stream
+from dagster_dataops.operators.readable import Readable, gives_stream, returns_stream
 from dagster_dataops.operators.settings import SETTING_NAMES, parse_settings
 from dagster_dataops.operators.signature import (
     count_inputs,
@@ -43,13 +43,11 @@ _CONTRACTS: Final[dict[OperatorKind, tuple[str, ...]]] = {
     "record": ("forward",),
     "dataset": ("forward_batch_input",),
     "selection": ("sketch", "keep"),
-    "reader": ("stream",),
 }
 _TAKES: Final[dict[OperatorKind, str]] = {
     "record": "one record (a dict)",
     "dataset": "the records (a list of dicts)",
     "selection": "one record (sketch) or the sketches (keep)",
-    "reader": "nothing",
 }
 
 
@@ -108,7 +106,8 @@ def spec_of_class(
     """
     name = checked_name(cls.__name__, cls)
     kind = _only_kind(name, cls)
-    unbound, parameters = _method_of(cls, _CONTRACTS[kind][0])
+    method = "stream" if kind == "reader" else _CONTRACTS[kind][0]
+    unbound, parameters = _method_of(cls, method)
     inputs = _checked_inputs(name, parameters, kind)
     if kind == "selection":
         _check_selection(name, cls, parameters)
@@ -142,12 +141,12 @@ def checked_name(name: str, target: Any) -> str:
 
 
 def _only_kind(name: str, cls: type) -> OperatorKind:
+    if gives_stream(cls):
+        return "reader"
     has = {
         method for methods in _CONTRACTS.values() for method in methods if _callable(cls, method)
     }
     kinds = [kind for kind, methods in _CONTRACTS.items() if has.issuperset(methods)]
-    if len(kinds) > 1 and "reader" in kinds:  # anything may have a method of that name
-        kinds.remove("reader")
     if len(kinds) > 1:
         first, second = (_CONTRACTS[kind][0] for kind in kinds[:2])
         reason = f"it has both of {first} and {second}; define exactly one"
@@ -155,7 +154,7 @@ def _only_kind(name: str, cls: type) -> OperatorKind:
     if not kinds:
         half = f"; it has {has.pop()} alone" if has else ""
         reason = (
-            "it has neither of forward and forward_batch_input, nor sketch with keep, nor stream; "
+            "it has neither of forward and forward_batch_input, nor sketch with keep; "
             f"define exactly one{half}"
         )
         raise OperatorDefinitionError(name, reason)
@@ -212,6 +211,6 @@ def _checked_inputs(name: str, parameters: list[inspect.Parameter], kind: Operat
 
 def _asynchronous(name: str, function: Callable[..., Any], kind: OperatorKind) -> bool:
     asynchronous = inspect.iscoroutinefunction(function)
-    if asynchronous and kind in {"dataset", "reader"}:
-        raise OperatorDefinitionError(name, f"a {kind} operator cannot be `async def`")
+    if asynchronous and kind == "dataset":
+        raise OperatorDefinitionError(name, "a dataset operator cannot be `async def`")
     return asynchronous

@@ -18,6 +18,7 @@ from dagster_dataops.operators.columns import Declaration, column_types
 if TYPE_CHECKING:
     from dagster_dataops.operators.spec import Invocation
 
+_OF_RECORDS: Final = ("forward", "forward_batch_input", "sketch")
 _STREAMS: Final = frozenset({"DataPipeline", "DataPipelineBuilder"})
 
 
@@ -83,6 +84,17 @@ class FunctionReader(Readable):
             )
             raise OperatorDefinitionError(spec.qualified_name, reason)
         return made
+
+
+def gives_stream(cls: type) -> bool:
+    """Whether a class is a reader: it has a method ``stream`` that takes nothing.
+
+    Operators of records may have a method of that name as well, which then means nothing.
+    """
+    if any(callable(getattr(cls, method, None)) for method in _OF_RECORDS):
+        return False
+    method = inspect.getattr_static(cls, "stream", None)
+    return inspect.isfunction(method) and len(inspect.signature(method).parameters) == 1
 
 
 def is_stream(annotation: object) -> bool:

@@ -22,7 +22,7 @@ from dagster_dataops.operators.definition import (
 )
 from dagster_dataops.operators.function import P, R, RegisteredFunction
 from dagster_dataops.operators.operator import Operator, OperatorMeta, unknown_operator
-from dagster_dataops.operators.readable import FunctionReader, Readable
+from dagster_dataops.operators.readable import FunctionReader, Readable, gives_stream
 from dagster_dataops.operators.settings import SETTING_NAMES
 from dagster_dataops.operators.signature import nearest
 from dagster_dataops.operators.spec import OperatorSpec
@@ -160,8 +160,8 @@ class OperatorRegistry:
             raise OperatorDefinitionError(target.__qualname__, reason)
         namespace = {"__doc__": target.__doc__, "__module__": target.__module__}
         base = self._groups.get(group) or self._make_group(group)
-        reads = callable(getattr(target, "stream", None)) and not issubclass(target, Readable)
-        bases = (target, Readable, base) if reads and not _takes_data(target) else (target, base)
+        reads = gives_stream(target) and not issubclass(target, Readable)
+        bases = (target, Readable, base) if reads else (target, base)
         operator = OperatorMeta(target.__name__, bases, namespace)
         operator.__qualname__ = target.__qualname__
         spec = spec_of_class(operator, group, settings, target, declared)
@@ -229,12 +229,6 @@ class Registration:
     def __call__(self, target: Any) -> Any:
         """Register ``target``."""
         return self._registry.add(target, *self._given)
-
-
-def _takes_data(target: type) -> bool:
-    """Whether a class is an operator of records, which may have a method ``stream`` as well."""
-    methods = ("forward", "forward_batch_input", "sketch")
-    return any(callable(getattr(target, method, None)) for method in methods)
 
 
 def _refuse_to_run(operator: Operator, data: object) -> object:  # noqa: ARG001

@@ -12,7 +12,7 @@ from dagster_dataops.operators.columns import NOTHING, Declared
 from dagster_dataops.operators.settings import ExecutionSettings, ResolvedSettings
 from dagster_dataops.operators.signature import OptionSpec
 
-OperatorKind: TypeAlias = Literal["record", "dataset", "selection", "reader"]
+OperatorKind: TypeAlias = Literal["reader", "record", "dataset", "selection"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,14 +22,14 @@ class OperatorSpec:
     Attributes:
         group: Its group, such as ``demo``.
         name: Its name in the group.
-        kind: ``record`` (``forward``, one record in), ``dataset`` (``forward_batch_input``),
-            ``selection`` (``sketch`` of one record, then ``keep`` over all sketches) or
-            ``reader`` (``stream``, nothing in).
+        kind: ``record`` (``forward``, one record in), ``dataset`` (``forward_batch_input``) or
+            ``selection`` (``sketch`` of one record, then ``keep`` over all sketches); ``reader``
+            (``stream``) if nothing is taken in.
         target: The function or class as its author wrote it.
         options: What can be given where it is constructed, in the order of the signature.
         any_option: Whether it takes options that its signature does not name.
         settings: Execution settings given at registration.
-        inputs: How many datasets it takes; more than one joins them, a reader takes none.
+        inputs: How many datasets it takes; more than one joins them.
         streamed: For each of them, whether it takes an iterator rather than a list.
         asynchronous: Whether ``forward`` or ``sketch`` is ``async def``.
         declared: The columns that it says it reads and writes.

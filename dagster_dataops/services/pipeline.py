@@ -148,7 +148,7 @@ class Pipeline:
 
         Args:
             data: A list of dicts (never changed), one dict, the path of a jsonl file, or a
-                `JsonlDataset`, a reader or another stream of records.
+                `JsonlDataset`.
 
         Returns:
             The last node's records in order, as a list of dicts; the absolute path of the

@@ -55,7 +55,7 @@ def materialize(graph: OperatorGraph, data: object, *, scratch: Path) -> dict[st
 
     Args:
         graph: What to run.
-        data: A list of dicts, one dict, a path, a `JsonlDataset`, or a reader.
+        data: A list of dicts, one dict, a path, or a `JsonlDataset`.
         scratch: Where records given as such, and nodes with ``_save_data=False``, keep their
             files while this runs. Never in a node's folder, which another run may hold.
     """
