@@ -48,6 +48,11 @@ class PartLines(Stage):
     def open(self, opening: Opening) -> Cursor:
         return PartCursor(self, opening.failures.counter(self.name))
 
+    @property
+    @override
+    def draws_seed(self) -> bool:
+        return self.drawn
+
     @override
     def options(self) -> dict[str, Any]:
         return {

@@ -14,6 +14,11 @@ class RowShuffle(Shuffle):
 
     drawn: bool
 
+    @property
+    @override
+    def draws_seed(self) -> bool:
+        return self.drawn
+
     @override
     def options(self) -> dict[str, Any]:
         seed = None if self.drawn else self.seed

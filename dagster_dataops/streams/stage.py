@@ -76,6 +76,11 @@ class Stage(ABC):
         return None
 
     @property
+    def draws_seed(self) -> bool:
+        """Whether its seed was drawn at random: no part of what it is, but of its state."""
+        return False
+
+    @property
     def path(self) -> str:
         """Name it by what it does and what it reads; its randomness belongs to that name."""
         above = ",".join(one.path for one in self.inputs)

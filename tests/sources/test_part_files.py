@@ -147,6 +147,8 @@ def test_a_state_brings_its_drawn_seed_with_it():
     second = mini(random_shuffle=True, shuffle_after_epoch=True, epochs=2).stream().and_return()
     second.load_state_dict(saved)
 
+    assert second.seeds == first.seeds == saved["seeds"]
+    assert second.given_seeds == {}
     assert places(second) == places(first)
     assert head
 
