@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from typing_extensions import override
 
-from dagster_dataops.errors import OperatorDefinitionError
+from dagster_dataops.errors import InputError, OperatorDefinitionError
 from dagster_dataops.operators.columns import Declaration, column_types
 
 if TYPE_CHECKING:
@@ -50,8 +50,15 @@ class Readable:
         """Yield the records, from the start."""
         return iter(self.stream())
 
-    def __call__(self) -> list[Any]:
-        """Return all records."""
+    def __call__(self, data: object = None) -> Any:
+        """Return all records, as a list.
+
+        Raises:
+            InputError: Something was given to read from.
+        """
+        if data is not None:
+            reason = f"the reader {self.name} takes none; it reads what its options say"
+            raise InputError(f"of type {type(data).__name__}", reason)
         return list(self)
 
     def column_types(self) -> dict[str, Any] | None:

@@ -18,6 +18,7 @@ from dagster_dataops import (
     read_text,
 )
 from dagster_dataops.errors import (
+    InputError,
     OperatorDefinitionError,
     OperatorOptionError,
     PipelineDefinitionError,
@@ -221,6 +222,11 @@ def test_a_reader_is_the_source_of_a_pipeline(path):
         ppl(numbers())
     with pytest.raises(PipelineDefinitionError, match="'text' as str, which the source does not"):
         ppl.materialize(numbers())
+
+
+def test_a_reader_takes_no_records():
+    with pytest.raises(InputError, match="the reader numbers takes none"):
+        numbers()([{"n": 1}])
 
 
 def test_a_reader_is_no_node():
