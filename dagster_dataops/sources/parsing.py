@@ -94,7 +94,7 @@ class LineParsing:
         self._parse, self._folder = parse, folder
         self._values, self._with_place = values, with_place
 
-    def __call__(self, item: tuple[str, int, bytes]) -> Any:
+    def __call__(self, item: tuple[str, int, str]) -> Any:
         """Return the record of a line.
 
         Raises:
@@ -103,7 +103,8 @@ class LineParsing:
         """
         name, number, raw = item
         try:
-            record = self._parse(raw.decode())
+            line = raw if raw.isascii() else raw.encode("latin-1").decode()
+            record = self._parse(line.removesuffix("\r"))
         except Exception as error:
             kind = "" if type(error) is ValueError else f"{type(error).__name__}: "
             raise StreamSourceError(self._place(name, number), f"{kind}{error}") from error

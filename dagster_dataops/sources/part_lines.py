@@ -1,4 +1,7 @@
-"""The lines of part files as items, each with its file and its number."""
+"""The lines of part files as items, each with its file and its number.
+
+Lines are not decoded here, so that one that is no text counts as a line, and is told as one.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,18 +10,18 @@ from typing import Any, ClassVar, Final
 from typing_extensions import override
 
 from dagster_dataops.sources.parts import Parts, split
-from dagster_dataops.streams.blocks import BLOCK_BYTES, BlockCursor, Terminator, file_identity
-from dagster_dataops.streams.failures import Counter
+from dagster_dataops.streams.failures import Failures
 from dagster_dataops.streams.finitude import Finitude
+from dagster_dataops.streams.lines import LineEnding
 from dagster_dataops.streams.stage import Cursor, Opening, Stage, State
+from dagster_dataops.streams.text import read_text
 
-_BOM: Final = b"\xef\xbb\xbf"
-_LF: Final = Terminator(b"\n")
+_MARK: Final = "\xef\xbb\xbf"  # that of byte order, as its bytes
 
 
 @dataclass(frozen=True, eq=False)
 class PartLines(Stage):
-    """Tuples of a file's name, a line's number from 1, and the line as bytes, without its end.
+    """Tuples of a file's name, a line's number from 1, and the line, a character a byte.
 
     Attributes:
         parts: The files.
@@ -46,7 +49,7 @@ class PartLines(Stage):
 
     @override
     def open(self, opening: Opening) -> Cursor:
-        return PartCursor(self, opening.failures.counter(self.name))
+        return PartCursor(self, opening)
 
     @property
     @override
@@ -70,34 +73,37 @@ class PartLines(Stage):
     @override
     def identity(self) -> object:
         self.parts.check()
-        return [file_identity(self.parts.path(name)) for name in self.parts.names]
+        return [_file(self.parts.path(name)).identity() for name in self.parts.names]
 
 
 class PartCursor(Cursor):
     """Its position: seed, epoch, which file of it, how many lines of that, and where it stands."""
 
-    def __init__(self, stage: PartLines, counter: Counter) -> None:
-        self._stage, self._counter = stage, counter
+    def __init__(self, stage: PartLines, opening: Opening) -> None:
+        # No line of single bytes fails: what counts failures is not asked, and not shared.
+        self._stage, self._opening = stage, Opening(opening.seed, Failures())
         self._seed = stage.seed
         self._epoch = self._place = self._number = 0
-        self._inner: RawLineCursor | None = None
+        self._inner: Cursor | None = None
         self._waiting: State = None  # where the next file is to be taken up
 
     @override
     def items(self) -> Iterator[Any]:
         stage = self._stage
         skip = stage.skip_blank_lines
-        stage.parts.check()
+        stage.parts.check(warn=self._epoch == 0)
         order = stage.parts.order(self._seed, self._epoch if stage.shuffled else 0)
         names = split(order, stage.shard, stage.shards)
         while self._place < len(names):
             name = names[self._place]
-            self._inner = RawLineCursor(stage.parts.path(name), BLOCK_BYTES, self._counter)
+            self._inner = _file(stage.parts.path(name)).open(self._opening)
             if self._waiting is not None:
                 self._inner.restore(self._waiting)
                 self._waiting = None
             for line in self._inner.items():
                 self._number += 1
+                if self._number == 1:
+                    line = line.removeprefix(_MARK)  # noqa: PLW2901 - the same, less its mark
                 if not skip or line.strip():
                     yield name, self._number, line
             self._inner, self._number, self._place = None, 0, self._place + 1
@@ -120,24 +126,5 @@ class PartCursor(Cursor):
         self._inner = self._waiting = None
 
 
-class RawLineCursor(BlockCursor):
-    """The lines of a file as bytes, a carriage return at their end taken off."""
-
-    @property
-    @override
-    def terminator(self) -> Terminator:
-        return _LF
-
-    @override
-    def begin(self, descriptor: int) -> int:
-        with open(descriptor, "rb", closefd=False) as file:
-            return len(_BOM) if file.read(len(_BOM)) == _BOM else 0
-
-    @override
-    def parse(self, block: bytes, start: int) -> tuple[list[Any], Exception | None]:
-        lines = block.split(b"\n")
-        if not lines[-1]:
-            lines.pop()
-        if b"\r" in block:
-            lines = [line.removesuffix(b"\r") for line in lines]
-        return lines, None
+def _file(path: str) -> Stage:
+    return read_text(path, encoding="latin-1", line_ending=LineEnding.LF).stage

@@ -39,8 +39,11 @@ class Parts:
         """Return the path of a part."""
         return os.path.join(self.folder, name)  # noqa: PTH118 - thousands of them, as texts
 
-    def check(self) -> None:
-        """Refuse a folder in which parts are missing; name those that are not read.
+    def check(self, *, warn: bool = False) -> None:
+        """Refuse a folder in which parts are missing.
+
+        Args:
+            warn: Whether a warning names parts that are not read.
 
         Raises:
             StreamSourceError: It cannot be listed, or has no file of some name.
@@ -54,7 +57,7 @@ class Parts:
         others = self._others(found.difference(names))
         if missing:
             raise StreamSourceError(self.folder, self._missing(missing, others))
-        if others:
+        if others and warn:
             text = "%s: %d parts are not read, since data_part_num is %d: %s"
             _LOGGER.warning(text, self.folder, len(others), self.count, _listed(others))
 

@@ -46,6 +46,8 @@ def test_parts_that_are_not_read_are_named(tmp_path, caplog):
 
     with caplog.at_level(logging.WARNING, "dagster_dataops"):
         assert len(PartFiles(tmp_path, 2)()) == 2
+        assert len(PartFiles(tmp_path, 2, epochs=3)()) == 6
+    assert len(caplog.records) == 2
     assert "2 parts are not read, since data_part_num is 2: part-2, part-3" in caplog.text
 
 
