@@ -1,0 +1,1 @@
+"""Sources: readers of records, and the files and places they read from."""
