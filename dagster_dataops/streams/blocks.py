@@ -59,9 +59,10 @@ class BlockCursor(FileCursor):
         self.location, self.path = location, location.path
         self.counter = counter
         self._origin = origin
-        self._lines_before = 0  # the block; counted where records tell their line
+        self.numbered = origin.line_key is not None
+        self.lines_before = 0  # the block, where it is numbered
         self._counted = (0, 0)  # (a position, lines before it), to go on from
-        self._block_bytes = block_bytes
+        self.block_bytes = block_bytes
         self._start = self._skipped = self._failed_before = 0
         self._left: Any = iter(())
         self._length = 0
@@ -100,8 +101,8 @@ class BlockCursor(FileCursor):
                 if parsed.error is not None:
                     raise parsed.error
                 self._start += len(block)
-                if self._origin.line_key is not None:
-                    self._lines_before += self.lines_in(block)
+                if self.numbered:
+                    self.lines_before += self.lines_in(block)
                 self._length = 0
             self._failed_before = self.counter.count
 
@@ -109,15 +110,15 @@ class BlockCursor(FileCursor):
         begin = self.begin(content)
         if begin > self._start:
             self._start = begin
-            if self._origin.line_key is not None:
-                self._lines_before = self.lines_in(content.read_at(begin, 0))
+            if self.numbered:
+                self.lines_before = self.lines_in(content.read_at(begin, 0))
 
     def _marked(self, parsed: Parsed) -> list[Any]:
         """Return the records with where they come from."""
         marks: dict[str, Any] = {}
         if self._origin.file_key is not None:
             marks[self._origin.file_key] = self.path
-        key, before = self._origin.line_key, self._lines_before + 1
+        key, before = self._origin.line_key, self.lines_before + 1
         if key is None:
             return [{**one, **marks} for one in parsed.items]
         lines = range(len(parsed.items)) if parsed.lines is None else parsed.lines
@@ -130,21 +131,21 @@ class BlockCursor(FileCursor):
         Raises:
             StreamSourceError: It cannot be read, and all before it has been.
         """
-        return self.whole_lines(content, start, self._block_bytes)[0]
+        return self.whole_lines(content, start, self.block_bytes)[0]
 
-    def whole_lines(self, content: Content, start: int, size: int) -> tuple[bytes, int]:
-        """Return whole lines, the last of the file with or without its end, and how much was read.
+    def whole_lines(self, content: Content, start: int, size: int) -> tuple[bytes, bool]:
+        """Return whole lines, ``size`` bytes or more where one is longer, and if the file ends.
 
-        The block is as long as what was read where the file ends with it.
+        The last line of a file comes with or without what ends it.
         """
         while True:
             block = content.read_at(size, start)
             failure = content.failure
             if len(block) < size and failure is None:
-                return block, len(block)
+                return block, True
             cut = self._last_end(block)
             if cut:
-                return block[:cut], size
+                return block[:cut], False
             if failure is not None:
                 raise failure
             size *= 2
@@ -176,21 +177,21 @@ class BlockCursor(FileCursor):
     def state(self) -> State:
         read = self._length - self._left.__length_hint__() if self._length else 0
         place = [self._start, max(read, self._skipped)]
-        if self._origin.line_key is not None:
-            place.append(self._lines_before)
+        if self.numbered:
+            place.append(self.lines_before)
         return [*place, self._failed_before] if self.counter.saved else place
 
     @override
     def restore(self, state: State) -> None:
         self._start, self._skipped = state[0] + 0, state[1] + 0  # refuses what is no number
         self._left, self._length = iter(()), 0
-        if self._origin.line_key is not None:
-            self._lines_before = state[2]
+        if self.numbered:
+            self.lines_before = state[2]
         if self.counter.saved:
             self.counter.count = self._failed_before = state[-1]
 
     @override
     def restart(self, *, reset_rng: bool = False) -> None:
-        self._start = self._skipped = self._length = self._lines_before = 0
+        self._start = self._skipped = self._length = self.lines_before = 0
         self._left = iter(())
         self._failed_before = self.counter.count

@@ -68,12 +68,7 @@ class LineCursor(BlockCursor):
     @override
     def begin(self, content: Content) -> int:
         head = content.read_at(_HEAD_BYTES, 0)
-        encoding, mark = self._stage.encoding, b""
-        for found, followed in _MARKS.get(encoding, []):
-            if head.startswith(found):
-                encoding, mark = followed, found
-                break
-        encoding = _UNMARKED.get(encoding, encoding)
+        encoding, mark = unmarked(self._stage.encoding, head)
         self._encoding = encoding
         crlf = self._stage.line_ending is LineEnding.CRLF
         if self._stage.line_ending is LineEnding.INFER:
@@ -127,6 +122,14 @@ class LineCursor(BlockCursor):
             lines = [line.lstrip() for line in lines]
         items = lines if stage.key is None else [{stage.key: line} for line in lines]
         return Parsed(items, None, numbers)
+
+
+def unmarked(encoding: str, head: bytes) -> tuple[str, bytes]:
+    """Return how a file is encoded behind the mark at its head, and the mark."""
+    for mark, followed in _MARKS.get(encoding, []):
+        if head.startswith(mark):
+            return followed, mark
+    return _UNMARKED.get(encoding, encoding), b""
 
 
 def known_encoding(encoding: str | None, stage: str = "read_text") -> str:
