@@ -33,6 +33,10 @@ class ContentFile(io.RawIOBase):
         return True
 
     @override
+    def tell(self) -> int:
+        return self._at
+
+    @override
     def readinto(self, buffer: Any, /) -> int:
         part = self._content.read_at(len(buffer), self._at)
         if not part and self._content.failure is not None:

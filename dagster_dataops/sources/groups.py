@@ -2,7 +2,6 @@
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from itertools import islice
 from typing import Any, NamedTuple
 
 from typing_extensions import override
@@ -16,7 +15,7 @@ class Chunk(NamedTuple):
     """Some consecutive records.
 
     Attributes:
-        group: The number of their group, from 0.
+        group: Their group: its number, from 0, or where it begins.
         row: That of the first of them in the group, from 0.
         records: In order.
     """
@@ -27,7 +26,7 @@ class Chunk(NamedTuple):
 
 
 class GroupCursor(FileCursor):
-    """Reads groups; its position is [number of the group, number of the row in it].
+    """Reads groups; its position is [which group, number of the row in it].
 
     Args:
         location: The file.
@@ -70,8 +69,3 @@ class GroupCursor(FileCursor):
     @override
     def restart(self, *, reset_rng: bool = False) -> None:
         self.restore([0, 0])
-
-
-def passed(chunks: Iterator[Any], count: int) -> None:
-    """Pass over ``count`` of them."""
-    next(islice(chunks, count, count), None)

@@ -1,5 +1,6 @@
 """FileSet: the files that a reader was given, by name, by wildcards, by folder or as a list."""
 
+import fnmatch
 import glob
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -32,11 +33,13 @@ class FileSet:
         given: Paths, URLs, wildcards and folders.
         compression: How they are packed; ``infer`` goes by the end of each name.
         storage_options: What fsspec's file systems are made with.
+        pattern: Which of the files; see `list_files`.
     """
 
     given: tuple[str, ...]
     compression: str | None = INFER
     storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    pattern: str | None = None
 
     @classmethod
     def of(
@@ -71,7 +74,10 @@ class FileSet:
         Raises:
             StreamSourceError: A folder or wildcards mean no file, or cannot be listed.
         """
-        return [self._location(path) for given in self.given for path in self._meant(given)]
+        paths = [path for given in self.given for path in self._meant(given)]
+        if self.pattern is not None:
+            paths = [path for path in paths if fnmatch.fnmatchcase(path, self.pattern)]
+        return [self._location(path) for path in paths]
 
     def _location(self, path: str) -> Location:
         packed = packed_as(path) if self.compression == INFER else self.compression
