@@ -1,8 +1,10 @@
 """Tests of dagster_dataops.sources.delimited, its rows and its cells."""
 
 import csv
+import gzip
 import io
 import json
+import tracemalloc
 from itertools import islice
 
 import hypothesis.strategies as st
@@ -219,3 +221,25 @@ def test_a_position_belongs_to_the_types_it_was_read_with(written):
         read_delimited(path, types=int).and_return().load_state_dict(state)
     with pytest.raises(errors.StreamStateError, match="options"):
         read_delimited(path, delimiter=";").and_return().load_state_dict(state)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "csv.gz"])
+def test_memory_does_not_grow_with_the_file(tmp_path, suffix):
+    path = tmp_path / f"a.{suffix}"
+    lines = "".join(f'{n},"two\nlines",{"x" * 40}\n' for n in range(100))
+    with gzip.open(path, "wt") if suffix.endswith("gz") else path.open("w") as file:
+        for _ in range(1000):
+            file.write(lines)
+    stream = iter(read_delimited(path, names=["n", "a", "b"], types={"n": int}).and_return())
+    next(stream)
+    tracemalloc.start()
+    try:
+        held, number = [], 0
+        for number, _ in enumerate(stream, 2):
+            if number % 10_000 == 0:
+                held.append(tracemalloc.get_traced_memory()[0])
+        assert number == 100_000
+        assert max(held) < 12 << 20
+        assert held[-1] < held[0] + (4 << 20)
+    finally:
+        tracemalloc.stop()
