@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dagster_dataops.assets.sensors import NewFiles, new_files_sensor
     from dagster_dataops.assets.translator import DataOpsTranslator
     from dagster_dataops.assets.yaml_nodes import OperatorDeclaration
-    from dagster_dataops.checkpoints.manifest import Manifest
+    from dagster_dataops.checkpoints.manifest import Manifest, load_result
     from dagster_dataops.configuration import config
     from dagster_dataops.data import data_register
     from dagster_dataops.datasets.dataset import JsonlDataset
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         read_sequence,
     )
     from dagster_dataops.streams.text import read_text
+    from dagster_dataops.streams.training import torch_dataset
 
 # Every name loads on first use. Worker processes import this package to load operators: they
 # never touch Dagster, which takes over a second to import, and little of the rest.
@@ -92,6 +93,7 @@ _HOMES = {
     "dataops_resources": "assets.definitions",
     "errors": "",
     "list_files": "streams.sources",
+    "load_result": "checkpoints.manifest",
     "new_files_sensor": "assets.sensors",
     "pipeline": "services.pipeline",
     "plan_pipeline": "assets.pipeline_plan",
@@ -106,6 +108,7 @@ _HOMES = {
     "read_text": "streams.text",
     "read_warc": "sources.warc",
     "text": "streams.",
+    "torch_dataset": "streams.training",
 }
 
 __all__ = [
@@ -147,6 +150,7 @@ __all__ = [
     "dataops_resources",
     "errors",
     "list_files",
+    "load_result",
     "new_files_sensor",
     "pipeline",
     "plan_pipeline",
@@ -161,6 +165,7 @@ __all__ = [
     "read_text",
     "read_warc",
     "text",
+    "torch_dataset",
 ]
 
 

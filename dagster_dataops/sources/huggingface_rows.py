@@ -10,7 +10,7 @@ import datasets
 from typing_extensions import override
 
 from dagster_dataops.errors import StreamSourceError
-from dagster_dataops.operators.canonical import digest
+from dagster_dataops.identities.canonical import digest
 from dagster_dataops.sources.arrow_columns import Columns
 from dagster_dataops.streams.finitude import Finitude
 from dagster_dataops.streams.stage import Cursor, Opening, Stage, State

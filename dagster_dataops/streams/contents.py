@@ -8,6 +8,7 @@ from typing import Final, Protocol, Self
 from typing_extensions import override
 
 from dagster_dataops.errors import StreamSourceError
+from dagster_dataops.streams.descriptors import descriptor_on
 
 _STEP: Final = 1 << 20  # how much is read at once of what is only passed over
 
@@ -57,11 +58,7 @@ class PlainContent(Content):
 
     def __init__(self, path: str) -> None:
         self._path = path
-        try:
-            self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        except OSError as error:
-            reason = f"cannot be read: {error.strerror}"
-            raise StreamSourceError(path, reason) from error
+        self._descriptor = descriptor_on(path)
 
     @override
     def read_at(self, size: int, offset: int) -> bytes:

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 import xxhash
 
 from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError, StreamSourceError
-from dagster_dataops.operators.canonical import digest
+from dagster_dataops.identities.canonical import digest
 from dagster_dataops.streams.decompression import KINDS
 from dagster_dataops.streams.listing import below, files_below, natural
 from dagster_dataops.streams.locations import Location, packed_as
@@ -78,6 +78,13 @@ class FileSet:
         if self.pattern is not None:
             paths = [path for path in paths if fnmatch.fnmatchcase(path, self.pattern)]
         return [self._location(path) for path in paths]
+
+    def plain_file(self) -> str | None:
+        """Return the path of what is one file of this machine that is not packed, if it is that."""
+        given = self.given[0]
+        if len(self.given) > 1 or _is_wild(given) or not self._location(given).is_plain:
+            return None
+        return None if Path(given).is_dir() else given
 
     def _location(self, path: str) -> Location:
         packed = packed_as(path) if self.compression == INFER else self.compression

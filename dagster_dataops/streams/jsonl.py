@@ -8,11 +8,14 @@ from typing_extensions import override
 
 from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.records import decode
+from dagster_dataops.streams.access import Access
 from dagster_dataops.streams.blocks import BlockCursor, Parsed, Terminator
 from dagster_dataops.streams.contents import Content
 from dagster_dataops.streams.failures import Counter
-from dagster_dataops.streams.file_stages import NOWHERE, FileCursor, FileStage, Origin
+from dagster_dataops.streams.file_stages import FileCursor, FileStage, Origin
+from dagster_dataops.streams.line_index import JsonAccess
 from dagster_dataops.streams.locations import Location
+from dagster_dataops.streams.stage import Opening
 
 _BOM: Final = b"\xef\xbb\xbf"
 _LF: Final = Terminator(b"\n")
@@ -24,11 +27,18 @@ class JsonLines(FileStage):
 
     name: ClassVar[str] = "read_jsonl"
     block_size: int
-    origin: Origin = NOWHERE
+    origin: Origin
 
     @override
     def open_file(self, location: Location, counter: Counter) -> FileCursor:
         return JsonCursor(location, self.block_size, counter, self.origin)
+
+    @override
+    def access(self, opening: Opening) -> Access | None:
+        path = self.files.plain_file()
+        if path is None or any(self.origin):
+            return None
+        return JsonAccess(path, opening.failures.counter(self.name))
 
 
 class JsonCursor(BlockCursor):

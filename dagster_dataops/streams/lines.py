@@ -11,7 +11,7 @@ from dagster_dataops.errors import StreamDefinitionError, StreamSourceError
 from dagster_dataops.streams.blocks import BlockCursor, Parsed, Terminator
 from dagster_dataops.streams.contents import Content
 from dagster_dataops.streams.failures import Counter
-from dagster_dataops.streams.file_stages import NOWHERE, FileCursor, FileStage, Origin
+from dagster_dataops.streams.file_stages import FileCursor, FileStage, Origin
 from dagster_dataops.streams.locations import Location
 
 _MARKS: Final = {  # encodings whose files may begin with a mark: (marks, what follows each)
@@ -43,7 +43,7 @@ class Lines(FileStage):
     rtrim: bool
     skip_empty: bool
     block_size: int
-    origin: Origin = NOWHERE
+    origin: Origin
 
     @override
     def open_file(self, location: Location, counter: Counter) -> FileCursor:

@@ -15,6 +15,7 @@ import xxhash
 from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.streams.contents import Content, PlainContent, Source, WindowedContent
 from dagster_dataops.streams.decompression import SUFFIXES, Unpacked
+from dagster_dataops.streams.descriptors import file_identity
 from dagster_dataops.streams.remote import RemoteFile, file_details, identity_of, is_url
 
 _LOOKED_AT: Final = 64 << 10
@@ -83,10 +84,7 @@ class Location:
         if is_url(self.path):
             told = identity_of(file_details(self.path, self.storage_options))
             return told or self._beginning()
-        with PlainContent(self.path) as content:
-            size = self.size()
-            ends = [content.read_at(_LOOKED_AT, at) for at in (0, max(0, size - _LOOKED_AT))]
-        return [size, *map(xxhash.xxh3_64_hexdigest, ends)]
+        return file_identity(self.path)
 
     def size(self) -> int:
         """Return how many bytes it has on this machine."""

@@ -151,3 +151,14 @@ def test_an_empty_folder_is_told(tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(errors.StreamSourceError, match="is a folder without files"):
         list(read_jsonl(tmp_path / "empty"))
+
+
+def test_several_files_are_shuffled_as_a_whole_like_one(folder, tmp_path):
+    one = tmp_path / "one.jsonl"
+    one.write_text("".join(json.dumps(row) + "\n" for row in read_jsonl(folder)))
+    expected = sorted(map(str, read_jsonl(one)))
+    for path in [folder, one, [one]]:
+        rows = list(map(str, read_jsonl(path).shuffle(0, seed=1)))
+        assert sorted(rows) == expected
+        assert rows != expected
+        assert_resumes_anywhere(lambda path=path: read_jsonl(path).shuffle(0, seed=1).repeat(2))
