@@ -12,25 +12,19 @@ from typing_extensions import override
 from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.identities.canonical import digest
 from dagster_dataops.sources.arrow_columns import Columns
-from dagster_dataops.streams.finitude import Finitude
-from dagster_dataops.streams.stage import Cursor, Opening, Stage, State
+from dagster_dataops.streams.stage import Cursor, Opening, Source, State
 
 _ROWS: Final = 1000  # made into records at once
 _MOST_LOOKED_AT: Final = 32  # rows that tell a data set from others
 
 
 @dataclass(frozen=True, eq=False)
-class HuggingFaceRows(Stage):
+class HuggingFaceRows(Source):
     """The rows of a data set, or of one that was saved to disk."""
 
     name: ClassVar[str] = "read_huggingface"
     dataset: Any = field(repr=False)
     columns: tuple[str, ...] | None
-
-    @property
-    @override
-    def finitude(self) -> Finitude:
-        return Finitude.FINITE
 
     @override
     def open(self, opening: Opening) -> Cursor:

@@ -22,6 +22,7 @@ GivenPaths: TypeAlias = GivenPath | Iterable[GivenPath]
 
 INFER: Final = "infer"
 _MOST_LOOKED_INTO: Final = 1000  # of several files; of more, every n-th, and the sizes of all
+_MOST_OPEN: Final = 256  # files at once; many systems allow a thousand
 _HIDDEN: Final = (".", "_")  # marks of file systems and of programs that write folders
 
 
@@ -79,12 +80,19 @@ class FileSet:
             paths = [path for path in paths if fnmatch.fnmatchcase(path, self.pattern)]
         return [self._location(path) for path in paths]
 
-    def plain_file(self) -> str | None:
-        """Return the path of what is one file of this machine that is not packed, if it is that."""
-        given = self.given[0]
-        if len(self.given) > 1 or _is_wild(given) or not self._location(given).is_plain:
+    def plain_files(self) -> list[str] | None:
+        """Return the paths of the files, if all are on this machine, not packed and not too many.
+
+        Looked up at once: what cannot be listed now fails when it is read.
+        """
+        if any(map(is_url, self.given)):
             return None
-        return None if Path(given).is_dir() else given
+        try:
+            found = self.locations()
+        except StreamSourceError:
+            return None
+        is_such = len(found) <= _MOST_OPEN and all(one.is_plain for one in found)
+        return [one.path for one in found] if is_such else None
 
     def _location(self, path: str) -> Location:
         packed = packed_as(path) if self.compression == INFER else self.compression

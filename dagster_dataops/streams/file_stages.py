@@ -11,9 +11,8 @@ from typing_extensions import override
 from dagster_dataops.errors import StreamStateError
 from dagster_dataops.streams.failures import Counter
 from dagster_dataops.streams.file_sets import FileSet
-from dagster_dataops.streams.finitude import Finitude
 from dagster_dataops.streams.locations import Location
-from dagster_dataops.streams.stage import Cursor, Opening, Stage, State
+from dagster_dataops.streams.stage import Cursor, Opening, Source, State
 
 
 class Origin(NamedTuple):
@@ -44,15 +43,10 @@ class FileCursor(Cursor):
 
 
 @dataclass(frozen=True, eq=False)
-class FileStage(Stage):
+class FileStage(Source):
     """The items of some files."""
 
     files: FileSet
-
-    @property
-    @override
-    def finitude(self) -> Finitude:
-        return Finitude.FINITE
 
     @abstractmethod
     def open_file(self, location: Location, counter: Counter) -> FileCursor:

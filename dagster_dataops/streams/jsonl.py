@@ -12,7 +12,7 @@ from dagster_dataops.streams.access import Access
 from dagster_dataops.streams.blocks import BlockCursor, Parsed, Terminator
 from dagster_dataops.streams.contents import Content
 from dagster_dataops.streams.failures import Counter
-from dagster_dataops.streams.file_stages import FileCursor, FileStage, Origin
+from dagster_dataops.streams.file_stages import NOWHERE, FileCursor, FileStage, Origin
 from dagster_dataops.streams.line_index import JsonAccess
 from dagster_dataops.streams.locations import Location
 from dagster_dataops.streams.stage import Opening
@@ -27,7 +27,7 @@ class JsonLines(FileStage):
 
     name: ClassVar[str] = "read_jsonl"
     block_size: int
-    origin: Origin
+    origin: Origin = NOWHERE
 
     @override
     def open_file(self, location: Location, counter: Counter) -> FileCursor:
@@ -35,10 +35,8 @@ class JsonLines(FileStage):
 
     @override
     def access(self, opening: Opening) -> Access | None:
-        path = self.files.plain_file()
-        if path is None or any(self.origin):
-            return None
-        return JsonAccess(path, opening.failures.counter(self.name))
+        paths = None if any(self.origin) else self.files.plain_files()
+        return None if paths is None else JsonAccess(paths, opening.failures.counter(self.name))
 
 
 class JsonCursor(BlockCursor):

@@ -12,25 +12,19 @@ from typing_extensions import override
 
 from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.identities.canonical import digest
-from dagster_dataops.streams.finitude import Finitude
 from dagster_dataops.streams.remote import is_url, listed
 from dagster_dataops.streams.sequences import SequenceCursor
-from dagster_dataops.streams.stage import Cursor, Opening, Stage, State
+from dagster_dataops.streams.stage import Cursor, Opening, Source, State
 
 
 @dataclass(frozen=True, eq=False)
-class Files(Stage):
+class Files(Source):
     """The paths of all files below ``folder`` that match ``pattern``."""
 
     name: ClassVar[str] = "list_files"
     folder: str
     pattern: str | None
     storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
-
-    @property
-    @override
-    def finitude(self) -> Finitude:
-        return Finitude.FINITE
 
     @override
     def open(self, opening: Opening) -> Cursor:

@@ -79,7 +79,7 @@ class Reading(Operations):
         return self.stage
 
     @override
-    def _then(self, stage: Stage) -> Any:
+    def then(self, stage: Stage) -> Any:
         raise StreamDefinitionError(stage.name, "this stream is complete; build on its builder")
 
     def __iter__(self) -> Iterator[Any]:

@@ -111,6 +111,18 @@ class Stage(ABC):
 
 
 @dataclass(frozen=True, eq=False)
+class Source(Stage):
+    """A stage that reads no other."""
+
+    ends: ClassVar[Finitude] = Finitude.FINITE
+
+    @property
+    @override
+    def finitude(self) -> Finitude:
+        return self.ends
+
+
+@dataclass(frozen=True, eq=False)
 class Step(Stage):
     """A stage that reads one other."""
 

@@ -4,14 +4,14 @@ import os
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import xxhash
 from typing_extensions import override
 
 from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.streams.blocks import BLOCK_BYTES
-from dagster_dataops.streams.descriptors import file_identity, opened
+from dagster_dataops.streams.descriptors import opened
 from dagster_dataops.streams.file_sets import FileSet
 from dagster_dataops.streams.file_stages import NOWHERE
 from dagster_dataops.streams.jsonl import JsonLines
@@ -25,32 +25,38 @@ class Stored(JsonLines):
     """The records of a result.
 
     Attributes:
+        where: Where it lies.
         size_bytes: How long it was when its handle was made.
         content: Digest of all its bytes, ``xxh3:...``; ``None`` has it computed when a state is
             first taken or loaded.
     """
 
-    size_bytes: int
-    content: str | None
+    where: str = ""
+    size_bytes: int = 0
+    content: str | None = None
+
+    @override
+    def options(self) -> dict[str, Any]:
+        return {}  # its content is what it is
 
     @override
     def identity(self) -> object:
-        [path] = self.files.given
-        found = Path(path).stat().st_size if Path(path).exists() else None
-        if found is not None and found != self.size_bytes:
+        with opened(self.where) as descriptor:
+            found = os.fstat(descriptor).st_size
+        if found != self.size_bytes:
             reason = (
                 f"has {found:,} bytes, not the {self.size_bytes:,} of the dataset; make its handle "
                 "anew to read what is there now"
             )
-            raise StreamSourceError(path, reason)
-        content = self.content or content_digest(path)
-        return [content, file_identity(path)]
+            raise StreamSourceError(self.where, reason)
+        return [self.content or content_digest(self.where), super().identity()]
 
 
 def read_stored(path: Path, size_bytes: int, content: str | None) -> DataPipelineBuilder:
     """Read a result; see `Stored`."""
     files = FileSet((str(path),), compression=None)
-    return DataPipelineBuilder(Stored(files, BLOCK_BYTES, NOWHERE, size_bytes, content))
+    stage = Stored(files, BLOCK_BYTES, NOWHERE, str(path), size_bytes, content)
+    return DataPipelineBuilder(stage)
 
 
 def content_digest(path: str) -> str:
