@@ -34,9 +34,14 @@ if TYPE_CHECKING:
     from dagster_dataops.records import JsonValue, Record
     from dagster_dataops.selectors.selector import Selector
     from dagster_dataops.services.pipeline import Pipeline, pipeline
+    from dagster_dataops.sources.delimited import read_delimited
+    from dagster_dataops.sources.huggingface import read_huggingface
     from dagster_dataops.sources.numbers import parse_numbers
     from dagster_dataops.sources.part_files import PartFiles
     from dagster_dataops.sources.reader import Reader
+    from dagster_dataops.sources.tables import read_arrow, read_parquet
+    from dagster_dataops.sources.warc import read_warc
+    from dagster_dataops.sources.whole_files import read_files
     from dagster_dataops.streams import text
     from dagster_dataops.streams.conformance import assert_resumes_anywhere
     from dagster_dataops.streams.finitude import Finitude
@@ -98,10 +103,16 @@ _HOMES = {
     "parse_numbers": "sources.numbers",
     "pipeline": "services.pipeline",
     "plan_pipeline": "assets.pipeline_plan",
+    "read_arrow": "sources.tables",
+    "read_delimited": "sources.delimited",
+    "read_files": "sources.whole_files",
+    "read_huggingface": "sources.huggingface",
     "read_iterator": "streams.sources",
     "read_jsonl": "streams.sources",
+    "read_parquet": "sources.tables",
     "read_sequence": "streams.sources",
     "read_text": "streams.text",
+    "read_warc": "sources.warc",
     "text": "streams.",
     "torch_dataset": "streams.training",
 }
@@ -152,10 +163,16 @@ __all__ = [
     "parse_numbers",
     "pipeline",
     "plan_pipeline",
+    "read_arrow",
+    "read_delimited",
+    "read_files",
+    "read_huggingface",
     "read_iterator",
     "read_jsonl",
+    "read_parquet",
     "read_sequence",
     "read_text",
+    "read_warc",
     "text",
     "torch_dataset",
 ]
