@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from dagster_dataops.errors import DataOpsError, DataPipelineError
     from dagster_dataops.execution.report import RunReport
     from dagster_dataops.graph.graph import OperatorGraph
+    from dagster_dataops.library import combine
+    from dagster_dataops.library.combine import concat, round_robin, sample
     from dagster_dataops.operators.operator import Operator
     from dagster_dataops.records import JsonValue, Record
     from dagster_dataops.selectors.selector import Selector
@@ -80,6 +82,8 @@ _HOMES = {
     "build_operator_ops": "assets.ops",
     "build_preview_job": "assets.preview_job",
     "checks": "assets.",
+    "combine": "library.",
+    "concat": "library.combine",
     "config": "configuration",
     "data": "",
     "data_register": "data",
@@ -94,6 +98,8 @@ _HOMES = {
     "read_jsonl": "streams.sources",
     "read_sequence": "streams.sources",
     "read_text": "streams.text",
+    "round_robin": "library.combine",
+    "sample": "library.combine",
     "text": "streams.",
 }
 
@@ -129,6 +135,8 @@ __all__ = [
     "build_operator_ops",
     "build_preview_job",
     "checks",
+    "combine",
+    "concat",
     "config",
     "data",
     "data_register",
@@ -143,6 +151,8 @@ __all__ = [
     "read_jsonl",
     "read_sequence",
     "read_text",
+    "round_robin",
+    "sample",
     "text",
 ]
 
