@@ -42,20 +42,32 @@ class GivenStream(Operator):
 
     Attributes:
         partition: Which one its function is asked for; ``None`` where there are none.
+        limit: After how many items it ends; ``None`` where it ends by itself.
     """
 
     make: Callable[..., object]
     partition: str | None = None
+    limit: int | None = None
 
     def stream(self) -> Reading:
         """Return the stream, at its start."""
         arguments = () if self.partition is None else (self.partition,)
-        return as_reading(self.make(*arguments), self.__dataops__.spec.name)
+        made = self.make(*arguments)
+        name = self.__dataops__.spec.name
+        if self.limit is None:
+            return as_reading(made, name)
+        return opened(made, name).anew(limit=self.limit)
 
     def of_partition(self, partition: str | None) -> "GivenStream":
         """Return the operator of one partition."""
         made = copy.copy(self)
         made.partition = partition
+        return made
+
+    def first(self, limit: int) -> "GivenStream":
+        """Return the operator of the first ``limit`` items."""
+        made = copy.copy(self)
+        made.limit = limit
         return made
 
 
@@ -89,6 +101,16 @@ def given_stream(name: str, make: Callable[..., object], target: object = None) 
 def _given() -> None: ...
 
 
+def of_partition(operator: Operator, partition: str | None) -> Operator:
+    """Return an operator as it is run for one partition; most are the same for all."""
+    return operator.of_partition(partition) if isinstance(operator, GivenStream) else operator
+
+
+def of_first(operator: Operator, limit: int) -> Operator:
+    """Return an operator as it previews: one without inputs ends after so many items."""
+    return operator.first(limit) if isinstance(operator, GivenStream) else operator
+
+
 def is_stream(value: object) -> bool:
     """Whether ``value`` is a stream, or a builder of one, or makes one."""
     if isinstance(value, Operations):
@@ -105,16 +127,25 @@ def as_reading(value: object, name: str) -> Reading:
         StreamArgumentError: It is no stream.
         StreamDefinitionError: It never ends.
     """
-    found = value if isinstance(value, Operations) else None
-    if found is None and is_stream(value):
-        return as_reading(value.stream(), name)  # type: ignore[attr-defined]
-    if isinstance(found, DataPipelineBuilder):
-        found = found.and_return()
-    if not isinstance(found, Reading):
-        reason = f"a stream is wanted, and it is a {type(value).__name__}"
-        raise StreamArgumentError(name, reason)
+    found = opened(value, name)
     check_ends(found)
     return found
+
+
+def opened(value: object, name: str) -> Reading:
+    """Return a stream at its start of what `is_stream`, even if it never ends.
+
+    Raises:
+        StreamArgumentError: It is no stream.
+    """
+    if isinstance(value, Reading):
+        return value.anew()
+    if isinstance(value, DataPipelineBuilder):
+        return value.and_return()
+    if is_stream(value) and isinstance(value, Streamed):
+        return opened(value.stream(), name)
+    reason = f"a stream is wanted, and it is a {type(value).__name__}"
+    raise StreamArgumentError(name, reason)
 
 
 def check_ends(stream: Operations) -> None:

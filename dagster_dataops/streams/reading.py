@@ -17,6 +17,7 @@ from dagster_dataops.streams.operations import Operations
 from dagster_dataops.streams.sampling import Sample
 from dagster_dataops.streams.shuffling import Shuffle
 from dagster_dataops.streams.stage import Cursor, Opening, Stage
+from dagster_dataops.streams.taking import Take
 
 
 class Reading(Operations):
@@ -142,15 +143,18 @@ class Reading(Operations):
         """
         return self._fingerprint
 
-    def anew(self, quarantine: str | os.PathLike[str] | None = None) -> Self:
+    def anew(
+        self, quarantine: str | os.PathLike[str] | None = None, limit: int | None = None
+    ) -> Self:
         """Return the same stream at its start, whatever became of this one.
 
         Args:
             quarantine: Where items are kept that failed, if it quarantines any and has no file.
+            limit: After how many items it ends.
         """
         other = self._path or (quarantine if self._on_error == "quarantine" else None)
         return type(self)(
-            self.stage,
+            self.stage if limit is None else Take(self.stage, limit),
             on_error=self._on_error,
             max_errors=self._max_errors,
             quarantine=other,
