@@ -6,7 +6,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dagster_dataops import data, errors
+    from dagster_dataops import combine, data, errors
     from dagster_dataops.assets import checks
     from dagster_dataops.assets.check_steps import build_operator_checks
     from dagster_dataops.assets.component import OperatorPipelineComponent
@@ -24,14 +24,13 @@ if TYPE_CHECKING:
     from dagster_dataops.assets.translator import DataOpsTranslator
     from dagster_dataops.assets.yaml_nodes import OperatorDeclaration
     from dagster_dataops.checkpoints.manifest import Manifest
+    from dagster_dataops.combine import concat, round_robin, sample
     from dagster_dataops.configuration import config
     from dagster_dataops.data import data_register
     from dagster_dataops.datasets.dataset import JsonlDataset
     from dagster_dataops.errors import DataOpsError, DataPipelineError
     from dagster_dataops.execution.report import RunReport
     from dagster_dataops.graph.graph import OperatorGraph
-    from dagster_dataops.library import combine
-    from dagster_dataops.library.combine import concat, round_robin, sample
     from dagster_dataops.operators.operator import Operator
     from dagster_dataops.records import JsonValue, Record
     from dagster_dataops.selectors.selector import Selector
@@ -82,8 +81,8 @@ _HOMES = {
     "build_operator_ops": "assets.ops",
     "build_preview_job": "assets.preview_job",
     "checks": "assets.",
-    "combine": "library.",
-    "concat": "library.combine",
+    "combine": "",
+    "concat": "combine",
     "config": "configuration",
     "data": "",
     "data_register": "data",
@@ -98,8 +97,8 @@ _HOMES = {
     "read_jsonl": "streams.sources",
     "read_sequence": "streams.sources",
     "read_text": "streams.text",
-    "round_robin": "library.combine",
-    "sample": "library.combine",
+    "round_robin": "combine",
+    "sample": "combine",
     "text": "streams.",
 }
 

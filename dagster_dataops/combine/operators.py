@@ -13,10 +13,10 @@ from dagster_dataops.errors import StreamDefinitionError
 from dagster_dataops.streams.operations import Operations
 from dagster_dataops.streams.pipeline import DataPipeline
 
-combine: Any = data_register.new_group("combine")
+_group: Any = data_register.new_group("combine")
 
 
-class Sample(combine):
+class Sample(_group):
     """Records drawn by weight, until all inputs have ended once.
 
     An input that has ended begins again, so that weights hold to the end, or leaves its weight to
@@ -41,7 +41,7 @@ class Sample(combine):
         )
 
 
-class RoundRobin(combine):
+class RoundRobin(_group):
     """One record of each input in turn, until all have ended once.
 
     With ``stop_at_shortest`` the first that ends ends it. An input that has ended begins again
@@ -60,7 +60,7 @@ class RoundRobin(combine):
         )
 
 
-class Zip(combine):
+class Zip(_group):
     """Records made of one record of each input: side by side under ``names``, or joined.
 
     With ``flatten`` their keys become those of one record. Inputs must be equally long, unless
@@ -87,7 +87,7 @@ class Zip(combine):
         )
 
 
-class Concat(combine):
+class Concat(_group):
     """The records of one input after those of another."""
 
     def stream(self, *streams: Operations) -> Operations:
