@@ -52,11 +52,14 @@ def check_stream(pipeline: str, name: str, operator: Operator, inputs: int) -> N
     Raises:
         PipelineDefinitionError: It is one.
     """
+    spec = operator.__dataops__.spec
+    if spec.inputs and spec.inputs != inputs:
+        reason = f"node {name!r}: {spec.qualified_name} takes {_inputs(spec.inputs)}, not {inputs}"
+        raise PipelineDefinitionError(pipeline, reason)
     empty = [read_sequence([]) for _ in range(inputs)]
     try:
         as_reading(stream_function(operator)(*empty), name)
     except (DataOpsError, TypeError, ValueError) as error:
-        spec = operator.__dataops__.spec
         reason = f"node {name!r}: {spec.qualified_name} over {_inputs(inputs)}: {error}"
         raise PipelineDefinitionError(pipeline, reason) from error
 

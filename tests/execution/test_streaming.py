@@ -34,10 +34,6 @@ ROWS = [{"n": n, "text": f"é {n}"} for n in range(COUNT)]
 _runs = itertools.count()
 
 
-class Broken(Exception):
-    """What a test ends a run by."""
-
-
 class Working:
     """A function of a map that counts its calls, and ends the run at one of them."""
 
@@ -340,7 +336,8 @@ def test_a_folder_that_is_in_use_is_refused(tmp_path: Path) -> None:
 
 def test_progress_counts_items_of_an_unknown_total(tmp_path: Path) -> None:
     class Watching(Quiet):
-        seen: list[Any] = []
+        def __init__(self) -> None:
+            self.seen: list[Any] = []
 
         def update(self, state: Any) -> None:
             self.seen.append(state)
