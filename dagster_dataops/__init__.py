@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dagster_dataops.assets.sensors import NewFiles, new_files_sensor
     from dagster_dataops.assets.translator import DataOpsTranslator
     from dagster_dataops.assets.yaml_nodes import OperatorDeclaration
-    from dagster_dataops.checkpoints.manifest import Manifest
+    from dagster_dataops.checkpoints.manifest import Manifest, load_result
     from dagster_dataops.combine import concat, round_robin, sample
     from dagster_dataops.configuration import config
     from dagster_dataops.data import data_register
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         read_sequence,
     )
     from dagster_dataops.streams.text import read_text
+    from dagster_dataops.streams.training import torch_dataset
 
 # Every name loads on first use. Worker processes import this package to load operators: they
 # never touch Dagster, which takes over a second to import, and little of the rest.
@@ -90,6 +91,7 @@ _HOMES = {
     "dataops_resources": "assets.definitions",
     "errors": "",
     "list_files": "streams.sources",
+    "load_result": "checkpoints.manifest",
     "new_files_sensor": "assets.sensors",
     "pipeline": "services.pipeline",
     "plan_pipeline": "assets.pipeline_plan",
@@ -100,6 +102,7 @@ _HOMES = {
     "round_robin": "combine",
     "sample": "combine",
     "text": "streams.",
+    "torch_dataset": "streams.training",
 }
 
 __all__ = [
@@ -143,6 +146,7 @@ __all__ = [
     "dataops_resources",
     "errors",
     "list_files",
+    "load_result",
     "new_files_sensor",
     "pipeline",
     "plan_pipeline",
@@ -153,6 +157,7 @@ __all__ = [
     "round_robin",
     "sample",
     "text",
+    "torch_dataset",
 ]
 
 

@@ -40,7 +40,7 @@ from dagster_dataops.execution.given_stream import (
     stem_of,
 )
 from dagster_dataops.graph.graph import SOURCE, OperatorNode
-from dagster_dataops.operators.canonical import digest
+from dagster_dataops.identities.canonical import digest
 from dagster_dataops.operators.operator import Operator
 from dagster_dataops.services.combined import Combined
 from dagster_dataops.streams.fingerprints import definition

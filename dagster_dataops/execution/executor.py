@@ -99,7 +99,7 @@ class _Attempt:
         datasets = inputs if separate else [gathered(inputs, self._folder.input)]
         identity = " ".join(dataset.identity for dataset in datasets)
         if kind == "stream":
-            return self._run_stream_operator(datasets, identity, found)
+            return self._run_stream_operator(datasets, found)
         fingerprint = RunFingerprint.of(invocation, identity)
         report = self._finished_before(fingerprint)
         if report is not None:
@@ -273,11 +273,11 @@ class _Attempt:
         return manifest
 
     def _run_stream_operator(
-        self, datasets: Sequence[JsonlDataset], identity: str, found: list[CheckpointContent]
+        self, datasets: Sequence[JsonlDataset], found: list[CheckpointContent]
     ) -> RunReport:
         from dagster_dataops.execution.streaming import Flow, StreamWriter
 
-        flow = Flow.of(self._operator, datasets, identity)
+        flow = Flow.of(self._operator, datasets)
         report = self._finished_before(flow.fingerprint)
         if report is not None:
             return report

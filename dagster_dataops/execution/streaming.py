@@ -7,6 +7,7 @@ was killed goes on from there: the items are neither read nor written twice.
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import orjson
@@ -30,13 +31,14 @@ from dagster_dataops.execution.given_stream import GivenStream, as_reading
 from dagster_dataops.execution.progress import ProgressState
 from dagster_dataops.execution.quarantine import cut_torn, draft_errors
 from dagster_dataops.execution.report import RunContext
+from dagster_dataops.identities.canonical import digest
 from dagster_dataops.operators.calling import stream_function
-from dagster_dataops.operators.canonical import digest
 from dagster_dataops.operators.operator import Operator
 from dagster_dataops.operators.spec import Invocation
 from dagster_dataops.records import DUMP_OPTIONS, NEVER_NAN, check_finite, encode
 from dagster_dataops.streams.reading import Reading
-from dagster_dataops.streams.sources import read_jsonl
+from dagster_dataops.streams.stage import Stage
+from dagster_dataops.streams.stored import Stored
 
 _TICK_SECONDS: Final = 0.1
 _STOP_CHECK_SECONDS: Final = 1.0
@@ -53,17 +55,20 @@ def stream_of(operator: Operator, datasets: Sequence[JsonlDataset]) -> Reading:
     """
     if isinstance(operator, GivenStream):
         return operator.stream()
-    made = stream_function(operator)(*[read_jsonl(dataset.path) for dataset in datasets])
+    made = stream_function(operator)(*[dataset.stream() for dataset in datasets])
     return as_reading(made, operator.__dataops__.spec.qualified_name)
 
 
-def stream_fingerprint(invocation: Invocation, identity: str, stream: Reading) -> RunFingerprint:
-    """Return the fingerprint of writing ``stream``, made over inputs of that identity.
+def stream_fingerprint(invocation: Invocation, stream: Reading) -> RunFingerprint:
+    """Return the fingerprint of writing ``stream``.
+
+    Results that it reads count by their whole content, files of others by what the file system
+    knows of them as well: the ends of a file may stay as they were.
 
     Raises:
         StreamSourceError: A source cannot be read.
     """
-    own = RunFingerprint.of(invocation, identity)
+    own = RunFingerprint.of(invocation, "")
     parts = stream.parts
     of = {aspect: [one.get(aspect) for one in parts] for aspect in ("options", "code", "data")}
     return RunFingerprint(
@@ -71,8 +76,16 @@ def stream_fingerprint(invocation: Invocation, identity: str, stream: Reading) -
         operator=own.operator,
         options=digest([own.options, of["options"], stream.seeds]),
         code=digest([own.code, [one["stage"] for one in parts], of["code"]]),
-        input=digest([own.input, of["data"]]),
+        input=digest([of["data"], [_stamp(stage) for stage in stream.stage.ordered()]]),
     )
+
+
+def _stamp(stage: Stage) -> list[int] | None:
+    file = getattr(stage, "file", None)
+    if isinstance(stage, Stored) or not isinstance(file, str) or not Path(file).exists():
+        return None
+    status = Path(file).stat()
+    return [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
 
 
 @dataclass(frozen=True)
@@ -90,11 +103,11 @@ class Flow:
     fingerprint: RunFingerprint
 
     @classmethod
-    def of(cls, operator: Operator, datasets: Sequence[JsonlDataset], identity: str) -> "Flow":
-        """Return the flow of an operator over inputs of that identity."""
+    def of(cls, operator: Operator, datasets: Sequence[JsonlDataset]) -> "Flow":
+        """Return the flow of an operator over its inputs."""
         invocation = operator.__dataops__
         stream = stream_of(operator, datasets)
-        fingerprint = stream_fingerprint(invocation, identity, stream)
+        fingerprint = stream_fingerprint(invocation, stream)
         return cls(invocation.spec.qualified_name, stream, fingerprint)
 
     def checkpoint(

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from dagster_dataops.operators.canonical import digest
-from dagster_dataops.operators.code import code_digest
-from dagster_dataops.operators.settings import ExecutionSettings, ResolvedSettings
+from dagster_dataops.identities.canonical import digest
+from dagster_dataops.identities.code import code_digest
+from dagster_dataops.operators.settings import SETTING_NAMES, ExecutionSettings, ResolvedSettings
 from dagster_dataops.operators.signature import OptionSpec
 
 OperatorKind: TypeAlias = Literal["record", "dataset", "selection", "stream"]
@@ -64,7 +64,7 @@ class OperatorSpec:
     @cached_property
     def code_version(self) -> str:
         """Digest of its source."""
-        return code_digest(self.target)
+        return code_digest(self.target, SETTING_NAMES)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,4 +91,4 @@ class Invocation:
     @cached_property
     def options_digest(self) -> str:
         """Digest of the options' values."""
-        return digest(dict(self.options), code_digest)
+        return digest(dict(self.options), partial(code_digest, ignored=SETTING_NAMES))

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final
 
 from typing_extensions import override
 
-from dagster_dataops.operators.canonical import digest
+from dagster_dataops.identities.canonical import digest
 from dagster_dataops.streams.finitude import Finitude
 from dagster_dataops.streams.stage import Cursor, Opening, Stage, State
 
