@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from dagster_dataops.records import JsonValue, Record
     from dagster_dataops.selectors.selector import Selector
     from dagster_dataops.services.pipeline import Pipeline, pipeline
+    from dagster_dataops.sources.numbers import parse_numbers
+    from dagster_dataops.sources.part_files import PartFiles
+    from dagster_dataops.sources.reader import Reader
     from dagster_dataops.streams import text
     from dagster_dataops.streams.conformance import assert_resumes_anywhere
     from dagster_dataops.streams.finitude import Finitude
@@ -69,7 +72,9 @@ _HOMES = {
     "OperatorDeclaration": "assets.yaml_nodes",
     "OperatorGraph": "graph.graph",
     "OperatorPipelineComponent": "assets.component",
+    "PartFiles": "sources.part_files",
     "Pipeline": "services.pipeline",
+    "Reader": "sources.reader",
     "Record": "records",
     "RunReport": "execution.report",
     "Selector": "selectors.selector",
@@ -93,6 +98,7 @@ _HOMES = {
     "list_files": "streams.sources",
     "load_result": "checkpoints.manifest",
     "new_files_sensor": "assets.sensors",
+    "parse_numbers": "sources.numbers",
     "pipeline": "services.pipeline",
     "plan_pipeline": "assets.pipeline_plan",
     "read_iterator": "streams.sources",
@@ -124,7 +130,9 @@ __all__ = [
     "OperatorDeclaration",
     "OperatorGraph",
     "OperatorPipelineComponent",
+    "PartFiles",
     "Pipeline",
+    "Reader",
     "Record",
     "RunReport",
     "Selector",
@@ -148,6 +156,7 @@ __all__ = [
     "list_files",
     "load_result",
     "new_files_sensor",
+    "parse_numbers",
     "pipeline",
     "plan_pipeline",
     "read_iterator",

@@ -18,6 +18,7 @@ from dagster_dataops.assets.translator import DataOpsTranslator
 from dagster_dataops.assets.work import StepWork
 from dagster_dataops.checkpoints.manifest import write_result
 from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.graph.columns import check_source
 from dagster_dataops.graph.graph import SOURCE
 from dagster_dataops.services.pipeline import Pipeline
 
@@ -96,6 +97,7 @@ def plan_pipeline(
             def nightly(context: dg.OpExecutionContext, dataops: DataOpsResource):
                 yield from dataops.run(context, planned)
     """
+    check_source(ppl.graph, source)
     origin = origin_of(source, ppl.graph.name, options)
     plans = plan_assets(ppl.graph, origin, dataops_translator or DataOpsTranslator(), options)
     return PlannedPipeline(ppl.graph.name, origin, plans)

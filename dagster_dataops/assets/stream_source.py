@@ -42,6 +42,7 @@ from dagster_dataops.execution.given_stream import (
 from dagster_dataops.graph.graph import SOURCE, OperatorNode
 from dagster_dataops.identities.canonical import digest
 from dagster_dataops.operators.operator import Operator
+from dagster_dataops.operators.readable import Readable
 from dagster_dataops.services.combined import Combined
 from dagster_dataops.streams.fingerprints import definition
 from dagster_dataops.streams.operations import Operations
@@ -73,7 +74,7 @@ def origin_of(source: Source, pipeline: str, options: AssetOptions | None = None
     if isinstance(source, Combined):
         return _combined(source, pipeline, options)
     if is_stream(source):
-        return _streamed(_of_stream(source, options), None, pipeline, options)
+        return _streamed(_of_stream(source, options), None, pipeline, options, _told_of(source))
     if isinstance(source, (str, os.PathLike)) and is_streamed_file(os.fspath(source)):
         return _streamed(_of_file(os.fspath(source), options), None, pipeline, options)
     if callable(source) and _returns_stream(source):
@@ -125,18 +126,24 @@ def _streamed(
     function: Callable[..., Any] | None,
     pipeline: str,
     options: AssetOptions,
+    described: str = "",
 ) -> StreamSource:
     stages: Reading | None = None
     if function is None and options.partitions is None:
         stages = operator.stream()
     spec = _spec(operator, pipeline, options).replace_attributes(
-        description=_description(operator, function),
+        description=described or _description(operator, function),
         code_version=_version(operator, stages),
         metadata={**_stages(stages), **code_references(function)},
     )
     node = OperatorNode(SOURCE, operator, ())
     plan = AssetPlan(node, _stored(spec, options), {}, ())
     return _source(plan, options, function=function)
+
+
+def _told_of(source: object) -> str:
+    """Return what a reader tells of itself."""
+    return source.description if isinstance(source, Readable) else ""
 
 
 def _description(operator: GivenStream, function: Callable[..., Any] | None) -> str:

@@ -12,6 +12,7 @@ from typing import Final, Protocol, runtime_checkable
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError
 from dagster_dataops.operators.operator import Operator
+from dagster_dataops.operators.readable import Readable
 from dagster_dataops.operators.settings import ExecutionSettings
 from dagster_dataops.operators.spec import Invocation, OperatorSpec
 from dagster_dataops.streams.finitude import Finitude
@@ -113,7 +114,7 @@ def of_first(operator: Operator, limit: int) -> Operator:
 
 def is_stream(value: object) -> bool:
     """Whether ``value`` is a stream, or a builder of one, or makes one."""
-    if isinstance(value, Operations):
+    if isinstance(value, (Operations, Readable)):
         return True
     if isinstance(value, (type, JsonlDataset, Operator)):
         return False
@@ -142,7 +143,7 @@ def opened(value: object, name: str) -> Reading:
         return value.anew()
     if isinstance(value, DataPipelineBuilder):
         return value.and_return()
-    if is_stream(value) and isinstance(value, Streamed):
+    if isinstance(value, Readable) or (is_stream(value) and isinstance(value, Streamed)):
         return opened(value.stream(), name)
     reason = f"a stream is wanted, and it is a {type(value).__name__}"
     raise StreamArgumentError(name, reason)

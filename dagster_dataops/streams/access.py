@@ -1,9 +1,14 @@
 """Access: a source whose items can be read by number, in any order."""
 
 from abc import ABC, abstractmethod
+from bisect import bisect_right
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, Final
+
+from typing_extensions import override
 
 from dagster_dataops.streams.failures import Counter
 
@@ -22,6 +27,20 @@ class Numbered(ABC):
     @abstractmethod
     def item(self, number: int) -> Any:
         """Return an item; `MISSING` where there is none, which has been dealt with."""
+
+
+class Joined(Numbered):
+    """Items of several sources, numbered on from one to the next."""
+
+    def __init__(self, parts: Sequence[Numbered]) -> None:
+        self._parts = parts
+        self._firsts = list(accumulate((part.size for part in parts), initial=0))
+        self.size = self._firsts.pop()
+
+    @override
+    def item(self, number: int) -> Any:
+        at = bisect_right(self._firsts, number) - 1
+        return self._parts[at].item(number - self._firsts[at])
 
 
 class Access(ABC):

@@ -38,7 +38,7 @@ class JsonLines(Stage):
 
     @override
     def access(self, opening: Opening) -> Access:
-        return JsonAccess(self.file, opening.failures.counter(self.name))
+        return JsonAccess([self.file], opening.failures.counter(self.name))
 
     @override
     def options(self) -> dict[str, Any]:

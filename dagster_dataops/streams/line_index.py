@@ -3,8 +3,8 @@
 import io
 import os
 from array import array
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from itertools import accumulate
 from typing import Any, Final
 from weakref import WeakValueDictionary
@@ -14,12 +14,13 @@ from typing_extensions import override
 
 from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.records import decode
-from dagster_dataops.streams.access import MISSING, Access, Numbered
-from dagster_dataops.streams.blocks import opened
+from dagster_dataops.streams.access import MISSING, Access, Joined, Numbered
+from dagster_dataops.streams.descriptors import opened
 from dagster_dataops.streams.failures import Counter
 
 _BLOCK_BYTES: Final = 1 << 20
 _BOM: Final = b"\xef\xbb\xbf"
+_loads, _pread = orjson.loads, os.pread  # looked up once, not for every record
 
 
 class LineIndex:
@@ -69,24 +70,30 @@ def _index(path: str, descriptor: int) -> LineIndex:
 
 
 class JsonAccess(Access):
-    """The records of a jsonl file by number; its index is kept from epoch to epoch.
+    """The records of jsonl files by number; their indices are kept from epoch to epoch.
 
     Args:
-        path: The file.
+        paths: The files, at least one, unpacked and on this machine.
         counter: Counts lines that are no records.
     """
 
-    def __init__(self, path: str, counter: Counter) -> None:
+    def __init__(self, paths: Sequence[str], counter: Counter) -> None:
         super().__init__(counter)
-        self._path = path
-        self._index: LineIndex | None = None
+        self._paths = paths
+        self._indices: list[LineIndex] = []
 
     @override
     @contextmanager
     def opened(self) -> Iterator[Numbered]:
-        with opened(self._path) as descriptor:
-            self._index = _index(self._path, descriptor)
-            yield NumberedRecords(self._path, descriptor, self._index, self.counter)
+        with ExitStack() as stack:
+            descriptors = [stack.enter_context(opened(path)) for path in self._paths]
+            pairs = list(zip(self._paths, descriptors, strict=True))
+            self._indices = [_index(path, descriptor) for path, descriptor in pairs]
+            files = [
+                NumberedRecords(path, descriptor, index, self.counter)
+                for (path, descriptor), index in zip(pairs, self._indices, strict=True)
+            ]
+            yield files[0] if len(files) == 1 else Joined(files)
 
 
 class NumberedRecords(Numbered):
@@ -100,12 +107,22 @@ class NumberedRecords(Numbered):
     @override
     def item(self, number: int) -> Any:
         start = self._starts[number]
+        try:
+            record = _loads(_pread(self._descriptor, self._starts[number + 1] - start, start))
+        except (OSError, orjson.JSONDecodeError):
+            record = None
+        return record if type(record) is dict else self._looked_at_again(number)
+
+    def _looked_at_again(self, number: int) -> Any:
+        """Have a line dealt with that is no record."""
+        start = self._starts[number]
         line = self._read(start, self._starts[number + 1] - start)
         try:
-            record = orjson.loads(line)
-        except orjson.JSONDecodeError:
-            record = None
-        return record if type(record) is dict else self._refused(line, start)
+            return decode(line)
+        except ValueError as error:
+            place = f"{self._path}, line {self._line_number(start)}"
+            self._counter.settle(line, StreamSourceError(place, str(error)))
+        return MISSING
 
     def _read(self, start: int, length: int) -> bytes:
         try:
@@ -115,15 +132,6 @@ class NumberedRecords(Numbered):
         if len(line) < length:
             raise StreamSourceError(self._path, "became shorter while it was read")
         return line
-
-    def _refused(self, line: bytes, start: int) -> Any:
-        """Have a line dealt with that is no record."""
-        try:
-            return decode(line)
-        except ValueError as error:
-            place = f"{self._path}, line {self._line_number(start)}"
-            self._counter.settle(line, StreamSourceError(place, str(error)))
-        return MISSING
 
     def _line_number(self, start: int) -> int:
         blocks = range(0, start, _BLOCK_BYTES)

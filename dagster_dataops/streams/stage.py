@@ -82,6 +82,15 @@ class Stage(ABC):
         """Return what tells the content it reads from other content; ``None`` if it reads none."""
         return None
 
+    def seed_in(self, root: int) -> int | None:  # noqa: ARG002 - of the stages that draw
+        """Return the seed that it uses in a stream of seed ``root``; ``None`` if it draws none."""
+        return None
+
+    @property
+    def draws_seed(self) -> bool:
+        """Whether its seed was drawn at random: no part of what it is, but of its state."""
+        return False
+
     @property
     def path(self) -> str:
         """Name it by what it does and what it reads; its randomness belongs to that name."""
@@ -108,6 +117,18 @@ class Stage(ABC):
             return None
         found = (one.endless() for one in self.inputs if one.finitude >= self.finitude)
         return next((one for one in found if one is not None), self)
+
+
+@dataclass(frozen=True, eq=False)
+class Source(Stage):
+    """A stage that reads no other."""
+
+    ends: ClassVar[Finitude] = Finitude.FINITE
+
+    @property
+    @override
+    def finitude(self) -> Finitude:
+        return self.ends
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,13 +4,14 @@ import os
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import xxhash
 from typing_extensions import override
 
 from dagster_dataops.errors import StreamSourceError
-from dagster_dataops.streams.blocks import BLOCK_BYTES, file_identity, opened
+from dagster_dataops.streams.blocks import BLOCK_BYTES
+from dagster_dataops.streams.descriptors import opened
 from dagster_dataops.streams.jsonl import JsonLines
 from dagster_dataops.streams.pipeline import DataPipelineBuilder
 
@@ -22,30 +23,37 @@ class Stored(JsonLines):
     """The records of a result.
 
     Attributes:
+        where: Where it lies.
         size_bytes: How long it was when its handle was made.
         content: Digest of all its bytes, ``xxh3:...``; ``None`` has it computed when a state is
             first taken or loaded.
     """
 
-    size_bytes: int
-    content: str | None
+    where: str = ""
+    size_bytes: int = 0
+    content: str | None = None
+
+    @override
+    def options(self) -> dict[str, Any]:
+        return {}  # its content is what it is
 
     @override
     def identity(self) -> object:
-        found = Path(self.file).stat().st_size if Path(self.file).exists() else None
-        if found is not None and found != self.size_bytes:
+        with opened(self.where) as descriptor:
+            found = os.fstat(descriptor).st_size
+        if found != self.size_bytes:
             reason = (
                 f"has {found:,} bytes, not the {self.size_bytes:,} of the dataset; make its handle "
                 "anew to read what is there now"
             )
-            raise StreamSourceError(self.file, reason)
-        content = self.content or content_digest(self.file)
-        return [content, file_identity(self.file)]
+            raise StreamSourceError(self.where, reason)
+        return [self.content or content_digest(self.where), super().identity()]
 
 
 def read_stored(path: Path, size_bytes: int, content: str | None) -> DataPipelineBuilder:
     """Read a result; see `Stored`."""
-    return DataPipelineBuilder(Stored(str(path), BLOCK_BYTES, size_bytes, content))
+    where = str(path)
+    return DataPipelineBuilder(Stored(where, BLOCK_BYTES, where, size_bytes, content))
 
 
 def content_digest(path: str) -> str:

@@ -28,6 +28,7 @@ from dagster_dataops.assets.stream_source import origin_of
 from dagster_dataops.errors import (
     ConfigurationError,
     OperatorDefinitionError,
+    PipelineDefinitionError,
     StreamDefinitionError,
     StreamItemError,
 )
@@ -132,6 +133,27 @@ def test_a_stream_comes_in_any_shape_and_has_a_name(
     assert result_of(root, "docs", name) == ROWS
     assert result_of(root, "docs", "upper") == UPPER
     assert metadata_of(result, "docs", name)["rows_out"] == 60
+
+
+def test_a_registered_reader_is_a_source_whose_columns_are_checked(
+    upper: Any, registry: OperatorRegistry, root: Path, instance: dg.DagsterInstance
+) -> None:
+    @registry("data.text", columns={"id": int, "text": str})
+    def numbers(count: int) -> DataPipelineBuilder:
+        """So many texts."""
+        return read_sequence(list(numbered(count)))
+
+    reader = registry.group("text").numbers(count=60)
+    definitions = definitions_of(upper, reader, root)
+    assert spec_of(definitions, "docs", "numbers").description == "So many texts."
+    execute(definitions, instance)
+    assert result_of(root, "docs", "numbers") == ROWS
+
+    @registry("data.text", _concurrency_mode="single", reads={"title": str})
+    def titled(record: dict) -> None: ...
+
+    with pytest.raises(PipelineDefinitionError, match="reads column 'title'"):
+        definitions_of(pipeline_of(titled=titled()), reader, root)
 
 
 def test_a_function_tells_what_its_asset_is(upper: Any, root: Path) -> None:

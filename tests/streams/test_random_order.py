@@ -9,6 +9,7 @@ import pytest
 
 from dagster_dataops import DataPipeline, assert_resumes_anywhere, errors, list_files, read_jsonl
 from dagster_dataops.streams import line_index
+from dagster_dataops.streams.failures import Failures
 
 
 def write(path, lines):
@@ -49,8 +50,7 @@ def test_every_record_comes_once_an_epoch_and_each_epoch_is_another(source):
 def test_shards_read_their_own_records_alone(source, uneven, monkeypatch):
     whole = numbers(read_jsonl(source).shuffle(0, seed=1))
     decoded = []
-    loads = orjson.loads
-    monkeypatch.setattr(line_index.orjson, "loads", lambda line: decoded.append(1) or loads(line))
+    monkeypatch.setattr(line_index, "_loads", lambda line: decoded.append(1) or orjson.loads(line))
 
     for at in range(3):
         decoded.clear()
@@ -80,8 +80,7 @@ def test_going_on_reads_no_record_that_has_passed(source, monkeypatch):
     again = read_jsonl(source).shuffle(0).and_return()
     again.load_state_dict(state)
     decoded = []
-    loads = orjson.loads
-    monkeypatch.setattr(line_index.orjson, "loads", lambda line: decoded.append(1) or loads(line))
+    monkeypatch.setattr(line_index, "_loads", lambda line: decoded.append(1) or orjson.loads(line))
 
     assert sorted(whole + numbers(again)) == list(range(100))
     assert len(decoded) == 3
@@ -171,3 +170,10 @@ def test_a_missing_file_is_told_when_it_is_read(tmp_path):
     builder = read_jsonl(tmp_path / "missing.jsonl").shuffle(0)
     with pytest.raises(errors.StreamSourceError, match=r"missing\.jsonl"):
         list(builder)
+
+
+def test_the_records_of_several_files_are_numbered_on_from_one_to_the_next(tmp_path):
+    paths = [str(write(tmp_path / f"{size}.jsonl", records(size))) for size in (3, 0, 5, 1)]
+    with line_index.JsonAccess(paths, Failures().counter("read_jsonl")).opened() as source:
+        found = [source.item(number)["n"] for number in range(source.size)]
+    assert found == [0, 1, 2, 0, 1, 2, 3, 4, 0]
