@@ -6,7 +6,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dagster_dataops import data, errors
+    from dagster_dataops import combine, data, errors
     from dagster_dataops.assets import checks
     from dagster_dataops.assets.check_steps import build_operator_checks
     from dagster_dataops.assets.component import OperatorPipelineComponent
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from dagster_dataops.assets.translator import DataOpsTranslator
     from dagster_dataops.assets.yaml_nodes import OperatorDeclaration
     from dagster_dataops.checkpoints.manifest import Manifest, load_result
+    from dagster_dataops.combine import concat, round_robin, sample
     from dagster_dataops.configuration import config
     from dagster_dataops.data import data_register
     from dagster_dataops.datasets.dataset import JsonlDataset
@@ -91,6 +92,8 @@ _HOMES = {
     "build_operator_ops": "assets.ops",
     "build_preview_job": "assets.preview_job",
     "checks": "assets.",
+    "combine": "",
+    "concat": "combine",
     "config": "configuration",
     "data": "",
     "data_register": "data",
@@ -113,6 +116,8 @@ _HOMES = {
     "read_sequence": "streams.sources",
     "read_text": "streams.text",
     "read_warc": "sources.warc",
+    "round_robin": "combine",
+    "sample": "combine",
     "text": "streams.",
     "torch_dataset": "streams.training",
 }
@@ -151,6 +156,8 @@ __all__ = [
     "build_operator_ops",
     "build_preview_job",
     "checks",
+    "combine",
+    "concat",
     "config",
     "data",
     "data_register",
@@ -173,6 +180,8 @@ __all__ = [
     "read_sequence",
     "read_text",
     "read_warc",
+    "round_robin",
+    "sample",
     "text",
     "torch_dataset",
 ]

@@ -96,6 +96,19 @@ class Location:
         except OSError as error:
             raise StreamSourceError(self.path, f"cannot be read: {error.strerror}") from error
 
+    def stamp(self) -> list[int] | None:
+        """Return what the file system knows of it, if it is there; ``None`` of a URL.
+
+        That changes with every rewriting, though beginning and end may stay as they were.
+        """
+        if is_url(self.path):
+            return None
+        try:
+            status = Path(self.path).stat()
+        except OSError:
+            return None
+        return [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
+
     def size(self) -> int:
         """Return how many bytes it has on this machine."""
         try:
