@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from dagster_dataops.services.pipeline import Pipeline, pipeline
     from dagster_dataops.sources.delimited import read_delimited
     from dagster_dataops.sources.huggingface import read_huggingface
+    from dagster_dataops.sources.numbers import parse_numbers
+    from dagster_dataops.sources.part_files import PartFiles
+    from dagster_dataops.sources.reader import Reader
     from dagster_dataops.sources.tables import read_arrow, read_parquet
     from dagster_dataops.sources.warc import read_warc
     from dagster_dataops.sources.whole_files import read_files
@@ -73,7 +76,9 @@ _HOMES = {
     "OperatorDeclaration": "assets.yaml_nodes",
     "OperatorGraph": "graph.graph",
     "OperatorPipelineComponent": "assets.component",
+    "PartFiles": "sources.part_files",
     "Pipeline": "services.pipeline",
+    "Reader": "sources.reader",
     "Record": "records",
     "RunReport": "execution.report",
     "Selector": "selectors.selector",
@@ -95,6 +100,7 @@ _HOMES = {
     "list_files": "streams.sources",
     "load_result": "checkpoints.manifest",
     "new_files_sensor": "assets.sensors",
+    "parse_numbers": "sources.numbers",
     "pipeline": "services.pipeline",
     "plan_pipeline": "assets.pipeline_plan",
     "read_arrow": "sources.tables",
@@ -130,7 +136,9 @@ __all__ = [
     "OperatorDeclaration",
     "OperatorGraph",
     "OperatorPipelineComponent",
+    "PartFiles",
     "Pipeline",
+    "Reader",
     "Record",
     "RunReport",
     "Selector",
@@ -152,6 +160,7 @@ __all__ = [
     "list_files",
     "load_result",
     "new_files_sensor",
+    "parse_numbers",
     "pipeline",
     "plan_pipeline",
     "read_arrow",

@@ -88,6 +88,19 @@ def test_the_example_of_pytorch_makes_streams_of_shards(run_python: Callable[...
     assert printed.splitlines()[-1] == "[[], ['HELLO!']]"
 
 
+def test_the_example_of_a_reader_reads_its_part_files(
+    run_python: Callable[..., str], tmp_path: Path
+) -> None:
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "part-000").write_text("1,2\n3,4")
+    (tmp_path / "parts" / "part-001").write_text("5,6\n")
+    (example,) = [text for text in EXAMPLES if "PartFiles" in text]
+
+    printed = run_python(f"{example}\nprint(sorted(point['x'] + point['y'] for point in points))")
+
+    assert printed.splitlines()[-1] == "[3.0, 7.0, 11.0]"
+
+
 _MATERIALIZE = """
 from pathlib import Path
 

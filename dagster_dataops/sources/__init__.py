@@ -1,1 +1,1 @@
-"""Sources: readers of records, and the files and places they read from."""
+"""Where records come from: readers, and files in parts."""

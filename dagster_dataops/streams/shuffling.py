@@ -39,6 +39,7 @@ class Shuffle(Step):
             return upstream
         return ShuffleCursor(upstream, self.shuffle_window, self.seed_in(opening.seed))
 
+    @override
     def seed_in(self, root: int) -> int:
         """Return the seed that it uses in a stream of seed ``root``."""
         return derived(root, self.path) if self.seed is None else self.seed

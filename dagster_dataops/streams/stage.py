@@ -82,6 +82,15 @@ class Stage(ABC):
         """Return what tells the content it reads from other content; ``None`` if it reads none."""
         return None
 
+    def seed_in(self, root: int) -> int | None:  # noqa: ARG002 - of the stages that draw
+        """Return the seed that it uses in a stream of seed ``root``; ``None`` if it draws none."""
+        return None
+
+    @property
+    def draws_seed(self) -> bool:
+        """Whether its seed was drawn at random: no part of what it is, but of its state."""
+        return False
+
     @property
     def path(self) -> str:
         """Name it by what it does and what it reads; its randomness belongs to that name."""
