@@ -243,3 +243,22 @@ def test_memory_does_not_grow_with_the_file(tmp_path, suffix):
         assert held[-1] < held[0] + (4 << 20)
     finally:
         tracemalloc.stop()
+
+
+def test_a_registered_reader_may_return_it_and_feed_a_pipeline(written):
+    from dagster_dataops import DataPipelineBuilder, data, data_register, pipeline
+
+    path = str(written("n,t\n1,a\n2,b\n"))
+
+    @data_register("data.delimited_test")
+    def table(path: str) -> DataPipelineBuilder:
+        return read_delimited(path, types={"n": int})
+
+    @data_register("data.delimited_test")
+    def double(data: dict):
+        data["n"] *= 2
+        return data
+
+    with pipeline("tables") as ppl:
+        ppl.double = double()
+    assert ppl(data.delimited_test.table(path=path)) == [{"n": 2, "t": "a"}, {"n": 4, "t": "b"}]
