@@ -1,5 +1,6 @@
 """Streams as the source of assets: one result, written with a checkpoint, told of as operators."""
 
+import gzip
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -45,6 +46,7 @@ from tests.assets.helpers import (
     result_of,
     spec_of,
 )
+from tests.streams.serving import served
 
 Records = Callable[[int], Path]
 ROWS = list(numbered(60))
@@ -169,6 +171,18 @@ def test_a_compressed_file_and_a_url_are_streams(name: str, tmp_path: Path) -> N
     assert origin.key == dg.AssetKey(["docs", "texts"])
     assert origin.path is None
     assert origin_of("s3://bucket/more/docs.jsonl", "docs").key == dg.AssetKey(["docs", "docs"])
+
+
+def test_a_packed_file_and_one_by_url_become_results(
+    upper: Any, records: Records, root: Path, instance: dg.DagsterInstance
+) -> None:
+    packed = records(60).with_suffix(".jsonl.gz")
+    packed.write_bytes(gzip.compress(packed.with_suffix("").read_bytes()))
+    with served(packed.parent, ranges=True) as server:
+        for source in (packed, f"{server.url}/{packed.name}"):
+            execute(definitions_of(upper, source, root), instance)
+            assert result_of(root, "docs", "texts") == ROWS
+            assert result_of(root, "docs", "upper") == UPPER
 
 
 def test_a_url_of_each_partition(tmp_path: Path) -> None:
