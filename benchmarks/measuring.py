@@ -72,9 +72,12 @@ def ours(source: Path, *nodes: tuple[str, dict[str, Any]], memory: bool = False,
     return Contender("benchmarks.ours", specification, memory=memory)
 
 
-def ideal(source: Path, *passes: str, workers: int, memory: bool = False) -> Contender:
-    """Return the hand-written script as a contender."""
+def ideal(
+    source: Path, *passes: str, workers: int, memory: bool = False, promised: bool = False
+) -> Contender:
+    """Return the hand-written script as a contender; ``promised``: one that checks and syncs."""
     specification = {"source": str(source), "passes": passes, "workers": workers}
+    specification["promised"] = promised
     return Contender("benchmarks.ideal", specification, memory=memory)
 
 

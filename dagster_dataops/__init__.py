@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dagster_dataops.assets.sensors import NewFiles, new_files_sensor
     from dagster_dataops.assets.translator import DataOpsTranslator
     from dagster_dataops.assets.yaml_nodes import OperatorDeclaration
-    from dagster_dataops.checkpoints.manifest import Manifest
+    from dagster_dataops.checkpoints.manifest import Manifest, load_result
     from dagster_dataops.configuration import config
     from dagster_dataops.data import data_register
     from dagster_dataops.datasets.dataset import JsonlDataset
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from dagster_dataops.records import JsonValue, Record
     from dagster_dataops.selectors.selector import Selector
     from dagster_dataops.services.pipeline import Pipeline, pipeline
+    from dagster_dataops.sources.numbers import parse_numbers
+    from dagster_dataops.sources.part_files import PartFiles
+    from dagster_dataops.sources.reader import Reader
     from dagster_dataops.streams import text
     from dagster_dataops.streams.conformance import assert_resumes_anywhere
     from dagster_dataops.streams.finitude import Finitude
@@ -45,6 +48,7 @@ if TYPE_CHECKING:
         read_sequence,
     )
     from dagster_dataops.streams.text import read_text
+    from dagster_dataops.streams.training import torch_dataset
 
 # Every name loads on first use. Worker processes import this package to load operators: they
 # never touch Dagster, which takes over a second to import, and little of the rest.
@@ -67,7 +71,9 @@ _HOMES = {
     "OperatorDeclaration": "assets.yaml_nodes",
     "OperatorGraph": "graph.graph",
     "OperatorPipelineComponent": "assets.component",
+    "PartFiles": "sources.part_files",
     "Pipeline": "services.pipeline",
+    "Reader": "sources.reader",
     "Record": "records",
     "RunReport": "execution.report",
     "Selector": "selectors.selector",
@@ -87,7 +93,9 @@ _HOMES = {
     "dataops_resources": "assets.definitions",
     "errors": "",
     "list_files": "streams.sources",
+    "load_result": "checkpoints.manifest",
     "new_files_sensor": "assets.sensors",
+    "parse_numbers": "sources.numbers",
     "pipeline": "services.pipeline",
     "plan_pipeline": "assets.pipeline_plan",
     "read_iterator": "streams.sources",
@@ -95,6 +103,7 @@ _HOMES = {
     "read_sequence": "streams.sources",
     "read_text": "streams.text",
     "text": "streams.",
+    "torch_dataset": "streams.training",
 }
 
 __all__ = [
@@ -116,7 +125,9 @@ __all__ = [
     "OperatorDeclaration",
     "OperatorGraph",
     "OperatorPipelineComponent",
+    "PartFiles",
     "Pipeline",
+    "Reader",
     "Record",
     "RunReport",
     "Selector",
@@ -136,7 +147,9 @@ __all__ = [
     "dataops_resources",
     "errors",
     "list_files",
+    "load_result",
     "new_files_sensor",
+    "parse_numbers",
     "pipeline",
     "plan_pipeline",
     "read_iterator",
@@ -144,6 +157,7 @@ __all__ = [
     "read_sequence",
     "read_text",
     "text",
+    "torch_dataset",
 ]
 
 

@@ -55,7 +55,8 @@ def check_finite(line: bytes, record: object) -> None:
     Raises:
         UnencodableError: ``record`` holds a NaN or an infinity.
     """
-    if b"null" in line and any(_not_finite(record)):
+    # `in` would first take the needle for a number, and be twice as slow on a short line.
+    if line.find(b"null") >= 0 and any(_not_finite(record)):
         raise unencodable(record, "holds a number that JSON cannot hold")
 
 

@@ -68,6 +68,12 @@ def test_the_ideal_writes_the_same_on_one_process_and_on_two(bench: Bench, name:
     assert all(run.seconds > 0 and run.cpu_seconds > 0 for found in runs.values() for run in found)
 
 
+def test_a_peer_of_streams_that_is_missing_is_said_to_be(bench: Bench):
+    figure = streaming.against_peer(bench, "nobody_at_all", "mix", 200)
+    assert math.isnan(figure.value)
+    assert figure.note == "not installed"
+
+
 def test_a_wrong_output_is_noticed(bench: Bench):
     source = bench.source("texts", corpus.texts(50))
     right, wrong = ideal(source, "upper", workers=1), ours(source, ("clean", {}))
@@ -125,7 +131,8 @@ def test_every_workload_measures_something_at_a_tiny_size(bench: Bench):
         deduplicating.against_set(bench, "Exact", texts, 200, comparing.same_bytes),
         streaming.against_loop(bench, "lines", 200, comparing.same_bytes),
         streaming.against_loop(bench, "mix", 200, streaming.anything),
-        streaming.growth(bench, 100, 200),
+        streaming.against_loop(bench, "all", 200, comparing.same_bytes),
+        streaming.growth(bench, "all", 100, 200, most=30),
         *streaming.selecting(100, 2),
         checkpointing.cost(bench, "W1", calls, "call", threads),
         *facing.definitions(bench, "steps", 5),

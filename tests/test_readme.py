@@ -65,6 +65,42 @@ def test_the_example_of_partitions_joins_what_each_file_gave(
     assert printed.splitlines()[-1] == "[{'text': 'HELLO'}, {'text': 'WORLD'}]"
 
 
+def test_the_example_of_training_reads_a_rank_s_share_of_the_result(
+    run_python: Callable[..., str],
+) -> None:
+    (example,) = [text for text in EXAMPLES if "bucket_by_length" in text]
+    made = EXAMPLES[0]
+    many = 'ppl([{"text": f"{number} {number}"} for number in range(9)])'
+
+    printed = run_python(f"{made}\n{many}\n{example}\nprint([len(batch) for batch in batches])")
+
+    assert printed.splitlines()[-1] == "[15]"  # five of nine, three times
+
+
+def test_the_example_of_pytorch_makes_streams_of_shards(run_python: Callable[..., str]) -> None:
+    (example,) = [text for text in EXAMPLES if "torch_dataset" in text]
+    made = EXAMPLES[0]
+    shards = "[[record['text'] for record in shard_of_docs(at, 2)] for at in range(2)]"
+    plain = example.replace("dataset = ", "# dataset = ")
+
+    printed = run_python(f"{made}\n{plain}\nprint(sorted({shards}))")
+
+    assert printed.splitlines()[-1] == "[[], ['HELLO!']]"
+
+
+def test_the_example_of_a_reader_reads_its_part_files(
+    run_python: Callable[..., str], tmp_path: Path
+) -> None:
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "part-000").write_text("1,2\n3,4")
+    (tmp_path / "parts" / "part-001").write_text("5,6\n")
+    (example,) = [text for text in EXAMPLES if "PartFiles" in text]
+
+    printed = run_python(f"{example}\nprint(sorted(point['x'] + point['y'] for point in points))")
+
+    assert printed.splitlines()[-1] == "[3.0, 7.0, 11.0]"
+
+
 _MATERIALIZE = """
 from pathlib import Path
 
@@ -83,7 +119,7 @@ print(JsonlDataset.of_file(result).read())
 
 
 def test_every_file_that_the_readme_names_exists() -> None:
-    named = set(re.findall(r"`((?:dagster_dataops|tests|benchmarks|docs)/[\w/.]+)`", TEXT))
+    named = set(re.findall(r"`((?:dagster_dataops|tests|benchmarks|docs|examples)/[\w/.]+)`", TEXT))
     named |= set(re.findall(r"!\[[^\]]+\]\(([\w/.]+)\)", TEXT))
 
     assert named

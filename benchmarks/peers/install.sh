@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes a virtual environment for every peer: install.sh FOLDER [NAME ...]
 #
-# About 3 GB in all, most of it torch; where pip finds a torch built for the CPU alone, it is taken.
+# About 12 GB in all, most of it torch, 7 for fairseq2 alone; where pip finds a torch built for the CPU alone, it is taken.
 # An environment that cannot be made is reported, and the benchmark goes on without it.
 set -uo pipefail
 
@@ -12,6 +12,7 @@ declare -A packages=(
     [datajuicer]="torch==2.13.0 py-data-juicer==1.6.1 aiohttp ray==2.60.0"  # two undeclared
     [datasets]="datasets==5.2.0"
     [datatrove]="datatrove==0.10.1 orjson"
+    [fairseq2]="fairseq2n==0.8.1 fairseq2==0.8.1 orjson"  # with torch for CUDA, 7 GB
     [lazyllm]="lazyllm==1.4.0 regex tiktoken"  # its data module also needs its extra `rag`
     [polars]="polars==2.1.0"
     [ray]="ray[data]==2.60.0"

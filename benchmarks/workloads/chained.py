@@ -6,7 +6,8 @@ from statistics import median as middle
 from benchmarks import corpus
 from benchmarks.bench import Bench
 from benchmarks.figures import Figure
-from benchmarks.measuring import Run, ideal, median, ours, ratio
+from benchmarks.limit import against_limit
+from benchmarks.measuring import Run, ours
 
 _PASSES = ("keep", "triple", "unique")
 
@@ -25,21 +26,22 @@ def against_ideal(bench: Bench, rows: int, goal: float) -> Iterator[Figure]:
         ("triple", settings),
         ("dedup.Exact", {"input_key": "text", **settings}),
     ]
-    runs = bench.in_turn(
-        {"ideal": ideal(source, *_PASSES, workers=bench.workers), "ours": ours(source, *nodes)}
+    figures = against_limit(
+        bench,
+        "W3",
+        "three nodes",
+        source,
+        rows,
+        _PASSES,
+        ours(source, *nodes),
+        workers=bench.workers,
+        goal=goal,
     )
-    cpu = ratio(runs["ideal"], runs["ours"], lambda run: run.cpu_seconds)
-    yield Figure(
-        workload="W3",
-        name=f"{rows:,} records, three nodes",
-        value=ratio(runs["ideal"], runs["ours"]),
-        unit="of ideal",
-        least=goal,
-        note=f"{rows / median(runs['ours']):,.0f} records/s, CPU {cpu:.2f} of ideal",
-        runs=runs,
-    )
+    whole = next(figures)
+    yield whole
+    yield from figures
     for number, name in enumerate(_PASSES):
-        pairs = zip(runs["ideal"], runs["ours"], strict=True)
+        pairs = zip(whole.runs["ideal"], whole.runs["ours"], strict=True)
         share = middle(_each(right, number) / _each(mine, number) for right, mine in pairs)
         yield Figure("W3", f"of that, {name}", share, "of ideal")
 

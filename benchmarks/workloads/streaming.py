@@ -1,5 +1,6 @@
-"""Streams against loops written out by hand, and the memory that they take."""
+"""Streams against loops written out by hand and other libraries, and the memory they take."""
 
+import math
 import timeit
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -8,10 +9,11 @@ from typing import Any
 from benchmarks import comparing, corpus
 from benchmarks.bench import Bench
 from benchmarks.figures import Figure
-from benchmarks.measuring import Contender, Run, ratio
+from benchmarks.measuring import Contender, ContenderError, Run, ratio
 from dagster_dataops import Selector
 
 MEGABYTE = 1e6
+PEERS = {"torchdata_nodes": ["lines", "mix"], "fairseq2_pipelines": ["lines", "mix", "all"]}
 _CALLS = 3_000
 _TURNS = 150
 
@@ -21,8 +23,14 @@ def measure(bench: Bench) -> Iterator[Figure]:
     rows = bench.size(1_000_000, 200_000)
     yield against_loop(bench, "lines", rows, comparing.same_bytes)
     yield against_loop(bench, "mix", rows, anything)
+    yield against_loop(bench, "all", rows, comparing.same_bytes)
+    for peer, tasks in PEERS.items():
+        for task in tasks:
+            yield against_peer(bench, peer, task, bench.size(200_000, 50_000))
     few, many = bench.size(100_000, 20_000), bench.size(5_000_000, 400_000)
-    yield growth(bench, few, many)
+    yield growth(bench, "mix", few, many, most=30)
+    index = 8 * many / MEGABYTE  # 8 bytes a record, to find any of them
+    yield growth(bench, "all", few, many, most=30 + index)
     yield from selecting(_CALLS, _TURNS)
 
 
@@ -61,20 +69,43 @@ def against_loop(
     )
 
 
-def growth(bench: Bench, few: int, many: int) -> Figure:
+def against_peer(bench: Bench, peer: str, task: str, rows: int) -> Figure:
+    """Return our pace over a peer's; ``nan`` if it is not installed or failed."""
+    what = f"{task}, pace over {peer}"
+    python = (bench.peers or Path()) / peer.partition("_")[0] / "bin" / "python"
+    if bench.peers is None or not python.exists():
+        return Figure("streams", what, math.nan, "x", note="not installed")
+    source = bench.source(f"keys{rows}", corpus.keys(rows))
+    contenders = {
+        "stream": flowing(source, "stream", task),
+        peer: Contender(
+            f"benchmarks.peers.{peer}", {"source": str(source), "task": task}, str(python)
+        ),
+    }
+    try:
+        runs = bench.in_turn(contenders, comparing.same_bytes if task != "mix" else anything)
+    except ContenderError as error:
+        reason = " ".join(str(error).split())[-120:]
+        return Figure("streams", what, math.nan, "x", note=f"failed: {reason}")
+    paces = [1 / min(map(per_item, runs[name])) for name in ("stream", peer)]
+    note = f"{paces[0]:,.0f} and {paces[1]:,.0f} records/s"
+    return Figure("streams", what, ratio(runs[peer], runs["stream"], per_item), "x", note=note)
+
+
+def growth(bench: Bench, task: str, few: int, many: int, *, most: float) -> Figure:
     """Return by how much more memory a stream of ``many`` records takes than one of ``few``."""
     runs: list[Run] = []
     for rows in (few, many):
         source = bench.source(f"keys{rows}", corpus.keys(rows))
-        contender = {"stream": flowing(source, "stream", "mix", memory=True)}
+        contender = {"stream": flowing(source, "stream", task, memory=True)}
         runs += bench.in_turn(contender, anything, rounds=1)["stream"]
     before, after = (run.peak_bytes / MEGABYTE for run in runs)
     return Figure(
         workload="streams",
-        name=f"memory, {few:,} to {many:,} records",
+        name=f"{task}, memory, {few:,} to {many:,} records",
         value=after - before,
         unit="MB more",
-        most=30,
+        most=most,
         note=f"{before:.0f} to {after:.0f} MB",
         runs={"few": runs[:1], "many": runs[1:]},
     )

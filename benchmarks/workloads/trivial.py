@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from benchmarks import corpus
 from benchmarks.bench import Bench
 from benchmarks.figures import Figure
-from benchmarks.measuring import Run, ideal, median, ours, ratio
+from benchmarks.limit import against_limit
+from benchmarks.measuring import ours
 
 
 def measure(bench: Bench) -> Iterator[Figure]:
@@ -18,20 +19,8 @@ def against_ideal(bench: Bench, rows: int, workers: int, goal: float) -> Iterato
     """Yield process mode's share of the ideal, which runs on ``workers`` processes."""
     source = bench.source(f"texts{rows}", corpus.texts(rows))
     node = ("upper", {"_concurrency_mode": "process", "_max_workers": bench.workers})
-    runs = bench.in_turn(
-        {"ideal": ideal(source, "upper", workers=workers), "ours": ours(source, node)}
+    contender = ours(source, node)
+    name = f"ideal on {workers}"
+    yield from against_limit(
+        bench, "W1", name, source, rows, ["upper"], contender, workers=workers, goal=goal
     )
-    cpu = ratio(runs["ideal"], runs["ours"], _cpu)
-    yield Figure(
-        workload="W1",
-        name=f"{rows:,} records, ideal on {workers}",
-        value=ratio(runs["ideal"], runs["ours"]),
-        unit="of ideal",
-        least=goal,
-        note=f"{rows / median(runs['ours']):,.0f} records/s, CPU {cpu:.2f} of ideal",
-        runs=runs,
-    )
-
-
-def _cpu(run: Run) -> float:
-    return run.cpu_seconds

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from dagster_dataops.execution.forking import may_fork
+from dagster_dataops.forking import may_fork
 
 _LOG: Final = logging.getLogger("dagster_dataops")
 

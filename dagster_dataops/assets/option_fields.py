@@ -6,7 +6,7 @@ from typing import Any, Final
 from dagster_dataops.assets.json_schemas import config_type, optional, phrase, properties
 from dagster_dataops.assets.option_types import OptionType, option_type
 from dagster_dataops.assets.shown_values import is_showable, same_value
-from dagster_dataops.operators.canonical import digest
+from dagster_dataops.identities.canonical import digest
 from dagster_dataops.operators.secrecy import is_secret
 
 _PLAIN: Final = (str, int, float, bool)

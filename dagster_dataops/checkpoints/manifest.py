@@ -1,5 +1,6 @@
 """NodeFolder: the files of one operator node. Manifest: what its published result is."""
 
+import os
 import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
@@ -14,6 +15,8 @@ from dagster_dataops.datasets.files import write_durably
 from dagster_dataops.datasets.writing import write_records
 from dagster_dataops.errors import ResultMissingError
 
+_SUFFIX: Final = "_results.jsonl"
+
 
 @dataclass(frozen=True, slots=True)
 class NodeFolder:
@@ -27,10 +30,24 @@ class NodeFolder:
     path: Path
     name: str
 
+    @classmethod
+    def at(cls, path: str | os.PathLike[str]) -> "NodeFolder":
+        """Return the folder at ``path``, or that of the result at ``path``.
+
+        Raises:
+            ResultMissingError: There is no result in it by which it could be known.
+        """
+        given = Path(path).expanduser().absolute()
+        found = [given] if given.name.endswith(_SUFFIX) else sorted(given.glob(f"*{_SUFFIX}"))
+        if not found:
+            reason = f"no *{_SUFFIX} lies there; of a partitioned node, give a partition's folder"
+            raise ResultMissingError(str(given), reason)
+        return cls(found[0].parent, found[0].name.removesuffix(_SUFFIX))
+
     @property
     def result(self) -> Path:
         """The published result."""
-        return self.path / f"{self.name}_results.jsonl"
+        return self.path / f"{self.name}{_SUFFIX}"
 
     @property
     def manifest(self) -> Path:
@@ -164,12 +181,17 @@ def published(folder: NodeFolder) -> tuple[JsonlDataset, Manifest] | None:
     return manifest.dataset(folder.result), manifest
 
 
-def load_result(folder: NodeFolder) -> JsonlDataset:
+def load_result(folder: NodeFolder | str | os.PathLike[str]) -> JsonlDataset:
     """Return a node's published result; one edited by hand counts as a file of unknown rows.
+
+    Args:
+        folder: The node's folder, or that of one of its partitions, or the path of the result.
 
     Raises:
         ResultMissingError: Nothing was published.
     """
+    if not isinstance(folder, NodeFolder):
+        folder = NodeFolder.at(folder)
     found = published(folder)
     if found:
         return found[0]

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
+from dagster_dataops.forking import hinder_no_fork
+
 
 class Background:
     """Runs what it is given, one after the other; the interpreter waits for it before it exits."""
@@ -80,3 +82,6 @@ def native_ids() -> set[int]:
     Those that have just ended count: the kernel shows them a moment longer.
     """
     return {number for each in (background, deleting) if (number := each.latest_id) is not None}
+
+
+hinder_no_fork(native_ids)

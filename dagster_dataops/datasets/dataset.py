@@ -6,10 +6,14 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dagster_dataops.datasets.lines import LineCounter, content_interval, iterate_lines
 from dagster_dataops.errors import InputError
 from dagster_dataops.records import Record, decode
+
+if TYPE_CHECKING:
+    from dagster_dataops.streams.pipeline import DataPipelineBuilder
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +113,16 @@ class JsonlDataset:
             with suppress(ValueError):
                 records.append(decode(line.text))
         return records
+
+    def stream(self) -> "DataPipelineBuilder":
+        """Return the records as a stream to build on, for reading in a training loop.
+
+        Its state is refused once the content is another. ``shuffle(0)`` shuffles all records
+        without holding them, and ``shard()`` behind it leaves the other shards' records unread.
+        """
+        from dagster_dataops.streams.stored import read_stored  # workers do without streams
+
+        return read_stored(self.path, self.size_bytes, self.fingerprint)
 
     def _line_number(self, offset: int) -> int:
         with self.path.open("rb") as file:

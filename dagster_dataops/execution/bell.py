@@ -9,6 +9,8 @@ import threading
 import weakref
 from typing import Final
 
+from dagster_dataops.forking import hinder_no_fork
+
 _bells: Final["weakref.WeakSet[Bell]"] = weakref.WeakSet()
 
 
@@ -78,3 +80,4 @@ def _ring_in_child() -> None:
 
 
 os.register_at_fork(after_in_child=_ring_in_child)
+hinder_no_fork(native_ids)

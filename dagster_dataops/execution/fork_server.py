@@ -31,6 +31,7 @@ _PATIENCE_SECONDS: Final = 30.0  # for an answer; the first one takes as long as
 _LAST_WORDS_MS: Final = 1000
 _REPLY_BYTES: Final = 256
 _PACKAGE: Final = __name__.partition(".")[0]
+_NOT_LEAN: Final = ("assets", "sources", "streams")  # Dagster, formats, PyTorch
 
 
 class ServedProcess:
@@ -256,9 +257,9 @@ def _file_mode_mask() -> bytes:
 
 
 def _engine() -> list[str]:
-    """Return the modules of ours that are loaded here, but for those that import Dagster."""
-    ours = (name for name in list(sys.modules) if name.startswith(f"{_PACKAGE}."))
-    return sorted(name for name in ours if not name.startswith(f"{_PACKAGE}.assets"))
+    """Return the modules of ours that are loaded here, but for those that others' may come with."""
+    names = (name.split(".") for name in list(sys.modules) if name.startswith(f"{_PACKAGE}."))
+    return sorted(".".join(parts) for parts in names if parts[1] not in _NOT_LEAN)
 
 
 def _is_open(descriptor: int) -> bool:

@@ -19,13 +19,13 @@ from typing import Final, NoReturn
 import orjson
 
 from dagster_dataops.execution import fork_server
-from dagster_dataops.execution.forking import may_fork
 from dagster_dataops.execution.handle import Worker
 from dagster_dataops.execution.heartbeat import Heartbeat
 from dagster_dataops.execution.lifeline import bind_to_lifeline
 from dagster_dataops.execution.messages import STOP
 from dagster_dataops.execution.termination import set_signals, signals_held_back
 from dagster_dataops.execution.worker import Assignment, end, serve
+from dagster_dataops.forking import may_fork
 from dagster_dataops.operators.operator import Operator
 from dagster_dataops.operators.shipping import ship
 

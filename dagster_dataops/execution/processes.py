@@ -18,7 +18,6 @@ from dagster_dataops.datasets.lines import next_line_start
 from dagster_dataops.errors import StorageError, WorkerError
 from dagster_dataops.execution import fork_server, messages
 from dagster_dataops.execution.failures import Failed, Failure, error_line, timed_out
-from dagster_dataops.execution.forking import may_fork
 from dagster_dataops.execution.handle import Overdue, Worker
 from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.messages import Kind, Mode, Place, Range
@@ -26,6 +25,7 @@ from dagster_dataops.execution.placing import Placing
 from dagster_dataops.execution.pool import WorkerPool
 from dagster_dataops.execution.schedule import Schedule
 from dagster_dataops.execution.worker import Assignment
+from dagster_dataops.forking import may_fork
 
 if TYPE_CHECKING:
     from dagster_dataops.checkpoints.segments import SegmentWriter

@@ -7,10 +7,11 @@ from types import MappingProxyType
 from typing import Final
 
 from dagster_dataops.errors import PipelineDefinitionError
+from dagster_dataops.graph import columns
 from dagster_dataops.operators.operator import Operator
 from dagster_dataops.operators.signature import nearest
 
-SOURCE: Final = "source"
+SOURCE: Final = columns.SOURCE
 _LONGEST: Final = 150  # bytes, of 255; the names of a node's files begin with its own
 _TAKEN: Final = frozenset({"", ".", "..", "checkpoints"})
 
@@ -49,8 +50,8 @@ class OperatorGraph:
 
         Raises:
             PipelineDefinitionError: There are no nodes, a name stands twice or can name no
-                folder, an input is unknown, inputs form a circle, or an operator cannot take
-                that many.
+                folder, an input is unknown, inputs form a circle, an operator cannot take
+                that many, or declared columns do not fit.
         """
         by_name: dict[str, OperatorNode] = {}
         if name:
@@ -65,7 +66,9 @@ class OperatorGraph:
         for node in by_name.values():
             _check_inputs(name, node, by_name)
         _check_order(name, by_name)
-        return cls(name, MappingProxyType(by_name))
+        graph = cls(name, MappingProxyType(by_name))
+        columns.check_columns(graph)
+        return graph
 
     def ordered(self) -> list[OperatorNode]:
         """Return the nodes, each after those it takes its inputs from."""

@@ -2,6 +2,7 @@
 
 A class says what it is by what it defines:
 
+* ``stream(self)``: a *reader*, which takes nothing and returns a stream of records.
 * ``forward(self, record)``: a *record operator*.
 * ``forward_batch_input(self, records)``: a *dataset operator*.
 * ``sketch(self, record)`` and ``keep(self, sketches)``: a *selection operator*, which chooses among
@@ -19,7 +20,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
 
 from dagster_dataops.errors import OperatorDefinitionError
+from dagster_dataops.operators.columns import NOTHING, Declared
 from dagster_dataops.operators.operator import Operator, init_parameters
+from dagster_dataops.operators.readable import Readable, gives_stream, returns_stream
 from dagster_dataops.operators.settings import SETTING_NAMES, parse_settings
 from dagster_dataops.operators.signature import (
     count_inputs,
@@ -30,8 +33,12 @@ from dagster_dataops.operators.signature import (
 )
 from dagster_dataops.operators.spec import OperatorKind, OperatorSpec
 
-Method = Literal["forward", "forward_batch_input"]
-KINDS: dict[Method, OperatorKind] = {"forward": "record", "forward_batch_input": "dataset"}
+Method = Literal["forward", "forward_batch_input", "stream"]
+KINDS: dict[Method, OperatorKind] = {
+    "forward": "record",
+    "forward_batch_input": "dataset",
+    "stream": "reader",
+}
 _CONTRACTS: Final[dict[OperatorKind, tuple[str, ...]]] = {
     "record": ("forward",),
     "dataset": ("forward_batch_input",),
@@ -45,7 +52,11 @@ _TAKES: Final[dict[OperatorKind, str]] = {
 
 
 def spec_of_function(
-    function: Callable[..., Any], group: str, method: Method, settings: Mapping[str, Any]
+    function: Callable[..., Any],
+    group: str,
+    method: Method,
+    settings: Mapping[str, Any],
+    declared: Declared = NOTHING,
 ) -> OperatorSpec:
     """Return the spec of a function operator.
 
@@ -54,7 +65,8 @@ def spec_of_function(
         OperatorOptionError: A setting has an impossible value.
     """
     name = checked_name(function.__name__, function)
-    kind = KINDS[method]
+    kind = "reader" if returns_stream(function) else KINDS[method]
+    _check_reader(name, kind, settings)
     parameters = parameters_of(function)
     inputs = _checked_inputs(name, parameters, kind)
     return OperatorSpec(
@@ -68,11 +80,16 @@ def spec_of_function(
         inputs=inputs,
         streamed=tuple(wants_iterator(parameter) for parameter in parameters[:inputs]),
         asynchronous=_asynchronous(name, function, kind),
+        declared=declared.checked(name),
     )
 
 
 def spec_of_class(
-    cls: type, group: str, settings: Mapping[str, Any], target: type | None = None
+    cls: type,
+    group: str,
+    settings: Mapping[str, Any],
+    target: type | None = None,
+    declared: Declared = NOTHING,
 ) -> OperatorSpec:
     """Return the spec of a class operator.
 
@@ -82,17 +99,20 @@ def spec_of_class(
         settings: Execution settings given at registration; class attributes of the same
             names count as well.
         target: The class as written, if ``cls`` was derived from it.
+        declared: The columns that it reads and writes.
 
     Raises:
         OperatorDefinitionError: It keeps none of the contracts, or more than one.
     """
     name = checked_name(cls.__name__, cls)
     kind = _only_kind(name, cls)
-    unbound, parameters = _method_of(cls, _CONTRACTS[kind][0])
+    method = "stream" if kind == "reader" else _CONTRACTS[kind][0]
+    unbound, parameters = _method_of(cls, method)
     inputs = _checked_inputs(name, parameters, kind)
     if kind == "selection":
         _check_selection(name, cls, parameters)
     own = {key: getattr(cls, key) for key in SETTING_NAMES if hasattr(cls, key)}
+    _check_reader(name, kind, {**own, **settings}, cls)
     init = options_of(init_parameters(cls).values(), SETTING_NAMES)
     taken = {option.name for option in init} | SETTING_NAMES
     return OperatorSpec(
@@ -106,6 +126,7 @@ def spec_of_class(
         inputs=inputs,
         streamed=tuple(wants_iterator(parameter) for parameter in parameters[:inputs]),
         asynchronous=_asynchronous(name, unbound, kind),
+        declared=declared.checked(name),
     )
 
 
@@ -120,6 +141,8 @@ def checked_name(name: str, target: Any) -> str:
 
 
 def _only_kind(name: str, cls: type) -> OperatorKind:
+    if gives_stream(cls):
+        return "reader"
     has = {
         method for methods in _CONTRACTS.values() for method in methods if _callable(cls, method)
     }
@@ -149,6 +172,20 @@ def _method_of(cls: type, method: str) -> tuple[Any, list[inspect.Parameter]]:
     return unbound, parameters_of(unbound)[0 if isinstance(function, staticmethod) else 1 :]
 
 
+def _check_reader(
+    name: str, kind: OperatorKind, settings: Mapping[str, Any], cls: type | None = None
+) -> None:
+    """Refuse a reader that could not be told from other operators, or be run as it says."""
+    if kind != "reader":
+        return
+    if cls is not None and not issubclass(cls, Readable):
+        reason = "it has stream(), as readers have: inherit from dagster_dataops.Reader first"
+        raise OperatorDefinitionError(name, reason)
+    if settings:
+        reason = f"a reader is read in order, by one process; leave out {', '.join(settings)}"
+        raise OperatorDefinitionError(name, reason)
+
+
 def _check_selection(name: str, cls: type, sketch: list[inspect.Parameter]) -> None:
     if len(sketch) != 1:
         reason = "sketch must take one record and nothing else; options belong to __init__"
@@ -163,6 +200,8 @@ def _check_selection(name: str, cls: type, sketch: list[inspect.Parameter]) -> N
 
 
 def _checked_inputs(name: str, parameters: list[inspect.Parameter], kind: OperatorKind) -> int:
+    if kind == "reader":
+        return 0
     positional = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
     if not parameters or parameters[0].kind not in positional:
         what = _TAKES[kind]

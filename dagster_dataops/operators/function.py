@@ -1,7 +1,7 @@
 """RegisteredFunction: what ``@data_register`` leaves in place of the function.
 
 Called with a record it is the plain function; called with options only it constructs the
-operator. Name, docstring and signature stay, so editors find their way.
+operator, as a reader always does. Name, docstring and signature stay, so editors find their way.
 """
 
 import functools
@@ -27,7 +27,7 @@ class RegisteredFunction(Generic[P, R]):
 
     __wrapped__: Callable[P, R]
 
-    def __init__(self, function: Callable[P, R], operator: OperatorMeta, data: str) -> None:
+    def __init__(self, function: Callable[P, R], operator: OperatorMeta, data: str | None) -> None:
         self.function = function
         self.operator = operator
         self._data = data
@@ -41,9 +41,9 @@ class RegisteredFunction(Generic[P, R]):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the plain function on a record, or construct the operator from options."""
-        if args or self._data in kwargs:
+        if self._data is not None and (args or self._data in kwargs):
             return self.function(*args, **kwargs)
-        return self.operator(**kwargs)
+        return self.operator(*args, **kwargs)
 
     @override
     def __reduce__(self) -> Any:

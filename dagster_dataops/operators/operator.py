@@ -17,10 +17,12 @@ from dagster_dataops.errors import (
     OperatorOptionError,
     UnknownOperatorError,
 )
+from dagster_dataops.operators.columns import DECLARATIONS, Declared
 from dagster_dataops.operators.secrecy import HIDDEN, is_secret
 from dagster_dataops.operators.settings import SETTING_NAMES, ExecutionSettings, parse_settings
 from dagster_dataops.operators.signature import bind_options, nearest, parameters_of, takes_any
 from dagster_dataops.operators.spec import Invocation, OperatorSpec
+from dagster_dataops.operators.typed import check_types
 
 if TYPE_CHECKING:
     import os
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 class Registry(Protocol):
     """What a group needs of the registry it belongs to."""
 
-    def add_class(self, operator: "OperatorMeta") -> None:
+    def add_class(self, operator: "OperatorMeta", declared: Declared) -> None:
         """Register a class operator that was just defined."""
         ...
 
@@ -52,11 +54,15 @@ class OperatorMeta(type):
     def __new__(
         cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **keywords: Any
     ) -> "OperatorMeta":
-        """Create the class; a class statement below a group also registers it."""
+        """Create the class; a class statement below a group also registers it.
+
+        Its keywords ``reads``, ``writes`` and ``columns`` declare columns.
+        """
+        declared = {key: keywords.pop(key) for key in DECLARATIONS & keywords.keys()}
         created = super().__new__(cls, name, bases, namespace, **keywords)
         # Only a class statement fills in __qualname__; unpickling and our own factories do not.
         if "__qualname__" in namespace and hasattr(created, "__dataops_group__"):
-            created.__dataops_registry__.add_class(created)
+            created.__dataops_registry__.add_class(created, Declared(**declared))
         return created
 
     def __getattr__(cls, name: str) -> "OperatorMeta":
@@ -73,11 +79,16 @@ class OperatorMeta(type):
         if spec is None:
             group = getattr(cls, "__dataops_group__", cls.__name__)
             raise OperatorDefinitionError(f"data.{group}", "it is a group; construct its operators")
-        _refuse_positional(spec, positional)
+        if spec.kind == "reader":  # takes no records that could be meant
+            given = _by_name(spec, positional, given)
+        else:
+            _refuse_positional(spec, positional)
         settings = {name: value for name, value in given.items() if name in SETTING_NAMES}
         options = {name: value for name, value in given.items() if name not in SETTING_NAMES}
         _refuse_misspelt_setting(spec, options)
         bound = bind_options(spec.qualified_name, spec.options, options, any_option=spec.any_option)
+        if spec.kind == "reader":
+            _check_reader(spec, options, settings)
         operator: Any = object.__new__(cast("type[Operator]", cls))
         asked = parse_settings(spec.qualified_name, settings)
         operator.__dataops__ = Invocation(spec=spec, options=bound, settings=asked)
@@ -179,6 +190,30 @@ def _refuse_positional(spec: OperatorSpec, positional: tuple[Any, ...]) -> None:
             "call what the construction returns"
         )
         raise OperatorOptionError(spec.qualified_name, repr(positional[0])[:60], reason)
+
+
+def _by_name(
+    spec: OperatorSpec, positional: tuple[Any, ...], given: dict[str, Any]
+) -> dict[str, Any]:
+    """Return all options of a reader by name."""
+    names = [option.name for option in spec.options]
+    if len(positional) > len(names):
+        reason = f"is one option too many; its options: {', '.join(names) or 'none'}"
+        raise OperatorOptionError(spec.qualified_name, repr(positional[len(names)])[:60], reason)
+    first = dict(zip(names, positional, strict=False))
+    for twice in first.keys() & given.keys():
+        raise OperatorOptionError(spec.qualified_name, twice, "was given twice")
+    return first | given
+
+
+def _check_reader(
+    spec: OperatorSpec, options: Mapping[str, Any], settings: Mapping[str, Any]
+) -> None:
+    """Refuse options of a reader that are of the wrong type, and execution settings."""
+    for name in settings:
+        reason = "is no setting of a reader, which is read in order"
+        raise OperatorOptionError(spec.qualified_name, name, reason)
+    check_types(spec.qualified_name, spec.options, options)
 
 
 def _refuse_misspelt_setting(spec: OperatorSpec, options: Mapping[str, Any]) -> None:

@@ -12,6 +12,7 @@ from dagster_dataops.errors import (
     OperatorDefinitionError,
     OperatorOptionError,
 )
+from dagster_dataops.operators.columns import DECLARATIONS, Declaration, Declared
 from dagster_dataops.operators.definition import (
     KINDS,
     Method,
@@ -21,6 +22,7 @@ from dagster_dataops.operators.definition import (
 )
 from dagster_dataops.operators.function import P, R, RegisteredFunction
 from dagster_dataops.operators.operator import Operator, OperatorMeta, unknown_operator
+from dagster_dataops.operators.readable import FunctionReader, Readable, gives_stream
 from dagster_dataops.operators.settings import SETTING_NAMES
 from dagster_dataops.operators.signature import nearest
 from dagster_dataops.operators.spec import OperatorSpec
@@ -68,26 +70,45 @@ class OperatorRegistry:
         return self._groups.setdefault(group.__dataops_group__, group)
 
     def __call__(
-        self, group: str, *, rewrite_func: Method = "forward", **settings: Any
+        self,
+        group: str,
+        *,
+        rewrite_func: Method = "forward",
+        reads: Declaration | None = None,
+        writes: Declaration | None = None,
+        columns: Declaration | None = None,
+        **settings: Any,
     ) -> "Registration":
         """Return a decorator that registers a function or a class.
 
         Args:
             group: ``data.<group>``; the group is made if need be.
             rewrite_func: ``forward`` for one record at a time, ``forward_batch_input`` for the
-                whole dataset. Classes say this by what they define.
+                whole dataset, ``stream`` for a reader, which takes its options and returns a
+                stream; one annotated so is a reader, too. Classes say this by what they define.
+            reads: Columns that an operator needs, such as ``{"values": list[float]}``; names
+                alone for any type, or a function of the options that returns either.
+            writes: Columns that are there afterwards, beside those that were there before.
+            columns: All columns that are there afterwards, as of a reader or a decoder.
             **settings: Execution settings such as ``_concurrency_mode``.
         """
         name = _group_name(group)
         _check_registration(name, rewrite_func, settings)
+        declared = Declared(reads=reads, writes=writes, columns=columns)
+        return Registration(self, name, rewrite_func, settings, declared)
 
-        return Registration(self, name, rewrite_func, settings)
-
-    def add(self, target: Any, group: str, method: Method, settings: dict[str, Any]) -> Any:
+    def add(
+        self,
+        target: Any,
+        group: str,
+        method: Method,
+        settings: dict[str, Any],
+        declared: Declared,
+    ) -> Any:
         """Register a function or a plain class and return what stands for it from now on."""
         if inspect.isclass(target):
-            return self._add_plain_class(target, group, settings)
-        return self._add_function(target, group, method, settings)
+            return self._add_plain_class(target, group, settings, declared)
+        return self._add_function(target, group, method, settings, declared)
 
     @override
     def __reduce__(self) -> Any:
@@ -126,35 +147,46 @@ class OperatorRegistry:
         """Run ``operator`` over ``data``."""
         return self._runner(operator, data)
 
-    def add_class(self, operator: OperatorMeta) -> None:
+    def add_class(self, operator: OperatorMeta, declared: Declared) -> None:
         """Register a class operator that was just defined."""
-        spec = spec_of_class(operator, operator.__dataops_group__, {})
+        spec = spec_of_class(operator, operator.__dataops_group__, {}, declared=declared)
         self._add(operator, spec)
 
-    def _add_plain_class(self, target: type, group: str, settings: dict[str, Any]) -> type:
+    def _add_plain_class(
+        self, target: type, group: str, settings: dict[str, Any], declared: Declared
+    ) -> type:
         if isinstance(target, OperatorMeta):
             reason = "it inherits from a group, which registers it; leave the decorator off"
             raise OperatorDefinitionError(target.__qualname__, reason)
         namespace = {"__doc__": target.__doc__, "__module__": target.__module__}
         base = self._groups.get(group) or self._make_group(group)
-        operator = OperatorMeta(target.__name__, (target, base), namespace)
+        reads = gives_stream(target) and not issubclass(target, Readable)
+        bases = (target, Readable, base) if reads else (target, base)
+        operator = OperatorMeta(target.__name__, bases, namespace)
         operator.__qualname__ = target.__qualname__
-        spec = spec_of_class(operator, group, settings, target=target)
+        spec = spec_of_class(operator, group, settings, target, declared)
         self._keep(base)
         self._add(operator, spec)
         return operator
 
     def _add_function(
-        self, function: Any, group: str, method: Method, settings: dict[str, Any]
+        self,
+        function: Any,
+        group: str,
+        method: Method,
+        settings: dict[str, Any],
+        declared: Declared,
     ) -> RegisteredFunction[Any, Any]:
         function = getattr(function, "function", function)  # registered before, in another group
         if not inspect.isfunction(function):
             raise OperatorDefinitionError(repr(function), "it is neither a function nor a class")
-        spec = spec_of_function(function, group, method, settings)
+        spec = spec_of_function(function, group, method, settings, declared)
         namespace = {"__doc__": function.__doc__, "__module__": function.__module__}
-        operator = OperatorMeta(spec.name, (self.new_group(group),), namespace)
+        base = self.new_group(group)
+        bases = (FunctionReader, base) if spec.kind == "reader" else (base,)
+        operator = OperatorMeta(spec.name, bases, namespace)
         self._add(operator, spec)
-        first = next(iter(inspect.signature(function).parameters))
+        first = next(iter(inspect.signature(function).parameters)) if spec.inputs else None
         return RegisteredFunction(function, operator, first)
 
     def _add(self, operator: OperatorMeta, spec: OperatorSpec) -> None:
@@ -163,6 +195,10 @@ class OperatorRegistry:
             there = _whereabouts(before.__dataops_spec__)
             raise DuplicateOperatorError(spec.qualified_name, there, _whereabouts(spec))
         operator.__dataops_spec__ = spec
+        if spec.kind == "reader" and spec.declared.columns is not None:
+            columns = spec.declared.columns
+            reader: Any = operator
+            reader.columns = staticmethod(columns) if callable(columns) else columns
         self._operators[spec.group][spec.name] = operator
 
     def _load_libraries(self) -> None:
@@ -174,10 +210,15 @@ class Registration:
     """The decorator that ``data_register(...)`` returns."""
 
     def __init__(
-        self, registry: OperatorRegistry, group: str, method: Method, settings: dict[str, Any]
+        self,
+        registry: OperatorRegistry,
+        group: str,
+        method: Method,
+        settings: dict[str, Any],
+        declared: Declared,
     ) -> None:
         self._registry = registry
-        self._given = (group, method, settings)
+        self._given = (group, method, settings, declared)
 
     @overload
     def __call__(self, target: C) -> C: ...  # type: ignore[overload-overlap]
@@ -213,7 +254,7 @@ def _check_registration(group: str, method: str, settings: dict[str, Any]) -> No
         raise OperatorOptionError(where, "rewrite_func", reason)
     for name in settings:
         if name not in SETTING_NAMES:
-            allowed = sorted(SETTING_NAMES | {"rewrite_func"})
+            allowed = sorted(SETTING_NAMES | DECLARATIONS | {"rewrite_func"})
             near = nearest(name, allowed)
             hint = f"; did you mean {near!r}?" if near else "."
             reason = f"is unknown{hint} Allowed: {', '.join(allowed)}"

@@ -15,6 +15,7 @@ import cloudpickle
 from typing_extensions import override
 
 from dagster_dataops.errors import WorkerError
+from dagster_dataops.operators.columns import NOTHING
 from dagster_dataops.operators.operator import Operator
 from dagster_dataops.operators.settings import ExecutionSettings
 from dagster_dataops.operators.spec import Invocation, OperatorSpec
@@ -61,6 +62,7 @@ class _Shipped:
             invocation.spec,
             target=_importable_target(invocation.spec.target),
             options=tuple(replace(option, annotation=Any) for option in invocation.spec.options),
+            declared=NOTHING,
         )
         state = {name: v for name, v in vars(self.operator).items() if name != "__dataops__"}
         cls = type(self.operator) if isinstance(spec.target, type) else None

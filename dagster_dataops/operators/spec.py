@@ -2,16 +2,21 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from dagster_dataops.operators.canonical import digest
-from dagster_dataops.operators.code import code_digest
-from dagster_dataops.operators.settings import ExecutionSettings, ResolvedSettings
+from dagster_dataops.identities.canonical import digest
+from dagster_dataops.identities.code import code_digest
+from dagster_dataops.operators.columns import NOTHING, Declared
+from dagster_dataops.operators.settings import (
+    SETTING_NAMES,
+    ExecutionSettings,
+    ResolvedSettings,
+)
 from dagster_dataops.operators.signature import OptionSpec
 
-OperatorKind: TypeAlias = Literal["record", "dataset", "selection"]
+OperatorKind: TypeAlias = Literal["reader", "record", "dataset", "selection"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +27,8 @@ class OperatorSpec:
         group: Its group, such as ``demo``.
         name: Its name in the group.
         kind: ``record`` (``forward``, one record in), ``dataset`` (``forward_batch_input``) or
-            ``selection`` (``sketch`` of one record, then ``keep`` over all sketches).
+            ``selection`` (``sketch`` of one record, then ``keep`` over all sketches); ``reader``
+            (``stream``) if nothing is taken in.
         target: The function or class as its author wrote it.
         options: What can be given where it is constructed, in the order of the signature.
         any_option: Whether it takes options that its signature does not name.
@@ -30,6 +36,7 @@ class OperatorSpec:
         inputs: How many datasets it takes; more than one joins them.
         streamed: For each of them, whether it takes an iterator rather than a list.
         asynchronous: Whether ``forward`` or ``sketch`` is ``async def``.
+        declared: The columns that it says it reads and writes.
     """
 
     group: str
@@ -42,6 +49,7 @@ class OperatorSpec:
     inputs: int
     streamed: tuple[bool, ...]
     asynchronous: bool
+    declared: Declared = NOTHING
 
     @property
     def qualified_name(self) -> str:
@@ -63,7 +71,7 @@ class OperatorSpec:
     @cached_property
     def code_version(self) -> str:
         """Digest of its source."""
-        return code_digest(self.target)
+        return code_digest(self.target, SETTING_NAMES)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,4 +98,4 @@ class Invocation:
     @cached_property
     def options_digest(self) -> str:
         """Digest of the options' values."""
-        return digest(dict(self.options), code_digest)
+        return digest(dict(self.options), partial(code_digest, ignored=SETTING_NAMES))

@@ -23,6 +23,7 @@ from dagster_dataops.execution.report import RunReport
 from dagster_dataops.graph.graph import SOURCE, OperatorGraph, OperatorNode
 from dagster_dataops.operators.function import RegisteredFunction
 from dagster_dataops.operators.operator import Operator, OperatorMeta
+from dagster_dataops.operators.readable import Readable
 from dagster_dataops.services.running import materialize, run_graph
 
 _OWN: Final = frozenset({"add", "graph", "materialize", "name", "nodes", SOURCE})
@@ -103,6 +104,12 @@ class Pipeline:
     def _constructed(self, name: str, operator: object) -> Operator:
         if isinstance(operator, (OperatorMeta, RegisteredFunction)):
             operator = operator()
+        if isinstance(operator, Readable):
+            reason = (
+                f"node {name!r} is the reader {operator.name}, which takes nothing: give it as the "
+                "pipeline's source, ppl(reader), and in Dagster source=reader"
+            )
+            raise PipelineDefinitionError(self.name, reason)
         if not isinstance(operator, Operator):
             kind = type(operator).__name__
             reason = (

@@ -19,6 +19,7 @@ from dagster_dataops.errors import InputError, RetryRefusedError
 from dagster_dataops.execution.executor import OperatorExecutor
 from dagster_dataops.execution.progress import ConsoleProgress
 from dagster_dataops.execution.report import RunContext, RunReport
+from dagster_dataops.graph.columns import check_source
 from dagster_dataops.graph.graph import SOURCE, OperatorGraph, OperatorNode
 from dagster_dataops.operators.operator import Operator
 
@@ -58,6 +59,7 @@ def materialize(graph: OperatorGraph, data: object, *, scratch: Path) -> dict[st
         scratch: Where records given as such, and nodes with ``_save_data=False``, keep their
             files while this runs. Never in a node's folder, which another run may hold.
     """
+    check_source(graph, data)
     context = plain_context()
     saved = config.data_process_path / graph.name
     source = as_dataset(data, scratch / f"{SOURCE}.jsonl")

@@ -13,6 +13,8 @@ from typing import Any, Final
 import cloudpickle
 from typing_extensions import override
 
+from dagster_dataops.forking import may_fork
+
 
 class Caller(ABC):
     """Calls a function in the background."""
@@ -46,8 +48,7 @@ class Processes(Caller):
     """Calls in processes: for functions that compute. Function, items and results are pickled."""
 
     def __init__(self, function: Callable[[Any], Any], workers: int) -> None:
-        alone = threading.active_count() == 1
-        context = multiprocessing.get_context("fork" if alone else "spawn")
+        context = multiprocessing.get_context("fork" if may_fork() else "spawn")
         payload = cloudpickle.dumps(function)
         self._pool = ProcessPoolExecutor(workers, context, _receive, (payload,))
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from dagster_dataops.operators.canonical import digest
-from dagster_dataops.operators.code import code_digest
+from dagster_dataops.identities.canonical import digest
+from dagster_dataops.identities.code import code_digest
 from dagster_dataops.streams.failures import OnError
 from dagster_dataops.streams.stage import Stage
 

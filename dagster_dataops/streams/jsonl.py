@@ -8,8 +8,10 @@ from typing_extensions import override
 
 from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.records import decode
+from dagster_dataops.streams.access import Access
 from dagster_dataops.streams.blocks import BlockCursor, Terminator, file_identity
 from dagster_dataops.streams.finitude import Finitude
+from dagster_dataops.streams.line_index import JsonAccess
 from dagster_dataops.streams.stage import Cursor, Opening, Stage
 
 _BOM: Final = b"\xef\xbb\xbf"
@@ -33,6 +35,10 @@ class JsonLines(Stage):
     def open(self, opening: Opening) -> Cursor:
         counter = opening.failures.counter(self.name)
         return JsonCursor(self.file, self.block_size, counter)
+
+    @override
+    def access(self, opening: Opening) -> Access:
+        return JsonAccess([self.file], opening.failures.counter(self.name))
 
     @override
     def options(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from dagster_dataops.errors import StreamSourceError
-from dagster_dataops.operators.canonical import digest
+from dagster_dataops.identities.canonical import digest
 from dagster_dataops.streams.finitude import Finitude
 from dagster_dataops.streams.sequences import SequenceCursor
 from dagster_dataops.streams.stage import Cursor, Opening, Stage, State

@@ -14,8 +14,6 @@ from dagster_dataops.streams.arguments import check_count, check_seed
 from dagster_dataops.streams.failures import POLICIES, Failures, OnError
 from dagster_dataops.streams.fingerprints import fingerprint
 from dagster_dataops.streams.operations import Operations
-from dagster_dataops.streams.sampling import Sample
-from dagster_dataops.streams.shuffling import Shuffle
 from dagster_dataops.streams.stage import Cursor, Opening, Stage
 
 
@@ -79,7 +77,7 @@ class Reading(Operations):
         return self.stage
 
     @override
-    def _then(self, stage: Stage) -> Any:
+    def then(self, stage: Stage) -> Any:
         raise StreamDefinitionError(stage.name, "this stream is complete; build on its builder")
 
     def __iter__(self) -> Iterator[Any]:
@@ -130,11 +128,23 @@ class Reading(Operations):
 
     @property
     def seeds(self) -> dict[str, int]:
-        """The seed of every stage that draws, by its path, as they are where none was loaded."""
+        """The seed of every stage that draws, by its path; one drawn at random may be loaded."""
+        return self.given_seeds | self._drawn_seeds
+
+    @property
+    def given_seeds(self) -> dict[str, int]:
+        """Those of `seeds` that are the same whenever the stream is built."""
+        return self._seeds(drawn=False)
+
+    @cached_property
+    def _drawn_seeds(self) -> dict[str, int]:
+        return self._seeds(drawn=True)
+
+    def _seeds(self, *, drawn: bool) -> dict[str, int]:
         return {
-            stage.path: stage.seed_in(self._seed)
+            stage.path: seed
             for stage in self.stage.ordered()
-            if isinstance(stage, (Shuffle, Sample))
+            if stage.draws_seed is drawn and (seed := stage.seed_in(self._seed)) is not None
         }
 
     def reset(self, reset_rng: bool = False) -> None:
@@ -156,7 +166,9 @@ class Reading(Operations):
         """
         self._check()
         position = self._cursor.state()
-        return enveloped(self._fingerprint, position, failures=self._failures.state())
+        drawn = {"seeds": self._drawn_seeds} if self._drawn_seeds else {}
+        failures = self._failures.state()
+        return enveloped(self._fingerprint, position, failures=failures, **drawn)
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Go to a position that `state_dict` gave; the next item is the one that came then.
@@ -174,3 +186,4 @@ class Reading(Operations):
             msg = f"its position is damaged: {type(error).__name__}: {error}"
             raise StreamStateError(msg) from error
         self._failures, self._cursor, self._items = failures, cursor, None
+        self._drawn_seeds = {**self._drawn_seeds, **content.get("seeds", {})}

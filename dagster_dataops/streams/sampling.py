@@ -40,6 +40,7 @@ class Sample(Combination):
         sources = [one.open(opening) for one in self.sources]
         return SampleCursor(sources, self, self.seed_in(opening.seed))
 
+    @override
     def seed_in(self, root: int) -> int:
         """Return the seed that it uses in a stream of seed ``root``."""
         return derived(root, self.path) if self.seed is None else self.seed

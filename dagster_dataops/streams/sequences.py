@@ -7,9 +7,9 @@ from typing import Any, ClassVar, Final
 
 from typing_extensions import override
 
-from dagster_dataops.operators.canonical import digest
+from dagster_dataops.identities.canonical import digest
 from dagster_dataops.streams.finitude import Finitude
-from dagster_dataops.streams.stage import Cursor, Opening, Stage, State
+from dagster_dataops.streams.stage import Cursor, Opening, Source, State
 
 _MUTABLE: Final = frozenset({dict, list, tuple})  # or may hold what is
 _MOST_LOOKED_AT: Final = 10_000  # items of a sequence that tell it from others
@@ -26,16 +26,11 @@ def fresh(item: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class Sequence(Stage):
+class Sequence(Source):
     """The items of a list or tuple."""
 
     name: ClassVar[str] = "read_sequence"
     items: tuple[Any, ...]
-
-    @property
-    @override
-    def finitude(self) -> Finitude:
-        return Finitude.FINITE
 
     @override
     def open(self, opening: Opening) -> Cursor:
@@ -83,18 +78,14 @@ class SequenceCursor(Cursor):
 
 
 @dataclass(frozen=True, eq=False)
-class Count(Stage):
+class Count(Source):
     """Numbers from ``start`` by ``step``."""
 
     name: ClassVar[str] = "count"
+    ends: ClassVar[Finitude] = Finitude.PSEUDO_INFINITE
     start: int
     step: int
     key: str | None
-
-    @property
-    @override
-    def finitude(self) -> Finitude:
-        return Finitude.PSEUDO_INFINITE
 
     @override
     def open(self, opening: Opening) -> Cursor:
@@ -130,17 +121,13 @@ class CountCursor(Cursor):
 
 
 @dataclass(frozen=True, eq=False)
-class Constant(Stage):
+class Constant(Source):
     """One item again and again."""
 
     name: ClassVar[str] = "constant"
+    ends: ClassVar[Finitude] = Finitude.PSEUDO_INFINITE
     example: Any
     key: str | None
-
-    @property
-    @override
-    def finitude(self) -> Finitude:
-        return Finitude.PSEUDO_INFINITE
 
     @override
     def open(self, opening: Opening) -> Cursor:

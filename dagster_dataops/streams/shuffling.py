@@ -8,24 +8,38 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from dagster_dataops.seeds.seeds import derived, generator
+from dagster_dataops.streams.access import Part
+from dagster_dataops.streams.random_order import RandomCursor
 from dagster_dataops.streams.stage import Cursor, Opening, State, Step, StepCursor
 
 
 @dataclass(frozen=True, eq=False)
 class Shuffle(Step):
-    """Windows of ``shuffle_window`` items, each in random order; 0 is a window of them all."""
+    """Windows of ``shuffle_window`` items, each in random order; 0 is a window of them all.
+
+    A source whose items have numbers is shuffled by these: no item is held.
+    """
 
     name: ClassVar[str] = "shuffle"
     shuffle_window: int
     seed: int | None
 
     @override
+    def open_part(self, opening: Opening, part: Part) -> Cursor | None:
+        access = None if self.shuffle_window else self.upstream.access(opening)
+        return None if access is None else RandomCursor(access, self.seed_in(opening.seed), part)
+
+    @override
     def open(self, opening: Opening) -> Cursor:
+        whole = self.open_part(opening, Part())
+        if whole is not None:
+            return whole
         upstream = self.upstream.open(opening)
         if self.shuffle_window == 1:
             return upstream
         return ShuffleCursor(upstream, self.shuffle_window, self.seed_in(opening.seed))
 
+    @override
     def seed_in(self, root: int) -> int:
         """Return the seed that it uses in a stream of seed ``root``."""
         return derived(root, self.path) if self.seed is None else self.seed

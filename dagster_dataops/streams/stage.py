@@ -8,12 +8,15 @@ cursor, so that a state can be taken whenever they rest.
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from typing_extensions import override
 
 from dagster_dataops.streams.failures import Failures
 from dagster_dataops.streams.finitude import Finitude
+
+if TYPE_CHECKING:
+    from dagster_dataops.streams.access import Access, Part
 
 State: TypeAlias = Any
 """The position of a cursor: JSON, small, never changed once it was given out."""
@@ -67,9 +70,26 @@ class Stage(ABC):
     def open(self, opening: Opening) -> Cursor:
         """Return a cursor at the start. Nothing is read before its first item is asked for."""
 
+    def access(self, opening: Opening) -> "Access | None":  # noqa: ARG002 - for those that have
+        """Return a way to its items by number; ``None`` where they come one after another only."""
+        return None
+
+    def open_part(self, opening: Opening, part: "Part") -> Cursor | None:  # noqa: ARG002
+        """Return a cursor over a part of it that leaves the rest unread; ``None`` if it cannot."""
+        return None
+
     def identity(self) -> object:
         """Return what tells the content it reads from other content; ``None`` if it reads none."""
         return None
+
+    def seed_in(self, root: int) -> int | None:  # noqa: ARG002 - of the stages that draw
+        """Return the seed that it uses in a stream of seed ``root``; ``None`` if it draws none."""
+        return None
+
+    @property
+    def draws_seed(self) -> bool:
+        """Whether its seed was drawn at random: no part of what it is, but of its state."""
+        return False
 
     @property
     def path(self) -> str:
@@ -97,6 +117,18 @@ class Stage(ABC):
             return None
         found = (one.endless() for one in self.inputs if one.finitude >= self.finitude)
         return next((one for one in found if one is not None), self)
+
+
+@dataclass(frozen=True, eq=False)
+class Source(Stage):
+    """A stage that reads no other."""
+
+    ends: ClassVar[Finitude] = Finitude.FINITE
+
+    @property
+    @override
+    def finitude(self) -> Finitude:
+        return self.ends
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
+from dagster_dataops.streams.access import Part
 from dagster_dataops.streams.finitude import Finitude
 from dagster_dataops.streams.stage import Cursor, Opening, State, Step, StepCursor
 
@@ -113,6 +114,10 @@ class Shard(Step):
 
     @override
     def open(self, opening: Opening) -> Cursor:
+        part = Part(self.shard_idx, self.num_shards, self.allow_uneven)
+        alone = self.upstream.open_part(opening, part)
+        if alone is not None:
+            return alone
         kind = UnevenShardCursor if self.allow_uneven else EvenShardCursor
         return kind(self.upstream.open(opening), self)
 

@@ -8,7 +8,7 @@ import pytest
 
 from dagster_dataops.execution import bell
 from dagster_dataops.execution.bell import Bell
-from dagster_dataops.execution.forking import may_fork
+from dagster_dataops.forking import may_fork
 from tests.faults.crashing import in_child, wait_until
 
 

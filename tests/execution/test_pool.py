@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops.execution.forking import may_fork
 from dagster_dataops.execution.handle import Worker
 from dagster_dataops.execution.messages import Kind
 from dagster_dataops.execution.pool import WorkerPool
 from dagster_dataops.execution.worker import Assignment
+from dagster_dataops.forking import may_fork
 from tests.execution.helpers import act, plan, second_thread, write_input
 from tests.faults.crashing import alive, wait_until
 

@@ -32,9 +32,9 @@ from dagster_dataops.checkpoints.resuming import ResumePolicy
 from dagster_dataops.checkpoints.segments import segment_path
 from dagster_dataops.data import data_register
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.execution.forking import may_fork
 from dagster_dataops.execution.progress import ProgressState
 from dagster_dataops.execution.report import RunReport
+from dagster_dataops.forking import may_fork
 from tests.execution.helpers import (
     SMALL,
     TINY,

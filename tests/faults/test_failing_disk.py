@@ -16,8 +16,8 @@ from dagster_dataops.checkpoints.resuming import ResumePolicy
 from dagster_dataops.data import data_register
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import InputError, StorageError
-from dagster_dataops.execution.forking import may_fork
 from dagster_dataops.execution.report import RunReport
+from dagster_dataops.forking import may_fork
 from tests.execution.helpers import (
     MODES,
     SMALL,

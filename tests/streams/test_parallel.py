@@ -162,3 +162,30 @@ def test_an_error_comes_after_the_items_before_it():
     assert len(list(islice(iterator, 5))) == 5
     with pytest.raises(ZeroDivisionError):
         next(iterator)
+
+
+START_METHODS = """
+from concurrent.futures import ThreadPoolExecutor
+from dagster_dataops.execution.bell import Bell
+from dagster_dataops.streams.calling import Processes
+
+def start_method():
+    caller = Processes(abs, 1)
+    try:
+        return caller._pool._mp_context.get_start_method()
+    finally:
+        caller.close()
+
+bell = Bell(60)
+bell.start()
+print(start_method())
+bell.stop()
+with ThreadPoolExecutor(1) as pool:
+    print(pool.submit(start_method).result())
+"""
+
+
+def test_processes_are_forked_beside_threads_that_only_wait_and_started_anew_beside_others(
+    run_python,
+):
+    assert run_python(START_METHODS).split() == ["fork", "spawn"]

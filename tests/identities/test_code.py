@@ -1,4 +1,4 @@
-"""Tests of dagster_dataops.operators.code."""
+"""Tests of dagster_dataops.identities.code."""
 
 import importlib.util
 import itertools
@@ -7,7 +7,8 @@ import textwrap
 
 import pytest
 
-from dagster_dataops.operators.code import code_digest
+from dagster_dataops.identities.code import code_digest
+from dagster_dataops.operators.settings import SETTING_NAMES
 
 COUNTER = itertools.count()
 
@@ -23,7 +24,7 @@ def version(tmp_path, monkeypatch):
         module = importlib.util.module_from_spec(spec)
         monkeypatch.setitem(sys.modules, "sample", module)
         spec.loader.exec_module(module)
-        return code_digest(getattr(module, target))
+        return code_digest(getattr(module, target), SETTING_NAMES)
 
     return version_of
 
@@ -245,7 +246,7 @@ def target(data: dict):
     return [data] if data["w"] in WORDS | {"k", "l"} and NESTED and Helper else []
 
 if __name__ == "__main__":
-    from dagster_dataops.operators.code import code_digest
+    from dagster_dataops.identities.code import code_digest
     namespace = {}
     exec("def typed(data): return data in {'u', 'v', 'w'}", namespace)
     print(code_digest(target), code_digest(namespace["typed"]))

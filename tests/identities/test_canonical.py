@@ -1,4 +1,4 @@
-"""Tests of dagster_dataops.operators.canonical."""
+"""Tests of dagster_dataops.identities.canonical."""
 
 import copy
 import datetime
@@ -22,7 +22,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagster_dataops.operators.canonical import digest
+from dagster_dataops.identities.canonical import digest
 
 VALUES = st.recursive(
     st.none()
@@ -176,7 +176,7 @@ def test_values_nested_very_deeply_do_not_exhaust_the_stack():
 PRINT_DIGESTS = textwrap.dedent(
     """
     import datetime, pathlib, re
-    from dagster_dataops.operators.canonical import digest
+    from dagster_dataops.identities.canonical import digest
 
     class Table:
         def __init__(self):

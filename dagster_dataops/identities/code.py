@@ -1,4 +1,4 @@
-"""Code versions: a digest of an operator's source, so that an edited operator is seen as such.
+"""Code versions: a digest of source, so that an edited function or class is seen as such.
 
 What counts: the syntax tree of the function or class (comments, docstrings and formatting do not),
 of the functions and classes of the same module that it names or inherits from, and the values of
@@ -12,6 +12,7 @@ import re
 import textwrap
 import types
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import is_dataclass
 from datetime import date, time, timedelta
 from decimal import Decimal
@@ -22,57 +23,64 @@ from typing import Any
 
 import xxhash
 
-from dagster_dataops.operators.canonical import canonical, digest, function_name
-from dagster_dataops.operators.settings import SETTING_NAMES
+from dagster_dataops.identities.canonical import canonical, digest, function_name
 
 _PLAIN = (str, int, float, complex, bytes, type(None), Decimal, date, time, timedelta, Enum)
 _COMPOSED = (tuple, list, dict, set, frozenset, range, re.Pattern, PurePath)
 
 
-def code_digest(target: Any) -> str:
-    """Return the code version of a function or class."""
-    return digest(sorted(_parts(target, set())))
+def code_digest(target: Any, ignored: AbstractSet[str] = frozenset()) -> str:
+    """Return the code version of a function or class.
+
+    Args:
+        target: The function or class.
+        ignored: Attributes of classes that are no part of what is computed.
+    """
+    return digest(sorted(_Code(ignored).parts(target)))
 
 
-def _parts(target: Any, seen: set[int]) -> Iterator[str]:
-    target = inspect.unwrap(target) if callable(target) else target
-    if id(target) in seen:
-        return
-    seen.add(id(target))
-    yield f"{target.__qualname__} {_tree(target)}"
-    for name, value in _related(target):
-        unwrapped = inspect.unwrap(value) if callable(value) else value
-        if isinstance(unwrapped, (types.FunctionType, type)):
-            if unwrapped.__module__ == target.__module__:
-                yield from _parts(unwrapped, seen)
-        elif isinstance(value, (*_PLAIN, *_COMPOSED)) or is_dataclass(value):
-            yield f"{name} = {_constant(value, target.__module__, seen)}"
+class _Code:
+    """What functions and classes rest on, each looked at once."""
 
+    def __init__(self, ignored: AbstractSet[str]) -> None:
+        self._ignored = ignored
+        self._seen: set[int] = set()
 
-def _constant(value: Any, module: str, seen: set[int]) -> Any:
-    """Return the form of a constant; functions in it, as in a table of them, count by code."""
+    def parts(self, target: Any) -> Iterator[str]:
+        """Yield a text for ``target`` and for each thing that it rests on."""
+        target = inspect.unwrap(target) if callable(target) else target
+        if id(target) in self._seen:
+            return
+        self._seen.add(id(target))
+        yield f"{target.__qualname__} {_tree(target, self._ignored)}"
+        for name, value in self._related(target):
+            unwrapped = inspect.unwrap(value) if callable(value) else value
+            if isinstance(unwrapped, (types.FunctionType, type)):
+                if unwrapped.__module__ == target.__module__:
+                    yield from self.parts(unwrapped)
+            elif isinstance(value, (*_PLAIN, *_COMPOSED)) or is_dataclass(value):
+                yield f"{name} = {self._constant(value, target.__module__)}"
 
-    def code_of(function: Any) -> str:
-        ours = function.__module__ == module
-        return digest(sorted(_parts(function, seen))) if ours else function_name(function)
+    def _constant(self, value: Any, module: str) -> Any:
+        """Return the form of a constant; functions in it, as in a table, count by code."""
 
-    return canonical(value, code_of)
+        def code_of(function: Any) -> str:
+            ours = function.__module__ == module
+            return digest(sorted(self.parts(function))) if ours else function_name(function)
 
+        return canonical(value, code_of)
 
-def _related(target: Any) -> Iterator[tuple[str, Any]]:
-    """Yield what ``target`` rests on, by name: its bases, constants, defaults and what it names."""
-    if isinstance(target, type):
-        yield from ((base.__qualname__, base) for base in target.__mro__[1:])
-        members = vars(target).items()
-        yield from (member for member in members if not _is_setting(member[0]))
-    for function in _functions(target):
-        yield f"{function.__qualname__} defaults", (function.__defaults__, function.__kwdefaults__)
-        yield from _named_values(function)
-
-
-def _is_setting(name: str) -> bool:
-    """Whether a class attribute says how the operator is run, or belongs to Python."""
-    return name in SETTING_NAMES or name.startswith("__")
+    def _related(self, target: Any) -> Iterator[tuple[str, Any]]:
+        """Yield what ``target`` rests on, by name: bases, constants, defaults, what it names."""
+        if isinstance(target, type):
+            yield from ((base.__qualname__, base) for base in target.__mro__[1:])
+            for name, value in vars(target).items():
+                if name not in self._ignored and not name.startswith("__"):
+                    yield name, value
+        for function in _functions(target):
+            defaults = (function.__defaults__, function.__kwdefaults__)
+            yield f"{function.__qualname__} defaults", defaults
+            yield from _named_values(function)
 
 
 def _functions(target: Any) -> list[types.FunctionType]:
@@ -114,7 +122,7 @@ def _names(code: types.CodeType) -> set[str]:
     return names
 
 
-def _tree(target: Any) -> str:
+def _tree(target: Any, ignored: AbstractSet[str]) -> str:
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(target)))
     except (OSError, TypeError, SyntaxError):  # typed at a prompt, or a lambda inside a call
@@ -124,14 +132,14 @@ def _tree(target: Any) -> str:
             if ast.get_docstring(node, clean=False) is not None:
                 node.body = node.body[1:]
             node.decorator_list = []  # how it is run is no part of what it computes
-            node.body = [statement for statement in node.body if not _sets_setting(statement)]
+            node.body = [one for one in node.body if not _sets(one, ignored)]
     return xxhash.xxh3_128_hexdigest(ast.dump(tree).encode())
 
 
-def _sets_setting(statement: ast.stmt) -> bool:
+def _sets(statement: ast.stmt, ignored: AbstractSet[str]) -> bool:
     match statement:
         case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
-            return name in SETTING_NAMES
+            return name in ignored
     return False
 
 

@@ -2,13 +2,21 @@
 
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from dagster_dataops.datasets import background
-from dagster_dataops.execution import bell
-
 _TASKS: Final = Path("/proc/self/task")
+_waiting: Final[list[Callable[[], set[int]]]] = []
+
+
+def hinder_no_fork(native_ids: Callable[[], set[int]]) -> None:
+    """Have threads left out of account that only wait and hold no lock.
+
+    Args:
+        native_ids: Returns the kernel's numbers of those that there are now.
+    """
+    _waiting.append(native_ids)
 
 
 def may_fork() -> bool:
@@ -19,5 +27,4 @@ def may_fork() -> bool:
         threads = {int(task.name) for task in _TASKS.iterdir()}
     except OSError:
         return False
-    waiting = background.native_ids() | bell.native_ids()
-    return threads <= {threading.get_native_id(), *waiting}
+    return threads <= {threading.get_native_id()}.union(*(one() for one in _waiting))

@@ -1,0 +1,55 @@
+"""Our share of the limit: of a hand-written script, and of one that keeps our promises."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from benchmarks.bench import Bench
+from benchmarks.figures import Figure
+from benchmarks.measuring import Contender, Run, ideal, median, ratio
+
+
+def against_limit(
+    bench: Bench,
+    workload: str,
+    name: str,
+    source: Path,
+    rows: int,
+    passes: Sequence[str],
+    ours: Contender,
+    *,
+    workers: int,
+    goal: float,
+) -> Iterator[Figure]:
+    """Yield our share of the script's speed, then that of the script that keeps our promises.
+
+    The latter does what no result of ours goes without: a look at every value for what JSON cannot
+    hold, a digest of the file as it is read back, and a sync.
+    """
+    runs = bench.in_turn(
+        {
+            "ideal": ideal(source, *passes, workers=workers),
+            "promised": ideal(source, *passes, workers=workers, promised=True),
+            "ours": ours,
+        }
+    )
+    cpu = ratio(runs["ideal"], runs["ours"], _cpu)
+    yield Figure(
+        workload=workload,
+        name=f"{rows:,} records, {name}",
+        value=ratio(runs["ideal"], runs["ours"]),
+        unit="of ideal",
+        least=goal,
+        note=f"{rows / median(runs['ours']):,.0f} records/s, CPU {cpu:.2f} of ideal",
+        runs=runs,
+    )
+    yield Figure(
+        workload=workload,
+        name=f"{rows:,} records, a script that checks and syncs",
+        value=ratio(runs["ideal"], runs["promised"]),
+        unit="of ideal",
+        note=f"ours is {ratio(runs['promised'], runs['ours']):.2f} of that",
+    )
+
+
+def _cpu(run: Run) -> float:
+    return run.cpu_seconds

@@ -1,0 +1,1 @@
+"""Identities: digests by which equal values and equal code are known as such, in any process."""

@@ -1,0 +1,122 @@
+"""Declared columns: what an operator reads and writes, as far as it says so.
+
+    @data_register("data.mini", reads={"values": list[float]}, columns={"x": float, "y": float})
+    def mini_decoder(record: dict) -> dict: ...
+
+``reads`` must be there. ``writes`` are there afterwards, beside what was there before; ``columns``
+are all that is there afterwards, as of a reader. What nobody declares nobody checks.
+"""
+
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Final, TypeAlias, Union
+
+from dagster_dataops.errors import OperatorDefinitionError
+
+ColumnTypes: TypeAlias = Mapping[str, Any]
+"""Types such as ``float``, ``list[float]`` or ``str | None`` by column; ``Any`` is any."""
+Declaration: TypeAlias = ColumnTypes | Iterable[str] | Callable[..., ColumnTypes | Iterable[str]]
+"""Also names alone, of any type, or a function that is given the options and returns either."""
+
+_UNIONS: Final = (Union, types.UnionType)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declared:
+    """What an operator declares; ``None`` where it says nothing.
+
+    Attributes:
+        reads: Columns that it needs.
+        writes: Columns that are there afterwards, beside those that were there.
+        columns: All columns that are there afterwards.
+    """
+
+    reads: Declaration | None = None
+    writes: Declaration | None = None
+    columns: Declaration | None = None
+
+    def checked(self, operator: str) -> "Declared":
+        """Return this, if it can be understood.
+
+        Raises:
+            OperatorDefinitionError: It cannot.
+        """
+        if self.writes is not None and self.columns is not None:
+            reason = "it declares both writes, beside what was there, and columns, which are all"
+            raise OperatorDefinitionError(operator, reason)
+        for field in fields(self):
+            given = getattr(self, field.name)
+            if given is not None and not callable(given):
+                column_types(operator, field.name, given, {})
+        return self
+
+
+NOTHING: Final = Declared()
+DECLARATIONS: Final = frozenset(field.name for field in fields(Declared))
+
+
+def column_types(
+    operator: str, kind: str, declared: Declaration, options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the types of declared columns.
+
+    Args:
+        operator: Who declares them, for the error.
+        kind: ``reads``, ``writes`` or ``columns``, for the error.
+        declared: What was written down.
+        options: The operator's, where it is a function of them.
+
+    Raises:
+        OperatorDefinitionError: It is no mapping of names to types, and no list of names.
+    """
+    given = declared(**options) if callable(declared) else declared
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        reason = f"{kind} is {given!r}; write {{'column': type}}, or a list of names"
+        raise OperatorDefinitionError(operator, reason)
+    found = dict(given) if isinstance(given, Mapping) else dict.fromkeys(given, Any)
+    for name, kind_of in found.items():
+        if not isinstance(name, str) or not _is_type(kind_of):
+            reason = f"{kind} declares {name!r} as {kind_of!r}; it takes a name and a type"
+            raise OperatorDefinitionError(operator, f"{reason} such as float or list[str]")
+    return found
+
+
+def _is_type(given: Any) -> bool:
+    if given is Any or given is None or isinstance(given, type):
+        return True
+    return typing.get_origin(given) is not None
+
+
+def type_text(declared: Any) -> str:
+    """Return a type as one writes it."""
+    if isinstance(declared, type) and not typing.get_args(declared):
+        return "None" if declared is types.NoneType else declared.__name__
+    return str(declared).replace("typing.", "")
+
+
+def takes(wanted: Any, there: Any) -> bool:
+    """Whether a column of type ``there`` can be read as ``wanted``; an ``int`` as a ``float``."""
+    wanted, there = (types.NoneType if one is None else one for one in (wanted, there))
+    if Any in {wanted, there} or wanted == there:
+        return True
+    if typing.get_origin(there) in _UNIONS:
+        return all(takes(wanted, one) for one in typing.get_args(there))
+    if typing.get_origin(wanted) in _UNIONS:
+        return any(takes(one, there) for one in typing.get_args(wanted))
+    outer = typing.get_origin(wanted) or wanted
+    return _is_below(typing.get_origin(there) or there, outer) and _arguments_fit(wanted, there)
+
+
+def _is_below(there: Any, wanted: Any) -> bool:
+    if (wanted, there) == (float, int):
+        return True
+    both = isinstance(there, type) and isinstance(wanted, type)
+    return both and issubclass(there, wanted) and (there is not bool or wanted is not int)
+
+
+def _arguments_fit(wanted: Any, there: Any) -> bool:
+    """Whether what is inside fits; of a plain ``list`` nobody knows, and so it does."""
+    inner, asked = typing.get_args(there), typing.get_args(wanted)
+    return not inner or not asked or (len(inner) == len(asked) and all(map(takes, asked, inner)))

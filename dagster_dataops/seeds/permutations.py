@@ -1,0 +1,62 @@
+"""Permutations of any size, of which any stretch can be computed without the rest."""
+
+import random
+from math import isqrt
+from typing import Final
+
+_MOST_HELD: Final = 1 << 16  # numbers that are shuffled as a list
+_ROUNDS: Final = 3
+
+
+class Permutation:
+    """The numbers below ``size`` in random order.
+
+    Up to 65,536 of them are a shuffled list. More are written as two digits in a base of about the
+    square root; in each round either digit is moved by a random amount that hangs on the other (a
+    Feistel network over tables). That takes memory for six square roots, not for all numbers.
+
+    Args:
+        size: How many numbers.
+        generator: Determines the order.
+    """
+
+    def __init__(self, size: int, generator: random.Random) -> None:
+        self._size = size
+        self._held: list[int] | None = None
+        if size <= _MOST_HELD:
+            self._held = list(range(size))
+            generator.shuffle(self._held)
+            return
+        self._high = isqrt(size)
+        self._low = -(-size // self._high)  # high x low exceeds size by less than high
+        self._tables = [
+            (_table(generator, self._low, self._high), _table(generator, self._high, self._low))
+            for _ in range(_ROUNDS)
+        ]
+
+    def stretch(self, places: range) -> list[int]:
+        """Return the numbers at ``places``."""
+        if self._held is not None:
+            return [self._held[place] for place in places]
+        size = self._size
+        return [one if one < size else self._walked(one) for one in self._moved(places)]
+
+    def _walked(self, number: int) -> int:
+        """Go on from a number that is beyond the last, until one comes that is not."""
+        while number >= self._size:
+            (number,) = self._moved(range(number, number + 1))
+        return number
+
+    def _moved(self, places: range) -> list[int]:
+        high, low = self._high, self._low
+        upper, lower = [place // low for place in places], [place % low for place in places]
+        for of_lower, of_upper in self._tables:
+            pairs = zip(upper, lower, strict=True)
+            upper = [(one + of_lower[other]) % high for one, other in pairs]
+            pairs = zip(lower, upper, strict=True)
+            lower = [(one + of_upper[other]) % low for one, other in pairs]
+        return [one * low + other for one, other in zip(upper, lower, strict=True)]
+
+
+def _table(generator: random.Random, size: int, limit: int) -> list[int]:
+    return [int(generator.random() * limit) for _ in range(size)]

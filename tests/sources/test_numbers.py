@@ -1,0 +1,33 @@
+"""Numbers in lines of text."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dagster_dataops import parse_numbers
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1))
+def test_what_python_writes_is_read_back(numbers):
+    line = " , ".join(map(repr, numbers))
+
+    assert parse_numbers(line, len(numbers)) == numbers
+
+
+@pytest.mark.parametrize("text", ["5", "5.", ".5", "+5", "-5e-3", " 5 ", "5\r"])
+def test_decimal_numbers_are_taken(text):
+    assert parse_numbers(text, 1) == [float(text)]
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", "x", "1.5abc", "0x10", "nan", "inf", "-Infinity", "1_0", "1e999", "1 2", "٣"]
+)
+def test_everything_else_is_refused(text):
+    with pytest.raises(ValueError, match=r"blank|is '"):
+        parse_numbers(text, 1)
+
+
+def test_there_are_as_many_as_there_should_be():
+    assert parse_numbers("1\t2", 2, delimiter="\t") == [1, 2]
+    with pytest.raises(ValueError, match="it has 3 columns, not 2"):
+        parse_numbers("1,2,3", 2)

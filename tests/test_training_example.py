@@ -1,0 +1,62 @@
+"""The fine-tuning example: killed at every bucket, it trains on what it would have anyway."""
+
+import importlib.util
+import json
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from dagster_dataops import assert_resumes_anywhere
+
+EXAMPLE = Path(__file__).parent.parent / "examples" / "training_stream.py"
+
+
+@pytest.fixture(scope="module")
+def example():
+    spec = importlib.util.spec_from_file_location("training_stream", EXAMPLE)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def train(folder, *arguments):
+    command = [sys.executable, str(EXAMPLE), str(folder), *arguments]
+    return subprocess.run(command, check=False, capture_output=True, text=True)
+
+
+def test_killed_at_every_step_it_trains_on_the_same_buckets(tmp_path):
+    undisturbed = train(tmp_path / "undisturbed")
+    expected = (tmp_path / "undisturbed" / "trained.jsonl").read_text()
+    steps = expected.count("\n")
+    assert undisturbed.stdout == f"trained on {steps} buckets\n", undisturbed.stderr
+
+    folder = tmp_path / "killed"
+    for step in range(1, steps + 1):
+        killed = train(folder, "--die-at", str(step))
+        assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert train(folder).stdout == f"trained on {steps} buckets\n"
+
+    assert (folder / "trained.jsonl").read_text() == expected
+    ids = [one for line in expected.splitlines() for one in json.loads(line)]
+    assert len(ids) == len(set(ids)) == 60
+
+
+def test_ranks_train_on_records_of_their_own_which_are_of_like_length(example, tmp_path):
+    example.write_parts(tmp_path)
+    found = [[*bucket] for rank in range(2) for bucket in example.buckets(tmp_path, rank, 2)]
+
+    assert Counter(len(record["prompt"]) <= 4 for bucket in found for record in bucket)[True] > 10
+    assert len({record["id"] for bucket in found for record in bucket}) == 60
+    full = [bucket for bucket in found if len(bucket) == 8]
+    assert full
+    assert all(len(record["prompt"]) <= 4 for bucket in full for record in bucket)
+
+
+def test_it_goes_on_from_anywhere_within_the_process(example, tmp_path):
+    example.write_parts(tmp_path)
+    assert_resumes_anywhere(lambda: example.buckets(tmp_path, 1, 2))
+    assert_resumes_anywhere(lambda: example.buckets(tmp_path).repeat(), limit=60)
