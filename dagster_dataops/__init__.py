@@ -6,7 +6,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dagster_dataops import data, errors
+    from dagster_dataops import combine, data, errors
     from dagster_dataops.assets import checks
     from dagster_dataops.assets.check_steps import build_operator_checks
     from dagster_dataops.assets.component import OperatorPipelineComponent
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from dagster_dataops.assets.translator import DataOpsTranslator
     from dagster_dataops.assets.yaml_nodes import OperatorDeclaration
     from dagster_dataops.checkpoints.manifest import Manifest, load_result
+    from dagster_dataops.combine import concat, round_robin, sample
     from dagster_dataops.configuration import config
     from dagster_dataops.data import data_register
     from dagster_dataops.datasets.dataset import JsonlDataset
@@ -34,9 +35,14 @@ if TYPE_CHECKING:
     from dagster_dataops.records import JsonValue, Record
     from dagster_dataops.selectors.selector import Selector
     from dagster_dataops.services.pipeline import Pipeline, pipeline
+    from dagster_dataops.sources.delimited import read_delimited
+    from dagster_dataops.sources.huggingface import read_huggingface
     from dagster_dataops.sources.numbers import parse_numbers
     from dagster_dataops.sources.part_files import PartFiles
     from dagster_dataops.sources.reader import Reader
+    from dagster_dataops.sources.tables import read_arrow, read_parquet
+    from dagster_dataops.sources.warc import read_warc
+    from dagster_dataops.sources.whole_files import read_files
     from dagster_dataops.streams import text
     from dagster_dataops.streams.conformance import assert_resumes_anywhere
     from dagster_dataops.streams.finitude import Finitude
@@ -86,6 +92,8 @@ _HOMES = {
     "build_operator_ops": "assets.ops",
     "build_preview_job": "assets.preview_job",
     "checks": "assets.",
+    "combine": "",
+    "concat": "combine",
     "config": "configuration",
     "data": "",
     "data_register": "data",
@@ -98,10 +106,18 @@ _HOMES = {
     "parse_numbers": "sources.numbers",
     "pipeline": "services.pipeline",
     "plan_pipeline": "assets.pipeline_plan",
+    "read_arrow": "sources.tables",
+    "read_delimited": "sources.delimited",
+    "read_files": "sources.whole_files",
+    "read_huggingface": "sources.huggingface",
     "read_iterator": "streams.sources",
     "read_jsonl": "streams.sources",
+    "read_parquet": "sources.tables",
     "read_sequence": "streams.sources",
     "read_text": "streams.text",
+    "read_warc": "sources.warc",
+    "round_robin": "combine",
+    "sample": "combine",
     "text": "streams.",
     "torch_dataset": "streams.training",
 }
@@ -140,6 +156,8 @@ __all__ = [
     "build_operator_ops",
     "build_preview_job",
     "checks",
+    "combine",
+    "concat",
     "config",
     "data",
     "data_register",
@@ -152,10 +170,18 @@ __all__ = [
     "parse_numbers",
     "pipeline",
     "plan_pipeline",
+    "read_arrow",
+    "read_delimited",
+    "read_files",
+    "read_huggingface",
     "read_iterator",
     "read_jsonl",
+    "read_parquet",
     "read_sequence",
     "read_text",
+    "read_warc",
+    "round_robin",
+    "sample",
     "text",
     "torch_dataset",
 ]

@@ -16,6 +16,7 @@
     |-- MissingColumnError           a selected element is not there; a ValueError, too
     |-- SelectedElementError         a function failed on an element; a RuntimeError, too
     |-- DataPipelineError            a stream cannot go on; a RuntimeError, too
+    |   |-- StreamItemError              an item is no record that a jsonl file could hold
     |   `-- StreamSourceError            its source cannot be read; an InputError, too
     |-- StreamStateError             a position that is none of this stream; a ValueError, too
     |-- UnencodableError             a value that a jsonl file cannot hold
@@ -347,6 +348,16 @@ class StreamSourceError(DataPipelineError, InputError):
 
     facts = ("source", "reason")
     sentence = "Input {source}: {reason}"
+
+
+class StreamItemError(DataPipelineError):
+    """An item of a stream that is to be written is no record."""
+
+    facts = ("stream", "index", "reason")
+    sentence = "Stream {stream}: item {index:,} {reason}"
+    stream: str
+    index: int
+    reason: str
 
 
 class StreamStateError(DataOpsError, ValueError):

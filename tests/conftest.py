@@ -21,8 +21,15 @@ hypothesis.settings.register_profile("tests", deadline=None)
 hypothesis.settings.load_profile("tests")
 
 
-# These leave threads behind (of Dagster, polars, a browser), after which nothing can be forked.
-_LAST = ("tests/assets/", "tests/test_definitions.py", "tests/end_to_end/")
+# These leave threads behind (of Dagster, polars, a browser, fsspec), after which nothing can be
+# forked.
+_LAST = (
+    "tests/assets/",
+    "tests/test_definitions.py",
+    "tests/end_to_end/",
+    "tests/sources/",
+    "tests/streams/test_remote.py",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -65,6 +65,24 @@ def test_the_example_of_partitions_joins_what_each_file_gave(
     assert printed.splitlines()[-1] == "[{'text': 'HELLO'}, {'text': 'WORLD'}]"
 
 
+def test_the_example_of_streams_mixes_what_two_pipelines_made(
+    run_python: Callable[..., str], tmp_path: Path
+) -> None:
+    (example,) = [text for text in EXAMPLES if "stream_name" in text]
+    for name, count in [("docs", 40), ("extra", 3)]:
+        rows = [f'{{"text": "{name} {n}"}}\n' for n in range(count)]
+        (tmp_path / f"{name}.jsonl").write_text("".join(rows))
+    run = (
+        "result = defs.resolve_implicit_global_asset_job_def().execute_in_process()\n"
+        "rows = result.output_for_node('training__unique')\n"
+        "print(sorted({row['text'][0] for row in rows}), 'DOCS' in str(rows.read()))\n"
+    )
+
+    printed = run_python(f"{EXAMPLES[0]}\nimport dagster as dg\n{example}\n{run}")
+
+    assert printed.splitlines()[-1] == "['D', 'd', 'e'] True"
+
+
 def test_the_example_of_training_reads_a_rank_s_share_of_the_result(
     run_python: Callable[..., str],
 ) -> None:

@@ -15,7 +15,8 @@ from dagster_dataops.assets.options import AssetOptions
 from dagster_dataops.assets.patterns import PathPattern
 from dagster_dataops.assets.plan import plan_assets
 from dagster_dataops.assets.resource import DataOpsResource
-from dagster_dataops.assets.sources import Source, SourceAsset, source_asset
+from dagster_dataops.assets.sources import Source, SourceAsset
+from dagster_dataops.assets.stream_source import origin_of
 from dagster_dataops.assets.translator import DataOpsTranslator
 from dagster_dataops.assets.watches import inspect
 from dagster_dataops.checkpoints.manifest import Manifest, NodeFolder, load_result, published
@@ -71,7 +72,7 @@ def build_operator_checks(
     for node, declared in checks.items():
         _check_names(graph.name, node, [check.name for check in declared])
     options = options or AssetOptions()
-    origin = source_asset(source, graph.name, options)
+    origin = origin_of(source, graph.name, options)
     assets = []
     if SOURCE in checks:
         assets.append(_checked_source(origin, checks[SOURCE], graph.name, options.partitions))

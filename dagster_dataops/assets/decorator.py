@@ -12,6 +12,7 @@ from dagster_dataops.assets.options import AssetOptions
 from dagster_dataops.assets.pipeline_plan import plan_pipeline
 from dagster_dataops.assets.pipeline_step import Body, pipeline_step
 from dagster_dataops.assets.sources import Source
+from dagster_dataops.assets.stream_source import StreamSource
 from dagster_dataops.assets.translator import DataOpsTranslator
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.services.pipeline import Pipeline
@@ -29,6 +30,7 @@ def dataops_assets(  # noqa: PLR0913 - what Dagster users set of a step
     pool: str | None = None,
     dataops_translator: DataOpsTranslator | None = None,
     max_error_rate: ErrorRates = ErrorRateCheck(),  # noqa: B008 - frozen
+    stream_name: str = "",
 ) -> Callable[[Body], dg.AssetsDefinition]:
     """Make a function the step that materializes every node of a pipeline, or those selected.
 
@@ -37,7 +39,7 @@ def dataops_assets(  # noqa: PLR0913 - what Dagster users set of a step
     Args:
         ppl: A complete pipeline.
         source: As for `build_operator_assets`; the asset of a source function of its own is not
-            among these assets, so that a function is refused here.
+            among these assets, so that a function is refused here. A stream is one of them.
         name: Of the op; by default the function's.
         partitions_def: Of all nodes whose translator gives them none.
         backfill_policy: How many partitions a run may have.
@@ -46,6 +48,7 @@ def dataops_assets(  # noqa: PLR0913 - what Dagster users set of a step
         pool: Concurrency pool that the step is in.
         dataops_translator: Keys, groups and descriptions.
         max_error_rate: As for `build_operator_assets`.
+        stream_name: As for `build_operator_assets`.
 
     Example:
         .. code-block:: python
@@ -57,17 +60,22 @@ def dataops_assets(  # noqa: PLR0913 - what Dagster users set of a step
     Raises:
         PipelineDefinitionError: The source is a function.
     """
-    options = AssetOptions(max_error_rate=max_error_rate)
+    options = AssetOptions(max_error_rate=max_error_rate, stream_name=stream_name)
     planned = plan_pipeline(
         ppl, source=source, dataops_translator=dataops_translator, options=options
     )
-    if planned.origin.function is not None:
+    streamed = isinstance(planned.origin, StreamSource)
+    if planned.origin.function is not None and not (streamed and partitions_def is None):
         reason = (
             f"its source is the function {planned.origin.key.path[-1]!r}, which is an asset of its "
             "own; use build_definitions, or make it an asset and pass that as the source"
         )
         raise PipelineDefinitionError(ppl.graph.name, reason)
-    plans = [replace(plan, spec=_partitioned(plan.spec, partitions_def)) for plan in planned.plans]
+    own = [planned.origin.plan] if isinstance(planned.origin, StreamSource) else []
+    plans = [
+        replace(plan, spec=_partitioned(plan.spec, partitions_def))
+        for plan in [*own, *planned.plans]
+    ]
     step = StepOptions(
         retry_policy=retry_policy, pool=pool, op_tags=op_tags, backfill_policy=backfill_policy
     )

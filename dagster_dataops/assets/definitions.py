@@ -1,6 +1,7 @@
 """build_definitions: everything Dagster needs to run a pipeline, in one call."""
 
 import functools
+import os
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -51,6 +52,7 @@ def build_definitions(  # noqa: PLR0913 - all there is to say, by name
     new_files: NewFiles | None = None,
     max_error_rate: ErrorRates = ErrorRateCheck(),  # noqa: B008 - frozen
     checks: Checks | None = None,
+    stream_name: str = "",
 ) -> dg.Definitions:
     """Return definitions with an asset a node, jobs, resources and executor.
 
@@ -61,7 +63,8 @@ def build_definitions(  # noqa: PLR0913 - all there is to say, by name
     Args:
         ppl: A complete pipeline.
         source: Where its records come from: the path of a jsonl file, a function that yields
-            dicts, or an upstream asset.
+            dicts, an upstream asset, a stream, or several combined, as `build_operator_assets`
+            has it.
         resource: Root folder and defaults.
         schedule: A cron line, such as ``0 2 * * *``, to materialize everything by. With time
             windows it materializes the window that has closed last, and must come once a window;
@@ -90,6 +93,7 @@ def build_definitions(  # noqa: PLR0913 - all there is to say, by name
         max_error_rate: As in `build_operator_assets`.
         checks: Of results, by node, such as ``{"upper": [checks.no_nulls("text")]}``; by ``source``
             for the source. They have a step for each asset, after its own.
+        stream_name: As in `build_operator_assets`.
 
     Merge with other definitions by ``dg.Definitions.merge``; several pipelines
     need equal resources for that, since they share one.
@@ -104,11 +108,15 @@ def build_definitions(  # noqa: PLR0913 - all there is to say, by name
         freshness_policy=freshness_policy,
         root=dataops.defined_root,
         max_error_rate=max_error_rate,
+        stream_name=stream_name,
+        retry_policy=retry_policy,
     )
     planned = plan_pipeline(ppl, source=source, dataops_translator=translator, options=common)
     step = StepOptions(retry_policy=retry_policy, backfill_policy=backfill_policy)
     assets = lay_out(ppl, planned, layout, pools or {}, step)
-    partitioned = AssetOptions(partitions=partitions, unpartitioned=unpartitioned)
+    partitioned = AssetOptions(
+        partitions=partitions, unpartitioned=unpartitioned, stream_name=stream_name
+    )
     declared = _declared(ppl, source, translator, checks or {}, layout, partitioned)
     first = declared[:1] if checks and checks.get(SOURCE) else []  # those of the source
     source_checks = [key for definition in first for key in definition.check_keys]
@@ -166,7 +174,8 @@ def _files_sensor(
         ConfigurationError: There are no dynamic partitions, or the source is no path.
     """
     files = next((asset for asset in assets if isinstance(asset, dg.AssetSpec)), None)
-    if not isinstance(partitions, dg.DynamicPartitionsDefinition) or files is None:
+    is_path = isinstance(source, (str, os.PathLike))
+    if not isinstance(partitions, dg.DynamicPartitionsDefinition) or files is None or not is_path:
         allowed = "for a path as source and partitions=dg.DynamicPartitionsDefinition(name=...)"
         raise ConfigurationError("new_files", options, allowed)
     made = [

@@ -74,7 +74,7 @@ ErrorRates: TypeAlias = "ErrorRate | Mapping[str, ErrorRate]"
 def error_rates_of(graph: OperatorGraph, given: ErrorRates) -> dict[str, ErrorRateCheck | None]:
     """Return the check of every node; ``None`` for one that has none.
 
-    Dataset operators have none: they take all records at once, and none of them fails alone.
+    Dataset and stream operators have none: none of their input records fails alone.
 
     Args:
         graph: Of the pipeline.
@@ -111,7 +111,7 @@ def check_nodes(
 
 
 def _whole(graph: OperatorGraph, name: str) -> bool:
-    return graph.nodes[name].operator.__dataops__.spec.kind == "dataset"
+    return graph.nodes[name].operator.__dataops__.spec.kind in {"dataset", "stream"}
 
 
 def _check_of(rate: ErrorRate) -> ErrorRateCheck | None:

@@ -14,6 +14,7 @@ from dagster_dataops.assets.pipeline_plan import PlannedPipeline, plan_pipeline
 from dagster_dataops.assets.pipeline_step import pipeline_steps
 from dagster_dataops.assets.pools import common_pool, pools_by_node
 from dagster_dataops.assets.sources import Source
+from dagster_dataops.assets.stream_source import StreamSource
 from dagster_dataops.assets.translator import DataOpsTranslator
 from dagster_dataops.services.pipeline import Pipeline
 
@@ -36,6 +37,7 @@ def build_operator_assets(  # noqa: PLR0913 - keywords, each documented
     freshness_policy: dg.FreshnessPolicy | None = None,
     root: Path | None = None,
     max_error_rate: ErrorRates = ErrorRateCheck(),  # noqa: B008 - frozen
+    stream_name: str = "",
 ) -> list[dg.AssetsDefinition | dg.AssetSpec]:
     """Return one asset a node, each after those it depends on, and the source's if it is ours.
 
@@ -46,7 +48,11 @@ def build_operator_assets(  # noqa: PLR0913 - keywords, each documented
         ppl: A complete pipeline.
         source: Where its records come from: the path of a jsonl file, a function that yields
             dicts, or an upstream asset, whatever IO manager stores it: a list of dicts or a
-            DataFrame serves as well as a handle of ours.
+            DataFrame serves as well as a handle of ours. Or a stream (`DataPipeline`), a function
+            annotated to return one, or what has a ``name`` and a method ``stream``: an asset
+            that writes its items, and goes on within them after a kill. A URL and a compressed
+            file are read so as well. Or several of these assets and files, as by
+            ``combine.sample([...])``.
         translator: Keys, groups and descriptions.
         retry_policy: Of every step; a retry goes on where the attempt stopped.
         layout: ``steps`` gives every operator a step of its own, which an executor may run beside
@@ -73,6 +79,8 @@ def build_operator_assets(  # noqa: PLR0913 - keywords, each documented
         max_error_rate: Which share of an operator's records may fail before its check
             ``failed_records`` does not pass: a number in [0, 1], an `ErrorRateCheck`, or either of
             them by node. By default any failed record is a warning. ``None``: no such check.
+        stream_name: What the asset of a source that is a stream is called; by default as its
+            function, its reader, or the first file it reads.
 
     Raises:
         PipelineDefinitionError: An option names no node, or several pools for one step.
@@ -87,6 +95,8 @@ def build_operator_assets(  # noqa: PLR0913 - keywords, each documented
         freshness_policy=freshness_policy,
         root=root,
         max_error_rate=max_error_rate,
+        stream_name=stream_name,
+        retry_policy=retry_policy,
     )
     planned = plan_pipeline(ppl, source=source, dataops_translator=translator, options=common)
     options = StepOptions(retry_policy=retry_policy, backfill_policy=backfill_policy)
@@ -118,5 +128,6 @@ def _step_name(ppl: Pipeline) -> str:
 
 
 def _own_source(planned: PlannedPipeline) -> list[dg.AssetsDefinition | dg.AssetSpec]:
-    definition = planned.origin.definition
-    return [] if definition is None else [definition]
+    origin = planned.origin
+    files = origin.files if isinstance(origin, StreamSource) else ()
+    return [*([] if origin.definition is None else [origin.definition]), *files]

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 import dagster as dg
 
 from dagster_dataops.assets.keys import column_of, written_keys
-from dagster_dataops.assets.values import compared_records, values_of
+from dagster_dataops.assets.values import comparable, compared_records, values_of
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.operators.spec import OperatorKind
 
@@ -91,9 +91,9 @@ class ColumnTracer:
 
     def _origin(self, column: str, gone: Sequence[str]) -> ColumnOrigin:
         holders = self._holders(column)
-        same = [key for key in holders if self._agrees(key, column, column)]
-        if same or (holders and self._kind == "selection"):
-            return self._made(column, [(key, column) for key in same or holders], PASSED)
+        same = self._passing(column, holders)
+        if same:
+            return self._made(column, [(key, column) for key in same], PASSED)
         written = self._written_into(column)
         if holders:
             return self._made(column, self._changed_from(column, written), self._changed(holders))
@@ -127,6 +127,19 @@ class ColumnTracer:
 
     def _agrees(self, key: dg.AssetKey, column: str, name: str) -> bool:
         return self._inputs[key].agrees(column, self._records, name)
+
+    def _passing(self, column: str, holders: list[dg.AssetKey]) -> list[dg.AssetKey]:
+        """Return the inputs, among those that have a column, from which it comes unchanged."""
+        if self._kind == "stream" and self._mixed(column, holders):
+            return holders
+        same = [key for key in holders if self._agrees(key, column, column)]
+        return same or (holders if self._kind == "selection" else [])
+
+    def _mixed(self, column: str, holders: Sequence[dg.AssetKey]) -> bool:
+        """Whether all values of a column were seen in one of the inputs or another."""
+        known = {one for key in holders for one in self._inputs[key].values.get(column, ())}
+        given = [record[column] for record in self._records if column in record]
+        return bool(given) and all(comparable(value) in known for value in given)
 
     def _renamed_from(self, column: str, gone: Sequence[str]) -> list[tuple[dg.AssetKey, str]]:
         inputs = self._inputs

@@ -58,6 +58,9 @@ def report_metadata(report: RunReport, partition: str | None = None) -> dict[str
         f"{METADATA_PREFIX}/rows_failed": manifest.failed,
         **resumed_metadata(report),
     }
+    if manifest.seeds:  # as texts: the UI would round them
+        seeds = {stage: str(seed) for stage, seed in manifest.seeds.items()}
+        metadata[f"{METADATA_PREFIX}/seeds"] = dg.MetadataValue.json(seeds)
     if manifest.kept_from:
         runs = [run.get("run", "") for run in manifest.kept_from]
         metadata[f"{METADATA_PREFIX}/kept_from"] = ", ".join(dict.fromkeys(runs))

@@ -1,24 +1,40 @@
 """The op form: a pipeline as a job of ops, for users who want jobs without assets."""
 
+import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import dagster as dg
 
 from dagster_dataops.assets.columns import column_metadata
 from dagster_dataops.assets.configs import checked, config_type_of, resume_policy
 from dagster_dataops.assets.metadata import dataset_metadata, report_metadata
+from dagster_dataops.assets.options import AssetOptions
 from dagster_dataops.assets.places import key_of
 from dagster_dataops.assets.preview import limit_over, run_preview
 from dagster_dataops.assets.resource import DataOpsResource
 from dagster_dataops.assets.sources import function_name
+from dagster_dataops.assets.stream_source import StreamSource, origin_of
 from dagster_dataops.checkpoints.manifest import write_result
 from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.errors import PipelineDefinitionError
+from dagster_dataops.execution.given_stream import Streamed
 from dagster_dataops.graph.graph import SOURCE, OperatorNode
 from dagster_dataops.operators.operator import Operator
+from dagster_dataops.services.combined import Combined
 from dagster_dataops.services.pipeline import Pipeline
+from dagster_dataops.streams.operations import Operations
+
+JobSource: TypeAlias = (
+    str
+    | os.PathLike[str]
+    | Callable[[], Iterable[dict[str, Any]] | Operations]
+    | Operations
+    | Streamed
+    | Combined
+)
 
 
 def build_operator_ops(ppl: Pipeline) -> dict[str, dg.OpDefinition]:
@@ -30,21 +46,23 @@ def build_operator_ops(ppl: Pipeline) -> dict[str, dg.OpDefinition]:
 def build_operator_job(
     ppl: Pipeline,
     *,
-    source: str | os.PathLike[str] | Callable[[], Iterable[dict[str, Any]]],
+    source: JobSource,
     name: str = "",
     resources: Mapping[str, Any] | None = None,
+    stream_name: str = "",
 ) -> dg.JobDefinition:
     """Return a job that runs the whole pipeline, a step a node.
 
     Args:
         ppl: A complete pipeline.
-        source: The path of a jsonl file, or a function that yields dicts.
+        source: The path of a jsonl file, a function that yields dicts, or a stream.
         name: The job's name; by default the pipeline's with ``_job``.
         resources: Must hold ``dataops`` unless the definitions around the job do.
+        stream_name: As for `build_operator_assets`.
     """
     graph = ppl.graph
     ops = build_operator_ops(ppl)
-    origin = _source_op(graph.name, source)
+    origin = _source_op(graph.name, source, stream_name)
     dependencies: dict[str, dict[str, dg.DependencyDefinition]] = {}
     for node in graph.ordered():
         dependencies[node.name] = {
@@ -106,11 +124,15 @@ def _columns(
     return {name: value for name, value in found.items() if name != "dagster/column_lineage"}
 
 
-def _source_op(
-    pipeline: str, source: str | os.PathLike[str] | Callable[[], Iterable[dict[str, Any]]]
-) -> dg.OpDefinition:
+def _source_op(pipeline: str, source: JobSource, stream_name: str) -> dg.OpDefinition:
+    origin = origin_of(source, pipeline, AssetOptions(stream_name=stream_name))
+    if isinstance(origin, StreamSource):
+        return _stream_op(origin)
     if isinstance(source, (str, os.PathLike)):
         return _file_op(source)
+    if not inspect.isfunction(source):
+        reason = "the source of a job of ops is a path, a function or a stream, not an asset"
+        raise PipelineDefinitionError(pipeline, reason)
     name = function_name(source)
 
     @dg.op(name=name, description=source.__doc__)
@@ -119,6 +141,24 @@ def _source_op(
         dataset = write_result(folder, source(), context.run.run_id)
         context.add_output_metadata(dataset_metadata(dataset))
         return dataset
+
+    return _source
+
+
+def _stream_op(origin: StreamSource) -> dg.OpDefinition:
+    plan = origin.plan
+    if plan.ins:
+        reason = "assets are combined where there are assets; ops combine the nodes of a pipeline"
+        raise PipelineDefinitionError(plan.spec.key.path[0], reason)
+
+    @dg.op(name=f"{SOURCE}_records", description=plan.spec.description)
+    def _source(context: dg.OpExecutionContext, dataops: DataOpsResource) -> JsonlDataset:
+        given = [JsonlDataset.of_file(path) for _, path in plan.inputs if isinstance(path, Path)]
+        folder = dataops.folder(plan.spec.key.path)
+        report = dataops.run_operator(context, plan.node.operator, given, folder)
+        columns = column_metadata({}, [], report.dataset, "stream")
+        context.add_output_metadata({**report_metadata(report), **columns})
+        return report.dataset
 
     return _source
 

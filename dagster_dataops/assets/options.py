@@ -27,6 +27,8 @@ class AssetOptions:
         automation: Of every asset, or by node name.
         freshness_policy: Of every asset.
         root: Folder of all results, where it is known before a run.
+        stream_name: What a source that is a stream is called.
+        retry_policy: Of the step of a source that is a stream.
         max_error_rate: How many records of an operator may fail; of all, or by node name.
     """
 
@@ -37,6 +39,8 @@ class AssetOptions:
     automation: Automation | None = None
     freshness_policy: dg.FreshnessPolicy | None = None
     root: Path | None = None
+    stream_name: str = ""
+    retry_policy: dg.RetryPolicy | None = None
     max_error_rate: ErrorRates = field(default_factory=ErrorRateCheck)
 
     @property

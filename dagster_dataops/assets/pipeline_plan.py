@@ -11,12 +11,14 @@ from dagster_dataops.assets.metadata import dataset_metadata
 from dagster_dataops.assets.options import AssetOptions
 from dagster_dataops.assets.plan import AssetPlan, plan_assets
 from dagster_dataops.assets.resource import DataOpsResource
-from dagster_dataops.assets.sources import Source, SourceAsset, source_asset
+from dagster_dataops.assets.sources import Source, SourceAsset
 from dagster_dataops.assets.step import StepEvent
+from dagster_dataops.assets.stream_source import StreamSource, origin_of
 from dagster_dataops.assets.translator import DataOpsTranslator
 from dagster_dataops.assets.work import StepWork
 from dagster_dataops.checkpoints.manifest import write_result
 from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.graph.columns import check_source
 from dagster_dataops.graph.graph import SOURCE
 from dagster_dataops.services.pipeline import Pipeline
 
@@ -43,11 +45,15 @@ class PlannedPipeline:
     def run(self, context: Context, dataops: DataOpsResource) -> Iterator[StepEvent]:
         """Run every node, or those that an asset's step has selected, with options as defined."""
         loaded: dict[str, Any] = {}
-        if self.origin.function is not None and not isinstance(context, dg.AssetExecutionContext):
+        plans = self.plans
+        if isinstance(self.origin, StreamSource):
+            if not isinstance(context, dg.AssetExecutionContext):
+                plans = [self.origin.plan, *plans]
+        elif self.origin.function is not None and not isinstance(context, dg.AssetExecutionContext):
             source = self._write_source(self.origin.function, context, dataops)
             loaded[f"input_{SOURCE}"] = source.value
             yield source
-        yield from StepWork(self.plans, {}, loaded).run(context, dataops)
+        yield from StepWork(plans, {}, loaded).run(context, dataops)
 
     def _write_source(
         self,
@@ -91,6 +97,7 @@ def plan_pipeline(
             def nightly(context: dg.OpExecutionContext, dataops: DataOpsResource):
                 yield from dataops.run(context, planned)
     """
-    origin = source_asset(source, ppl.graph.name, options)
+    check_source(ppl.graph, source)
+    origin = origin_of(source, ppl.graph.name, options)
     plans = plan_assets(ppl.graph, origin, dataops_translator or DataOpsTranslator(), options)
     return PlannedPipeline(ppl.graph.name, origin, plans)

@@ -21,6 +21,7 @@ from dagster_dataops.checkpoints.manifest import NodeFolder, published
 from dagster_dataops.checkpoints.resuming import ResumePolicy
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.writing import first_lines
+from dagster_dataops.execution.given_stream import of_first
 from dagster_dataops.execution.report import RunReport
 from dagster_dataops.operators.operator import Operator
 
@@ -112,7 +113,8 @@ def run_preview(
         first_lines(dataset, place.path / f"{place.name}_head_{number}.jsonl", limit)
         for number, dataset in enumerate(inputs, 1)
     ]
-    return dataops.run_operator(context, operator, heads, place, ResumePolicy.NEVER)
+    first = of_first(operator, limit)
+    return dataops.run_operator(context, first, heads, place, ResumePolicy.NEVER)
 
 
 def observe_preview(

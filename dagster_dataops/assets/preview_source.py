@@ -13,9 +13,15 @@ import dagster as dg
 
 from dagster_dataops.assets.partitions import named, ordered
 from dagster_dataops.assets.patterns import PathPattern
+from dagster_dataops.assets.plan import AssetPlan
+from dagster_dataops.assets.preview import preview_folder
 from dagster_dataops.assets.resource import DataOpsResource
 from dagster_dataops.assets.sources import Source, SourceAsset
+from dagster_dataops.assets.stream_source import StreamSource
+from dagster_dataops.assets.upstream import Upstream
 from dagster_dataops.checkpoints.manifest import load_result
+from dagster_dataops.execution.given_stream import is_stream, of_first, of_partition, opened
+from dagster_dataops.execution.streaming import stream_of
 
 _NAMED = 10
 
@@ -65,7 +71,7 @@ class PreviewSource:
         path = self.origin.path
         if isinstance(path, PathPattern):
             return lambda key: path.path(key).exists()
-        if inspect.isroutine(self.source):
+        if inspect.isroutine(self.source) or isinstance(self.origin, StreamSource):
             return lambda _: True
         return context.instance.get_materialized_partitions(self.origin.key).__contains__
 
@@ -81,21 +87,55 @@ class PreviewSource:
         What `DataOpsIOManager` stored is in our folders. Dagster itself could not load that: it
         finds no resource that another resource needs.
         """
-        path = self.origin.path
-        if isinstance(path, Path):
-            return path
-        if path is not None:
-            return path.path(partition or "")
+        if isinstance(self.origin, StreamSource):
+            return self._items(self.origin.plan, context, dataops, limit, partition)
+        found = self._found(self.origin.path, partition)
+        if found is not None:
+            return found
         if inspect.isroutine(self.source):
             key = () if partition is None else (partition,)
-            return itertools.islice(self.source(*key), limit)
-        folder = dataops.folder(self.origin.key.path, partition)
+            made = self.source(*key)
+            items = opened(made, self.origin.key.path[-1]) if is_stream(made) else made
+            return itertools.islice(items, limit)
+        return self._stored(self.origin.key, context, dataops, partition)
+
+    def _found(self, path: object, partition: str | None) -> Path | None:
+        if isinstance(path, PathPattern):
+            return path.path(partition or "")
+        return path if isinstance(path, Path) else None
+
+    def _items(
+        self,
+        plan: AssetPlan,
+        context: dg.OpExecutionContext,
+        dataops: DataOpsResource,
+        limit: int,
+        partition: str | None,
+    ) -> object:
+        """Return the first items of a stream over what its inputs are now."""
+        place = preview_folder(dataops.folder(self.origin.key.path, partition))
+        operator = of_first(of_partition(plan.node.operator, partition), limit)
+        with Upstream(place, len(plan.inputs), context.run.run_id) as upstream:
+            for key, given in plan.inputs:
+                found = self._found(given, partition)
+                upstream.add(key, [found or self._stored(key, context, dataops, partition)])
+            return list(itertools.islice(stream_of(operator, upstream.datasets), limit))
+
+    def _stored(
+        self,
+        key: dg.AssetKey,
+        context: dg.OpExecutionContext,
+        dataops: DataOpsResource,
+        partition: str | None,
+    ) -> object:
+        folder = dataops.folder(key.path, partition)
         if folder.result.exists():
             return load_result(folder)
-        return self._loaded(context, partition)
+        return self._loaded(key, context, partition)
 
-    def _loaded(self, context: dg.OpExecutionContext, partition: str | None) -> object:
-        key = self.origin.key
+    def _loaded(
+        self, key: dg.AssetKey, context: dg.OpExecutionContext, partition: str | None
+    ) -> object:
         try:
             location = context.repository_def
         except Exception as error:  # Dagster's CheckError, which it exports nowhere

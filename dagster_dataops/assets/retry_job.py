@@ -5,7 +5,6 @@ is downstream of a result that changed has another input then, and is run over a
 its records are the same as before, nobody knows once its result was published.
 """
 
-import inspect
 from collections.abc import Sequence
 from typing import Final
 
@@ -14,7 +13,7 @@ import dagster as dg
 from dagster_dataops.assets.assignments import Context
 from dagster_dataops.assets.jobs import AssetJob, pipeline_jobs
 from dagster_dataops.assets.resource import DataOpsResource
-from dagster_dataops.assets.sources import Source
+from dagster_dataops.assets.sources import Source, makes_asset
 from dagster_dataops.checkpoints.manifest import NodeFolder
 from dagster_dataops.checkpoints.resuming import ResumePolicy
 from dagster_dataops.datasets.dataset import JsonlDataset
@@ -37,7 +36,7 @@ def retry_jobs(
     """
     return pipeline_jobs(
         f"retry_failed_records_{pipeline or 'dataops'}",
-        assets[1:] if inspect.isroutine(source) else assets,
+        assets[1:] if makes_asset(source) else assets,
         description=(
             "Retries the failed records of every operator's result and puts what comes of them "
             "in their places. Results without failed records stay as they are; what is "

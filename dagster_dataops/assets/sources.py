@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import dagster as dg
 
@@ -16,14 +16,21 @@ from dagster_dataops.assets.patterns import PathPattern, is_pattern
 from dagster_dataops.assets.places import key_of
 from dagster_dataops.assets.resource import DataOpsResource
 from dagster_dataops.assets.several import Made, make_several
+from dagster_dataops.assets.stream_run import made_of_stream
 from dagster_dataops.checkpoints.manifest import write_result
 from dagster_dataops.errors import ConfigurationError, OperatorDefinitionError
+from dagster_dataops.execution.given_stream import Streamed, is_stream
 from dagster_dataops.operators.definition import checked_name
+from dagster_dataops.services.combined import Combined
+from dagster_dataops.streams.locations import packed_as
+
+if TYPE_CHECKING:
+    from dagster_dataops.streams.operations import Operations
 
 IO_MANAGER: Final = "dataops_io"
 Source: TypeAlias = (
-    "str | os.PathLike[str] | Callable[..., Iterable[dict[str, Any]]] | dg.AssetKey | "
-    "dg.AssetSpec | dg.AssetsDefinition"
+    "str | os.PathLike[str] | Callable[..., Iterable[dict[str, Any]] | Operations] | dg.AssetKey | "
+    "dg.AssetSpec | dg.AssetsDefinition | Operations | Streamed | Combined"
 )
 
 
@@ -42,7 +49,7 @@ class SourceAsset:
     key: dg.AssetKey
     definition: dg.AssetsDefinition | dg.AssetSpec | None
     path: Path | PathPattern | None = None
-    function: Callable[..., Iterable[dict[str, Any]]] | None = None
+    function: Callable[..., Any] | None = None
 
 
 def source_asset(source: Source, pipeline: str, options: AssetOptions | None = None) -> SourceAsset:
@@ -69,9 +76,23 @@ def source_asset(source: Source, pipeline: str, options: AssetOptions | None = N
         return SourceAsset(source.key, None)
     if isinstance(source, (str, os.PathLike)):
         return _file_source(os.fspath(source), pipeline, options)
+    if not callable(source):
+        raise _no_source(source)
     key = _key(pipeline, function_name(source))
-    _check_arguments(source, partitioned=options.partitions is not None)
+    check_arguments(source, partitioned=options.partitions is not None)
     return SourceAsset(key, _function_asset(source, key, pipeline, options), function=source)
+
+
+def makes_asset(source: Source) -> bool:
+    """Whether the source is an asset of ours, which writes what it yields."""
+    if isinstance(source, (str, os.PathLike)):
+        return is_streamed_file(os.fspath(source))
+    return inspect.isroutine(source) or isinstance(source, Combined) or is_stream(source)
+
+
+def is_streamed_file(text: str) -> bool:
+    """Whether a path is one of a file that is no plain one here: a URL, or compressed."""
+    return "://" in text or packed_as(text) is not None
 
 
 def _file_source(text: str, pipeline: str, options: AssetOptions) -> SourceAsset:
@@ -94,12 +115,18 @@ def function_name(function: Callable[..., Any]) -> str:
         OperatorDefinitionError: It has none that an asset could carry, such as a lambda.
     """
     if not inspect.isroutine(function):
-        reason = "a source is a path, a function that yields dicts, or an asset"
-        raise OperatorDefinitionError(f"source {function!r}", reason)
+        raise _no_source(function)
     return checked_name(function.__name__, function)
 
 
-def _check_arguments(function: Callable[..., Any], *, partitioned: bool) -> None:
+def _no_source(source: object) -> OperatorDefinitionError:
+    reason = "a source is a path, a function that yields dicts, a stream, or an asset"
+    if isinstance(source, (list, tuple)):
+        reason += "; several are one by combine.concat([...]), combine.sample([...]) and the like"
+    return OperatorDefinitionError(f"source {source!r}"[:200], reason)
+
+
+def check_arguments(function: Callable[..., Any], *, partitioned: bool) -> None:
     """Refuse a function that cannot be called with what we have: the partition's key, or nothing.
 
     Raises:
@@ -150,7 +177,7 @@ def _pattern_spec(key: dg.AssetKey, pattern: PathPattern, pipeline: str) -> dg.A
 
 
 def _function_asset(
-    function: Callable[..., Iterable[dict[str, Any]]],
+    function: Callable[..., Any],
     key: dg.AssetKey,
     pipeline: str,
     options: AssetOptions,
@@ -177,6 +204,8 @@ def _function_asset(
             def make(partition: str | None) -> Made:
                 folder = dataops.folder(key.path, partition)
                 records = function() if partition is None else function(partition)
+                if is_stream(records):
+                    return made_of_stream(context, dataops, function, records, folder, partition)
                 dataset = write_result(folder, records, context.run.run_id)
                 return Made(dataset, dataset_metadata(dataset))
 

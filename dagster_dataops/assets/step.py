@@ -21,6 +21,7 @@ from dagster_dataops.assets.retry_job import run_or_retry
 from dagster_dataops.assets.several import Made, make_several
 from dagster_dataops.assets.upstream import Upstream
 from dagster_dataops.checkpoints.manifest import NodeFolder
+from dagster_dataops.execution.given_stream import of_partition
 
 if TYPE_CHECKING:
     from dagster_dataops.execution.report import RunReport
@@ -106,11 +107,12 @@ class _Step:
         """Run the operator over the first records of its inputs, beside its result."""
         preview = Preview(self._context, self._dataops, limit)
         for partition in partitions:
+            operator = of_partition(self._operator, partition)
             inputs = [
                 (key, preview.before(key, partition) or self._parts(given, partition))
                 for key, given in self._plan.inputs
             ]
-            preview.run(self._plan.spec.key, self._operator, inputs, partition)
+            preview.run(self._plan.spec.key, operator, inputs, partition)
 
     def make(self, partition: str | None) -> Made:
         """Make the result of one partition, or of an asset that has none."""
@@ -124,8 +126,9 @@ class _Step:
     def _made_of(self, upstream: Upstream, partition: str | None) -> Made:
         files = ExternalFiles(self._plan.inputs)
         folder = self._folder(partition)
+        operator = of_partition(self._operator, partition)
         report = run_or_retry(
-            self._dataops, self._context, self._operator, upstream.datasets, folder, self._resume
+            self._dataops, self._context, operator, upstream.datasets, folder, self._resume
         )
         self.reports.append(report)
         invocation = self._operator.__dataops__

@@ -63,7 +63,7 @@ class PipelineAttributes(dg.Resolvable):
             resolve_source,
             model_field_type=str | SourceModel,
             description="Where the records come from: a jsonl file, its path taken from the "
-            "folder of the defs.yaml, or `asset: <key>`, or `function: <name>`.",
+            "folder of the defs.yaml, a URL, or `asset: <key>`, or `function: <name>`.",
             examples=["documents.jsonl", {"asset": "raw/documents"}],
             inject_before_resolve=False,
         ),
@@ -171,6 +171,13 @@ class PipelineAttributes(dg.Resolvable):
             examples=[[{"required_columns": ["text"], "blocking": True}]],
         ),
     ] = field(default_factory=list)
+    stream_name: Annotated[
+        str | None,
+        dg.Resolver.default(
+            description="What a source that is a stream is called: a URL, a compressed file, a "
+            "function that returns one."
+        ),
+    ] = None
     layout: Annotated[
         str | None,
         dg.Resolver.default(
@@ -215,6 +222,7 @@ class PipelineAttributes(dg.Resolvable):
             "automation": self.automation,
             "freshness_policy": self.freshness_policy,
             "checks": self._checks(),
+            "stream_name": self.stream_name,
             "layout": self.layout,
             "executor": self.executor,
             "pools": {name: pool for name, pool in pools.items() if pool is not None},

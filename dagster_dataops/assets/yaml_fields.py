@@ -70,7 +70,8 @@ def resolve_source(
 ) -> "Source | SourceFunction":
     """Return the source; a path is taken from the folder of the defs.yaml."""
     if isinstance(model, str):
-        return beside(context, str(rendered(context, model)))
+        place = str(rendered(context, model))
+        return place if "://" in place else beside(context, place)
     if model.asset is not None:
         return dg.AssetKey.from_user_string(rendered(context, model.asset))
     return SourceFunction(str(rendered(context, model.function)), YamlPlace(context))

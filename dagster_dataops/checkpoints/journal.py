@@ -36,7 +36,9 @@ class FrameKind(IntEnum):
     ATTEMPT = 1  # JSON: which run, with which fingerprint, goes on from here
     SPANS = 2  # spans whose outputs lie one after the other in one segment
     COPY = 4  # kind and payload of the frame before, which count if that one is damaged
-    CLOCK = 5  # seconds for which the attempt had been at work when it settled the spans before
+    CLOCK = 5  # seconds for which the attempt had been at work when it settled what is before
+    POSITION = 6  # where a stream stood when all items before it were written
+    STAGES = 7  # JSON: what the stream of those positions consists of
 
 
 class Frame(NamedTuple):

@@ -102,6 +102,7 @@ class Manifest:
             others; each with ``run``, ``options`` and ``code``. Almost always empty.
         resumed_from: The runs that had settled the ``resumed`` records, in order.
         seconds_saved: For how long they had been at work on them; 0 if they did not say.
+        seeds: Of the stages of a stream that draw, by their paths.
     """
 
     done: bool = True
@@ -121,6 +122,7 @@ class Manifest:
     kept_from: list[dict[str, str]] = field(default_factory=list)
     resumed_from: list[str] = field(default_factory=list)
     seconds_saved: float = 0.0
+    seeds: dict[str, int] = field(default_factory=dict)
 
     def to_bytes(self) -> bytes:
         """Return the manifest as readable JSON."""
@@ -164,6 +166,7 @@ _KINDS: Final[dict[str, tuple[type, ...]]] = {
     **dict.fromkeys(("attempts", "kept_from", "resumed_from"), (list,)),
     **dict.fromkeys(("seconds", "seconds_saved"), (float, int)),
     "made_from": (dict,),
+    "seeds": (dict,),
 }
 
 

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from dagster_dataops.checkpoints.checkpoint import (
     Checkpoint,
@@ -28,6 +28,9 @@ from dagster_dataops.execution.report import RunContext, RunReport
 from dagster_dataops.execution.selecting import compose_kept
 from dagster_dataops.execution.whole import run_whole
 from dagster_dataops.operators.operator import Operator
+
+if TYPE_CHECKING:
+    from dagster_dataops.execution.streaming import StreamWriter
 
 _MOST_REPAIRS: Final = 2
 
@@ -91,14 +94,17 @@ class _Attempt:
                 f"finished publishing the result of run {late.run}, which had been cut short"
             )
         found = existing(self._folder.checkpoints)
-        separate = invocation.spec.kind == "dataset" and invocation.spec.inputs == len(inputs)
+        kind = invocation.spec.kind
+        separate = kind == "stream" or (kind == "dataset" and invocation.spec.inputs == len(inputs))
         datasets = inputs if separate else [gathered(inputs, self._folder.input)]
         identity = " ".join(dataset.identity for dataset in datasets)
+        if kind == "stream":
+            return self._run_stream_operator(datasets, found)
         fingerprint = RunFingerprint.of(invocation, identity)
         report = self._finished_before(fingerprint)
         if report is not None:
             return report
-        if invocation.spec.kind == "dataset":
+        if kind == "dataset":
             manifest = self._run_dataset_operator(datasets, fingerprint)
         else:
             manifest = self._run_record_operator(datasets[0], fingerprint, found)
@@ -266,6 +272,45 @@ class _Attempt:
             checkpoint.close()
         return manifest
 
+    def _run_stream_operator(
+        self, datasets: Sequence[JsonlDataset], found: list[CheckpointContent]
+    ) -> RunReport:
+        from dagster_dataops.execution.streaming import Flow, StreamWriter
+
+        flow = Flow.of(self._operator, datasets)
+        report = self._finished_before(flow.fingerprint)
+        if report is not None:
+            return report
+        if self._context.resume is ResumePolicy.FAILED_RECORDS:
+            from dagster_dataops.checkpoints.retrying import refuse_whole
+
+            refuse_whole(self._folder, "stream")
+        checkpoint, stream, note = flow.checkpoint(self._context, self._folder, found)
+        try:
+            writer = StreamWriter(flow.name, stream, checkpoint, self._context)
+            self._context.progress.start(self._folder.name, writer.state())
+            try:
+                if note is not None:
+                    self._note(note + _saved(checkpoint.stopwatch.before))
+                self._settled(writer, checkpoint)
+            finally:
+                self._context.progress.finish(writer.state())
+            manifest = self._manifest(writer.drafts(self._folder), checkpoint, flow.fingerprint)
+            manifest = replace(manifest, seeds=flow.stream.seeds)
+            self._publish(checkpoint, manifest)
+        finally:
+            checkpoint.close()
+        return self._report(manifest, reused=False)
+
+    @staticmethod
+    def _settled(writer: "StreamWriter", checkpoint: Checkpoint) -> None:
+        try:
+            writer.run()
+        except BaseException:
+            checkpoint.sync()
+            raise
+        checkpoint.check_synced()
+
     def _publish(self, checkpoint: Checkpoint, manifest: Manifest) -> None:
         """Put the result in place, unless the run has ended in the meantime."""
         reason = self._context.should_stop()
@@ -310,7 +355,7 @@ class _Attempt:
             node=folder.name,
             dataset=manifest.dataset(folder.result),
             manifest=manifest,
-            error_path=folder.errors if manifest.failed else None,
+            error_path=folder.errors if manifest.failed and folder.errors.exists() else None,
             reused=reused,
             notes=tuple(self._notes),
             seconds=time.monotonic() - self._began,

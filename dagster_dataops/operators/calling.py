@@ -42,6 +42,11 @@ def dataset_function(operator: Operator) -> Callable[..., Any]:
     return _bound(operator, "forward_batch_input")
 
 
+def stream_function(operator: Operator) -> Callable[..., Any]:
+    """Return ``stream`` as a function of the streams of its inputs."""
+    return _bound(operator, "stream")
+
+
 def _sketches(sketch: Callable[[Record], Any]) -> Callable[[Record], Any]:
     def sketched(record: Record) -> Any:
         return {SKETCH: sketch(record)}

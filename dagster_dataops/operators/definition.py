@@ -13,6 +13,9 @@ A class says what it is by what it defines:
   holds what it wants to, and may take many sketches before it yields. A third parameter named
   ``scratch`` is given the path of an empty folder for its files, deleted afterwards. Kept
   records come out as they went in.
+* ``stream(self, first, second)`` or ``stream(self, *streams)``: a *stream operator*. It is given a
+  stream of each input and returns one of records, as ``DataPipeline.sample(first, second)`` is. It
+  is called where the pipeline is built as well, with empty streams, and must not read any.
 """
 
 import inspect
@@ -43,11 +46,13 @@ _CONTRACTS: Final[dict[OperatorKind, tuple[str, ...]]] = {
     "record": ("forward",),
     "dataset": ("forward_batch_input",),
     "selection": ("sketch", "keep"),
+    "stream": ("stream",),
 }
 _TAKES: Final[dict[OperatorKind, str]] = {
     "record": "one record (a dict)",
     "dataset": "the records (a list of dicts)",
     "selection": "one record (sketch) or the sketches (keep)",
+    "stream": "a stream",
 }
 
 
@@ -147,6 +152,7 @@ def _only_kind(name: str, cls: type) -> OperatorKind:
         method for methods in _CONTRACTS.values() for method in methods if _callable(cls, method)
     }
     kinds = [kind for kind, methods in _CONTRACTS.items() if has.issuperset(methods)]
+    kinds = [kind for kind in kinds if kind != "stream"] or kinds  # others may have such a method
     if len(kinds) > 1:
         first, second = (_CONTRACTS[kind][0] for kind in kinds[:2])
         reason = f"it has both of {first} and {second}; define exactly one"
@@ -203,14 +209,18 @@ def _checked_inputs(name: str, parameters: list[inspect.Parameter], kind: Operat
     if kind == "reader":
         return 0
     positional = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
+    if kind == "stream" and parameters and parameters[0].kind is inspect.Parameter.VAR_POSITIONAL:
+        return 0
     if not parameters or parameters[0].kind not in positional:
         what = _TAKES[kind]
         raise OperatorDefinitionError(name, f"its first parameter must take {what}")
+    if kind == "stream":
+        return sum(one.kind in positional and one.default is one.empty for one in parameters)
     return max(1, count_inputs(parameters, dataset=kind == "dataset"))
 
 
 def _asynchronous(name: str, function: Callable[..., Any], kind: OperatorKind) -> bool:
     asynchronous = inspect.iscoroutinefunction(function)
-    if asynchronous and kind == "dataset":
-        raise OperatorDefinitionError(name, "a dataset operator cannot be `async def`")
+    if asynchronous and kind in {"dataset", "stream"}:
+        raise OperatorDefinitionError(name, f"a {kind} operator cannot be `async def`")
     return asynchronous

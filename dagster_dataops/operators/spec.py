@@ -16,7 +16,7 @@ from dagster_dataops.operators.settings import (
 )
 from dagster_dataops.operators.signature import OptionSpec
 
-OperatorKind: TypeAlias = Literal["reader", "record", "dataset", "selection"]
+OperatorKind: TypeAlias = Literal["reader", "record", "dataset", "selection", "stream"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,14 +26,15 @@ class OperatorSpec:
     Attributes:
         group: Its group, such as ``demo``.
         name: Its name in the group.
-        kind: ``record`` (``forward``, one record in), ``dataset`` (``forward_batch_input``) or
-            ``selection`` (``sketch`` of one record, then ``keep`` over all sketches); ``reader``
-            (``stream``) if nothing is taken in.
+        kind: ``record`` (``forward``, one record in), ``dataset`` (``forward_batch_input``),
+            ``selection`` (``sketch`` of one record, then ``keep`` over all sketches) or ``stream``
+            (``stream``, a stream of each dataset in and one out); ``reader`` (``stream``) if
+            nothing is taken in.
         target: The function or class as its author wrote it.
         options: What can be given where it is constructed, in the order of the signature.
         any_option: Whether it takes options that its signature does not name.
         settings: Execution settings given at registration.
-        inputs: How many datasets it takes; more than one joins them.
+        inputs: How many datasets it takes; more than one joins them. 0 is any number.
         streamed: For each of them, whether it takes an iterator rather than a list.
         asynchronous: Whether ``forward`` or ``sketch`` is ``async def``.
         declared: The columns that it says it reads and writes.

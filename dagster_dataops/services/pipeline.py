@@ -24,6 +24,7 @@ from dagster_dataops.graph.graph import SOURCE, OperatorGraph, OperatorNode
 from dagster_dataops.operators.function import RegisteredFunction
 from dagster_dataops.operators.operator import Operator, OperatorMeta
 from dagster_dataops.operators.readable import Readable
+from dagster_dataops.services.combined import Combined, check_stream
 from dagster_dataops.services.running import materialize, run_graph
 
 _OWN: Final = frozenset({"add", "graph", "materialize", "name", "nodes", SOURCE})
@@ -75,7 +76,8 @@ class Pipeline:
 
         Args:
             name: Unique in the pipeline; names its folder and its asset.
-            operator: A constructed operator, or an operator that needs no options.
+            operator: A constructed operator, or an operator that needs no options, or several
+                nodes combined, as by ``combine.sample([ppl.a, ppl.b])``.
             inputs: Nodes that it takes, by name or as ``ppl.<name>``; ``ppl.source`` is the
                 pipeline's own input. By default the node added last.
 
@@ -85,11 +87,15 @@ class Pipeline:
         if self._graph is not None:
             raise PipelineDefinitionError(self.name, f"it is complete; {name!r} comes too late")
         self._check_name(name)
+        if isinstance(operator, Combined):
+            inputs, operator = operator.nodes(self.name, name, inputs), operator.operator
         constructed = self._constructed(name, operator)
         before = next(reversed(self._nodes), SOURCE)
         wanted = [before] if inputs is None else [inputs] if isinstance(inputs, str) else inputs
         if not wanted:
             raise PipelineDefinitionError(self.name, f"node {name!r} has no inputs")
+        if constructed.__dataops__.spec.kind == "stream":
+            check_stream(self.name, name, constructed, len(wanted))
         self._nodes[name] = OperatorNode(name, constructed, tuple(str(item) for item in wanted))
         return NodeReference(name)
 
@@ -147,8 +153,8 @@ class Pipeline:
         """Run every node over ``data``.
 
         Args:
-            data: A list of dicts (never changed), one dict, the path of a jsonl file, or a
-                `JsonlDataset`.
+            data: A list of dicts (never changed), one dict, the path of a jsonl file, a
+                `JsonlDataset`, or a stream, which goes on where a killed run was if runs resume.
 
         Returns:
             The last node's records in order, as a list of dicts; the absolute path of the

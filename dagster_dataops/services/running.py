@@ -17,6 +17,7 @@ from dagster_dataops.datasets.files import copy_durably
 from dagster_dataops.datasets.writing import write_records
 from dagster_dataops.errors import InputError, RetryRefusedError
 from dagster_dataops.execution.executor import OperatorExecutor
+from dagster_dataops.execution.given_stream import given_stream, is_stream, name_of_stream
 from dagster_dataops.execution.progress import ConsoleProgress
 from dagster_dataops.execution.report import RunContext, RunReport
 from dagster_dataops.graph.columns import check_source
@@ -55,14 +56,15 @@ def materialize(graph: OperatorGraph, data: object, *, scratch: Path) -> dict[st
 
     Args:
         graph: What to run.
-        data: A list of dicts, one dict, a path, or a `JsonlDataset`.
+        data: A list of dicts, one dict, a path, a `JsonlDataset`, or a stream.
         scratch: Where records given as such, and nodes with ``_save_data=False``, keep their
             files while this runs. Never in a node's folder, which another run may hold.
     """
     check_source(graph, data)
     context = plain_context()
     saved = config.data_process_path / graph.name
-    source = as_dataset(data, scratch / f"{SOURCE}.jsonl")
+    given = _written(context, data, saved) if is_stream(data) else data
+    source = as_dataset(given, scratch / f"{SOURCE}.jsonl")
     results: dict[str, JsonlDataset] = {SOURCE: source}
     reports: dict[str, RunReport] = {}
     for node in graph.ordered():
@@ -77,6 +79,16 @@ def materialize(graph: OperatorGraph, data: object, *, scratch: Path) -> dict[st
         results[node.name] = report.dataset
         reports[node.name] = report
     return reports
+
+
+def _written(context: RunContext, stream: object, saved: Path) -> JsonlDataset:
+    """Write a stream into a folder beside those of the nodes; where runs resume, so does it."""
+    name = name_of_stream(stream)
+    folder = NodeFolder(saved / SOURCE / name, name)
+    operator = given_stream(name, lambda: stream)
+    afresh = context.resume is ResumePolicy.FAILED_RECORDS
+    chosen = replace(context, resume=ResumePolicy.AUTO) if afresh else context
+    return OperatorExecutor(chosen).run(operator, [], folder).dataset
 
 
 def _run_node(

@@ -1,1 +1,1 @@
-"""Where records come from: readers, and files in parts."""
+"""Sources: readers of records, and the files and places they read from."""

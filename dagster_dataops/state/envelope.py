@@ -39,14 +39,15 @@ def opened(state: Any, stages: Sequence[Parts]) -> dict[str, Any]:
     if state["version"] != VERSION:
         msg = f"it has version {state['version']!r}; this package reads version {VERSION}"
         raise StreamStateError(msg)
-    difference = _difference(state["stages"], stages)
-    if difference:
-        msg = f"it belongs to another stream: {difference}. Start anew, or restore what was changed"
+    found = difference(state["stages"], stages)
+    if found:
+        msg = f"it belongs to another stream: {found}. Start anew, or restore what was changed"
         raise StreamStateError(msg)
     return dict(state)
 
 
-def _difference(kept: Any, stages: Sequence[Parts]) -> str:
+def difference(kept: Any, stages: Sequence[Parts]) -> str:
+    """Return in what a stream differs from the one of ``kept`` stages; empty if in nothing."""
     if not isinstance(kept, list) or not all(isinstance(parts, Mapping) for parts in kept):
         return "what it says of its stages is damaged"
     names = [[str(parts.get("stage")) for parts in one] for one in (kept, stages)]

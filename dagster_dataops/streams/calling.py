@@ -3,6 +3,8 @@
 import asyncio
 import inspect
 import multiprocessing
+import multiprocessing.connection
+import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -128,7 +130,16 @@ _received: list[Callable[[Any], Any]] = []
 
 
 def _receive(payload: bytes) -> None:
+    threading.Thread(target=_end_with_parent, name="stream-map-lifeline", daemon=True).start()
     _received[:] = [cloudpickle.loads(payload)]
+
+
+def _end_with_parent() -> None:
+    """End this worker when the process that started it does, which may have been killed."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        multiprocessing.connection.wait([parent.sentinel])
+        os._exit(1)
 
 
 def _call_received(item: Any) -> Any:

@@ -7,6 +7,18 @@ from contextlib import contextmanager
 from dagster_dataops.errors import StreamSourceError
 
 
+def descriptor_on(path: str) -> int:
+    """Return a descriptor on a file, for the caller to close.
+
+    Raises:
+        StreamSourceError: It cannot be opened.
+    """
+    try:
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise StreamSourceError(path, f"cannot be read: {error.strerror}") from error
+
+
 @contextmanager
 def opened(path: str) -> Iterator[int]:
     """Yield a descriptor on a file.
@@ -14,10 +26,7 @@ def opened(path: str) -> Iterator[int]:
     Raises:
         StreamSourceError: It cannot be opened.
     """
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError as error:
-        raise StreamSourceError(path, f"cannot be read: {error.strerror}") from error
+    descriptor = descriptor_on(path)
     try:
         yield descriptor
     finally:

@@ -18,7 +18,22 @@ def fingerprint(stage: Stage, on_error: OnError) -> list[dict[str, str]]:
     return [*map(_parts, stage.ordered()), counted]
 
 
+def definition(stage: Stage) -> dict[str, str]:
+    """Return digests of the options and of the code of all stages; nothing is read for them."""
+    parts = [_defined(one) for one in stage.ordered()]
+    options = [[one["stage"], one["options"]] for one in parts]
+    return {"options": digest(options), "code": digest([one.get("code") for one in parts])}
+
+
 def _parts(stage: Stage) -> dict[str, str]:
+    parts = _defined(stage)
+    identity = stage.identity()
+    if identity is not None:
+        parts["data"] = digest(identity)
+    return parts
+
+
+def _defined(stage: Stage) -> dict[str, str]:
     options: dict[str, Any] = {}
     functions: dict[str, Any] = {}
     for name, value in stage.options().items():
@@ -26,9 +41,6 @@ def _parts(stage: Stage) -> dict[str, str]:
     parts = {"stage": stage.name, "options": digest(options)}
     if functions:
         parts["code"] = digest(functions, code_digest)
-    identity = stage.identity()
-    if identity is not None:
-        parts["data"] = digest(identity)
     return parts
 
 

@@ -10,12 +10,12 @@ from typing_extensions import override
 from dagster_dataops.errors import DataPipelineError, StreamStateError
 from dagster_dataops.seeds.seeds import derived
 from dagster_dataops.streams.failures import Counter, Failures
+from dagster_dataops.streams.file_stages import FileStage
 from dagster_dataops.streams.finitude import Finitude
 from dagster_dataops.streams.mapping import with_failures, without_failures
 from dagster_dataops.streams.stage import Cursor, Opening, Stage, State, Step, StepCursor
 
 _END: Final = object()
-_FILES: Final = frozenset({"read_text", "read_jsonl"})  # what is in memory is trusted
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +100,8 @@ class _Inner:
 
     @cached_property
     def _files(self) -> list[object]:
-        return [one.identity() for one in self._stage.ordered() if one.name in _FILES]
+        stages = self._stage.ordered()  # what is in memory is trusted
+        return [one.identity() for one in stages if isinstance(one, FileStage)]
 
     def go(self, state: State) -> None:
         """Go to a position, if there is one.

@@ -9,44 +9,34 @@ from typing_extensions import override
 from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.records import decode
 from dagster_dataops.streams.access import Access
-from dagster_dataops.streams.blocks import BlockCursor, Terminator, file_identity
-from dagster_dataops.streams.finitude import Finitude
+from dagster_dataops.streams.blocks import BlockCursor, Parsed, Terminator
+from dagster_dataops.streams.contents import Content
+from dagster_dataops.streams.failures import Counter
+from dagster_dataops.streams.file_stages import NOWHERE, FileCursor, FileStage, Origin
 from dagster_dataops.streams.line_index import JsonAccess
-from dagster_dataops.streams.stage import Cursor, Opening, Stage
+from dagster_dataops.streams.locations import Location
+from dagster_dataops.streams.stage import Opening
 
 _BOM: Final = b"\xef\xbb\xbf"
 _LF: Final = Terminator(b"\n")
 
 
 @dataclass(frozen=True, eq=False)
-class JsonLines(Stage):
-    """The records of a file, one JSON object a line; blank lines are none."""
+class JsonLines(FileStage):
+    """The records of files, one JSON object a line; blank lines are none."""
 
     name: ClassVar[str] = "read_jsonl"
-    file: str
     block_size: int
-
-    @property
-    @override
-    def finitude(self) -> Finitude:
-        return Finitude.FINITE
+    origin: Origin = NOWHERE
 
     @override
-    def open(self, opening: Opening) -> Cursor:
-        counter = opening.failures.counter(self.name)
-        return JsonCursor(self.file, self.block_size, counter)
+    def open_file(self, location: Location, counter: Counter) -> FileCursor:
+        return JsonCursor(location, self.block_size, counter, self.origin)
 
     @override
-    def access(self, opening: Opening) -> Access:
-        return JsonAccess([self.file], opening.failures.counter(self.name))
-
-    @override
-    def options(self) -> dict[str, Any]:
-        return {}
-
-    @override
-    def identity(self) -> object:
-        return file_identity(self.file)
+    def access(self, opening: Opening) -> Access | None:
+        paths = None if any(self.origin) else self.files.plain_files()
+        return None if paths is None else JsonAccess(paths, opening.failures.counter(self.name))
 
 
 class JsonCursor(BlockCursor):
@@ -58,12 +48,13 @@ class JsonCursor(BlockCursor):
         return _LF
 
     @override
-    def begin(self, descriptor: int) -> int:
-        with open(descriptor, "rb", closefd=False) as file:
-            return len(_BOM) if file.read(len(_BOM)) == _BOM else 0
+    def begin(self, content: Content) -> int:
+        if self.has_begun:
+            return 0
+        return len(_BOM) if content.read_at(len(_BOM), 0) == _BOM else 0
 
     @override
-    def parse(self, block: bytes, start: int) -> tuple[list[Any], Exception | None]:
+    def parse(self, block: bytes, start: int) -> Parsed:
         lines = block.split(b"\n")
         if not lines[-1]:
             lines.pop()
@@ -72,20 +63,22 @@ class JsonCursor(BlockCursor):
         except orjson.JSONDecodeError:
             return self._parse_lines(lines, start)
         if set(map(type, records)) <= {dict}:
-            return records, None
+            return Parsed(records)
         return self._parse_lines(lines, start)
 
-    def _parse_lines(self, lines: list[bytes], start: int) -> tuple[list[Any], Exception | None]:
+    def _parse_lines(self, lines: list[bytes], start: int) -> Parsed:
         records: list[Any] = []
+        numbers: list[int] = []
         for number, line in enumerate(lines):
             if not line or line.isspace():
                 continue
             try:
                 records.append(decode(line))
+                numbers.append(number)
             except ValueError as error:
                 place = f"{self.path}, line {self.line_number(start, number)}"
                 try:
                     self.counter.settle(line, StreamSourceError(place, str(error)))
                 except Exception as final:  # noqa: BLE001 - raised behind the records before it
-                    return records, final
-        return records, None
+                    return Parsed(records, final, numbers)
+        return Parsed(records, None, numbers)

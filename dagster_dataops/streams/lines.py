@@ -3,15 +3,16 @@
 import codecs
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from typing_extensions import override
 
 from dagster_dataops.errors import StreamDefinitionError, StreamSourceError
-from dagster_dataops.streams.blocks import BlockCursor, Terminator, file_identity
+from dagster_dataops.streams.blocks import BlockCursor, Parsed, Terminator
+from dagster_dataops.streams.contents import Content
 from dagster_dataops.streams.failures import Counter
-from dagster_dataops.streams.finitude import Finitude
-from dagster_dataops.streams.stage import Cursor, Opening, Stage
+from dagster_dataops.streams.file_stages import FileCursor, FileStage, Origin
+from dagster_dataops.streams.locations import Location
 
 _MARKS: Final = {  # encodings whose files may begin with a mark: (marks, what follows each)
     "utf-8-sig": [(codecs.BOM_UTF8, "utf-8"), (b"", "utf-8")],
@@ -31,11 +32,10 @@ class LineEnding(Enum):
 
 
 @dataclass(frozen=True, eq=False)
-class Lines(Stage):
-    """The lines of a file, without what ends them."""
+class Lines(FileStage):
+    """The lines of files, without what ends them."""
 
     name: ClassVar[str] = "read_text"
-    file: str
     key: str | None
     encoding: str
     line_ending: LineEnding
@@ -43,31 +43,18 @@ class Lines(Stage):
     rtrim: bool
     skip_empty: bool
     block_size: int
-
-    @property
-    @override
-    def finitude(self) -> Finitude:
-        return Finitude.FINITE
+    origin: Origin
 
     @override
-    def open(self, opening: Opening) -> Cursor:
-        return LineCursor(self, opening.failures.counter(self.name))
-
-    @override
-    def options(self) -> dict[str, Any]:
-        left_out = {"file", "block_size"}  # where it is, and how it is read, is not what it is
-        return {name: one for name, one in super().options().items() if name not in left_out}
-
-    @override
-    def identity(self) -> object:
-        return file_identity(self.file)
+    def open_file(self, location: Location, counter: Counter) -> FileCursor:
+        return LineCursor(self, location, counter)
 
 
 class LineCursor(BlockCursor):
     """Reads lines; a whole block is decoded at once."""
 
-    def __init__(self, stage: Lines, counter: Counter) -> None:
-        super().__init__(stage.file, stage.block_size, counter)
+    def __init__(self, stage: Lines, location: Location, counter: Counter) -> None:
+        super().__init__(location, stage.block_size, counter, stage.origin)
         self._stage = stage
         self._encoding = stage.encoding
         self._newline = "\n"
@@ -79,15 +66,9 @@ class LineCursor(BlockCursor):
         return self._terminator
 
     @override
-    def begin(self, descriptor: int) -> int:
-        with open(descriptor, "rb", closefd=False) as file:
-            head = file.read(_HEAD_BYTES)
-        encoding, mark = self._stage.encoding, b""
-        for found, followed in _MARKS.get(encoding, []):
-            if head.startswith(found):
-                encoding, mark = followed, found
-                break
-        encoding = _UNMARKED.get(encoding, encoding)
+    def begin(self, content: Content) -> int:
+        head = content.read_at(_HEAD_BYTES, 0)
+        encoding, mark = unmarked(self._stage.encoding, head)
         self._encoding = encoding
         crlf = self._stage.line_ending is LineEnding.CRLF
         if self._stage.line_ending is LineEnding.INFER:
@@ -99,22 +80,24 @@ class LineCursor(BlockCursor):
         return len(mark)
 
     @override
-    def parse(self, block: bytes, start: int) -> tuple[list[Any], Exception | None]:
+    def parse(self, block: bytes, start: int) -> Parsed:
         try:
             lines = block.decode(self._encoding).split(self._newline)
         except UnicodeDecodeError:
             return self._parse_lines(block, start)
         if not lines[-1]:
             lines.pop()
-        return self._finished(lines), None
+        return self._finished(lines)
 
-    def _parse_lines(self, block: bytes, start: int) -> tuple[list[Any], Exception | None]:
+    def _parse_lines(self, block: bytes, start: int) -> Parsed:
         """Decode a block, in which something is no text, line by line."""
         lines: list[str] = []
+        numbers: list[int] = []
         texts = block.split(self._terminator.text)
         for number, text in enumerate(texts if texts[-1] else texts[:-1]):
             try:
                 lines.append(text.decode(self._encoding))
+                numbers.append(number)
             except UnicodeDecodeError as error:
                 place = f"{self.path}, line {self.line_number(start, number)}"
                 refused = StreamSourceError(place, f"is no {self._stage.encoding} text: {error}")
@@ -122,12 +105,14 @@ class LineCursor(BlockCursor):
                 try:
                     self.counter.settle(text, refused)
                 except Exception as final:  # noqa: BLE001 - raised behind the lines before it
-                    return self._finished(lines), final
-        return self._finished(lines), None
+                    return self._finished(lines, numbers)._replace(error=final)
+        return self._finished(lines, numbers)
 
-    def _finished(self, lines: list[str]) -> list[Any]:
+    def _finished(self, lines: list[str], numbers: list[int] | None = None) -> Parsed:
         stage = self._stage
         if stage.skip_empty:
+            given = range(len(lines)) if numbers is None else numbers
+            numbers = [number for number, line in zip(given, lines, strict=True) if line]
             lines = [line for line in lines if line]
         if stage.ltrim and stage.rtrim:
             lines = [line.strip() for line in lines]
@@ -135,10 +120,19 @@ class LineCursor(BlockCursor):
             lines = [line.rstrip() for line in lines]
         elif stage.ltrim:
             lines = [line.lstrip() for line in lines]
-        return lines if stage.key is None else [{stage.key: line} for line in lines]
+        items = lines if stage.key is None else [{stage.key: line} for line in lines]
+        return Parsed(items, None, numbers)
 
 
-def known_encoding(encoding: str | None) -> str:
+def unmarked(encoding: str, head: bytes) -> tuple[str, bytes]:
+    """Return how a file is encoded behind the mark at its head, and the mark."""
+    for mark, followed in _MARKS.get(encoding, []):
+        if head.startswith(mark):
+            return followed, mark
+    return _UNMARKED.get(encoding, encoding), b""
+
+
+def known_encoding(encoding: str | None, stage: str = "read_text") -> str:
     """Return the name by which Python knows an encoding; UTF-8 by default.
 
     Raises:
@@ -147,4 +141,4 @@ def known_encoding(encoding: str | None) -> str:
     try:
         return codecs.lookup(encoding or "utf-8").name
     except LookupError:
-        raise StreamDefinitionError("read_text", f"unknown encoding {encoding!r}") from None
+        raise StreamDefinitionError(stage, f"unknown encoding {encoding!r}") from None

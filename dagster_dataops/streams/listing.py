@@ -3,8 +3,8 @@
 import fnmatch
 import os
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,23 +12,19 @@ from typing_extensions import override
 
 from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.identities.canonical import digest
-from dagster_dataops.streams.finitude import Finitude
+from dagster_dataops.streams.remote import is_url, listed
 from dagster_dataops.streams.sequences import SequenceCursor
-from dagster_dataops.streams.stage import Cursor, Opening, Stage, State
+from dagster_dataops.streams.stage import Cursor, Opening, Source, State
 
 
 @dataclass(frozen=True, eq=False)
-class Files(Stage):
+class Files(Source):
     """The paths of all files below ``folder`` that match ``pattern``."""
 
     name: ClassVar[str] = "list_files"
     folder: str
     pattern: str | None
-
-    @property
-    @override
-    def finitude(self) -> Finitude:
-        return Finitude.FINITE
+    storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @override
     def open(self, opening: Opening) -> Cursor:
@@ -40,7 +36,7 @@ class Files(Stage):
 
     @override
     def identity(self) -> object:
-        found = [os.path.relpath(path, self.folder) for path in list_paths(self)]
+        found = [below(path, self.folder) for path in list_paths(self)]
         return [len(found), digest(found)]
 
 
@@ -78,28 +74,46 @@ def list_paths(stage: Files) -> list[str]:
     Raises:
         StreamSourceError: The folder cannot be read.
     """
-    top = Path(stage.folder)
-    if not top.exists():
-        raise StreamSourceError(stage.folder, "there is no such file or folder")
-    found = [stage.folder] if top.is_file() else [str(path) for path in _files_below(top)]
+    if is_url(stage.folder):
+        found = listed(stage.folder, stage.storage_options)
+    else:
+        top = Path(stage.folder)
+        if not top.exists():
+            raise StreamSourceError(stage.folder, "there is no such file or folder")
+        found = [stage.folder] if top.is_file() else [str(path) for path in files_below(top)]
     if stage.pattern is not None:
         found = [path for path in found if fnmatch.fnmatchcase(path, stage.pattern)]
-    return sorted(found, key=_natural)
+    return sorted(found, key=natural)
 
 
-def _files_below(top: Path) -> Iterator[Path]:
+def below(path: str, folder: str) -> str:
+    """Return where in a folder a file is."""
+    if is_url(path):
+        return path.removeprefix(folder).lstrip("/")
+    return os.path.relpath(path, folder)
+
+
+def files_below(top: Path) -> Iterator[Path]:
+    """Yield the files below a folder, links followed, in no order.
+
+    Raises:
+        StreamSourceError: It cannot be listed.
+    """
+
     def refuse(error: OSError) -> None:
         reason = f"cannot be listed: {error.strerror}"
         raise StreamSourceError(str(error.filename), reason) from error
 
-    for folder, below, names in os.walk(top, followlinks=True, onerror=refuse):
+    for folder, folders, names in os.walk(top, followlinks=True, onerror=refuse):
         here = Path(folder).resolve()
         above = {here, *here.parents}
-        below[:] = [name for name in below if (here / name).resolve() not in above]  # no circles
+        folders[:] = [
+            name for name in folders if (here / name).resolve() not in above
+        ]  # no circles
         yield from (path for name in names if (path := Path(folder, name)).is_file())
 
 
-def _natural(path: str) -> list[tuple[int, int, str]]:
-    """Order ``part2`` before ``part10``."""
+def natural(path: str) -> list[tuple[int, int, str]]:
+    """Return a key that orders ``part2`` before ``part10``."""
     parts = re.split(r"([0-9]+)", path)
     return [(1, int(part), part) if at % 2 else (0, 0, part) for at, part in enumerate(parts)]

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from typing_extensions import override
 
@@ -15,6 +15,7 @@ from dagster_dataops.streams.failures import POLICIES, Failures, OnError
 from dagster_dataops.streams.fingerprints import fingerprint
 from dagster_dataops.streams.operations import Operations
 from dagster_dataops.streams.stage import Cursor, Opening, Stage
+from dagster_dataops.streams.taking import Take
 
 
 class Reading(Operations):
@@ -125,6 +126,38 @@ class Reading(Operations):
     def quarantined(self) -> list[dict[str, Any]]:
         """What is kept of items that failed: the first thousand, since the stream was built."""
         return list(self._failures.kept)
+
+    @property
+    def on_error(self) -> OnError:
+        """What becomes of items on which a stage fails."""
+        return self._on_error
+
+    @property
+    def parts(self) -> list[dict[str, str]]:
+        """What it consists of, as its states have it.
+
+        Raises:
+            StreamSourceError: A source cannot be read.
+        """
+        return self._fingerprint
+
+    def anew(
+        self, quarantine: str | os.PathLike[str] | None = None, limit: int | None = None
+    ) -> Self:
+        """Return the same stream at its start, whatever became of this one.
+
+        Args:
+            quarantine: Where items are kept that failed, if it quarantines any and has no file.
+            limit: After how many items it ends.
+        """
+        other = self._path or (quarantine if self._on_error == "quarantine" else None)
+        return type(self)(
+            self.stage if limit is None else Take(self.stage, limit),
+            on_error=self._on_error,
+            max_errors=self._max_errors,
+            quarantine=other,
+            seed=self._seed,
+        )
 
     @property
     def seeds(self) -> dict[str, int]:

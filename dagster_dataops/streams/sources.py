@@ -2,12 +2,14 @@
 
 import os
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Sequence as SequenceOf
 from typing import Any
 
 from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError
 from dagster_dataops.streams.blocks import BLOCK_BYTES, LEAST_BLOCK_BYTES
+from dagster_dataops.streams.file_sets import INFER, FileSet, GivenPaths
+from dagster_dataops.streams.file_stages import Origin
 from dagster_dataops.streams.iterators import Iterated
 from dagster_dataops.streams.jsonl import JsonLines
 from dagster_dataops.streams.listing import Files
@@ -54,27 +56,53 @@ def read_iterator(
     return DataPipelineBuilder(Iterated(iterator, reset_fn, infinite))
 
 
-def list_files(path: str | os.PathLike[str], pattern: str | None = None) -> DataPipelineBuilder:
+def list_files(
+    path: str | os.PathLike[str],
+    pattern: str | None = None,
+    *,
+    storage_options: Mapping[str, Any] | None = None,
+) -> DataPipelineBuilder:
     """List the files below a folder, ``part2`` before ``part10``, as texts.
 
     Args:
-        path: The folder; a file is listed alone.
+        path: The folder, also as a URL that fsspec knows; a file is listed alone.
         pattern: Which of them, as ``*.jsonl``; it is held against the whole path, and ``*``
             stands for slashes as well.
+        storage_options: Arguments of fsspec's file system, such as a login.
     """
-    return DataPipelineBuilder(Files(os.fspath(path), pattern))
+    return DataPipelineBuilder(Files(os.fspath(path), pattern, dict(storage_options or {})))
 
 
 def read_jsonl(
-    path: str | os.PathLike[str], *, block_size: int | None = None
+    path: GivenPaths,
+    *,
+    block_size: int | None = None,
+    file_key: str | None = None,
+    line_key: str | None = None,
+    compression: str | None = INFER,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> DataPipelineBuilder:
-    """Read the records of a jsonl file; blank lines are passed over.
+    """Read the records of jsonl files; blank lines are passed over.
+
+    Plain files of this machine go on from a position at once, and so do those by URL where their
+    server sends parts of files. Packed files are unpacked again up to it, but not parsed.
 
     Args:
-        path: The file.
+        path: A file, a list of files, wildcards such as ``part-*.jsonl``, or a folder with all
+            files below it but those whose names, or folders' names, begin with ``.`` or ``_``.
+            Wildcards and folders give ``part2`` before ``part10``. Any of them may be a URL that
+            fsspec knows, such as ``s3://…`` or ``zip://*.jsonl::https://…/all.zip``.
         block_size: How many bytes to read at once, at least 1024.
+        file_key: With it, the key of a record's file.
+        line_key: With it, the key of a record's line, counted from 1.
+        compression: ``gzip``, ``bz2``, ``xz``, ``zstd`` or ``None``; ``infer`` goes by the end of
+            each name.
+        storage_options: Arguments of fsspec's file systems, such as a login. They are no part of
+            a state.
     """
-    return DataPipelineBuilder(JsonLines(os.fspath(path), block_bytes("read_jsonl", block_size)))
+    files = FileSet.of("read_jsonl", path, compression, storage_options)
+    size = block_bytes("read_jsonl", block_size)
+    return DataPipelineBuilder(JsonLines(files, size, Origin(file_key, line_key)))
 
 
 def block_bytes(stage: str, given: int | None) -> int:

@@ -12,6 +12,8 @@ from typing_extensions import override
 from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.streams.blocks import BLOCK_BYTES
 from dagster_dataops.streams.descriptors import opened
+from dagster_dataops.streams.file_sets import FileSet
+from dagster_dataops.streams.file_stages import NOWHERE
 from dagster_dataops.streams.jsonl import JsonLines
 from dagster_dataops.streams.pipeline import DataPipelineBuilder
 
@@ -52,8 +54,9 @@ class Stored(JsonLines):
 
 def read_stored(path: Path, size_bytes: int, content: str | None) -> DataPipelineBuilder:
     """Read a result; see `Stored`."""
-    where = str(path)
-    return DataPipelineBuilder(Stored(where, BLOCK_BYTES, where, size_bytes, content))
+    files = FileSet((str(path),), compression=None)
+    stage = Stored(files, BLOCK_BYTES, NOWHERE, str(path), size_bytes, content)
+    return DataPipelineBuilder(stage)
 
 
 def content_digest(path: str) -> str:

@@ -4,8 +4,12 @@
 >>> stream = text.read_text("file.tsv")
 """
 
-import os
+from collections.abc import Mapping
+from typing import Any
 
+from dagster_dataops.errors import StreamDefinitionError
+from dagster_dataops.streams.file_sets import INFER, FileSet, GivenPaths
+from dagster_dataops.streams.file_stages import Origin
 from dagster_dataops.streams.lines import LineEnding, Lines, known_encoding
 from dagster_dataops.streams.pipeline import DataPipelineBuilder
 from dagster_dataops.streams.sources import block_bytes
@@ -14,7 +18,7 @@ __all__ = ["LineEnding", "read_text"]
 
 
 def read_text(  # noqa: PLR0913, PLR0917 - the arguments that users know
-    path: str | os.PathLike[str],
+    path: GivenPaths,
     key: str | None = None,
     encoding: str | None = None,
     line_ending: LineEnding = LineEnding.INFER,
@@ -23,11 +27,16 @@ def read_text(  # noqa: PLR0913, PLR0917 - the arguments that users know
     skip_empty: bool = False,
     memory_map: bool = False,
     block_size: int | None = None,
+    *,
+    file_key: str | None = None,
+    line_key: str | None = None,
+    compression: str | None = INFER,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> DataPipelineBuilder:
-    """Read the lines of a file, without what ends them; the last needs no end.
+    """Read the lines of files, without what ends them; the last needs no end.
 
     Args:
-        path: The file.
+        path: A file, a list of files, a folder or wildcards; see `read_jsonl`.
         key: With it, lines come as ``{key: line}``.
         encoding: UTF-8 if ``None``; ``utf-8-sig`` takes a byte order mark off.
         line_ending: What ends a line.
@@ -36,14 +45,22 @@ def read_text(  # noqa: PLR0913, PLR0917 - the arguments that users know
         skip_empty: Whether empty lines are passed over; those of white space are not empty.
         memory_map: Without effect: files are read in blocks.
         block_size: How many bytes to read at once, at least 1024.
+        file_key: With it and ``key``, the key of a line's file.
+        line_key: With it and ``key``, the key of a line's number, counted from 1.
+        compression: See `read_jsonl`.
+        storage_options: See `read_jsonl`.
 
     Raises:
-        StreamDefinitionError: An encoding nobody knows, or too small a block.
+        StreamDefinitionError: An encoding nobody knows, too small a block, or the place of lines
+            that are no records.
     """
     del memory_map
+    origin = Origin(file_key, line_key)
+    if key is None and any(origin):
+        raise StreamDefinitionError("read_text", "file_key and line_key need a key for the line")
     return DataPipelineBuilder(
         Lines(
-            os.fspath(path),
+            FileSet.of("read_text", path, compression, storage_options),
             key,
             known_encoding(encoding),
             LineEnding(line_ending),
@@ -51,5 +68,6 @@ def read_text(  # noqa: PLR0913, PLR0917 - the arguments that users know
             rtrim,
             skip_empty,
             block_bytes("read_text", block_size),
+            origin,
         )
     )

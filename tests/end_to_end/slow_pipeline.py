@@ -9,6 +9,7 @@ import os
 import signal
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import dagster as dg
@@ -19,6 +20,7 @@ from typing_extensions import override
 from dagster_dataops import (
     DataOpsIOManager,
     DataOpsResource,
+    DataPipelineBuilder,
     JsonlDataset,
     Operator,
     Pipeline,
@@ -26,6 +28,7 @@ from dagster_dataops import (
     build_operator_assets,
     data_register,
     pipeline,
+    read_jsonl,
 )
 from dagster_dataops.checkpoints.manifest import NodeFolder
 
@@ -79,6 +82,22 @@ def pair(node: str) -> Pipeline:
     return ppl
 
 
+def streamed(node: str) -> Pipeline:
+    """A pipeline whose source is a slow stream."""
+    with pipeline(node) as ppl:
+        ppl.after = shout(node=f"{node}_after", _concurrency_mode="single")
+    return ppl
+
+
+def stream_of(node: str) -> DataPipelineBuilder:
+    return read_jsonl(HOME / "texts.jsonl").map(partial(shout.function, node=node))
+
+
+STREAMED = [
+    streamed(f"streamed_{how}")
+    for how in ("relaunched", "retried", "orphaned", "terminated", "published")
+]
+
 with pipeline("edited") as edited:
     edited.fragile = fragile()
 
@@ -124,6 +143,16 @@ defs = dg.Definitions(
             source=HOME / "texts.jsonl",
             retry_policy=dg.RetryPolicy(max_retries=1) if ppl.name == "retried" else None,
             layout="single_step" if ppl is whole else "steps",
+        )
+    ]
+    + [
+        asset
+        for ppl in STREAMED
+        for asset in build_operator_assets(
+            ppl,
+            source=stream_of(ppl.name),
+            stream_name="shout",
+            retry_policy=dg.RetryPolicy(max_retries=1) if "retried" in ppl.name else None,
         )
     ],
     resources={"dataops": dataops, "dataops_io": DataOpsIOManager(dataops=dataops)},

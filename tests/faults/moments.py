@@ -48,6 +48,23 @@ IN_WORKER: Final[dict[str, tuple[str, str, str, int]]] = {
     "tell": ("execution.messages", "", "pack_done", 10),
 }
 
+IN_STREAM: Final[dict[str, tuple[str, str, str, int]]] = {
+    "stream_write": ("checkpoints.streaming", "StreamCheckpoint", "write", 40),
+    "stream_settle": ("checkpoints.streaming", "StreamCheckpoint", "settle_items", 12),
+    "stream_open": ("checkpoints.streaming", "StreamCheckpoint", "__init__", 1),
+    "stream_decide": ("execution.streaming", "", "decide_stream", 1),
+    "stream_restore": ("streams.reading", "Reading", "load_state_dict", 1),
+    "stream_link": ("checkpoints.streaming", "", "linked", 1),
+    "stream_draft": ("checkpoints.streaming", "StreamCheckpoint", "draft", 1),
+    "stream_errors": ("execution.streaming", "", "draft_errors", 1),
+    "stream_segment": ("checkpoints.segments", "SegmentWriter", "write_at", 40),
+    **{
+        name: IN_PARENT[name]
+        for name in ("lock", "read", "attempt", "journal", "sync", "commit", "spare", "rename")
+    },
+    **{name: IN_PARENT[name] for name in ("remove", "delete")},
+}
+
 
 def arm() -> None:
     """Do what MOMENT says, if it says anything; harmless when called again."""
@@ -61,7 +78,7 @@ def arm() -> None:
 
 def place_of(name: str) -> tuple[Any, str]:
     """Return the module or class of a moment, and the name of its function."""
-    module, owner, function, _ = (IN_PARENT | IN_WORKER)[name]
+    module, owner, function, _ = (IN_PARENT | IN_WORKER | IN_STREAM)[name]
     place: Any = importlib.import_module(_ENGINE + module)
     return (getattr(place, owner) if owner else place), function
 

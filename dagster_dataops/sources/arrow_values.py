@@ -1,0 +1,165 @@
+"""Values of Arrow columns as JSON.
+
+    numbers, truths, texts, null     as they are
+    dates, times, timestamps         ISO 8601, such as 2026-01-31T12:00:00.000000001+01:00
+    decimals                         texts of their digits, which floats would lose
+    bytes                            base64 texts
+    UUIDs                            texts
+    lists, structs                   lists, objects
+    maps                             objects; lists of [key, value] where keys are no texts
+    durations, intervals, unions     refused, with the name of the column
+
+Nanoseconds are more than Python's own times hold, so those columns are read as integers.
+"""
+
+import base64
+import uuid
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import pyarrow as pa
+
+Convert: TypeAlias = Callable[[Any], Any]
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_NANOSECONDS: Final = 1_000_000_000
+
+
+class Form(NamedTuple):
+    """How the values of one type become JSON.
+
+    Attributes:
+        stored: As which type they are read.
+        convert: What makes JSON of each that is not null; ``None`` if it is JSON.
+    """
+
+    stored: pa.DataType
+    convert: Convert | None = None
+
+
+def form(kind: pa.DataType) -> Form:
+    """Return how the values of a type become JSON.
+
+    Raises:
+        TypeError: They cannot.
+    """
+    if isinstance(kind, pa.BaseExtensionType):
+        return _extended(kind)
+    if pa.types.is_dictionary(kind):
+        inside = form(kind.value_type)
+        return Form(kind) if inside.convert is None else inside
+    for is_such, made in _FORMS:
+        if is_such(kind):
+            return made(kind)
+    raise TypeError(str(kind))
+
+
+def _extended(kind: Any) -> Form:
+    if kind.extension_name == "arrow.uuid":
+        return Form(kind.storage_type, lambda value: str(uuid.UUID(bytes=value)))
+    return form(kind.storage_type)
+
+
+def _time(kind: pa.DataType) -> Form:
+    if pa.types.is_date(kind):
+        return Form(kind, lambda value: value.isoformat())
+    if not (pa.types.is_timestamp(kind) or pa.types.is_time(kind)):
+        raise TypeError(str(kind))
+    if kind.unit != "ns":
+        return Form(kind, lambda value: value.isoformat())
+    if pa.types.is_time(kind):
+        return Form(pa.int64(), lambda value: _instant(value, None).partition("T")[2])
+    zone = None if kind.tz is None else pa.lib.string_to_tzinfo(kind.tz)
+    return Form(pa.int64(), lambda value: _instant(value, zone))
+
+
+def _instant(nanoseconds: int, zone: Any) -> str:
+    """Return a time since 1970 in a zone; without any, if that is ``None``."""
+    microseconds, rest = divmod(nanoseconds, 1000)
+    time = (_EPOCH + timedelta(microseconds=microseconds)).astimezone(zone or UTC)
+    if zone is None:
+        time = time.replace(tzinfo=None)
+    if not rest:
+        return time.isoformat()
+    text = time.isoformat(timespec="microseconds")
+    point = text.index(".") + 7
+    return f"{text[:point]}{rest:03d}{text[point:]}"
+
+
+def _nested(kind: Any) -> Form:
+    if pa.types.is_struct(kind):
+        return _struct(kind)
+    if pa.types.is_map(kind):
+        return _map(kind)
+    if pa.types.is_union(kind) or not hasattr(kind, "value_type"):
+        raise TypeError(str(kind))
+    inside = form(kind.value_type)
+    if inside.convert is None:
+        return Form(kind)
+    make = nullable(inside.convert)
+    return Form(pa.large_list(inside.stored), lambda values: list(map(make, values)))
+
+
+def _struct(kind: Any) -> Form:
+    forms = {field.name: form(field.type) for field in kind}
+    stored = pa.struct([pa.field(name, one.stored) for name, one in forms.items()])
+    makes = {name: nullable(one.convert) for name, one in forms.items() if one.convert}
+    if not makes:
+        return Form(kind)
+
+    def convert(value: dict[str, Any]) -> dict[str, Any]:
+        return value | {name: make(value[name]) for name, make in makes.items()}
+
+    return Form(stored, convert)
+
+
+def _map(kind: Any) -> Form:
+    key, item = form(kind.key_type), form(kind.item_type)
+    make_key, make_item = nullable(key.convert), nullable(item.convert)
+    has_texts = pa.types.is_string(kind.key_type) or pa.types.is_large_string(kind.key_type)
+
+    def convert(pairs: list[tuple[Any, Any]]) -> Any:
+        made = [[make_key(one), make_item(other)] for one, other in pairs]
+        if not has_texts:
+            return made
+        found = dict(made)
+        if len(found) < len(made):
+            msg = "a map holds one key twice"
+            raise ValueError(msg)
+        return found
+
+    return Form(pa.map_(key.stored, item.stored), convert)
+
+
+def nullable(convert: Convert | None) -> Convert:
+    """Return what leaves null as it is."""
+    if convert is None:
+        return lambda value: value
+    return lambda value: None if value is None else convert(value)
+
+
+def _digits(kind: pa.DataType) -> Form:
+    return Form(kind, lambda value: format(value, "f"))
+
+
+def _bytes(kind: pa.DataType) -> Form:
+    return Form(kind, lambda value: base64.b64encode(value).decode())
+
+
+_FORMS: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], Form]], ...]] = (
+    (pa.types.is_temporal, _time),
+    (pa.types.is_nested, _nested),
+    (pa.types.is_decimal, _digits),
+    (pa.types.is_null, Form),
+    (pa.types.is_boolean, Form),
+    (pa.types.is_integer, Form),
+    (pa.types.is_floating, Form),
+    (pa.types.is_string, Form),
+    (pa.types.is_large_string, Form),
+    (pa.types.is_string_view, Form),
+    (pa.types.is_binary, _bytes),
+    (pa.types.is_large_binary, _bytes),
+    (pa.types.is_binary_view, _bytes),
+    (pa.types.is_fixed_size_binary, _bytes),
+)

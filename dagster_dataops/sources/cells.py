@@ -1,0 +1,101 @@
+"""Cells: what the texts between delimiters stand for."""
+
+import math
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Final, TypeAlias
+
+import orjson
+
+from dagster_dataops.errors import StreamArgumentError
+
+Convert: TypeAlias = Callable[[str], Any]
+CellType: TypeAlias = type | str
+"""``int``, ``float``, ``str``, ``bool`` or ``"json"``; the names of types will do as well."""
+
+_TRUTHS: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+_LEAST, _MOST = -(2**63), 2**64 - 1  # that JSON of ours can hold
+
+
+def _integer(text: str) -> int:
+    if "_" in text:  # which Python takes for a number
+        raise ValueError(text)
+    number = int(text)
+    if not _LEAST <= number <= _MOST:
+        msg = "it has more than 64 bits"
+        raise ValueError(msg)
+    return number
+
+
+def _number(text: str) -> float:
+    number = float(text)
+    if "_" in text or not math.isfinite(number):
+        msg = "JSON holds finite numbers; missing=... makes it null"
+        raise ValueError(msg)
+    return number
+
+
+def _truth(text: str) -> bool:
+    return _TRUTHS[text.strip().lower()]
+
+
+_CONVERTS: Final[dict[str, Convert]] = {
+    "bool": _truth,
+    "float": _number,
+    "int": _integer,
+    "json": orjson.loads,
+    "str": str,
+}
+
+
+def type_names(types: Mapping[str, CellType] | CellType | None) -> dict[str, str] | str:
+    """Return the names of the types of columns, or the one name that goes for all.
+
+    Raises:
+        StreamArgumentError: A type that cells cannot have.
+    """
+    if types is None:
+        return {}
+    if isinstance(types, Mapping):
+        return {column: _type_name(column, one) for column, one in types.items()}
+    return _type_name("every column", types)
+
+
+def _type_name(column: str, given: CellType) -> str:
+    name = given.__name__ if isinstance(given, type) else given
+    if name not in _CONVERTS:
+        reason = f"types: {column} is {given!r}; it is one of int, float, str, bool, 'json'"
+        raise StreamArgumentError("read_delimited", reason)
+    return name
+
+
+def convert(name: str, missing: Collection[str]) -> Convert | None:
+    """Return what makes values of the texts of one column; ``None`` if they stay as they are.
+
+    Args:
+        name: Of the type. The empty text is ``None`` for all but ``str``.
+        missing: Texts that stand for ``None``.
+    """
+    if name == "str":
+        return _texts(missing) if missing else None
+    missing, made = frozenset({"", *missing}), _CONVERTS[name]
+
+    def value(text: str) -> Any:
+        if text in missing:
+            return None
+        try:
+            return made(text)
+        except (ValueError, KeyError) as error:
+            shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+            told = f": {error}" if isinstance(error, ValueError) and name != "int" else ""
+            msg = f"{shown!r} is no {name}{told}"
+            raise ValueError(msg) from error
+
+    return value
+
+
+_SHOWN: Final = 80  # characters of a cell in messages
+
+
+def _texts(missing: Collection[str]) -> Convert:
+    gone = frozenset(missing)
+    return lambda text: None if text in gone else text

@@ -1,0 +1,192 @@
+"""Files by URL: everything that fsspec reaches.
+
+fsspec's file systems raise what the libraries below them raise, so whatever comes is caught here,
+and becomes an error that names the URL. A connection that breaks is made again, and reading goes
+on where it was.
+"""
+
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+
+from dagster_dataops.errors import StreamSourceError
+
+_PAUSES: Final = (0.2, 1.0, 4.0)  # seconds before each further try
+_SKIPPED: Final = 1 << 20  # read at once of what a server sends although it was not asked for
+_CHECKSUMS: Final = (
+    "ETag", "etag", "md5Hash", "Content-MD5", "content_md5", "md5", "CRC", "Digest", "sha256",
+)  # fmt: skip
+_TIMES: Final = (
+    "Last-Modified", "LastModified", "last_modified", "mtime", "modified", "updated", "created",
+)  # fmt: skip
+
+Options = Mapping[str, Any]
+
+
+def is_url(path: str) -> bool:
+    """Whether a path is for fsspec: ``s3://…``, ``zip://…::…``."""
+    return "://" in path
+
+
+def file_system(url: str, options: Options) -> tuple[Any, str]:
+    """Return fsspec's file system for a URL, and the path in it.
+
+    Raises:
+        StreamSourceError: There is none, it is not installed, or it cannot be reached.
+    """
+    import fsspec
+
+    try:
+        found, path = fsspec.url_to_fs(url, **options)
+    except ImportError as error:
+        reason = f"its file system needs a package that is not installed: {error}"
+        raise StreamSourceError(url, reason) from error
+    except Exception as error:
+        raise refused(url, error) from error
+    return found, path
+
+
+def refused(url: str, error: Exception) -> StreamSourceError:
+    """Return the error that tells of ``error``, and what may help."""
+    if isinstance(error, StreamSourceError):
+        return error
+    if isinstance(error, FileNotFoundError):
+        cause = "" if error.__cause__ is None else f" ({error.__cause__})"
+        return StreamSourceError(url, f"there is no such file, or it cannot be reached{cause}")
+    if isinstance(error, PermissionError):
+        return StreamSourceError(url, f"may not be read: {error}; storage_options takes a login")
+    kind = type(error).__name__
+    advice = "check the address, the network and storage_options; a stream goes on from its state"
+    return StreamSourceError(url, f"cannot be read: {kind}: {error}; {advice}")
+
+
+def file_details(url: str, options: Options) -> dict[str, Any]:
+    """Return what the place tells of a file: its size, and often a checksum or a time.
+
+    Raises:
+        StreamSourceError: It cannot be reached.
+    """
+    found, path = file_system(url, options)
+    try:
+        return dict(found.info(path))
+    except Exception as error:
+        raise refused(url, error) from error
+
+
+def identity_of(details: Mapping[str, Any]) -> list[object] | None:
+    """Return what tells the content of a file from others; ``None`` if its place tells nothing."""
+    for names in (_CHECKSUMS, _TIMES):
+        for name in names:
+            if details.get(name):
+                return [details.get("size"), str(details[name])]
+    return None
+
+
+class RemoteFile:
+    """A file by URL, read from any position.
+
+    Args:
+        url: Where it is.
+        options: What fsspec's file system is made with.
+    """
+
+    def __init__(self, url: str, options: Options) -> None:
+        self._url, self._options = url, options
+        self._system: Any = None  # some close their files when they go
+        self._file: Any = None
+        self._wanted = 0  # where the next read begins
+        self._at = 0  # where the open file stands
+        self._ranges = True
+        self._identity: list[object] | None = None
+
+    def seek(self, offset: int, /) -> None:
+        """Have the next read begin at ``offset``."""
+        self._wanted = offset
+
+    def read(self, size: int, /) -> bytes:
+        """Return up to ``size`` bytes; none at the end.
+
+        Raises:
+            StreamSourceError: It cannot be read, also after further tries.
+        """
+        pauses = iter(_PAUSES)
+        while True:
+            try:
+                part = self._read(size)
+            except (FileNotFoundError, PermissionError, StreamSourceError) as error:
+                raise refused(self._url, error) from error
+            except Exception as error:  # whatever a file system's libraries raise
+                self.close()
+                if self._ranges and "range requests" in str(error):
+                    self._ranges = False  # from now on the server sends it from the beginning
+                    continue
+                pause = next(pauses, None)
+                if pause is None:
+                    raise refused(self._url, error) from error
+                time.sleep(pause)
+            else:
+                self._at += len(part)
+                self._wanted = self._at
+                return part
+
+    def _read(self, size: int) -> bytes:
+        if self._file is None or self._wanted < self._at:
+            self._open()
+        if self._wanted != self._at:
+            self._go()
+        part: bytes = self._file.read(size)
+        total = self._file.size if hasattr(self._file, "size") else None
+        if not part and isinstance(total, int) and self._at < total:
+            msg = f"it ended after {self._at:,} of {total:,} bytes"
+            raise EOFError(msg)
+        return part
+
+    def _open(self) -> None:
+        self.close()
+        self._system, path = file_system(self._url, self._options)
+        how = {} if self._ranges else {"block_size": 0}
+        self._file = self._system.open(path, "rb", **how)
+        identity = identity_of(getattr(self._file, "details", None) or {})
+        if None not in (identity, self._identity) and identity != self._identity:
+            raise StreamSourceError(self._url, "has changed while it was read; read it again")
+        self._identity = identity
+
+    def _go(self) -> None:
+        try:
+            self._file.seek(self._wanted)
+            self._at = self._wanted
+        except (ValueError, OSError):  # it comes from its beginning on, and no other way
+            while self._at < self._wanted:
+                part = self._file.read(min(_SKIPPED, self._wanted - self._at))
+                if not part:
+                    self._wanted = self._at
+                self._at += len(part)
+
+    def close(self) -> None:
+        """Close it; reading opens it again."""
+        if self._file is not None:
+            self._file.close()
+        self._file, self._at = None, 0
+
+
+def listed(url: str, options: Options, *, wild: bool = False) -> list[str]:
+    """Return the URLs of all files below a folder, or of those that its wildcards mean.
+
+    Raises:
+        StreamSourceError: The folder cannot be listed.
+    """
+    found, path = file_system(url, options)
+    try:
+        names = found.glob(path) if wild else found.find(path)
+        files = [name for name in names if not wild or found.isfile(name)]
+    except Exception as error:
+        raise refused(url, error) from error
+    return [_url_of(found, name, url) for name in files]
+
+
+def _url_of(found: Any, name: str, url: str) -> str:
+    chain = url.split("::")
+    if len(chain) > 1:  # zip://name::https://…: the outermost alone has names inside it
+        return "::".join([f"{chain[0].partition('://')[0]}://{name.lstrip('/')}", *chain[1:]])
+    full: str = found.unstrip_protocol(name)
+    return full

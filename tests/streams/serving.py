@@ -1,0 +1,79 @@
+"""A web server over a folder, with or without ranges, that can be told to break connections."""
+
+import re
+import threading
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+
+class Server(ThreadingHTTPServer):
+    """Attributes: ranges, dated (whether it tells when a file was written), cut_after, requests."""
+
+    daemon_threads = True
+
+    def __init__(self, folder, *, ranges, dated=True):
+        super().__init__(("127.0.0.1", 0), partial(Handler, directory=str(folder)))
+        self.ranges, self.dated = ranges, dated
+        self.cuts = []  # after how many bytes each of the next connections breaks
+        self.requests = []
+        self.refusals = []  # the statuses with which the next requests are refused
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+
+    def handle_error(self, request, client_address):
+        pass  # connections that a client closes
+
+
+class Handler(SimpleHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def log_message(self, *_):
+        pass
+
+    def send_header(self, keyword, value):
+        if keyword == "Last-Modified" and not self.server.dated:
+            return
+        super().send_header(keyword, value)
+
+    def do_GET(self):
+        wanted = self.headers.get("Range")
+        self.server.requests.append(wanted)
+        if self.server.refusals:
+            self.send_error(self.server.refusals.pop(0))
+            return
+        found = re.fullmatch(r"bytes=(\d+)-(\d+)", wanted or "")
+        file = self.send_head() if not (found and self.server.ranges) else None
+        if file is None and not found:
+            return
+        if file is not None:
+            with file:
+                self._send(file.read())
+            return
+        content = Path(self.translate_path(self.path)).read_bytes()
+        first, last = int(found[1]), min(int(found[2]), len(content) - 1)
+        self.send_response(206)
+        self.send_header("Content-Range", f"bytes {first}-{last}/{len(content)}")
+        self.send_header("Content-Length", str(last - first + 1))
+        self.end_headers()
+        self._send(content[first : last + 1])
+
+    def _send(self, content):
+        if self.server.cuts and len(content) > self.server.cuts[0]:
+            self.wfile.write(content[: self.server.cuts.pop(0)])
+            self.close_connection = True
+        else:
+            self.wfile.write(content)
+
+
+@contextmanager
+def served(folder, *, ranges, dated=True):
+    with Server(folder, ranges=ranges, dated=dated) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
