@@ -44,6 +44,12 @@ def address_of(spec: dg.AssetSpec, root: Path | None) -> dict[str, str]:
     return {"dagster/uri": place.as_uri()}
 
 
+def located(spec: dg.AssetSpec, root: Path | None) -> dg.AssetSpec:
+    """Return ``spec`` with that address, unless it has one already; arguments as `address_of`."""
+    address = {} if "dagster/uri" in spec.metadata else address_of(spec, root)
+    return spec.merge_attributes(metadata=address) if address else spec
+
+
 def key_of(pipeline: str, name: str) -> list[str]:
     """Return the key of a node or source: the pipeline's name, if it has one, and its own."""
     return [pipeline, name] if pipeline else [name]
