@@ -12,7 +12,6 @@ and leaves a process of its own for resources behind.
 
 import atexit
 import os
-import resource
 import select
 import signal
 import socket
@@ -22,6 +21,8 @@ import threading
 from typing import Any, Final
 
 import orjson
+
+from dagster_dataops.execution.surroundings import environment, surroundings
 
 _BOOT: Final = (
     "import sys, json; a = json.loads(sys.argv[1]); sys.path[:] = a['path']; "
@@ -67,7 +68,7 @@ class ForkServer:
     """The server's parent's side; it is started at once, and ends with `close` or its parent."""
 
     def __init__(self) -> None:
-        self.surroundings = _surroundings()
+        self.surroundings = surroundings()
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._channel.settimeout(_PATIENCE_SECONDS)
         boot = {"path": sys.path, "channel": theirs.fileno(), "modules": _engine()}
@@ -99,7 +100,7 @@ class ForkServer:
         try:
             with _Standard() as shown:
                 given = [connection, lifeline, told, *shown, *([heartbeat] * (heartbeat >= 0))]
-                socket.send_fds(self._channel, [_environment()], given)
+                socket.send_fds(self._channel, [environment()], given)
             pid, pidfd = self._answer()
         except BaseException:
             os.close(status)
@@ -203,7 +204,7 @@ def forked(connection: int, lifeline: int, heartbeat: int) -> ServedProcess | No
 
 
 def _server() -> ForkServer:
-    if _kept.server is not None and _kept.server.surroundings != _surroundings():
+    if _kept.server is not None and _kept.server.surroundings != surroundings():
         _end_server()
     if _kept.server is None:
         _kept.server = ForkServer()
@@ -214,46 +215,6 @@ def _end_server() -> None:
     server, _kept.server = _kept.server, None
     if server is not None:
         server.close()
-
-
-def _surroundings() -> tuple[object, ...]:
-    """Return what a process has from its parent for good, and a worker is to have as of now."""
-    return (
-        {name: value for name, value in os.environ.items() if name.startswith(_AT_START)},
-        list(sys.path),
-        _working_directory(),
-        _file_mode_mask(),
-        os.getpgrp(),
-        os.getsid(0),
-        os.getpriority(os.PRIO_PROCESS, 0),
-        os.sched_getaffinity(0),
-        [resource.getrlimit(limit) for limit in _LIMITS],
-        (os.getresuid(), os.getresgid()),
-    )
-
-
-# Variables that count when an interpreter or a library starts; all others are sent to every worker.
-_AT_START: Final = ("PYTHON", "LD_", "LC_", "LANG", "TZ", "MALLOC_", "GLIBC_")
-_LIMITS: Final = sorted(
-    {value for name, value in vars(resource).items() if name.startswith("RLIMIT_")}
-)
-
-
-def _environment() -> bytes:
-    return b"\0".join(b"%b=%b" % variable for variable in os.environb.items()) or b"\0"
-
-
-def _working_directory() -> str | None:
-    try:
-        return os.getcwd()  # noqa: PTH109 - compared, never used as a path
-    except FileNotFoundError:
-        return None
-
-
-def _file_mode_mask() -> bytes:
-    """Return the line of it; asking the system for it would change it for a moment."""
-    with open("/proc/self/status", "rb") as status:  # noqa: PTH123 - for every worker
-        return next((line for line in status if line.startswith(b"Umask:")), b"")
 
 
 def _engine() -> list[str]:
