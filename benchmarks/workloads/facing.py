@@ -24,6 +24,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
     for layout in LAYOUTS:
         for mode in ("single", "thread", "process"):
             yield from chain(bench, layout, mode)
+        yield from chain(bench, layout, "process", threaded=True)
 
 
 def definitions(bench: Bench, layout: str, nodes: int) -> Iterator[Figure]:
@@ -33,7 +34,9 @@ def definitions(bench: Bench, layout: str, nodes: int) -> Iterator[Figure]:
     yield from _figures(bench, name, given, most=1.3)
 
 
-def chain(bench: Bench, layout: str, mode: str, *, check: bool = False) -> Iterator[Figure]:
+def chain(
+    bench: Bench, layout: str, mode: str, *, check: bool = False, threaded: bool = False
+) -> Iterator[Figure]:
     """Yield the time of a run of eight operators by that of eight assets that do nothing.
 
     Plain assets have no check of their own: with ours, a run has two events more a step, each of
@@ -41,10 +44,11 @@ def chain(bench: Bench, layout: str, mode: str, *, check: bool = False) -> Itera
     """
     source = bench.source("face", corpus.texts(1_000))
     given = {"measure": "chain", "layout": layout, "mode": mode, "nodes": 8, "source": str(source)}
-    given["check"] = check
+    given |= {"check": check, "threaded": threaded}
     # Operators in worker processes start one each: what that costs is told, not promised.
     most = None if check or mode == "process" else 1.2
     name = f"chain of 8, {layout}, {mode}{', with its check' if check else ''}"
+    name += ", in a process with threads" if threaded else ""
     yield from _figures(bench, name, given, most=most)
 
 

@@ -49,7 +49,7 @@ class DataOpsEventIterator(Iterator[Event], Generic[Event]):
         return self._with(count_rows)
 
     def fetch_column_metadata(self) -> "DataOpsEventIterator[Event]":
-        """Add ``dagster/column_schema``: every column with the types seen, over all records.
+        """Have ``dagster/column_schema`` rest on all records, and not on a sample of them.
 
         It reads the whole result once more, hence not by default.
         """
@@ -61,7 +61,7 @@ class DataOpsEventIterator(Iterator[Event], Generic[Event]):
     def _told(self, event: WorkEvent) -> Any:
         """Return the event as Dagster takes it in this step, ``None`` if it takes it in none."""
         if isinstance(event, dg.MaterializeResult):
-            metadata = {**self._fetched(event), **(event.metadata or {})}
+            metadata = {**(event.metadata or {}), **self._fetched(event)}
             return self._in_asset(event, metadata) if self._of_asset else _in_op(event, metadata)
         if self._of_asset:
             return event

@@ -1,21 +1,10 @@
-"""What a result's columns hold, found by reading all of it."""
+"""What is costly to know of results: it is found by reading all of them."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
-import dagster as dg
-
+from dagster_dataops.assets.schema import whole_schema
 from dagster_dataops.datasets.dataset import JsonlDataset
-
-_JSON_TYPES: Final = {
-    str: "string",
-    bool: "boolean",
-    int: "integer",
-    float: "number",
-    list: "array",
-    dict: "object",
-    type(None): "null",
-}
 
 
 def count_rows(datasets: Sequence[JsonlDataset]) -> Mapping[str, Any]:
@@ -25,11 +14,5 @@ def count_rows(datasets: Sequence[JsonlDataset]) -> Mapping[str, Any]:
 
 
 def column_schema(datasets: Sequence[JsonlDataset]) -> Mapping[str, Any]:
-    """Return the columns under Dagster's key, in the order in which they first stand."""
-    types: dict[str, dict[str, None]] = {}
-    for dataset in datasets:
-        for record in dataset:
-            for name, value in record.items():
-                types.setdefault(name, {})[_JSON_TYPES[type(value)]] = None
-    columns = [dg.TableColumn(name, " | ".join(seen)) for name, seen in types.items()]
-    return {"dagster/column_schema": dg.TableSchema(columns=columns)} if columns else {}
+    """Return the columns under Dagster's key, with the types and shares of all records."""
+    return {"dagster/column_schema": whole_schema(datasets).table_schema()} if datasets else {}

@@ -6,6 +6,7 @@ from typing import Any
 
 import dagster as dg
 
+from dagster_dataops.assets.lazy_field import LazyField
 from dagster_dataops.assets.plan import AssetPlan
 from dagster_dataops.assets.schemas import field_of
 from dagster_dataops.assets.step import StepEvent
@@ -63,7 +64,7 @@ def operator_step(plan: AssetPlan, options: StepOptions) -> dg.AssetsDefinition:
             **{name: dg.Out(dg.Nothing, is_required=False) for name in checks},
         },
         description=spec.description,
-        config_schema=field_of(plan.config_schema),
+        config_schema=LazyField(lambda: field_of(plan.config_schema)),
         required_resource_keys={DATAOPS},
         tags=options.op_tags,
         retry_policy=options.retry_policy,

@@ -30,18 +30,24 @@ def folder_of(root: Path, key: Sequence[str], partition: str | None = None) -> N
     return NodeFolder(path, parts[-1])
 
 
-def located(spec: dg.AssetSpec, root: Path | None) -> dg.AssetSpec:
-    """Return ``spec`` with the address of its asset's result, which Dagster shows as its storage.
+def address_of(spec: dg.AssetSpec, root: Path | None) -> dict[str, str]:
+    """Return the address of an asset's result, as the metadata that Dagster shows as its storage.
 
     Args:
         spec: Of an operator's asset.
         root: Folder of all results; ``None`` where the definitions do not know it.
     """
-    if root is None or "dagster/uri" in spec.metadata:
-        return spec
+    if root is None:
+        return {}
     folder = folder_of(root, spec.key.path)
     place = folder.result if spec.partitions_def is None else folder.path / PARTITIONS
-    return spec.merge_attributes(metadata={"dagster/uri": place.as_uri()})
+    return {"dagster/uri": place.as_uri()}
+
+
+def located(spec: dg.AssetSpec, root: Path | None) -> dg.AssetSpec:
+    """Return ``spec`` with that address, unless it has one already; arguments as `address_of`."""
+    address = {} if "dagster/uri" in spec.metadata else address_of(spec, root)
+    return spec.merge_attributes(metadata=address) if address else spec
 
 
 def key_of(pipeline: str, name: str) -> list[str]:

@@ -13,7 +13,7 @@ import dagster as dg
 from dagster_dataops.assets.error_rate import ErrorRateCheck, error_rate_specs, error_rates_of
 from dagster_dataops.assets.options import AssetOptions
 from dagster_dataops.assets.patterns import PathPattern
-from dagster_dataops.assets.places import located
+from dagster_dataops.assets.places import address_of
 from dagster_dataops.assets.schemas import Schema, config_schema
 from dagster_dataops.assets.sources import IO_MANAGER, SourceAsset
 from dagster_dataops.assets.translator import DataOpsTranslator, DataOpsTranslatorData
@@ -95,20 +95,28 @@ def plan_assets(
             automation=options.automation_of(node.name),
             freshness_policy=options.freshness_policy,
         )
-        spec = _completed(translator.get_asset_spec(data), data.upstream)
-        plan = _plan(data, located(spec, options.root), origin, options)
+        spec = _completed(translator.get_asset_spec(data), data.upstream, options.root)
+        plan = _plan(data, spec, origin, options)
         plans.append(replace(plan, error_rate=rates[node.name]))
         keys[node.name] = spec.key
     return plans
 
 
-def _completed(spec: dg.AssetSpec, upstream: Sequence[dg.AssetKey]) -> dg.AssetSpec:
-    """Return ``spec`` with the dependencies that its node has whatever a translator says."""
+def _completed(
+    spec: dg.AssetSpec, upstream: Sequence[dg.AssetKey], root: Path | None
+) -> dg.AssetSpec:
+    """Return ``spec`` with what its asset has whatever a translator says.
+
+    Its node's dependencies, and, where the translator names no others, our IO manager and the
+    address of its result.
+    """
     known = {dep.asset_key for dep in spec.deps}
     missing = dict.fromkeys(key for key in upstream if key not in known)
-    if missing:
-        spec = spec.merge_attributes(deps=list(missing))
-    return spec if _IO_MANAGER_METADATA in spec.metadata else spec.with_io_manager_key(IO_MANAGER)
+    metadata = {_IO_MANAGER_METADATA: IO_MANAGER, **address_of(spec, root)}
+    return spec.merge_attributes(
+        deps=list(missing),
+        metadata={name: value for name, value in metadata.items() if name not in spec.metadata},
+    )
 
 
 def _check_named(graph: OperatorGraph, options: AssetOptions) -> None:

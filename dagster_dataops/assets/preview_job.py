@@ -11,6 +11,7 @@ from typing import Any
 import dagster as dg
 
 from dagster_dataops.assets.configs import checked, config_type_of
+from dagster_dataops.assets.lazy_field import LazyField
 from dagster_dataops.assets.options import AssetOptions
 from dagster_dataops.assets.pipeline_plan import PlannedPipeline, plan_pipeline
 from dagster_dataops.assets.plan import AssetPlan
@@ -82,7 +83,9 @@ def preview_job(
     @dg.op(
         name=f"preview_{title}",
         description=f"Previews pipeline {title}.",
-        config_schema=_schema(plans, partitioned=partitions is not None),
+        config_schema=LazyField(
+            lambda: dg.Field(_schema(plans, partitioned=partitions is not None))
+        ),
     )
     def _preview(context: dg.OpExecutionContext, dataops: DataOpsResource) -> None:
         limit = context.op_config["limit"]

@@ -3,16 +3,18 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Final
 
 import dagster as dg
 
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.sampling import Sample, spread_sample
-from dagster_dataops.records import JsonValue
+from dagster_dataops.records import JsonValue, Record
 
 SAMPLE_RECORDS: Final = 250
 _COLUMNS: Final = 200  # records whose keys are data, such as ids, have as many as one likes
+_COUNTED: Final = 100_000  # of the others; nobody minds whether there are more
 _ITEMS: Final = 20  # of an array, and keys of an object, that are looked at
 _DEPTH: Final = 3  # how deep the types of arrays in arrays are told
 _KEYS_SHOWN: Final = 12
@@ -71,7 +73,7 @@ class Schema:
 
     Attributes:
         columns: By name, at most 200 of them.
-        left_out: How many more there were.
+        left_out: How many more there were; no more than 100,000 are counted.
         records: How many records were looked at.
         whole: Whether these were all.
         rows: How many records there are, where that is known.
@@ -118,20 +120,36 @@ def schema_of(dataset: JsonlDataset, sample: Sample | None = None) -> Schema:
         InputError: It cannot be read.
     """
     taken = spread_sample(dataset, SAMPLE_RECORDS) if sample is None else sample
+    return _schema_of(taken.records, whole=taken.whole, rows=dataset.rows)
+
+
+def whole_schema(datasets: Iterable[JsonlDataset]) -> Schema:
+    """Return the columns of datasets taken together, by reading every record of them.
+
+    Raises:
+        InputError: One of them cannot be read, or a line of it is no record.
+    """
+    return _schema_of(chain.from_iterable(datasets), whole=True, rows=None)
+
+
+def _schema_of(records: Iterable[Record], *, whole: bool, rows: int | None) -> Schema:
     columns: dict[str, Column] = {}
     left_out: set[str] = set()
-    for record in taken.records:
+    count = 0
+    for record in records:
+        count += 1
         for name, value in record.items():
             column = columns.get(name)
             if column is None:
                 if len(columns) >= _COLUMNS:
-                    left_out.add(name)
+                    if len(left_out) < _COUNTED:
+                        left_out.add(name)
                     continue
                 column = columns[name] = Column(name)
             column.types[type_of(value)] += 1
             if type(value) is dict and len(column.keys) <= _ITEMS:
                 column.keys.update(dict.fromkeys(list(value)[:_ITEMS]))
-    return Schema(columns, len(left_out), len(taken.records), taken.whole, dataset.rows)
+    return Schema(columns, len(left_out), count, whole, rows)
 
 
 def type_of(value: JsonValue, depth: int = _DEPTH) -> str:

@@ -1,12 +1,14 @@
 """Which of a step's assets a folder belongs to."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
+from weakref import WeakKeyDictionary
 
 import dagster as dg
 
 from dagster_dataops.assets.assignments import Context
-from dagster_dataops.assets.places import folder_of
+from dagster_dataops.assets.places import PARTITIONS, folder_of, safe_part
 from dagster_dataops.checkpoints.manifest import NodeFolder
 
 
@@ -22,17 +24,33 @@ def asset_in(
     """
     if not isinstance(context, dg.AssetExecutionContext):
         return None
-    for key in context.selected_asset_keys:
-        place = folder_of(root, key.path)
-        if place == folder:
+    step = _steps.get(context)
+    if step is None or step.root != root:
+        step = _steps[context] = _Step(context, root)
+    return step.asset_in(folder)
+
+
+class _Step:
+    """The places of one step's assets; found once, as a run may have thousands of partitions."""
+
+    def __init__(self, context: dg.AssetExecutionContext, root: Path) -> None:
+        self.root = root
+        self._keys: Mapping[Path, dg.AssetKey] = {
+            folder_of(root, key.path).path: key for key in context.selected_asset_keys
+        }
+        partitioned = context.has_partition_key or context.has_partition_key_range
+        names = context.partition_keys if partitioned else ()
+        self._partitions: Mapping[str, str] = {safe_part(name): name for name in names}
+
+    def asset_in(self, folder: NodeFolder) -> tuple[dg.AssetKey, str | None] | None:
+        key = self._keys.get(folder.path)
+        if key is not None:
             return key, None
-        if place.path in folder.path.parents:
-            for partition in _partitions(context):
-                if folder_of(root, key.path, partition) == folder:
-                    return key, partition
-    return None
+        key = self._keys.get(folder.path.parent.parent)
+        partition = self._partitions.get(folder.path.name)
+        if key is None or partition is None or folder.path.parent.name != PARTITIONS:
+            return None
+        return key, partition
 
 
-def _partitions(context: dg.AssetExecutionContext) -> Sequence[str]:
-    partitioned = context.has_partition_key or context.has_partition_key_range
-    return context.partition_keys if partitioned else ()
+_steps: Final[WeakKeyDictionary[dg.AssetExecutionContext, _Step]] = WeakKeyDictionary()

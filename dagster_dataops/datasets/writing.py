@@ -25,6 +25,7 @@ from dagster_dataops.errors import InputError, UnencodableError
 from dagster_dataops.records import encode
 
 _BUFFER_BYTES = 1 << 20
+_SOON_SYNCED = 1 << 20  # by whoever finishes the file; a thread would take longer to start
 
 
 class JsonlWriter:
@@ -47,7 +48,8 @@ class JsonlWriter:
             self.adopted = source is not None and linked(source, self._draft)
             if self.adopted:
                 descriptor = os.open(self._draft, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-                background.run(partial(_write_back, self._draft))
+                if os.fstat(descriptor).st_size > _SOON_SYNCED:
+                    background.run(partial(_write_back, self._draft))
             else:
                 descriptor = create_anew(self._draft)
             self._file = os.fdopen(descriptor, "wb", _BUFFER_BYTES)

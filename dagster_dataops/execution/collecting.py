@@ -7,7 +7,7 @@ a second, or the worker that finds it full. Neighbours of one drain are joined i
 import os
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from operator import itemgetter
 from typing import Final, TypeAlias
 
@@ -49,6 +49,8 @@ class Collector:
         self._fault: BaseException | None = None
         self._segment_closed = False
         self._stop = threading.Event()
+        self.taken = 0  # lines
+        self.exhausted = False  # whether there are no more
 
     @property
     def stopped(self) -> bool:
@@ -67,7 +69,10 @@ class Collector:
     def take(self) -> Line | None:
         """Return the next line to do, or ``None`` if there is none or the run stops."""
         with self._take_lock:
-            return None if self.stopped else next(self._lines, None)
+            line = None if self.stopped else next(self._lines, None)
+            self.taken += 1
+            self.exhausted = line is None
+            return line
 
     def put(self, line: Line, outcome: Outcome) -> None:
         """Take the outcome of ``line``; called by whoever finished it."""
@@ -141,13 +146,19 @@ class Collector:
         if self._first_failure is not None:
             raise self._job.error_of(self._first_failure) from self._first_failure.failure.error
 
-    def watch(self, running: "list[threading.Thread]") -> None:
+    def watch(
+        self, running: "list[threading.Thread]", gather: Callable[[], None] | None = None
+    ) -> None:
         """Drain and tick until ``running`` have ended; the main thread's part.
+
+        ``gather`` may take a moment to start more of them first.
 
         Whatever is raised here, an interrupt included, stops the run after settling what has
         finished. Calls in flight are abandoned.
         """
         try:
+            if gather is not None:
+                gather()
             for thread in running:
                 while thread.is_alive() and not self.stopped:
                     thread.join(DRAIN_SECONDS)

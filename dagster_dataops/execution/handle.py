@@ -1,6 +1,7 @@
 """Worker: one worker process, seen from its parent."""
 
 import os
+import select
 import signal
 import time
 from collections import deque
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
     from dagster_dataops.checkpoints.spans import Span
+    from dagster_dataops.execution.fork_server import ServedProcess
     from dagster_dataops.execution.messages import Range
 
 
@@ -47,8 +49,10 @@ class Worker:
         connection: "Connection[bytes, bytes]",
         segment: int,
         heartbeat: Heartbeat | None = None,
+        served: "ServedProcess | None" = None,
     ) -> None:
         self.pid = pid
+        self._served = served
         self.connection = connection
         self.segment = segment
         self.ready = False
@@ -61,7 +65,7 @@ class Worker:
         self.settled_to = 0
         self.status: int | None = None
         try:
-            self._pidfd = os.pidfd_open(pid)
+            self._pidfd = os.pidfd_open(pid) if served is None else served.pidfd
         except (AttributeError, OSError):  # its end shows by that of the pipe alone
             self._pidfd = -1
 
@@ -95,34 +99,46 @@ class Worker:
     def poll(self) -> bool:
         """Whether the process has ended; its status is then known."""
         if self.status is None:
-            try:
-                pid, status = os.waitpid(self.pid, os.WNOHANG)
-            except ChildProcessError:  # somebody else reaped it
-                pid, status = self.pid, 0
-            if pid:
-                self.status = os.waitstatus_to_exitcode(status)
+            self.status = self._reaped() if self._served is None else self._served.poll()
         return self.status is not None
+
+    def _reaped(self) -> int | None:
+        """Return the status of a child of ours if it has ended."""
+        try:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+        except ChildProcessError:  # somebody else reaped it
+            return 0
+        return os.waitstatus_to_exitcode(status) if pid else None
 
     def wait(self, seconds: float) -> bool:
         """Wait for the end of the process; return whether it came."""
         until = time.monotonic() + seconds
         while not self.poll():
-            if time.monotonic() >= until:
+            left = until - time.monotonic()
+            if left <= 0:
                 return False
-            time.sleep(0.002)
+            if self._pidfd < 0:
+                time.sleep(0.002)
+            else:
+                select.select([self._pidfd], [], [], left)
         return True
 
     def signal(self, number: int) -> None:
         """Send a signal, if the process is still there."""
         if not self.poll():
             with suppress(ProcessLookupError):
-                os.kill(self.pid, number)
+                if self._served is None:
+                    os.kill(self.pid, number)
+                else:  # its number may be another's once the server has reaped it
+                    signal.pidfd_send_signal(self._pidfd, number)
 
     def close(self) -> None:
         """Let go of everything that was kept for the process."""
         self.connection.close()
         if self._pidfd >= 0:
             os.close(self._pidfd)
+        if self._served is not None:
+            self._served.close()
         if self.heartbeat is not None:
             self.heartbeat.close()
 

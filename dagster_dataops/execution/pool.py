@@ -1,8 +1,8 @@
 """Starts and ends worker processes.
 
 By ``fork`` from a process with a single thread, which costs a few milliseconds and carries any
-operator over; otherwise as a fresh lean interpreter, since forking a threaded process can
-deadlock the child.
+operator over. Forking a threaded process can deadlock the child: there a lean process kept for it
+is forked instead, or, where that cannot be had, a fresh interpreter is started.
 """
 
 import os
@@ -18,6 +18,7 @@ from typing import Final, NoReturn
 
 import orjson
 
+from dagster_dataops.execution import fork_server
 from dagster_dataops.execution.handle import Worker
 from dagster_dataops.execution.heartbeat import Heartbeat
 from dagster_dataops.execution.lifeline import bind_to_lifeline
@@ -29,6 +30,7 @@ from dagster_dataops.operators.operator import Operator
 from dagster_dataops.operators.shipping import ship
 
 _GRACE_SECONDS: Final = 1.0
+_SERVERS: Final = 2  # one may have been killed; where two do not help, a third would not
 _BOOT: Final = (
     "import sys, json; a = json.loads(sys.argv[1]); sys.path[:] = a['path']; "
     "from dagster_dataops.execution.worker import main; main(a['connection'], a['lifeline'])"
@@ -58,26 +60,55 @@ class WorkerPool:
             return self._start(assignment)
 
     def _start(self, assignment: Assignment) -> Worker:
-        mine, theirs = Pipe()
         heartbeat = None
         if self._operator.__dataops__.resolved.timeout is not None:
             heartbeat = Heartbeat()
             assignment = replace(assignment, heartbeat=heartbeat.descriptor)
-        if may_fork():
-            pid = self._fork(assignment, mine, theirs)
-            theirs.close()
-        else:
-            pid = self._spawn(assignment, theirs)
-            theirs.close()  # before anything is sent: a full pipe that nobody reads would block
-            with suppress(OSError):
-                mine.send_bytes(orjson.dumps(asdict(assignment)))
-                mine.send_bytes(self._payload or b"")
-        worker = Worker(pid, mine, assignment.segment, heartbeat)
+        worker = (
+            self._forked(assignment, heartbeat)
+            if may_fork()
+            else self._sent_to(assignment, heartbeat)
+        )
         self.workers.append(worker)
         for descriptor in worker.descriptors:
             self._by_descriptor[descriptor] = worker
             self._poll.register(descriptor, select.POLLIN)
         return worker
+
+    def _forked(self, assignment: Assignment, heartbeat: Heartbeat | None) -> Worker:
+        """Return a worker with a copy of this process's memory, the operator in it."""
+        mine, theirs = Pipe()
+        pid = self._fork(assignment, mine, theirs)
+        theirs.close()
+        return Worker(pid, mine, assignment.segment, heartbeat)
+
+    def _sent_to(self, assignment: Assignment, heartbeat: Heartbeat | None) -> Worker:
+        """Return a worker that shares no memory with this process, and is sent the operator."""
+        if self._payload is None:
+            self._payload = ship(self._operator)
+        worker = None
+        for _ in range(_SERVERS if fork_server.available() else 0):
+            worker = worker or self._served(assignment, heartbeat)
+        if worker is None:
+            mine, theirs = Pipe()
+            pid = self._spawn(assignment, theirs)
+            theirs.close()  # before anything is sent: a full pipe that nobody reads would block
+            worker = Worker(pid, mine, assignment.segment, heartbeat)
+        with suppress(OSError):
+            worker.connection.send_bytes(orjson.dumps(asdict(assignment)))
+            worker.connection.send_bytes(self._payload)
+        return worker
+
+    def _served(self, assignment: Assignment, heartbeat: Heartbeat | None) -> Worker | None:
+        mine, theirs = Pipe()
+        with theirs:
+            process = fork_server.forked(
+                theirs.fileno(), self._lifeline_reader, assignment.heartbeat
+            )
+        if process is None:
+            mine.close()
+            return None
+        return Worker(process.pid, mine, assignment.segment, heartbeat, process)
 
     def heard(self, seconds: float) -> dict[Worker, bool]:
         """Wait up to ``seconds`` for workers to say something or to end.
@@ -127,8 +158,6 @@ class WorkerPool:
         end()
 
     def _spawn(self, assignment: Assignment, theirs: "Connection[bytes, bytes]") -> int:
-        if self._payload is None:
-            self._payload = ship(self._operator)
         passed = [theirs.fileno(), self._lifeline_reader]
         if assignment.heartbeat >= 0:
             passed.append(assignment.heartbeat)

@@ -16,7 +16,7 @@ from dagster_dataops.checkpoints.spans import Span
 from dagster_dataops.datasets.files import read_range
 from dagster_dataops.datasets.lines import next_line_start
 from dagster_dataops.errors import StorageError, WorkerError
-from dagster_dataops.execution import messages
+from dagster_dataops.execution import fork_server, messages
 from dagster_dataops.execution.failures import Failed, Failure, error_line, timed_out
 from dagster_dataops.execution.handle import Overdue, Worker
 from dagster_dataops.execution.job import Job
@@ -76,7 +76,7 @@ class _Run:
         # A small input is done before a second worker would be there.
         size = sum(end - start for start, end in job.todo)
         self._missing = min(job.settings.max_workers, size) - 1
-        self._last_done = time.monotonic()  # a range, or the start
+        self._last_done = time.monotonic()  # a range, the first worker's start, or the run's
         self._stillborn = 0  # workers in a row that died before they were ready
 
     def run(self) -> None:
@@ -104,8 +104,9 @@ class _Run:
         A range that takes its time tells of that sooner than the pace of those before it.
         """
         at_work = time.monotonic() - self._last_done
+        quickly = self._ever_ready and (may_fork() or fork_server.running())
         seconds = max(self._schedule.seconds_left, at_work)
-        if seconds > (_FORK_SECONDS if may_fork() else _SPAWN_SECONDS):
+        if seconds > (_FORK_SECONDS if quickly else _SPAWN_SECONDS):
             missing, self._missing = self._missing, 0
             for _ in range(missing):
                 self._start_worker()
@@ -171,6 +172,8 @@ class _Run:
     def _hear(self, worker: Worker, message: bytes) -> None:
         match message[0]:
             case Kind.READY:
+                if not self._ever_ready:
+                    self._last_done = time.monotonic()
                 worker.ready = self._ever_ready = True
                 self._stillborn = 0
             case Kind.SPAN:

@@ -17,6 +17,7 @@ _MIN_BYTES: Final = 64 << 10
 _GROWTH: Final = 16
 _RANGES_A_WORKER: Final = 8
 _QUICK_SECONDS: Final = 0.1
+_TELLING_SECONDS: Final = 0.002
 
 
 class Schedule:
@@ -38,6 +39,8 @@ class Schedule:
         self._most = min(max(share, _MIN_BYTES), _MAX_BYTES)
         self._size = 1
         self._seconds_per_byte: float | None = None
+        self._measured = 0  # ranges
+        self._telling = False  # whether what was measured says how long the rest takes
 
     def __bool__(self) -> bool:
         return bool(self._gaps or self._returned)
@@ -54,8 +57,8 @@ class Schedule:
 
     @property
     def seconds_left(self) -> float:
-        """How long one worker would take for what is left; 0 before anything was done."""
-        return self._left * (self._seconds_per_byte or 0.0)
+        """How long one worker would take for what is left; 0 as long as nothing tells of that."""
+        return self._left * (self._seconds_per_byte or 0.0) if self._telling else 0.0
 
     def take(self) -> Range | None:
         """Return the next range, or ``None`` if nothing is left."""
@@ -76,8 +79,13 @@ class Schedule:
 
     def measured(self, length: int, seconds: float) -> None:
         """Take note that ``length`` bytes took ``seconds``."""
+        self._measured += 1
+        # Nothing tells less than the first record, for which all is imported and set up, and a
+        # moment, which is that of a range and not of what is in it.
+        if self._measured > 1 and seconds >= _TELLING_SECONDS:
+            self._telling = True
         pace = max(seconds, 1e-6) / max(length, 1)
-        known = self._seconds_per_byte
+        known = self._seconds_per_byte if self._measured != 2 else None
         self._seconds_per_byte = pace if known is None else (known + pace) / 2
         wanted = int(_TARGET_SECONDS / self._seconds_per_byte)
         self._size = max(1, min(wanted, self._size * _GROWTH, self._most))

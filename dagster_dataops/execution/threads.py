@@ -5,8 +5,11 @@ workers would cost 2.6 to 8 times the time under heavy-tailed latencies.
 """
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
+from typing import Final
 
 from dagster_dataops.errors import RunStoppedError
 from dagster_dataops.execution.callers import CallLimit, start_thread
@@ -15,6 +18,10 @@ from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.limits import Stuck, TooManyStuckError
 from dagster_dataops.execution.retrying import Retries, retries_of, tell
 from dagster_dataops.execution.settling import Settle, settle_one, settling
+
+_LOOK_SECONDS: Final = 0.001
+_QUICK_CALLS: Final = 4  # of one thread within that time
+_ALONE_SECONDS: Final = 0.05
 
 
 def run_threads(job: Job) -> None:
@@ -41,7 +48,8 @@ def run_threads(job: Job) -> None:
             collector.fail(error)
 
     try:
-        collector.watch(_started(work, job))
+        crew = _Crew(work, job)
+        collector.watch(crew.threads, partial(crew.gather, collector))
     finally:
         collector.close()
         tell(retries, job.progress)
@@ -63,11 +71,38 @@ def _settling(job: Job, retries: Retries | None, stuck: Stuck) -> Iterator[Settl
         yield settle
 
 
-def _started(work: Callable[[], None], job: Job) -> list[threading.Thread]:
-    threads = [
-        threading.Thread(target=work, name=f"{job.name}-{number}", daemon=True)
-        for number in range(job.settings.max_workers)
-    ]
-    for thread in threads:
-        start_thread(thread)
-    return threads
+class _Crew:
+    """The threads of one run, as many as there are workers unless it is over before.
+
+    Where calls wait for nothing, threads only take the interpreter from one another. So the first
+    is alone, and has others beside it as soon as it does not come back at once: a millisecond
+    later there are two, then four. After a twentieth of a second there are all in any case.
+
+    Attributes:
+        threads: Those that were started.
+    """
+
+    def __init__(self, work: Callable[[], None], job: Job) -> None:
+        self._work = work
+        self._job = job
+        self.threads: list[threading.Thread] = []
+        self._start(1)
+
+    def _start(self, count: int) -> None:
+        for number in range(len(self.threads), min(count, self._job.settings.max_workers)):
+            name = f"{self._job.name}-{number}"
+            thread = threading.Thread(target=self._work, name=name, daemon=True)
+            self.threads.append(thread)
+            start_thread(thread)
+
+    def gather(self, collector: Collector) -> None:
+        """Start the others, unless all is done or the run stops before."""
+        until = time.monotonic() + _ALONE_SECONDS
+        while time.monotonic() < until and len(self.threads) < self._job.settings.max_workers:
+            taken = collector.taken
+            self.threads[0].join(_LOOK_SECONDS)
+            if collector.exhausted or collector.stopped:
+                return
+            if collector.taken - taken < _QUICK_CALLS * len(self.threads):
+                self._start(2 * len(self.threads))
+        self._start(self._job.settings.max_workers)

@@ -246,13 +246,21 @@ def end() -> NoReturn:
     os._exit(0)
 
 
-def main(connection_descriptor: int, lifeline: int) -> None:
-    """Entry of a worker started as a fresh interpreter."""
+def main(connection_descriptor: int, lifeline: int, heartbeat: int | None = None) -> None:
+    """Entry of a worker that shares no memory with its parent.
+
+    Args:
+        connection_descriptor: Whence it is sent all else.
+        lifeline: The pipe that it ends with.
+        heartbeat: Which descriptor that is here, if not the one that it was in the parent.
+    """
     bind_to_lifeline(lifeline)
     termination = set_signals()
     connection: Connection[bytes, bytes] = Connection(connection_descriptor)
     fields = orjson.loads(connection.recv_bytes())
     fields["stamp"] = tuple(fields["stamp"])
+    if heartbeat is not None:
+        fields["heartbeat"] = heartbeat
     payload = connection.recv_bytes()
     try:
         operator = receive(payload)

@@ -62,6 +62,27 @@ def test_what_cannot_be_fetched_is_logged_and_left_out(
     ]
 
 
+def test_fetched_columns_are_those_of_all_records_and_not_of_a_sample(
+    ppl: Pipeline, tmp_path: Path, root: Path, instance: dg.DagsterInstance
+) -> None:
+    rare = [{"id": n, **({"rare": None} if n == 997 else {})} for n in range(2000)]
+    source = write_jsonl(tmp_path / "rare.jsonl", rare)
+
+    @dataops_assets(ppl, source=source)
+    def docs(context: dg.AssetExecutionContext, dataops: DataOpsResource) -> Iterator[Any]:
+        yield from dataops.run(context).fetch_column_metadata()
+
+    resources = dataops_resources(resource_at(root))
+    result = execute(dg.Definitions(assets=[docs], resources=resources), instance)
+    schema = metadata_of(result, "docs", "second")["dagster/column_schema"]
+    assert schema.constraints.other == ["all 2,000 records"]
+    assert [(column.name, column.type) for column in schema.columns] == [
+        ("id", "integer"),
+        ("rare", "null"),
+    ]
+    assert [column.constraints.nullable for column in schema.columns] == [False, True]
+
+
 def test_operators_run_as_the_events_are_asked_for(
     ppl: Pipeline, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:

@@ -25,6 +25,19 @@ def test_as_many_calls_are_in_flight_as_there_are_workers(tmp_path: Path) -> Non
     assert not error_rows(node(tmp_path))
 
 
+def test_slow_calls_after_quick_ones_are_made_by_all_threads(tmp_path: Path) -> None:
+    barrier = threading.Barrier(8)
+
+    @data_register(_GROUP, _concurrency_mode="thread", _max_workers=8)
+    def meet_at_the_end(record):
+        if record["n"] >= 200:
+            barrier.wait(20)
+
+    records = [{"n": n} for n in range(208)]
+    run(meet_at_the_end(), write_input(tmp_path / "input.jsonl", records), node(tmp_path))
+    assert not error_rows(node(tmp_path))
+
+
 def test_a_slow_call_holds_up_nobody(tmp_path: Path) -> None:
     others_done = threading.Semaphore(0)
 

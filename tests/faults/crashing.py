@@ -12,6 +12,8 @@ from typing import Any
 
 import psutil
 
+from dagster_dataops.execution import fork_server
+
 _PRELUDE = """
 import asyncio, json, os, re, signal, sys, threading, time
 from pathlib import Path
@@ -156,11 +158,15 @@ def alive(pids: "set[int] | list[int]") -> list[int]:
 
 
 def children_of(pid: int) -> list[int]:
-    """Return the living children of a process."""
+    """Return the living children of a process, and theirs.
+
+    Of this process without the server that workers are forked from: it is kept.
+    """
     try:
-        return alive([child.pid for child in psutil.Process(pid).children()])
+        found = [child.pid for child in psutil.Process(pid).children(recursive=True)]
     except psutil.NoSuchProcess:
         return []
+    return [child for child in alive(found) if child != fork_server.server_pid()]
 
 
 def alive_in_session(leader: int) -> list[int]:

@@ -28,7 +28,7 @@ def _peak(folder: Path, records: int) -> int:
         leader = psutil.Process(process.pid)
         while process.poll() is None:
             try:
-                family = [leader, *leader.children()]
+                family = [leader, *leader.children(recursive=True)]
                 peak = max(peak, sum(member.memory_full_info().uss for member in family))
             except psutil.Error:
                 continue

@@ -32,7 +32,7 @@ from tests.execution.helpers import (
     second_thread,
     write_input,
 )
-from tests.faults.crashing import Script, alive, killed_at_exit, wait_until
+from tests.faults.crashing import Script, alive, children_of, killed_at_exit, wait_until
 
 _GROUP = "data.poison"
 _COUNT, _POISONED = 40, 23
@@ -222,9 +222,9 @@ def _assert_only_the_poison_failed(tmp_path: Path, exception: str, operator: str
 
 @pytest.fixture(autouse=True)
 def _no_process_is_left() -> Iterator[None]:
-    before = {child.pid for child in psutil.Process().children(recursive=True)}
+    before = set(children_of(os.getpid()))
     yield
-    after = {child.pid for child in psutil.Process().children(recursive=True)}
+    after = set(children_of(os.getpid()))
     wait_until(lambda: not alive(after - before), 5, f"processes {after - before} are gone")
 
 

@@ -11,7 +11,7 @@ import pytest
 from dagster_dataops.checkpoints.segments import SegmentWriter
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import WorkerError
-from dagster_dataops.execution import pool, worker
+from dagster_dataops.execution import fork_server, pool, worker
 from dagster_dataops.execution.holding import HOLD_SECONDS
 from tests.execution.helpers import lines, node, run, second_thread, write_input
 
@@ -120,6 +120,7 @@ def test_a_large_operator_whose_workers_die_as_they_start_is_an_error_and_no_sta
         return record
 
     monkeypatch.setattr(pool, "_BOOT", "raise SystemExit(3)")
+    monkeypatch.setattr(fork_server, "available", lambda: False)
     dataset = write_input(tmp_path / "input.jsonl", [{"n": 1}])
     with second_thread(True), pytest.raises(WorkerError, match="exit status 3"):
         run(large(table=bytes(4 << 20)), dataset, node(tmp_path))
