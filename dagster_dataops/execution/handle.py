@@ -68,6 +68,9 @@ class Worker:
             self._pidfd = os.pidfd_open(pid) if served is None else served.pidfd
         except (AttributeError, OSError):  # its end shows by that of the pipe alone
             self._pidfd = -1
+        self._ended = select.poll()  # `select.select` takes no descriptor above 1,023
+        if self._pidfd >= 0:
+            self._ended.register(self._pidfd, select.POLLIN)
 
     @property
     def descriptors(self) -> list[int]:
@@ -120,7 +123,7 @@ class Worker:
             if self._pidfd < 0:
                 time.sleep(0.002)
             else:
-                select.select([self._pidfd], [], [], left)
+                self._ended.poll(1000 * left)
         return True
 
     def signal(self, number: int) -> None:
