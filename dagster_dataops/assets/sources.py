@@ -73,7 +73,7 @@ def source_asset(source: Source, pipeline: str, options: AssetOptions | None = N
     if isinstance(source, dg.AssetSpec):
         return SourceAsset(source.key, source.with_io_manager_key(IO_MANAGER))
     if isinstance(source, dg.AssetsDefinition):
-        return SourceAsset(source.key, None)
+        return SourceAsset(_only_key(source), None)
     if isinstance(source, (str, os.PathLike)):
         return _file_source(os.fspath(source), pipeline, options)
     if not callable(source):
@@ -88,6 +88,14 @@ def makes_asset(source: Source) -> bool:
     if isinstance(source, (str, os.PathLike)):
         return is_streamed_file(os.fspath(source))
     return inspect.isroutine(source) or isinstance(source, Combined) or is_stream(source)
+
+
+def _only_key(assets: dg.AssetsDefinition) -> dg.AssetKey:
+    keys = sorted(key.to_user_string() for key in assets.keys)
+    if len(keys) != 1:
+        reason = f"it has {len(keys)} assets; give the key of one of them: {', '.join(keys)}"
+        raise OperatorDefinitionError(f"source {assets.op.name}", reason)
+    return assets.key
 
 
 def is_streamed_file(text: str) -> bool:

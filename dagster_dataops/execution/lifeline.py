@@ -16,7 +16,9 @@ _F_SETSIG: Final = getattr(fcntl, "F_SETSIG", None)  # Linux
 def bind_to_lifeline(descriptor: int) -> None:
     """Have the kernel kill this process when the other end of ``descriptor`` closes."""
     bound = _signalled_by(descriptor)
-    if select.select([descriptor], [], [], 0)[0]:  # it closed before we were bound
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    if poll.poll(0):  # it closed before we were bound
         os._exit(1)
     if not bound:
         import threading

@@ -6,17 +6,8 @@ from typing import Any
 
 import orjson
 
-from dagster_dataops.datasets.files import draft_of, storage
+from dagster_dataops.datasets.files import draft_of
 from dagster_dataops.datasets.writing import JsonlWriter
-
-
-def cut_torn(path: Path) -> None:
-    """Cut off a last line that a kill cut short."""
-    if not path.exists():
-        return
-    with storage(path, "cut off a torn line"), path.open("rb+") as file:
-        data = file.read()
-        file.truncate(data.rfind(b"\n") + 1)
 
 
 def draft_errors(quarantine: Path, errors: Path) -> None:

@@ -28,7 +28,7 @@ from dagster_dataops.errors import (
 from dagster_dataops.execution.bell import Bell
 from dagster_dataops.execution.given_stream import GivenStream, as_reading
 from dagster_dataops.execution.progress import ProgressState
-from dagster_dataops.execution.quarantine import cut_torn, draft_errors
+from dagster_dataops.execution.quarantine import draft_errors
 from dagster_dataops.execution.report import RunContext
 from dagster_dataops.identities.canonical import digest
 from dagster_dataops.operators.calling import stream_function
@@ -116,7 +116,6 @@ class Flow:
         decision = decide_stream(folder, found, self.fingerprint, stages, context.resume)
         content, note = decision.content, decision.note
         place = StreamCheckpoint.quarantine_of(content.folder)
-        cut_torn(place)
         for position in decision.positions:
             stream = self.stream.anew(place)
             try:

@@ -60,9 +60,18 @@ class Failures:
         self._seen = dict(enumerate(state))
         self.kept = [one for one in self.kept if self._was_seen(one)]
         if self._path is not None and self._path.exists():
-            text = self._path.read_text(encoding="utf-8")
-            lines = [line for line in text.split("\n") if line and self._was_seen(json.loads(line))]
-            self._path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+            self._keep_seen(self._path)
+
+    def _keep_seen(self, path: Path) -> None:
+        """Take from the file what came after the state, and a last line that a kill cut short."""
+        text = path.read_text(encoding="utf-8")
+        lines = text.split("\n")[:-1]
+        seen = [line for line in lines if self._was_seen(json.loads(line))]
+        kept = "".join(f"{line}\n" for line in seen)
+        if kept != text:
+            draft = path.with_name(f"{path.name}.draft")
+            draft.write_text(kept, encoding="utf-8")
+            draft.replace(path)
 
     def _was_seen(self, entry: dict[str, Any]) -> bool:
         return bool(entry["number"] <= self._seen.get(entry["counter"], 0))

@@ -57,6 +57,15 @@ def test_a_path_is_an_external_asset_that_the_first_node_depends_on(
     assert result_of(root, "docs", "upper") == UPPER
 
 
+def test_several_assets_at_once_are_refused_with_their_keys(upper: Any, root: Path) -> None:
+    @dg.multi_asset(specs=[dg.AssetSpec("first"), dg.AssetSpec("second")])
+    def both() -> tuple[Any, Any]:
+        return 1, 2
+
+    with pytest.raises(OperatorDefinitionError, match="2 assets; give the key of one.*first, seco"):
+        definitions_of(upper, both, root)
+
+
 def test_the_name_of_any_file_gives_a_key() -> None:
     key = source_asset("/data/my texts.v2-é.jsonl", "docs").key
     assert key == dg.AssetKey(["docs", "my_texts_v2__"])

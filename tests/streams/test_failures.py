@@ -118,6 +118,23 @@ def test_a_stream_that_goes_on_counts_and_keeps_no_failure_twice(tmp_path):
         assert sorted((tmp_path / "bad.jsonl").read_text().splitlines()) == kept
 
 
+def test_a_line_that_a_kill_cut_short_is_kept_anew(tmp_path):
+    path = tmp_path / "bad.jsonl"
+    options = {"on_error": "quarantine", "quarantine": path}
+    first = numbers(1, 0, 2, 0, 3).and_return(**options)
+    assert list(islice(first, 2)) == [6, 3]
+    state = first.state_dict()
+    list(first)
+    whole = path.read_bytes()
+    for cut in range(whole.index(b"\n") + 1, len(whole)):
+        path.write_bytes(whole[:cut])
+        second = numbers(1, 0, 2, 0, 3).and_return(**options)
+        second.load_state_dict(state)
+        assert list(second) == [2]
+        assert path.read_bytes() == whole
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_max_errors_counts_on_after_a_state():
     builder = numbers(0, 1, 0, 2, 0, 3)
     stream = builder.and_return(on_error="skip", max_errors=2)
