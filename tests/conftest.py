@@ -13,8 +13,9 @@ from dagster_dataops import config
 from dagster_dataops.operators.registry import OperatorRegistry
 from dagster_dataops.services.running import run_operator
 
-# The threads that numpy starts on import would keep worker processes from being forked.
+# The threads that numpy and pyarrow start on import would keep worker processes from being forked.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("JE_ARROW_MALLOC_CONF", "background_thread:false")
 
 # Examples that sync files take as long as the disk does: no deadline for a single one.
 hypothesis.settings.register_profile("tests", deadline=None)

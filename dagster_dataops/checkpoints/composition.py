@@ -46,10 +46,14 @@ class Drafts:
     damaged: list[int] = field(default_factory=list)
 
     def finish(self, results: JsonlWriter, errors: JsonlWriter) -> JsonlDataset:
-        """Make both drafts durable and return the result as it will be."""
+        """Make both drafts durable and return the result as it will be.
+
+        There is no draft of an empty error file: syncing it would cost as much as a small result.
+        """
         self.dataset = results.finish()
         self.modified_ns = draft_of(results.path).stat().st_mtime_ns
-        errors.finish()
+        if errors.rows:
+            errors.finish()
         return self.dataset
 
 

@@ -19,10 +19,10 @@ def commit(folder: NodeFolder, manifest: Manifest) -> None:
     and that only renames are left.
     """
     write_durably(draft_of(folder.manifest), manifest.to_bytes())
-    _finish(folder)
+    _finish(folder, manifest)
 
 
-def _finish(folder: NodeFolder) -> None:
+def _finish(folder: NodeFolder, manifest: Manifest) -> None:
     """Do what follows a manifest's draft; harmless when done twice."""
     removal = Removal(folder)
     removal.spare(folder.result)
@@ -30,9 +30,8 @@ def _finish(folder: NodeFolder) -> None:
         _replace(folder.result)
         _replace(folder.errors)
         _replace(folder.kept)
-        if folder.errors.exists() and not folder.errors.stat().st_size:
-            folder.errors.unlink()
-        if not folder.errors.exists():
+        if not (manifest.failed and folder.errors.exists() and folder.errors.stat().st_size):
+            folder.errors.unlink(missing_ok=True)
             folder.kept.unlink(missing_ok=True)
         removal.remove_checkpoints()
         _replace(folder.manifest)  # the last: until then, all this is done again after a crash
@@ -53,5 +52,5 @@ def finish_interrupted(folder: NodeFolder) -> Manifest | None:
         draft_of(folder.kept).unlink(missing_ok=True)  # operators that make none leave it alone
         Removal(folder).finish()
         return None
-    _finish(folder)
+    _finish(folder, manifest)
     return manifest
