@@ -7,7 +7,6 @@ asset each. ``dagster dev -f examples/mini_data_loader/definitions.py`` shows th
 
 import statistics
 import sys
-from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -72,13 +71,8 @@ reader = MiniReader(
     random_shuffle=True,
     shuffle_after_epoch=True,
     seed=1,
+    name="mini_reader",
 )
-
-
-def mini_reader() -> Iterator[dict[str, Any]]:
-    """Batches of the rows of two part files, in random order."""
-    yield from reader
-
 
 with pipeline("mini") as ppl:
     ppl.decoded = mini_decoder()
@@ -86,7 +80,7 @@ with pipeline("mini") as ppl:
     ppl.add("y", only(column="y"), inputs=[ppl.decoded])
     ppl.add("line", line_through(), inputs=[ppl.x, ppl.y])
 
-defs = build_definitions(ppl, source=mini_reader)
+defs = build_definitions(ppl, source=reader)
 
 
 def main() -> None:
