@@ -811,7 +811,7 @@ def test_a_publication_cut_short_is_finished_before_its_failed_records_are_retri
 ) -> None:
     def die() -> None:
         patch = pytest.MonkeyPatch()
-        patch.setattr(publication, "_finish", lambda _: os._exit(1))
+        patch.setattr(publication, "_finish", lambda *_: os._exit(1))
         fixable.run([3], ResumePolicy.AUTO, run="cut")
 
     assert in_child(die) == 1
