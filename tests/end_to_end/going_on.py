@@ -38,10 +38,14 @@ def interrupted(
 
 
 def step_of(call: Call) -> int:
-    """The process of the step that a call belongs to: the worker's parent, or the caller."""
+    """The process of the step that a call belongs to: the caller, or what its worker is forked by.
+
+    Between that and the step there is the lean process from which its workers are forked.
+    """
     process = psutil.Process(call.process)
-    arguments = " ".join(process.cmdline())
-    return process.ppid() if "execution.worker" in arguments else process.pid
+    while any("dagster_dataops.execution." in argument for argument in process.cmdline()):
+        process = psutil.Process(process.ppid())
+    return process.pid
 
 
 def kill(pid: int) -> None:
