@@ -237,7 +237,6 @@ class _Round:
             self._campaign.again.append(again)
 
     def _check_result(self) -> None:
-        logging.getLogger("dagster_dataops").setLevel(logging.ERROR)  # of items that are skipped
         stream = make(self._home, self._kind, 0)
         wanted = b"".join(orjson.dumps(item) + b"\n" for item in stream)
         assert self._node.result.read_bytes() == wanted, "wrong bytes in the result"
@@ -256,6 +255,7 @@ class _Round:
 
 def main() -> int:
     """Run a campaign from the command line."""
+    logging.getLogger("dagster_dataops").setLevel(logging.ERROR)  # of items that are skipped
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
