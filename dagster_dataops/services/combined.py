@@ -4,10 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dagster_dataops.errors import DataOpsError, PipelineDefinitionError
-from dagster_dataops.execution.given_stream import as_reading
 from dagster_dataops.operators.calling import stream_function
 from dagster_dataops.operators.operator import Operator
-from dagster_dataops.streams.sources import read_sequence
 
 
 @dataclass(frozen=True)
@@ -52,6 +50,9 @@ def check_stream(pipeline: str, name: str, operator: Operator, inputs: int) -> N
     Raises:
         PipelineDefinitionError: It is one.
     """
+    from dagster_dataops.execution.given_stream import as_reading  # 30 ms, for few pipelines
+    from dagster_dataops.streams.sources import read_sequence
+
     spec = operator.__dataops__.spec
     if spec.inputs and spec.inputs != inputs:
         reason = f"node {name!r}: {spec.qualified_name} takes {_inputs(spec.inputs)}, not {inputs}"

@@ -17,7 +17,6 @@ from dagster_dataops.datasets.files import copy_durably
 from dagster_dataops.datasets.writing import write_records
 from dagster_dataops.errors import InputError, RetryRefusedError
 from dagster_dataops.execution.executor import OperatorExecutor
-from dagster_dataops.execution.given_stream import given_stream, is_stream, name_of_stream
 from dagster_dataops.execution.progress import ConsoleProgress
 from dagster_dataops.execution.report import RunContext, RunReport
 from dagster_dataops.graph.columns import check_source
@@ -63,8 +62,7 @@ def materialize(graph: OperatorGraph, data: object, *, scratch: Path) -> dict[st
     check_source(graph, data)
     context = plain_context()
     saved = config.data_process_path / graph.name
-    given = _written(context, data, saved) if is_stream(data) else data
-    source = as_dataset(given, scratch / f"{SOURCE}.jsonl")
+    source = as_dataset(_without_streams(context, data, saved), scratch / f"{SOURCE}.jsonl")
     results: dict[str, JsonlDataset] = {SOURCE: source}
     reports: dict[str, RunReport] = {}
     for node in graph.ordered():
@@ -81,8 +79,19 @@ def materialize(graph: OperatorGraph, data: object, *, scratch: Path) -> dict[st
     return reports
 
 
+def _without_streams(context: RunContext, data: object, saved: Path) -> object:
+    """Return ``data``, or the dataset that it was written to if it is a stream."""
+    if isinstance(data, (list, dict, str, os.PathLike, JsonlDataset)):
+        return data
+    from dagster_dataops.execution.given_stream import is_stream  # 30 ms
+
+    return _written(context, data, saved) if is_stream(data) else data
+
+
 def _written(context: RunContext, stream: object, saved: Path) -> JsonlDataset:
     """Write a stream into a folder beside those of the nodes; where runs resume, so does it."""
+    from dagster_dataops.execution.given_stream import given_stream, name_of_stream
+
     name = name_of_stream(stream)
     folder = NodeFolder(saved / SOURCE / name, name)
     operator = given_stream(name, lambda: stream)
