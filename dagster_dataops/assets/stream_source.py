@@ -155,7 +155,7 @@ def _version(operator: GivenStream, stream: Reading | None) -> str:
     if stream is None:
         return operator.__dataops__.spec.code_version[:12]
     defined = definition(stream.stage)
-    return f"{defined['code'][:12]}-{digest([defined['options'], stream.seeds])[:8]}"
+    return f"{defined['code'][:12]}-{digest([defined['options'], stream.given_seeds])[:8]}"
 
 
 def _stages(stream: Reading | None) -> dict[str, Any]:

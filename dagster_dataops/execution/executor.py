@@ -296,7 +296,7 @@ class _Attempt:
             finally:
                 self._context.progress.finish(writer.state())
             manifest = self._manifest(writer.drafts(self._folder), checkpoint, flow.fingerprint)
-            manifest = replace(manifest, seeds=flow.stream.seeds)
+            manifest = replace(manifest, seeds=stream.seeds)
             self._publish(checkpoint, manifest)
         finally:
             checkpoint.close()

@@ -63,7 +63,8 @@ def stream_fingerprint(invocation: Invocation, stream: Reading) -> RunFingerprin
     """Return the fingerprint of writing ``stream``.
 
     Results that it reads count by their whole content, files of others by what the file system
-    knows of them as well: the ends of a file may stay as they were.
+    knows of them as well: the ends of a file may stay as they were. A seed that was drawn counts
+    for nothing: it goes with the position, and what goes on goes on with it.
 
     Raises:
         StreamSourceError: A source cannot be read.
@@ -74,7 +75,7 @@ def stream_fingerprint(invocation: Invocation, stream: Reading) -> RunFingerprin
     return RunFingerprint(
         format=own.format,
         operator=own.operator,
-        options=digest([own.options, of["options"], stream.seeds]),
+        options=digest([own.options, of["options"], stream.given_seeds]),
         code=digest([own.code, [one["stage"] for one in parts], of["code"]]),
         input=digest([of["data"], [_stamps(stage) for stage in stream.stage.ordered()]]),
     )
