@@ -9,7 +9,8 @@ from typing_extensions import override
 
 from dagster_dataops.errors import DataPipelineError
 from dagster_dataops.streams.finitude import Finitude
-from dagster_dataops.streams.stage import Cursor, Opening, Stage, State, Step, StepCursor
+from dagster_dataops.streams.repeating import EpochCursor
+from dagster_dataops.streams.stage import Cursor, Opening, Stage, Step
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,13 +46,12 @@ class Batches(Step):
         return BatchCursor(self.upstream.open(opening), self)
 
 
-class BatchCursor(StepCursor):
-    """Holds no rows between two batches: its position is the epoch, and whether that gave any."""
+class BatchCursor(EpochCursor):
+    """Holds no rows between two batches."""
 
     def __init__(self, upstream: Cursor, stage: Batches) -> None:
         super().__init__(upstream)
         self._stage = stage
-        self._epoch, self._any = 0, False
 
     @override
     def items(self) -> Iterator[Any]:
@@ -88,21 +88,6 @@ class BatchCursor(StepCursor):
             if len(rows) == size:
                 return rows
             self.upstream.restart()
-
-    @override
-    def state(self) -> State:
-        return [self._epoch, int(self._any), self.upstream.state()]
-
-    @override
-    def restore(self, state: State) -> None:
-        self._epoch, found, inner = state
-        self._any = bool(found)
-        self.upstream.restore(inner)
-
-    @override
-    def restart(self, *, reset_rng: bool = False) -> None:
-        self._epoch, self._any = 0, False
-        super().restart(reset_rng=reset_rng)
 
 
 def columns_of(rows: list[Any]) -> dict[str, list[Any]]:

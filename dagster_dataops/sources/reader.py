@@ -25,9 +25,8 @@ from dagster_dataops.errors import OperatorDefinitionError
 from dagster_dataops.operators.readable import Readable
 from dagster_dataops.sources.parsing import ItemParsing, parsed
 from dagster_dataops.state.values import from_json, to_json
-from dagster_dataops.streams.finitude import Finitude
 from dagster_dataops.streams.pipeline import DataPipelineBuilder
-from dagster_dataops.streams.stage import Cursor, Opening, Stage, State
+from dagster_dataops.streams.stage import Cursor, Opening, Source, State
 
 _NOT_OF_CONTENT: Final = frozenset({"__dataops__", "name"})
 
@@ -76,16 +75,11 @@ def own_values(reader: Readable, known: frozenset[str] = frozenset()) -> dict[st
 
 
 @dataclass(frozen=True, eq=False)
-class ReadFrom(Stage):
+class ReadFrom(Source):
     """What a reader's ``read_from`` yields."""
 
     name: ClassVar[str] = "read_from"
     reader: Reader
-
-    @property
-    @override
-    def finitude(self) -> Finitude:
-        return Finitude.FINITE
 
     @override
     def open(self, opening: Opening) -> Cursor:

@@ -34,29 +34,13 @@ class Repeat(Step):
         return RepeatCursor(self.upstream.open(opening), self)
 
 
-class RepeatCursor(StepCursor):
-    """Its position is the epoch, and whether that has yielded anything."""
+class EpochCursor(StepCursor):
+    """A cursor over epochs; its position is which it is, and whether that has yielded anything."""
 
-    def __init__(self, upstream: Cursor, stage: Repeat) -> None:
+    def __init__(self, upstream: Cursor) -> None:
         super().__init__(upstream)
-        self._stage = stage
         self._epoch = 0
         self._any = False
-
-    @override
-    def items(self) -> Iterator[Any]:
-        epochs = self._stage.num_repeats
-        while epochs is None or self._epoch < epochs:
-            items = self.upstream.items()
-            first = next(items, _END)
-            if first is not _END:
-                self._any = True
-                yield first
-                yield from items
-            if not self._any or self._epoch + 1 == epochs:
-                return
-            self._epoch, self._any = self._epoch + 1, False
-            self.upstream.restart(reset_rng=self._stage.reset_rng)
 
     @override
     def state(self) -> State:
@@ -72,3 +56,26 @@ class RepeatCursor(StepCursor):
     def restart(self, *, reset_rng: bool = False) -> None:
         self._epoch, self._any = 0, False
         super().restart(reset_rng=reset_rng)
+
+
+class RepeatCursor(EpochCursor):
+    """Reads one epoch after another."""
+
+    def __init__(self, upstream: Cursor, stage: Repeat) -> None:
+        super().__init__(upstream)
+        self._stage = stage
+
+    @override
+    def items(self) -> Iterator[Any]:
+        epochs = self._stage.num_repeats
+        while epochs is None or self._epoch < epochs:
+            items = self.upstream.items()
+            first = next(items, _END)
+            if first is not _END:
+                self._any = True
+                yield first
+                yield from items
+            if not self._any or self._epoch + 1 == epochs:
+                return
+            self._epoch, self._any = self._epoch + 1, False
+            self.upstream.restart(reset_rng=self._stage.reset_rng)
