@@ -32,7 +32,8 @@ def _finish(folder: NodeFolder, manifest: Manifest) -> None:
         _replace(folder.kept)
         if not (manifest.failed and folder.errors.exists() and folder.errors.stat().st_size):
             folder.errors.unlink(missing_ok=True)
-            folder.kept.unlink(missing_ok=True)
+            if not manifest.outcomes:
+                folder.kept.unlink(missing_ok=True)
         removal.remove_checkpoints()
         _replace(folder.manifest)  # the last: until then, all this is done again after a crash
         sync_folder(folder.path)
