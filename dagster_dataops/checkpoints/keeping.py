@@ -12,7 +12,14 @@ from typing import Any, Final, NamedTuple, Self
 import xxhash
 
 from dagster_dataops.checkpoints.failed import FailedPlace
-from dagster_dataops.checkpoints.journal import FrameKind, Journal, json_frame, spans_frame
+from dagster_dataops.checkpoints.journal import (
+    FrameKind,
+    Journal,
+    digests_frame,
+    json_frame,
+    spans_frame,
+)
+from dagster_dataops.checkpoints.outcomes import span_digests
 from dagster_dataops.checkpoints.segments import checksum
 from dagster_dataops.checkpoints.spans import Span, columns_of
 from dagster_dataops.datasets.files import read_range, storage
@@ -73,14 +80,19 @@ class Keeping:
 
     Args:
         path: A file that does not count yet, such as a draft; replaced.
-        source: Descriptor of the input, if spans must carry a checksum of it.
+        source: Descriptor of the input.
+        check_input: Whether spans must carry a checksum of it.
+        apart: Whether spans stay as they are, with digests of their input, so that outcomes of
+            single records are found again; else they are joined.
     """
 
-    def __init__(self, path: Path, source: int | None) -> None:
+    def __init__(self, path: Path, source: int, *, check_input: bool, apart: bool = False) -> None:
         with storage(path, "replace the file"):
             path.unlink(missing_ok=True)
         self._journal = Journal(path)
         self._source = source
+        self._check_input = check_input
+        self._apart = apart
         self._piece: _Piece | None = None
         self._spans: list[Span] = []
         self._offset = 0  # of the first of these in the output
@@ -110,7 +122,9 @@ class Keeping:
         if not records:  # blank lines at most
             return
         size = last.output - first.output
-        if self._piece is not None and not self._piece.holds(first.start, last.start, size):
+        if self._piece is not None and (
+            self._apart or not self._piece.holds(first.start, last.start, size)
+        ):
             self._end_piece()
         if self._piece is None:
             self._piece = _Piece(first.start)
@@ -119,13 +133,16 @@ class Keeping:
 
     def _end_piece(self) -> None:
         if self._piece is not None:
-            self._spans.append(self._piece.span(self._source))
+            self._spans.append(self._piece.span(self._source if self._check_input else None))
             self._piece = None
             if len(self._spans) >= _BATCH_SPANS:
                 self._write_spans()
 
     def _write_spans(self) -> None:
         if self._spans:
+            if self._apart:
+                digests = span_digests(self._source, self._spans)
+                self._journal.append(digests_frame(SEGMENT, self._offset, digests))
             self._journal.append(spans_frame(SEGMENT, self._offset, columns_of(self._spans)))
             self._offset += sum(span.output_bytes for span in self._spans)
             self._spans.clear()

@@ -123,10 +123,11 @@ class _Attempt:
         self, dataset: JsonlDataset, fingerprint: RunFingerprint, found: list[CheckpointContent]
     ) -> Manifest:
         context = self._context
+        stamp = dataset.stamp()
         decision = self._decide(dataset, fingerprint, found)
         checkpoint = Checkpoint(decision.content, fingerprint, context.run, context.flush_seconds)
         try:
-            job = self._job(dataset, checkpoint)
+            job = self._job(dataset, checkpoint, stamp)
             context.progress.start(self._folder.name, job.state())
             try:
                 if decision.note is not None:
@@ -148,13 +149,31 @@ class _Attempt:
 
             kind = self._operator.__dataops__.spec.kind
             return decide_retry(self._folder, found, fingerprint, dataset, kind)
-        return decide(self._folder, found, fingerprint, self._context.resume, dataset)
+        decision = decide(self._folder, found, fingerprint, self._context.resume, dataset)
+        return self._reusing(decision, dataset, fingerprint, found) or decision
 
-    def _job(self, dataset: JsonlDataset, checkpoint: Checkpoint) -> Job:
+    def _reusing(
+        self,
+        decision: Decision,
+        dataset: JsonlDataset,
+        fingerprint: RunFingerprint,
+        found: list[CheckpointContent],
+    ) -> Decision | None:
+        """Return what to go on from if that is nothing so far, and outcomes are used again."""
+        policy = self._context.resume
+        wanted = self._operator.__dataops__.resolved.reuse_outcomes
+        if not wanted or decision.content.table.records or policy is ResumePolicy.NEVER:
+            return None
+        from dagster_dataops.checkpoints.reusing import reuse
+
+        return reuse(self._folder, found, fingerprint, policy, dataset)
+
+    def _job(self, dataset: JsonlDataset, checkpoint: Checkpoint, stamp: tuple[int, ...]) -> Job:
         return Job(
             operator=self._operator,
             settings=self._operator.__dataops__.resolved,
             dataset=dataset,
+            stamp=stamp,
             content=content_interval(dataset.path),
             todo=[],
             checkpoint=checkpoint,
@@ -181,7 +200,7 @@ class _Attempt:
             drafts = (
                 compose_kept(self._folder, job)
                 if selects
-                else compose(self._folder, job.checkpoint, job.dataset)
+                else compose(self._folder, job.checkpoint, job.dataset, outcomes=job.keeps_outcomes)
             )
             if not drafts.damaged:
                 return drafts
@@ -274,6 +293,7 @@ class _Attempt:
             kept_from=checkpoint.kept_from,
             resumed_from=checkpoint.resumed_from,
             seconds_saved=round(checkpoint.stopwatch.before, 3),
+            outcomes=drafts.outcomes,
         )
 
     def _note(self, text: str) -> None:
