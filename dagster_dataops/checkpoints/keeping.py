@@ -106,6 +106,9 @@ class Keeping:
             output: Its result lines, at least; they are the next ones of the whole output.
             failed: Where in it records failed, in order.
         """
+        if self._apart and not failed:
+            self._take(span)
+            return
         end = span.start + span.length
         before = _Cut(span.start)
         for place in failed:
@@ -116,15 +119,15 @@ class Keeping:
             after = min(place.offset + place.length + 1, end)
             before = _Cut(after, place.position + 1, place.output, place.dropped)
         self._keep(before, _Cut(end, span.records, span.output_bytes, span.dropped), output)
+        if self._apart:
+            self._end_piece()
 
     def _keep(self, first: _Cut, last: _Cut, output: bytes) -> None:
         records = last.records - first.records
         if not records:  # blank lines at most
             return
         size = last.output - first.output
-        if self._piece is not None and (
-            self._apart or not self._piece.holds(first.start, last.start, size)
-        ):
+        if self._piece is not None and not self._piece.holds(first.start, last.start, size):
             self._end_piece()
         if self._piece is None:
             self._piece = _Piece(first.start)
@@ -133,10 +136,13 @@ class Keeping:
 
     def _end_piece(self) -> None:
         if self._piece is not None:
-            self._spans.append(self._piece.span(self._source if self._check_input else None))
+            self._take(self._piece.span(self._source if self._check_input else None))
             self._piece = None
-            if len(self._spans) >= _BATCH_SPANS:
-                self._write_spans()
+
+    def _take(self, span: Span) -> None:
+        self._spans.append(span)
+        if len(self._spans) >= _BATCH_SPANS:
+            self._write_spans()
 
     def _write_spans(self) -> None:
         if self._spans:

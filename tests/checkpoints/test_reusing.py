@@ -7,6 +7,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -417,3 +418,24 @@ def test_a_handle_on_the_result_stays_good(tmp_path: Path) -> None:
     this.run(records[1:])
     with held:
         assert held.read() == expected_results(records)
+
+
+def test_a_run_begun_without_the_setting_goes_on_with_it(tmp_path: Path) -> None:
+    """Spans of many records, with failures among them, lie beside those of one."""
+    this = _Node(tmp_path)
+    records = plan(_KINDS * 6)
+    records[26]["do"] = "exit"
+    with pytest.raises(RecordError):
+        this.run(
+            [*records[:25], {**records[25], "do": "nonsense"}, *records[26:]],
+            "thread",
+            run="begun",
+            _ignore_errors=False,
+            _reuse_outcomes=False,
+        )
+    dataset = JsonlDataset.of_file(tmp_path / "input.jsonl")
+    rows = [orjson.loads(line) for line in dataset.path.read_bytes().splitlines()]
+    this.run(rows, run="on")
+    this.check(rows)
+    this.run(rows[1:], run="changed")
+    this.check(rows[1:])
