@@ -42,13 +42,19 @@ class Removal:
     def remove_checkpoints(self) -> None:
         """Have every checkpoint of the node gone."""
         with storage(self._checkpoints, "remove the checkpoints of the published run"):
-            if self._checkpoints.exists() and _bytes_freed(self._checkpoints) <= _QUICKLY_DELETED:
+            if self._is_little():
                 shutil.rmtree(self._checkpoints)
             while self._checkpoints.exists():
                 make_folder(self._removed)
                 # Whoever deletes for an earlier run may just be through, and take the folder away.
                 with suppress(FileNotFoundError):
                     self._checkpoints.rename(self._free_name())
+
+    def _is_little(self) -> bool:
+        """Whether there are checkpoints that are deleted in no time, in a folder of ours."""
+        if self._checkpoints.is_symlink() or not self._checkpoints.exists():
+            return False
+        return _bytes_freed(self._checkpoints) <= _QUICKLY_DELETED
 
     def _free_name(self) -> Path:
         number = 0

@@ -164,7 +164,7 @@ _WHILE_PUBLISHING = {
     "no inode for the checkpoint": ("open", "journal", errno.ENOSPC),
     "no inode for the error file": ("open", "_error.jsonl.draft", errno.ENOSPC),
     "a draft cannot be synced": ("fsync", "_results.jsonl.draft", errno.EIO),
-    "the manifest cannot be written": ("open", ".json.draft.draft", errno.ENOSPC),
+    "the manifest cannot be written": ("open", "_results.jsonl.json.draft", errno.ENOSPC),
     "the folder is read-only by now": ("replace", ".draft", errno.EROFS),
     "a segment cannot be read back": ("pread", "-00001.jsonl", errno.EIO),
     "no inode for the lock": ("open", ".lock", errno.ENOSPC),
@@ -192,7 +192,7 @@ def test_a_disk_that_refuses_to_publish_keeps_the_previous_result(
 
 _AFTER_THE_LAST_WORD = {
     "the result cannot be put in place": ("replace", "_results.jsonl.draft", errno.EROFS),
-    "the checkpoints cannot be removed": ("rename", "checkpoints", errno.EIO),
+    "the checkpoints cannot be removed": ("rmdir", "checkpoints", errno.EIO),
 }
 
 
