@@ -144,7 +144,8 @@ def test_a_killed_run_of_several_partitions_goes_on_in_the_middle_of_one(
     slow = server.home / f"long_{how}.slow"
     slow.touch()
     backfill = long.backfill(*keys)
-    until(lambda: len(long.calls()) > LONG + LONG // 2, "the middle of the second one")
+    wanted = LONG + LONG // 2
+    until(lambda: len(long.calls()) > wanted, "the middle of the second one", 120.0)
     os.kill(long.calls()[-1][1], signal.SIGKILL)
     (killed,) = long.runs_of(backfill)
     assert killed["status"] == "FAILURE"
