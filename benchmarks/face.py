@@ -29,6 +29,7 @@ import dagster as dg
 
 from dagster_dataops import DataOpsResource, build_definitions, data, data_register, pipeline
 
+SOURCE = "texts"
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
@@ -57,7 +58,8 @@ def ours(given: dict[str, Any]) -> dg.Definitions:
 def plain(given: dict[str, Any]) -> dg.Definitions:
     """Return a chain of assets that do nothing, in one step or in one each."""
     names = [f"node_{number}" for number in range(given["nodes"])]
-    assets = [_chain_in_one(names)] if given["layout"] == "single_step" else _chain(names)
+    chain = [_chain_in_one(names)] if given["layout"] == "single_step" else _chain(names)
+    assets = [dg.AssetSpec(SOURCE), *chain]  # a file, as ours: Dagster asks for its data version
     job = dg.define_asset_job("plain_pipeline", selection="*")
     return dg.Definitions(assets=assets, jobs=[job], executor=dg.in_process_executor)
 
@@ -69,7 +71,7 @@ def _chain(names: list[str]) -> list[dg.AssetsDefinition]:
 def _asset(name: str, before: str | None) -> dg.AssetsDefinition:
     ins = {"before": dg.AssetIn(before)} if before else {}
 
-    @dg.asset(name=name, ins=ins)
+    @dg.asset(name=name, ins=ins, deps=[] if before else [SOURCE])
     def nothing(**loaded): ...
 
     return nothing
@@ -80,7 +82,8 @@ def _chain_in_one(names: list[str]) -> dg.AssetsDefinition:
 
     @dg.multi_asset(
         outs={name: dg.AssetOut(is_required=False) for name in names},
-        internal_asset_deps={name: {dg.AssetKey(up)} if up else set() for name, up in before},
+        deps=[SOURCE],
+        internal_asset_deps={name: {dg.AssetKey(up or SOURCE)} for name, up in before},
         can_subset=True,
     )
     def nothing():

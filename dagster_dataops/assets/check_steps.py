@@ -13,16 +13,15 @@ from dagster_dataops.assets.error_rate import FAILED_RECORDS, check_nodes
 from dagster_dataops.assets.findings import Finding, check_result
 from dagster_dataops.assets.options import AssetOptions
 from dagster_dataops.assets.patterns import PathPattern
-from dagster_dataops.assets.plan import plan_assets
+from dagster_dataops.assets.pipeline_plan import PlannedPipeline, plan_pipeline
 from dagster_dataops.assets.resource import DataOpsResource
-from dagster_dataops.assets.sources import Source, SourceAsset
-from dagster_dataops.assets.stream_source import origin_of
+from dagster_dataops.assets.sources import Source
 from dagster_dataops.assets.translator import DataOpsTranslator
 from dagster_dataops.assets.watches import inspect
 from dagster_dataops.checkpoints.manifest import Manifest, NodeFolder, load_result, published
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import PipelineDefinitionError
-from dagster_dataops.graph.graph import SOURCE
+from dagster_dataops.graph.graph import SOURCE, OperatorGraph
 from dagster_dataops.services.pipeline import Pipeline
 
 Checks: TypeAlias = Mapping[str, Sequence[DeclaredCheck]]
@@ -57,7 +56,7 @@ def build_operator_checks(
 
     Args:
         ppl: A complete pipeline.
-        source: As for `build_operator_assets`.
+        source: As for `build_definitions`.
         checks: By node; by ``source`` for the source, if it is a file or a function.
         translator: The one that the assets were made with.
         options: What they were made with of partitions.
@@ -67,28 +66,32 @@ def build_operator_checks(
     """
     if not checks:
         return []
-    graph = ppl.graph
+    planned = plan_pipeline(ppl, source=source, dataops_translator=translator, options=options)
+    return check_steps(planned, checks)
+
+
+def check_steps(planned: PlannedPipeline, checks: Checks) -> list[dg.AssetChecksDefinition]:
+    """Return the checks of a planned pipeline; arguments and errors as `build_operator_checks`."""
+    graph = planned.graph
     check_nodes(graph, checks, "checks", SOURCE)
     for node, declared in checks.items():
         _check_names(graph.name, node, [check.name for check in declared])
-    options = options or AssetOptions()
-    origin = origin_of(source, graph.name, options)
-    assets = []
+    assets = [
+        CheckedAsset(plan.spec.key, checks.get(plan.node.name, ()), plan.spec.partitions_def)
+        for plan in planned.plans
+    ]
     if SOURCE in checks:
-        assets.append(_checked_source(origin, checks[SOURCE], graph.name, options.partitions))
-    for plan in plan_assets(graph, origin, translator or DataOpsTranslator(), options):
-        declared = checks.get(plan.node.name, ())
-        assets.append(CheckedAsset(plan.spec.key, declared, plan.spec.partitions_def))
+        assets.insert(0, _checked_source(planned, checks[SOURCE]))
     return [_check_step(asset) for asset in assets if asset.checks]
 
 
-def refuse_within_one_step(ppl: Pipeline, checks: Checks) -> None:
+def refuse_within_one_step(graph: OperatorGraph, checks: Checks) -> None:
     """Refuse checks that cannot hold up what is downstream, since that is in the same step.
 
     Raises:
         PipelineDefinitionError: There is one.
     """
-    taken = {name for node in ppl.graph.nodes.values() for name in node.inputs} - {SOURCE}
+    taken = {name for node in graph.nodes.values() for name in node.inputs} - {SOURCE}
     for node in taken & set(checks):
         for check in checks[node]:
             if check.blocking:
@@ -97,7 +100,7 @@ def refuse_within_one_step(ppl: Pipeline, checks: Checks) -> None:
                     "in layout='single_step' that runs what is downstream as well; use "
                     "layout='steps', or max_error_rate, which holds it up in both"
                 )
-                raise PipelineDefinitionError(ppl.graph.name, reason)
+                raise PipelineDefinitionError(graph.name, reason)
 
 
 def _check_names(pipeline: str, node: str, names: Sequence[str]) -> None:
@@ -107,16 +110,12 @@ def _check_names(pipeline: str, node: str, names: Sequence[str]) -> None:
             raise PipelineDefinitionError(pipeline, reason)
 
 
-def _checked_source(
-    origin: SourceAsset,
-    checks: Sequence[DeclaredCheck],
-    pipeline: str,
-    partitions: dg.PartitionsDefinition | None,
-) -> CheckedAsset:
+def _checked_source(planned: PlannedPipeline, checks: Sequence[DeclaredCheck]) -> CheckedAsset:
+    origin = planned.origin
     if origin.path is None and not isinstance(origin.definition, dg.AssetsDefinition):
         reason = "the source is an asset of others; declare its checks where it is defined"
-        raise PipelineDefinitionError(pipeline, reason)
-    return CheckedAsset(origin.key, checks, partitions, origin.path)
+        raise PipelineDefinitionError(planned.graph.name, reason)
+    return CheckedAsset(origin.key, checks, planned.options.partitions, origin.path)
 
 
 def _check_step(asset: CheckedAsset) -> dg.AssetChecksDefinition:

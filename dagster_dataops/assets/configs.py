@@ -64,9 +64,10 @@ class OperatorConfig(dg.Config):
         default="auto",
         description=(
             "`auto`: go on from an unfinished run with the same options, code and input. "
-            "`never`: start afresh. `across_code`: go on even though the code was edited, "
-            "keeping the records that the old code finished. `failed_records`: keep the "
-            "result as it is and retry its failed records alone, also with other code or options."
+            "`never`: start afresh, and use no outcome again. `across_code`: go on even though "
+            "the code was edited, keeping the records that the old code finished. "
+            "`failed_records`: keep the result as it is and retry its failed records alone, also "
+            "with other code or options."
         ),
     )
 

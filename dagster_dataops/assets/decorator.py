@@ -38,7 +38,7 @@ def dataops_assets(  # noqa: PLR0913 - what Dagster users set of a step
 
     Args:
         ppl: A complete pipeline.
-        source: As for `build_operator_assets`; the asset of a source function of its own is not
+        source: As for `build_definitions`; the asset of a source function of its own is not
             among these assets, so that a function is refused here. A stream is one of them.
         name: Of the op; by default the function's.
         partitions_def: Of all nodes whose translator gives them none.
@@ -47,8 +47,8 @@ def dataops_assets(  # noqa: PLR0913 - what Dagster users set of a step
         retry_policy: After a failure; finished operators are not run again by a retry.
         pool: Concurrency pool that the step is in.
         dataops_translator: Keys, groups and descriptions.
-        max_error_rate: As for `build_operator_assets`.
-        stream_name: As for `build_operator_assets`.
+        max_error_rate: As for `build_definitions`.
+        stream_name: As for `build_definitions`.
 
     Example:
         .. code-block:: python
@@ -93,7 +93,7 @@ def build_dataops_asset_specs(
 
     Args:
         ppl: A complete pipeline.
-        source: As for `build_operator_assets`.
+        source: As for `build_definitions`.
         dataops_translator: Keys, groups and descriptions.
     """
     return plan_pipeline(ppl, source=source, dataops_translator=dataops_translator).specs

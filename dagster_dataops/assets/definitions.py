@@ -7,17 +7,12 @@ from typing import Any
 
 import dagster as dg
 
-from dagster_dataops.assets.check_steps import (
-    Checks,
-    build_operator_checks,
-    refuse_within_one_step,
-)
+from dagster_dataops.assets.check_steps import Checks, check_steps, refuse_within_one_step
 from dagster_dataops.assets.error_rate import ErrorRateCheck, ErrorRates
 from dagster_dataops.assets.executors import Executor, executor_of
 from dagster_dataops.assets.factory import Layout, lay_out
 from dagster_dataops.assets.io_manager import DataOpsIOManager
 from dagster_dataops.assets.jobs import pipeline_jobs
-from dagster_dataops.assets.operator_step import StepOptions
 from dagster_dataops.assets.options import AssetOptions, Automation
 from dagster_dataops.assets.pipeline_plan import plan_pipeline
 from dagster_dataops.assets.preview_job import preview_job
@@ -63,43 +58,61 @@ def build_definitions(  # noqa: PLR0913 - all there is to say, by name
     Args:
         ppl: A complete pipeline.
         source: Where its records come from: the path of a jsonl file, a function that yields
-            dicts, an upstream asset, a stream, or several combined, as `build_operator_assets`
-            has it.
+            dicts, or an upstream asset, whatever IO manager stores it: a list of dicts or a
+            DataFrame serves as well as a handle of ours. Or a stream (`DataPipeline`), a function
+            annotated to return one, or what has a ``name`` and a method ``stream``: an asset
+            that writes its items, and goes on within them after a kill. A URL and a compressed
+            file are read so as well. Or several of these assets and files, as by
+            ``combine.sample([...])``.
         resource: Root folder and defaults.
         schedule: A cron line, such as ``0 2 * * *``, to materialize everything by. With time
             windows it materializes the window that has closed last, and must come once a window;
             ``@window`` is the moment it closes. With static partitions it materializes them all.
         translator: Keys, groups and descriptions.
-        retry_policy: Of every operator's step.
-        layout: ``steps``, one an operator, or ``single_step`` for all of them, as
-            `build_operator_assets` has it.
-        pools: Dagster concurrency pools by node.
+        retry_policy: Of every step; a retry goes on where the attempt stopped.
+        layout: ``steps`` gives every operator a step of its own, which an executor may run beside
+            others or elsewhere. ``single_step`` runs the selected operators one after the other
+            in one step, each materialized as it finishes: it saves the start of a process a step
+            where the executor starts any. Keys, specs, bytes and metadata are the same.
+        pools: Dagster concurrency pools by node, such as ``{"answers": "llm"}``: where a pool has
+            a limit, no more of its steps run at a time in the whole deployment. In ``single_step``
+            the one step is in the one pool that is named.
         executor: ``in_process`` runs the steps in the run's own process, one after the other:
             operators bring their own worker processes and threads, and no step costs a process.
             ``multiprocess`` runs steps beside one another, each in a process of its own that is
             forked from one in which Dagster is imported already. Any other
             ``dg.ExecutorDefinition`` is taken as it is.
-        partitions: Of every asset; the source then has ``{partition}`` in its path, is a function
-            that takes the partition's key, or a partitioned asset.
-        unpartitioned: Nodes that take all partitions at once, in their order; they, and what
-            takes nothing but their results, have a job of their own, ``..._unpartitioned``.
-        allow_missing_partitions: Whether those nodes do without the partitions that are not there.
-        backfill_policy: By default a run for each partition; ``dg.BackfillPolicy.single_run()``
-            has one run work on one after the other.
-        automation: When assets are materialized by themselves, such as
-            ``dg.AutomationCondition.eager()``; of all, or a dict by node name.
+        partitions: Of every asset. A path then has ``{partition}`` in it and is a file for each
+            of them, a function takes the partition's key, an upstream asset has partitions.
+        unpartitioned: Nodes that take all partitions at once, in their order. Nodes that take
+            nothing but results of such nodes are unpartitioned as well, and all of them have a
+            job of their own, ``..._unpartitioned``; a partitioned node that takes one beside
+            others is given the whole of it.
+        allow_missing_partitions: Whether unpartitioned nodes do without the partitions that are
+            not there; otherwise those are an error that names them.
+        backfill_policy: By default a backfill is a run for each partition; with
+            ``dg.BackfillPolicy.single_run()`` one run works on one after the other.
+        automation: When an asset is materialized by itself, such as
+            ``dg.AutomationCondition.eager()``; of all assets, or a dict by node name.
         freshness_policy: Of every asset.
         new_files: Adds a sensor that makes a dynamic partition of each new file of the source.
-        max_error_rate: As in `build_operator_assets`.
+        max_error_rate: Which share of an operator's records may fail before its check
+            ``failed_records`` does not pass: a number in [0, 1], an `ErrorRateCheck`, or either of
+            them by node. By default any failed record is a warning. ``None``: no such check.
         checks: Of results, by node, such as ``{"upper": [checks.no_nulls("text")]}``; by ``source``
             for the source. They have a step for each asset, after its own.
-        stream_name: As in `build_operator_assets`.
+        stream_name: What the asset of a source that is a stream is called; by default as its
+            function, its reader, or the first file it reads.
 
     Merge with other definitions by ``dg.Definitions.merge``; several pipelines
     need equal resources for that, since they share one.
+
+    Raises:
+        PipelineDefinitionError: An option names no node, or several pools for one step.
+        ConfigurationError: A share of failed records is not in [0, 1].
     """
     dataops = resource or DataOpsResource()
-    common = AssetOptions(
+    options = AssetOptions(
         partitions=partitions,
         unpartitioned=unpartitioned,
         allow_missing_partitions=allow_missing_partitions,
@@ -111,21 +124,19 @@ def build_definitions(  # noqa: PLR0913 - all there is to say, by name
         stream_name=stream_name,
         retry_policy=retry_policy,
     )
-    planned = plan_pipeline(ppl, source=source, dataops_translator=translator, options=common)
-    step = StepOptions(retry_policy=retry_policy, backfill_policy=backfill_policy)
-    assets = lay_out(ppl, planned, layout, pools or {}, step)
-    partitioned = AssetOptions(
-        partitions=partitions, unpartitioned=unpartitioned, stream_name=stream_name
-    )
-    declared = _declared(ppl, source, translator, checks or {}, layout, partitioned)
+    planned = plan_pipeline(ppl, source=source, dataops_translator=translator, options=options)
+    assets = lay_out(planned, layout, pools or {})
+    if layout == "single_step":
+        refuse_within_one_step(ppl.graph, checks or {})
+    declared = check_steps(planned, checks or {})
     first = declared[:1] if checks and checks.get(SOURCE) else []  # those of the source
     source_checks = [key for definition in first for key in definition.check_keys]
-    jobs = pipeline_jobs(f"{ppl.graph.name or 'dataops'}_pipeline", assets, source_checks)
+    jobs = pipeline_jobs(f"{planned.title}_pipeline", assets, source_checks)
     schedules = [] if schedule is None else [pipeline_schedule(jobs[0], schedule, partitions)]
     sensors = []
     if new_files is not None:
         sensors.append(_files_sensor(source, partitions, jobs[0], assets, new_files))
-    jobs.append(preview_job(planned, source, partitions=partitions))
+    jobs.append(preview_job(planned, source))
     return dg.Definitions(
         assets=assets,
         asset_checks=declared,
@@ -144,21 +155,6 @@ def dataops_resources(resource: DataOpsResource | None = None) -> Mapping[str, A
         resource: Root folder and defaults.
     """
     return _resources(resource or DataOpsResource())
-
-
-def _declared(
-    ppl: Pipeline,
-    source: Source,
-    translator: DataOpsTranslator | None,
-    checks: Checks,
-    layout: Layout,
-    options: AssetOptions,
-) -> list[dg.AssetChecksDefinition]:
-    if layout == "single_step":
-        refuse_within_one_step(ppl, checks)
-    return build_operator_checks(
-        ppl, source=source, checks=checks, translator=translator, options=options
-    )
 
 
 def _files_sensor(

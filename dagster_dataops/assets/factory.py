@@ -44,49 +44,15 @@ def build_operator_assets(  # noqa: PLR0913 - keywords, each documented
     The definitions they go into need the resources ``dataops`` (`DataOpsResource`) and
     ``dataops_io`` (`DataOpsIOManager`); `build_definitions` adds them.
 
-    Args:
-        ppl: A complete pipeline.
-        source: Where its records come from: the path of a jsonl file, a function that yields
-            dicts, or an upstream asset, whatever IO manager stores it: a list of dicts or a
-            DataFrame serves as well as a handle of ours. Or a stream (`DataPipeline`), a function
-            annotated to return one, or what has a ``name`` and a method ``stream``: an asset
-            that writes its items, and goes on within them after a kill. A URL and a compressed
-            file are read so as well. Or several of these assets and files, as by
-            ``combine.sample([...])``.
-        translator: Keys, groups and descriptions.
-        retry_policy: Of every step; a retry goes on where the attempt stopped.
-        layout: ``steps`` gives every operator a step of its own, which an executor may run beside
-            others or elsewhere. ``single_step`` runs the selected operators one after the other
-            in one step, each materialized as it finishes: it saves the start of a process a step
-            where the executor starts any. Keys, specs, bytes and metadata are the same.
-        pools: Dagster concurrency pools by node, such as ``{"answers": "llm"}``: where a pool has
-            a limit, no more of its steps run at a time in the whole deployment. In ``single_step``
-            the one step is in the one pool that is named.
-        partitions: Of every asset. A path then has ``{partition}`` in it and is a file for each
-            of them, a function takes the partition's key, an upstream asset has partitions.
-        unpartitioned: Nodes that take all partitions at once, in their order. Nodes that take
-            nothing but results of such nodes are unpartitioned as well; a partitioned node that
-            takes one beside others is given the whole of it.
-        allow_missing_partitions: Whether unpartitioned nodes do without the partitions that are
-            not there; otherwise those are an error that names them.
-        backfill_policy: By default a backfill is a run for each partition; with
-            ``dg.BackfillPolicy.single_run()`` one run works on one after the other.
-        automation: When an asset is materialized by itself, such as
-            ``dg.AutomationCondition.eager()``; of all assets, or a dict by node name.
-        freshness_policy: Of every asset.
-        root: Folder of all results, if it is known before a run; the assets then show where theirs
-            is. It has no other effect: results go where the resource says.
-        max_error_rate: Which share of an operator's records may fail before its check
-            ``failed_records`` does not pass: a number in [0, 1], an `ErrorRateCheck`, or either of
-            them by node. By default any failed record is a warning. ``None``: no such check.
-        stream_name: What the asset of a source that is a stream is called; by default as its
-            function, its reader, or the first file it reads.
+    What the keywords mean is told by `build_definitions`, which takes them all but one: ``root`` is
+    the folder of all results, if it is known before a run, and the assets then show where theirs
+    is. It has no other effect: results go where the resource says.
 
     Raises:
         PipelineDefinitionError: An option names no node, or several pools for one step.
         ConfigurationError: A share of failed records is not in [0, 1].
     """
-    common = AssetOptions(
+    options = AssetOptions(
         partitions=partitions,
         unpartitioned=unpartitioned,
         allow_missing_partitions=allow_missing_partitions,
@@ -98,33 +64,25 @@ def build_operator_assets(  # noqa: PLR0913 - keywords, each documented
         stream_name=stream_name,
         retry_policy=retry_policy,
     )
-    planned = plan_pipeline(ppl, source=source, dataops_translator=translator, options=common)
-    options = StepOptions(retry_policy=retry_policy, backfill_policy=backfill_policy)
-    return lay_out(ppl, planned, layout, pools or {}, options)
+    planned = plan_pipeline(ppl, source=source, dataops_translator=translator, options=options)
+    return lay_out(planned, layout, pools or {})
 
 
 def lay_out(
-    ppl: Pipeline,
-    planned: PlannedPipeline,
-    layout: Layout,
-    pools: Mapping[str, str],
-    options: StepOptions,
+    planned: PlannedPipeline, layout: Layout, pools: Mapping[str, str]
 ) -> list[dg.AssetsDefinition | dg.AssetSpec]:
     """Return the assets of a planned pipeline; arguments and errors as `build_operator_assets`."""
-    by_node = pools_by_node(ppl.graph, pools)
+    options = StepOptions.of(planned.options)
+    by_node = pools_by_node(planned.graph, pools)
     if layout == "single_step":
-        pool = common_pool(ppl.graph, by_node)
-        assets = pipeline_steps(planned, _step_name(ppl), replace(options, pool=pool))
+        pool = common_pool(planned.graph, by_node)
+        assets = pipeline_steps(planned, planned.title, replace(options, pool=pool))
     else:
         assets = [
             operator_step(plan, replace(options, pool=by_node.get(plan.node.name)))
             for plan in planned.plans
         ]
     return [*_own_source(planned), *assets]
-
-
-def _step_name(ppl: Pipeline) -> str:
-    return ppl.graph.name or "dataops"
 
 
 def _own_source(planned: PlannedPipeline) -> list[dg.AssetsDefinition | dg.AssetSpec]:

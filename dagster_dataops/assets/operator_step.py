@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import dagster as dg
 
 from dagster_dataops.assets.lazy_field import LazyField
+from dagster_dataops.assets.options import AssetOptions
 from dagster_dataops.assets.plan import AssetPlan
 from dagster_dataops.assets.schemas import field_of
 from dagster_dataops.assets.step import StepEvent
@@ -30,6 +31,11 @@ class StepOptions:
     pool: str | None = None
     op_tags: Mapping[str, Any] | None = None
     backfill_policy: dg.BackfillPolicy | None = None
+
+    @classmethod
+    def of(cls, options: AssetOptions) -> Self:
+        """Return what the options of a pipeline say of each of its steps."""
+        return cls(retry_policy=options.retry_policy, backfill_policy=options.backfill_policy)
 
     def backfills(self, spec: dg.AssetSpec) -> dg.BackfillPolicy | None:
         """Return the policy of an asset, which has one only if it has partitions."""

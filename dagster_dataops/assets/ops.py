@@ -58,7 +58,7 @@ def build_operator_job(
         source: The path of a jsonl file, a function that yields dicts, or a stream.
         name: The job's name; by default the pipeline's with ``_job``.
         resources: Must hold ``dataops`` unless the definitions around the job do.
-        stream_name: As for `build_operator_assets`.
+        stream_name: As for `build_definitions`.
     """
     graph = ppl.graph
     ops = build_operator_ops(ppl)

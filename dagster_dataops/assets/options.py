@@ -28,7 +28,7 @@ class AssetOptions:
         freshness_policy: Of every asset.
         root: Folder of all results, where it is known before a run.
         stream_name: What a source that is a stream is called.
-        retry_policy: Of the step of a source that is a stream.
+        retry_policy: Of every step.
         max_error_rate: How many records of an operator may fail; of all, or by node name.
     """
 

@@ -19,7 +19,7 @@ from dagster_dataops.assets.work import StepWork
 from dagster_dataops.checkpoints.manifest import write_result
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.graph.columns import check_source
-from dagster_dataops.graph.graph import SOURCE
+from dagster_dataops.graph.graph import SOURCE, OperatorGraph
 from dagster_dataops.services.pipeline import Pipeline
 
 
@@ -28,14 +28,21 @@ class PlannedPipeline:
     """A pipeline with its source and its translator.
 
     Attributes:
-        name: The pipeline's; empty for an unnamed one.
+        graph: The pipeline's.
         origin: Its source.
         plans: Of its nodes, each after those it depends on.
+        options: What all of them have in common.
     """
 
-    name: str
+    graph: OperatorGraph
     origin: SourceAsset
     plans: Sequence[AssetPlan]
+    options: AssetOptions
+
+    @property
+    def title(self) -> str:
+        """What jobs and steps of it are called after, also if it has no name."""
+        return self.graph.name or "dataops"
 
     @property
     def specs(self) -> list[dg.AssetSpec]:
@@ -83,7 +90,7 @@ def plan_pipeline(
 
     Args:
         ppl: A complete pipeline.
-        source: As for `build_operator_assets`.
+        source: As for `build_definitions`.
         dataops_translator: Keys, groups and descriptions.
         options: Partitions and what else all assets have in common.
 
@@ -97,7 +104,8 @@ def plan_pipeline(
             def nightly(context: dg.OpExecutionContext, dataops: DataOpsResource):
                 yield from dataops.run(context, planned)
     """
-    check_source(ppl.graph, source)
-    origin = origin_of(source, ppl.graph.name, options)
-    plans = plan_assets(ppl.graph, origin, dataops_translator or DataOpsTranslator(), options)
-    return PlannedPipeline(ppl.graph.name, origin, plans)
+    graph, options = ppl.graph, options or AssetOptions()
+    check_source(graph, source)
+    origin = origin_of(source, graph.name, options)
+    plans = plan_assets(graph, origin, dataops_translator or DataOpsTranslator(), options)
+    return PlannedPipeline(graph, origin, plans, options)

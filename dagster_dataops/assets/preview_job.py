@@ -53,7 +53,7 @@ def build_preview_job(  # noqa: PLR0913 - keywords, each documented
 
     Args:
         ppl: A complete pipeline.
-        source: As for `build_operator_assets`. A function is called for its first records
+        source: As for `build_definitions`. A function is called for its first records
             alone; of another asset, what it materialized last is loaded.
         name: The job's name; by default the pipeline's with ``_preview``.
         translator: The one that the assets were made with.
@@ -64,7 +64,7 @@ def build_preview_job(  # noqa: PLR0913 - keywords, each documented
     """
     options = AssetOptions(partitions=partitions, unpartitioned=unpartitioned)
     planned = plan_pipeline(ppl, source=source, dataops_translator=translator, options=options)
-    return preview_job(planned, source, name=name, partitions=partitions, resources=resources)
+    return preview_job(planned, source, name=name, resources=resources)
 
 
 def preview_job(
@@ -72,13 +72,12 @@ def preview_job(
     source: Source,
     *,
     name: str = "",
-    partitions: dg.PartitionsDefinition | None = None,
     resources: Mapping[str, Any] | None = None,
 ) -> dg.JobDefinition:
     """Return the job of a planned pipeline; arguments as `build_preview_job`."""
-    origin, plans = planned.origin, planned.plans
+    origin, plans, partitions = planned.origin, planned.plans, planned.options.partitions
     first = PreviewSource(source, origin, partitions)
-    title = planned.name or "dataops"
+    title = planned.title
 
     @dg.op(
         name=f"preview_{title}",

@@ -1,8 +1,8 @@
 """The job that retries failed records, and how its steps run.
 
 Its steps retry the failed records of every result and leave results without any as they are. What
-is downstream of a result that changed has another input then, and is run over all of it: which of
-its records are the same as before, nobody knows once its result was published.
+is downstream of a result that changed has another input then, and is run over all of it, unless
+it uses outcomes again: then over the records that were not in it before.
 """
 
 from collections.abc import Sequence
@@ -40,7 +40,8 @@ def retry_jobs(
         description=(
             "Retries the failed records of every operator's result and puts what comes of them "
             "in their places. Results without failed records stay as they are; what is "
-            "downstream of a result that changed is run over all of its records."
+            "downstream of a result that changed is run over all of its records, or over the new "
+            "ones where it uses outcomes again."
         ),
         tags={RETRY_TAG: "true"},
     )

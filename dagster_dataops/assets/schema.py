@@ -146,7 +146,7 @@ def _schema_of(records: Iterable[Record], *, whole: bool, rows: int | None) -> S
                         left_out.add(name)
                     continue
                 column = columns[name] = Column(name)
-            column.types[type_of(value)] += 1
+            column.types[_NAMES.get(type(value)) or type_of(value)] += 1
             if type(value) is dict and len(column.keys) <= _ITEMS:
                 column.keys.update(dict.fromkeys(list(value)[:_ITEMS]))
     return Schema(columns, len(left_out), count, whole, rows)

@@ -188,8 +188,7 @@ def _source(
     function: Callable[..., Any] | None = None,
     files: tuple[dg.AssetSpec, ...] = (),
 ) -> StreamSource:
-    step = StepOptions(retry_policy=options.retry_policy, backfill_policy=options.backfill_policy)
-    made = operator_step(plan, step)
+    made = operator_step(plan, StepOptions.of(options))
     return StreamSource(plan.spec.key, made, None, function, plan, files)
 
 

@@ -49,9 +49,10 @@ def values_of(parts: Sequence[JsonlDataset]) -> ColumnValues:
         records = first_records(part, INPUT_RECORDS, _INPUT_BYTES)
         whole = whole and part.rows is not None and len(records) == part.rows
         for record in records:
-            for name, value in record.items():
-                values.setdefault(name, set()).add(comparable(value))
-                columns[name] = None
+            columns.update(dict.fromkeys(record))
+        for name in columns:
+            seen = (record[name] for record in records if name in record)
+            values.setdefault(name, set()).update(map(comparable, seen))
         if not whole:
             for record in spread_sample(part, _NAMED_BY).records:
                 columns.update(dict.fromkeys(record))

@@ -82,6 +82,10 @@ class OperatorNodeModel(dg.Model):
     backoff: Annotated[float | str | None, or_template("number", minimum=0)] = Field(
         default=None, description="Seconds before the second try."
     )
+    reuse_outcomes: Annotated[bool | str | None, or_template("boolean")] = Field(
+        default=None,
+        description="Whether records that were in an earlier input are not worked on again.",
+    )
     pool: str | None = Field(default=None, description="Concurrency pool of its step.")
     max_error_rate: ErrorRateField = Field(
         default=None,

@@ -19,6 +19,7 @@ from dagster_dataops.checkpoints.fingerprint import CHANGEABLE, RunFingerprint
 from dagster_dataops.checkpoints.journal import (
     FrameKind,
     Journal,
+    digests_frame,
     json_frame,
     read_clock,
     read_frames,
@@ -52,6 +53,7 @@ class CheckpointContent:
         result: Digest of the result, if it is that of a published one; else empty.
         seconds: For how long the attempts were at work, each until it settled its last record;
             0 if they did not say.
+        digests: Whether outcomes of single records can be found by their digests.
     """
 
     folder: Path
@@ -62,6 +64,7 @@ class CheckpointContent:
     retries: bool = False
     result: str = ""
     seconds: float = 0.0
+    digests: bool = False
 
     @classmethod
     def read(cls, folder: Path, name: str = "journal") -> "CheckpointContent":
@@ -80,6 +83,8 @@ class CheckpointContent:
             elif kind == FrameKind.ATTEMPT:
                 content.add_attempt(payload)
                 before = content.seconds
+            elif kind == FrameKind.DIGESTS:
+                content.digests = True
             elif kind == FrameKind.CLOCK:
                 content.seconds = before + (read_clock(payload) or 0.0)
         content.table = content.table.without_overlaps()
@@ -178,10 +183,21 @@ class Checkpoint:
         """Return a new segment, written by this process."""
         return SegmentWriter(self.folder, self.take_segment_number())
 
-    def settle(self, segment: int, offset: int, spans: list[Span]) -> None:
-        """Journal spans whose outputs lie one after the other from ``offset`` of ``segment``."""
+    def settle(
+        self, segment: int, offset: int, spans: list[Span], digests: list[bytes] | None = None
+    ) -> None:
+        """Journal spans whose outputs lie one after the other from ``offset`` of ``segment``.
+
+        Args:
+            segment: Number of the segment.
+            offset: Where in it.
+            spans: In that order.
+            digests: Of their input, from `span_digests`, if their outcomes are to be found by it.
+        """
         columns = columns_of(spans)
-        self._journal.append(spans_frame(segment, offset, columns) + self.stopwatch.settled())
+        known = b"" if digests is None else digests_frame(segment, offset, digests)
+        told = known + spans_frame(segment, offset, columns) + self.stopwatch.settled()
+        self._journal.append(told)
         self.table.add(columns, segment, offset)
         self._dirty.add(segment)
 

@@ -34,6 +34,7 @@ class Drafts:
         records: Input records.
         dropped: Input records that emitted nothing and did not fail.
         failed: Records in the error file's draft.
+        outcomes: Whether what is kept says of every record what became of it.
         damaged: Starts of spans whose output did not pass its checksum; if there are any, the
             drafts are of no use and those spans must be done again.
     """
@@ -43,6 +44,7 @@ class Drafts:
     records: int = 0
     dropped: int = 0
     failed: int = 0
+    outcomes: bool = False
     damaged: list[int] = field(default_factory=list)
 
     def finish(self, results: JsonlWriter, errors: JsonlWriter) -> JsonlDataset:
@@ -57,20 +59,31 @@ class Drafts:
         return self.dataset
 
 
-def compose(folder: NodeFolder, checkpoint: Checkpoint, dataset: JsonlDataset) -> Drafts:
+def compose(
+    folder: NodeFolder, checkpoint: Checkpoint, dataset: JsonlDataset, *, outcomes: bool = False
+) -> Drafts:
     """Write result and error file as drafts, checking every span on the way.
 
     If any records failed, there is a third draft: what a retry of these alone goes on from.
+
+    Args:
+        folder: Of the operator's node.
+        checkpoint: With every record settled.
+        dataset: The input.
+        outcomes: Whether that third draft is made in any case, and every outcome can be found in
+            it by its input.
     """
     table = checkpoint.table
-    drafts = Drafts(records=table.records, dropped=table.dropped, failed=table.failed)
+    drafts = Drafts(
+        records=table.records, dropped=table.dropped, failed=table.failed, outcomes=outcomes
+    )
     with (
         storage(folder.path, "compose the result"),
         JsonlWriter(folder.result, checkpoint.adoptable()) as results,
         JsonlWriter(folder.errors) as errors,
     ):
-        if table.failed:
-            _compose_with_failures(folder, checkpoint, dataset, drafts, results, errors)
+        if table.failed or outcomes:
+            _compose_keeping(folder, checkpoint, dataset, drafts, results, errors)
         else:
             _compose_plainly(checkpoint, drafts, results, errors)
     return drafts
@@ -92,7 +105,7 @@ def _compose_plainly(
         drafts.finish(results, errors)
 
 
-def _compose_with_failures(
+def _compose_keeping(
     folder: NodeFolder,
     checkpoint: Checkpoint,
     dataset: JsonlDataset,
@@ -105,7 +118,10 @@ def _compose_with_failures(
     with (
         dataset.path.open("rb") as source,
         Keeping(
-            draft_of(folder.kept), source.fileno() if dataset.fingerprint is None else None
+            draft_of(folder.kept),
+            source.fileno(),
+            check_input=dataset.fingerprint is None,
+            apart=drafts.outcomes,
         ) as keeping,
     ):
         rows = ErrorRows(dataset.path, LineCounter(source.fileno()))

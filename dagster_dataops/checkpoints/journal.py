@@ -28,6 +28,7 @@ _MAGIC: Final = b"DOJ1"
 _HEAD: Final = struct.Struct("<4sBIQ")
 _PLACE: Final = struct.Struct("<IQI")
 _SECONDS: Final = struct.Struct("<d")
+DIGEST: Final = 16  # bytes of the digest of a record's line
 
 
 class FrameKind(IntEnum):
@@ -39,6 +40,7 @@ class FrameKind(IntEnum):
     CLOCK = 5  # seconds for which the attempt had been at work when it settled what is before
     POSITION = 6  # where a stream stood when all items before it were written
     STAGES = 7  # JSON: what the stream of those positions consists of
+    DIGESTS = 8  # of the input of spans of one record each: those of the frame that follows
 
 
 class Frame(NamedTuple):
@@ -54,6 +56,14 @@ class PackedSpans(NamedTuple):
     segment: int
     offset: int
     columns: list[Column]
+
+
+class PackedDigests(NamedTuple):
+    """The content of a digests frame; segment and offset are those of its spans."""
+
+    segment: int
+    offset: int
+    digests: list[bytes]
 
 
 def frame(kind: FrameKind, payload: bytes) -> bytes:
@@ -104,6 +114,23 @@ def read_spans(payload: bytes) -> PackedSpans | None:
         return PackedSpans(segment, offset, unpack(payload[_PLACE.size :], count))
     except (struct.error, ValueError):
         return None
+
+
+def digests_frame(segment: int, offset: int, digests: list[bytes]) -> bytes:
+    """Return the frame of the digests of spans whose own frame follows."""
+    place = _PLACE.pack(segment, offset, len(digests))
+    return frame(FrameKind.DIGESTS, place + b"".join(digests))
+
+
+def read_digests(payload: bytes) -> PackedDigests | None:
+    """Return the digests of a frame, or ``None`` if they cannot be what was written."""
+    try:
+        segment, offset, count = _PLACE.unpack_from(payload)
+    except struct.error:
+        return None
+    digests = [payload[at : at + DIGEST] for at in range(_PLACE.size, len(payload), DIGEST)]
+    whole = len(payload) == _PLACE.size + count * DIGEST
+    return PackedDigests(segment, offset, digests) if whole else None
 
 
 def clock_frame(seconds: float) -> bytes:

@@ -12,7 +12,14 @@ from typing import Any, Final, NamedTuple, Self
 import xxhash
 
 from dagster_dataops.checkpoints.failed import FailedPlace
-from dagster_dataops.checkpoints.journal import FrameKind, Journal, json_frame, spans_frame
+from dagster_dataops.checkpoints.journal import (
+    FrameKind,
+    Journal,
+    digests_frame,
+    json_frame,
+    spans_frame,
+)
+from dagster_dataops.checkpoints.outcomes import span_digests
 from dagster_dataops.checkpoints.segments import checksum
 from dagster_dataops.checkpoints.spans import Span, columns_of
 from dagster_dataops.datasets.files import read_range, storage
@@ -73,14 +80,19 @@ class Keeping:
 
     Args:
         path: A file that does not count yet, such as a draft; replaced.
-        source: Descriptor of the input, if spans must carry a checksum of it.
+        source: Descriptor of the input.
+        check_input: Whether spans must carry a checksum of it.
+        apart: Whether spans stay as they are, with digests of their input, so that outcomes of
+            single records are found again; else they are joined.
     """
 
-    def __init__(self, path: Path, source: int | None) -> None:
+    def __init__(self, path: Path, source: int, *, check_input: bool, apart: bool = False) -> None:
         with storage(path, "replace the file"):
             path.unlink(missing_ok=True)
         self._journal = Journal(path)
         self._source = source
+        self._check_input = check_input
+        self._apart = apart
         self._piece: _Piece | None = None
         self._spans: list[Span] = []
         self._offset = 0  # of the first of these in the output
@@ -94,6 +106,9 @@ class Keeping:
             output: Its result lines, at least; they are the next ones of the whole output.
             failed: Where in it records failed, in order.
         """
+        if self._apart and not failed:
+            self._take(span)
+            return
         end = span.start + span.length
         before = _Cut(span.start)
         for place in failed:
@@ -104,6 +119,8 @@ class Keeping:
             after = min(place.offset + place.length + 1, end)
             before = _Cut(after, place.position + 1, place.output, place.dropped)
         self._keep(before, _Cut(end, span.records, span.output_bytes, span.dropped), output)
+        if self._apart:
+            self._end_piece()
 
     def _keep(self, first: _Cut, last: _Cut, output: bytes) -> None:
         records = last.records - first.records
@@ -119,13 +136,19 @@ class Keeping:
 
     def _end_piece(self) -> None:
         if self._piece is not None:
-            self._spans.append(self._piece.span(self._source))
+            self._take(self._piece.span(self._source if self._check_input else None))
             self._piece = None
-            if len(self._spans) >= _BATCH_SPANS:
-                self._write_spans()
+
+    def _take(self, span: Span) -> None:
+        self._spans.append(span)
+        if len(self._spans) >= _BATCH_SPANS:
+            self._write_spans()
 
     def _write_spans(self) -> None:
         if self._spans:
+            if self._apart:
+                digests = span_digests(self._source, self._spans)
+                self._journal.append(digests_frame(SEGMENT, self._offset, digests))
             self._journal.append(spans_frame(SEGMENT, self._offset, columns_of(self._spans)))
             self._offset += sum(span.output_bytes for span in self._spans)
             self._spans.clear()

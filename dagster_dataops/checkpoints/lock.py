@@ -21,6 +21,7 @@ from dagster_dataops.datasets.files import make_folder, storage
 from dagster_dataops.errors import FolderLockedError, StorageError
 
 _POLL_SECONDS: Final = 0.05
+_LONGEST: Final = 4096  # bytes of what a holder says that are read
 _NO_LOCKS: Final = frozenset(
     {errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL}
 )
@@ -75,8 +76,10 @@ class FolderLock:
             "since": datetime.now(UTC).isoformat(timespec="seconds"),
         }
         with storage(self.path, "write the lock file"):
-            os.ftruncate(self.descriptor, 0)
-            os.pwrite(self.descriptor, orjson.dumps(holder), 0)
+            # Over what an earlier holder said: cutting a file short waits for the disk.
+            said = orjson.dumps(holder)
+            before = os.fstat(self.descriptor).st_size
+            os.pwrite(self.descriptor, said.ljust(min(before, _LONGEST)), 0)
 
     def _wait(self, folder: Path, wait_seconds: float) -> None:
         began = time.monotonic()
@@ -96,7 +99,7 @@ class FolderLock:
     def _holder(self) -> str:
         try:
             with storage(self.path, "read who holds the lock"):
-                holder = orjson.loads(os.pread(self.descriptor, 4096, 0))
+                holder = orjson.loads(os.pread(self.descriptor, _LONGEST, 0))
             return (
                 f"run {holder['run']} (process {holder['pid']} on {holder['host']}, "
                 f"since {holder['since']})"

@@ -63,7 +63,8 @@ class NodeFolder:
     def kept(self) -> Path:
         """What of the result came of which input; there only if any records failed.
 
-        With it those can be retried alone. It alone counts for that, not the error file.
+        With it those can be retried alone. It alone counts for that, not the error file. It is
+        always there where outcomes are to be used again for other inputs.
         """
         return self.path / f".{self.name}_results.kept"
 
@@ -103,6 +104,7 @@ class Manifest:
         resumed_from: The runs that had settled the ``resumed`` records, in order.
         seconds_saved: For how long they had been at work on them; 0 if they did not say.
         seeds: Of the stages of a stream that draw, by their paths.
+        outcomes: Whether what became of each record can be used again for other inputs.
     """
 
     done: bool = True
@@ -123,6 +125,7 @@ class Manifest:
     resumed_from: list[str] = field(default_factory=list)
     seconds_saved: float = 0.0
     seeds: dict[str, int] = field(default_factory=dict)
+    outcomes: bool = False
 
     def to_bytes(self) -> bytes:
         """Return the manifest as readable JSON."""
@@ -167,6 +170,7 @@ _KINDS: Final[dict[str, tuple[type, ...]]] = {
     **dict.fromkeys(("seconds", "seconds_saved"), (float, int)),
     "made_from": (dict,),
     "seeds": (dict,),
+    "outcomes": (bool,),
 }
 
 

@@ -9,16 +9,16 @@ from pathlib import Path
 
 from dagster_dataops.checkpoints.manifest import Manifest, NodeFolder
 from dagster_dataops.checkpoints.removal import Removal
-from dagster_dataops.datasets.files import draft_of, storage, sync_folder, write_durably
+from dagster_dataops.datasets.files import draft_of, storage, sync_folder, write_draft
 
 
 def commit(folder: NodeFolder, manifest: Manifest) -> None:
     """Put the drafts in place and remove every checkpoint of the node.
 
     The manifest's draft, once it is there, says that the other drafts are complete and durable
-    and that only renames are left.
+    and that only renames are left. Half of it is no JSON, and says nothing.
     """
-    write_durably(draft_of(folder.manifest), manifest.to_bytes())
+    write_draft(folder.manifest, manifest.to_bytes())
     _finish(folder, manifest)
 
 
@@ -32,7 +32,8 @@ def _finish(folder: NodeFolder, manifest: Manifest) -> None:
         _replace(folder.kept)
         if not (manifest.failed and folder.errors.exists() and folder.errors.stat().st_size):
             folder.errors.unlink(missing_ok=True)
-            folder.kept.unlink(missing_ok=True)
+            if not manifest.outcomes:
+                folder.kept.unlink(missing_ok=True)
         removal.remove_checkpoints()
         _replace(folder.manifest)  # the last: until then, all this is done again after a crash
         sync_folder(folder.path)

@@ -1,6 +1,7 @@
 """Removal: what is no longer wanted goes out of the way at once, and is deleted beside the work.
 
-It is moved to a folder of its own first, so that a crash leaves it where the next run finds it.
+Much is moved to a folder of its own first, so that a crash leaves it where the next run finds it.
+What is deleted in no time is deleted where it is.
 """
 
 import os
@@ -34,12 +35,15 @@ class Removal:
         Replacing a large file deletes it, and that would be waited for.
         """
         with suppress(OSError):  # no links here: then it is waited for
-            self._removed.mkdir(exist_ok=True)
-            os.link(path, self._free_name())
+            if path.stat().st_size > _QUICKLY_DELETED:
+                self._removed.mkdir(exist_ok=True)
+                os.link(path, self._free_name())
 
     def remove_checkpoints(self) -> None:
         """Have every checkpoint of the node gone."""
         with storage(self._checkpoints, "remove the checkpoints of the published run"):
+            if self._checkpoints.exists() and _bytes_freed(self._checkpoints) <= _QUICKLY_DELETED:
+                shutil.rmtree(self._checkpoints)
             while self._checkpoints.exists():
                 make_folder(self._removed)
                 # Whoever deletes for an earlier run may just be through, and take the folder away.

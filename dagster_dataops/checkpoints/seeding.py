@@ -27,7 +27,7 @@ def seeded_by_result(folder: NodeFolder) -> CheckpointContent:
 
     The journal comes last: without it there is no checkpoint.
     """
-    new = _new_folder(folder)
+    new = new_folder(folder)
     segment = segment_path(new, SEGMENT)
     source = folder.result.resolve()
     if not linked(source, segment):
@@ -45,7 +45,7 @@ def seeded_by_unfinished(
 
     Spans that turn out to be damaged are left out.
     """
-    new = _new_folder(folder)
+    new = new_folder(folder)
     try:
         _copy(content, new, dataset)
     except BaseException:
@@ -59,7 +59,12 @@ def _copy(content: CheckpointContent, new: Path, dataset: JsonlDataset) -> None:
     with (
         dataset.path.open("rb") as source,
         closing(SegmentWriter(new, SEGMENT)) as segment,
-        Keeping(draft, source.fileno() if dataset.fingerprint is None else None) as keeping,
+        Keeping(
+            draft,
+            source.fileno(),
+            check_input=dataset.fingerprint is None,
+            apart=content.digests,
+        ) as keeping,
     ):
         for _, span, output in outputs(content.folder, content.table, []):
             failed = failed_records(output[span.output_bytes :]) if span.failed else []
@@ -72,7 +77,7 @@ def _copy(content: CheckpointContent, new: Path, dataset: JsonlDataset) -> None:
         draft.replace(new / "journal")
 
 
-def _new_folder(folder: NodeFolder) -> Path:
+def new_folder(folder: NodeFolder) -> Path:
     """Return the folder of a new checkpoint; what a killed run was about to make goes first."""
     for path in folders(folder.checkpoints):
         if not (path / "journal").exists():

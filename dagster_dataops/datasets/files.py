@@ -73,12 +73,24 @@ def write_durably(path: Path, data: bytes) -> None:
     """Replace ``path`` by ``data``, whole or not at all."""
     draft = draft_of(path)
     with storage(path, "write the file"):
-        with os.fdopen(create_anew(draft), "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+        _write_synced(draft, data)
         draft.replace(path)
         sync_folder(path.parent)
+
+
+def write_draft(path: Path, data: bytes) -> None:
+    """Write ``data`` durably as the draft of ``path``; a crash may leave the half of it."""
+    draft = draft_of(path)
+    with storage(draft, "write the file"):
+        _write_synced(draft, data)
+        sync_folder(path.parent)
+
+
+def _write_synced(path: Path, data: bytes) -> None:
+    with os.fdopen(create_anew(path), "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def copy_durably(source: Path, target: Path) -> None:

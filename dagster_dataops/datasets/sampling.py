@@ -3,7 +3,10 @@
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
+from itertools import filterfalse, islice
+from typing import Final, cast
+
+import orjson
 
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.files import read_range
@@ -64,7 +67,8 @@ def first_records(dataset: JsonlDataset, count: int, max_bytes: int) -> list[Rec
         block = read_range(descriptor, interval.start, min(max_bytes, interval.end))
         if interval.start + len(block) < interval.end:
             block = block[: block.rfind(b"\n") + 1]
-        return _decoded(_lines(block)[:count] or _first_line(descriptor, interval))
+        lines = list(islice(_filled(block), count))
+        return _decoded(lines or _first_line(descriptor, interval))
 
 
 def _whole_lines(descriptor: int, start: int, interval: Interval) -> list[bytes]:
@@ -88,7 +92,11 @@ def _first_line(descriptor: int, interval: Interval) -> list[bytes]:
 
 
 def _lines(block: bytes) -> list[bytes]:
-    return [line for line in split_lines(block) if not line.isspace()]
+    return list(_filled(block))
+
+
+def _filled(block: bytes) -> Iterator[bytes]:
+    return filterfalse(bytes.isspace, split_lines(block))
 
 
 def _even(lines: list[bytes], count: int) -> list[bytes]:
@@ -100,6 +108,13 @@ def _even(lines: list[bytes], count: int) -> list[bytes]:
 
 
 def _decoded(lines: list[bytes]) -> list[Record]:
+    """Return the records of lines; those that are none are left out."""
+    try:  # all at once, at a fifth of the price
+        records = orjson.loads(b"[%b]" % b",".join(lines))
+    except orjson.JSONDecodeError:
+        records = []
+    if len(records) == len(lines) and all(type(record) is dict for record in records):
+        return cast("list[Record]", records)
     return list(_records(lines))
 
 

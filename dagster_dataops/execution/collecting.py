@@ -41,6 +41,7 @@ class Collector:
     def __init__(self, job: Job) -> None:
         self._job = job
         self._original = Original()
+        self._apart = job.keeps_outcomes
         self._segment = job.checkpoint.new_segment()
         self._descriptor = os.open(job.dataset.path, os.O_RDONLY | os.O_CLOEXEC)
         self._lines = iterate_lines(self._descriptor, job.todo)
@@ -112,7 +113,7 @@ class Collector:
     def _settle(self, finished: list[_Finished]) -> None:
         spans: list[Span] = []
         parts: list[bytes | bytearray] = []
-        for run in _neighbours(finished):
+        for run in [[one] for one in finished] if self._apart else _neighbours(finished):
             line, outcome = run[0]
             if len(run) > 1 or isinstance(outcome, Failure):
                 span, output, errors = self._joined(run)

@@ -1,9 +1,10 @@
 """OperatorExecutor: one operator over one dataset, from lock to published result."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from dagster_dataops.checkpoints.checkpoint import (
     Checkpoint,
@@ -14,23 +15,21 @@ from dagster_dataops.checkpoints.checkpoint import (
 from dagster_dataops.checkpoints.composition import Drafts, compose
 from dagster_dataops.checkpoints.fingerprint import RunFingerprint
 from dagster_dataops.checkpoints.lock import FolderLock
-from dagster_dataops.checkpoints.manifest import Manifest, NodeFolder, published
+from dagster_dataops.checkpoints.manifest import Manifest, NodeFolder
 from dagster_dataops.checkpoints.publication import commit, finish_interrupted
 from dagster_dataops.checkpoints.resuming import Decision, ResumePolicy, decide
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.files import write_durably
 from dagster_dataops.datasets.lines import content_interval
 from dagster_dataops.errors import InputError, RunStoppedError, StorageError
+from dagster_dataops.execution.backends import run_backend
+from dagster_dataops.execution.earlier import EarlierResult
 from dagster_dataops.execution.gathering import gathered
 from dagster_dataops.execution.job import Job
-from dagster_dataops.execution.progress import duration
+from dagster_dataops.execution.progress import saved
 from dagster_dataops.execution.report import RunContext, RunReport
 from dagster_dataops.execution.selecting import compose_kept
 from dagster_dataops.execution.whole import run_whole
 from dagster_dataops.operators.operator import Operator
-
-if TYPE_CHECKING:
-    from dagster_dataops.execution.streaming import StreamWriter
 
 _MOST_REPAIRS: Final = 2
 
@@ -83,25 +82,25 @@ class _Attempt:
         self._lock = lock
         self._began = time.monotonic()
         self._notes: list[str] = []
-        self._published_late = ""  # the run whose publication this attempt finished
 
     def run(self, inputs: Sequence[JsonlDataset]) -> RunReport:
         invocation = self._operator.__dataops__
         late = finish_interrupted(self._folder)
         if late is not None:
-            self._published_late = late.run
             self._note(
                 f"finished publishing the result of run {late.run}, which had been cut short"
             )
+        run = "" if late is None else late.run
+        earlier = EarlierResult(self._context, self._folder, self._lock, run)
         found = existing(self._folder.checkpoints)
         kind = invocation.spec.kind
         separate = kind == "stream" or (kind == "dataset" and invocation.spec.inputs == len(inputs))
         datasets = inputs if separate else [gathered(inputs, self._folder.input)]
         identity = " ".join(dataset.identity for dataset in datasets)
         if kind == "stream":
-            return self._run_stream_operator(datasets, found)
+            return self._run_stream_operator(datasets, found, earlier)
         fingerprint = RunFingerprint.of(invocation, identity)
-        report = self._finished_before(fingerprint)
+        report = self._taken(earlier, fingerprint)
         if report is not None:
             return report
         if kind == "dataset":
@@ -111,65 +110,28 @@ class _Attempt:
         self._folder.input.unlink(missing_ok=True)
         return self._report(manifest, reused=False)
 
-    def _finished_before(self, fingerprint: RunFingerprint) -> RunReport | None:
-        """Return the published result if it is this run's already."""
-        found = published(self._folder)
-        if found is None:
+    def _taken(self, earlier: EarlierResult, fingerprint: RunFingerprint) -> RunReport | None:
+        """Return what was published before if it is this run's result already."""
+        taken = earlier.taken(fingerprint)
+        if taken is None:
             return None
-        manifest = found[1]
-        retries = self._context.resume is ResumePolicy.FAILED_RECORDS
-        reused = self._context.reuse_finished and not retries and manifest.made_by(fingerprint)
-        if reused or (manifest.finished_by(fingerprint) and self._is_ours(manifest.run)):
-            if not reused:
-                self._take_over(manifest)
-            self._note(
-                f"already finished by run {manifest.run}: {manifest.rows_out:,} records, "
-                f"same operator, options, code and input{_saved(manifest.all_seconds)}"
-            )
-            return self._report(manifest, reused=True)
-        return self._without_failures(fingerprint) if retries else None
-
-    def _is_ours(self, run: str) -> bool:
-        """Whether what a run published is this run's result: nobody was told of it yet."""
-        context = self._context
-        if run in context.earlier_runs | {context.run}:
-            return True
-        if context.resume in {ResumePolicy.NEVER, ResumePolicy.FAILED_RECORDS}:
-            return False
-        return run == self._published_late or context.untold(run)
-
-    def _take_over(self, manifest: Manifest) -> None:
-        """Make an earlier run's result this one's, so that it is no later run's without being told.
-
-        The report still names the run that made it.
-        """
-        if manifest.run != self._context.run:
-            self._lock.check()
-            ours = replace(manifest, run=self._context.run)
-            write_durably(self._folder.manifest, ours.to_bytes())
-
-    def _without_failures(self, fingerprint: RunFingerprint) -> RunReport | None:
-        """Return the published result if no record of it is to be retried."""
-        from dagster_dataops.checkpoints.retrying import standing
-
-        manifest = standing(self._folder, fingerprint)
-        if manifest is None:
-            return None
-        self._note(f"no failed record to retry: the result of run {manifest.run} stands")
+        manifest, note = taken
+        self._note(note)
         return self._report(manifest, reused=True)
 
     def _run_record_operator(
         self, dataset: JsonlDataset, fingerprint: RunFingerprint, found: list[CheckpointContent]
     ) -> Manifest:
         context = self._context
+        stamp = dataset.stamp()
         decision = self._decide(dataset, fingerprint, found)
         checkpoint = Checkpoint(decision.content, fingerprint, context.run, context.flush_seconds)
         try:
-            job = self._job(dataset, checkpoint)
+            job = self._job(dataset, checkpoint, stamp)
             context.progress.start(self._folder.name, job.state())
             try:
                 if decision.note is not None:
-                    self._note(decision.note + _saved(decision.content.seconds))
+                    self._note(decision.note + saved(decision.content.seconds))
                 drafts = self._until_complete(job)
             finally:
                 context.progress.finish(job.state())
@@ -187,13 +149,31 @@ class _Attempt:
 
             kind = self._operator.__dataops__.spec.kind
             return decide_retry(self._folder, found, fingerprint, dataset, kind)
-        return decide(self._folder, found, fingerprint, self._context.resume, dataset)
+        decision = decide(self._folder, found, fingerprint, self._context.resume, dataset)
+        return self._reusing(decision, dataset, fingerprint, found) or decision
 
-    def _job(self, dataset: JsonlDataset, checkpoint: Checkpoint) -> Job:
+    def _reusing(
+        self,
+        decision: Decision,
+        dataset: JsonlDataset,
+        fingerprint: RunFingerprint,
+        found: list[CheckpointContent],
+    ) -> Decision | None:
+        """Return what to go on from if that is nothing so far, and outcomes are used again."""
+        policy = self._context.resume
+        wanted = self._operator.__dataops__.resolved.reuse_outcomes
+        if not wanted or decision.content.table.records or policy is ResumePolicy.NEVER:
+            return None
+        from dagster_dataops.checkpoints.reusing import reuse
+
+        return reuse(self._folder, found, fingerprint, policy, dataset)
+
+    def _job(self, dataset: JsonlDataset, checkpoint: Checkpoint, stamp: tuple[int, ...]) -> Job:
         return Job(
             operator=self._operator,
             settings=self._operator.__dataops__.resolved,
             dataset=dataset,
+            stamp=stamp,
             content=content_interval(dataset.path),
             todo=[],
             checkpoint=checkpoint,
@@ -211,7 +191,8 @@ class _Attempt:
         for _ in range(1 + _MOST_REPAIRS):
             job.todo = job.checkpoint.table.gaps(job.content)
             if job.todo:
-                self._settle(job)
+                with _kept(job.checkpoint):
+                    run_backend(job, self._lock.descriptor)
             job.check_input_unchanged()
             job.check_complete()
             job.checkpoint.check_synced()
@@ -219,7 +200,7 @@ class _Attempt:
             drafts = (
                 compose_kept(self._folder, job)
                 if selects
-                else compose(self._folder, job.checkpoint, job.dataset)
+                else compose(self._folder, job.checkpoint, job.dataset, outcomes=job.keeps_outcomes)
             )
             if not drafts.damaged:
                 return drafts
@@ -227,33 +208,6 @@ class _Attempt:
             job.checkpoint.reject(drafts.damaged)
         reason = "what is read back is not what was written, time and again; check the disk"
         raise StorageError(str(job.checkpoint.folder), "compose the result", reason)
-
-    def _settle(self, job: Job) -> None:
-        try:
-            self._run_backend(job)
-        except BaseException:
-            job.checkpoint.sync()
-            raise
-
-    def _run_backend(self, job: Job) -> None:
-        """Run what the concurrency mode says; only that is imported."""
-        match job.settings.concurrency_mode:
-            case "single":
-                from dagster_dataops.execution.single import run_single
-
-                run_single(job)
-            case "thread":
-                from dagster_dataops.execution.threads import run_threads
-
-                run_threads(job)
-            case "async":
-                from dagster_dataops.execution.asynchronous import run_async
-
-                run_async(job)
-            case "process":
-                from dagster_dataops.execution.processes import run_processes
-
-                run_processes(job, (self._lock.descriptor,))
 
     def _run_dataset_operator(
         self, datasets: Sequence[JsonlDataset], fingerprint: RunFingerprint
@@ -273,12 +227,15 @@ class _Attempt:
         return manifest
 
     def _run_stream_operator(
-        self, datasets: Sequence[JsonlDataset], found: list[CheckpointContent]
+        self,
+        datasets: Sequence[JsonlDataset],
+        found: list[CheckpointContent],
+        earlier: EarlierResult,
     ) -> RunReport:
         from dagster_dataops.execution.streaming import Flow, StreamWriter
 
         flow = Flow.of(self._operator, datasets)
-        report = self._finished_before(flow.fingerprint)
+        report = self._taken(earlier, flow.fingerprint)
         if report is not None:
             return report
         if self._context.resume is ResumePolicy.FAILED_RECORDS:
@@ -291,8 +248,10 @@ class _Attempt:
             self._context.progress.start(self._folder.name, writer.state())
             try:
                 if note is not None:
-                    self._note(note + _saved(checkpoint.stopwatch.before))
-                self._settled(writer, checkpoint)
+                    self._note(note + saved(checkpoint.stopwatch.before))
+                with _kept(checkpoint):
+                    writer.run()
+                checkpoint.check_synced()
             finally:
                 self._context.progress.finish(writer.state())
             manifest = self._manifest(writer.drafts(self._folder), checkpoint, flow.fingerprint)
@@ -301,15 +260,6 @@ class _Attempt:
         finally:
             checkpoint.close()
         return self._report(manifest, reused=False)
-
-    @staticmethod
-    def _settled(writer: "StreamWriter", checkpoint: Checkpoint) -> None:
-        try:
-            writer.run()
-        except BaseException:
-            checkpoint.sync()
-            raise
-        checkpoint.check_synced()
 
     def _publish(self, checkpoint: Checkpoint, manifest: Manifest) -> None:
         """Put the result in place, unless the run has ended in the meantime."""
@@ -343,6 +293,7 @@ class _Attempt:
             kept_from=checkpoint.kept_from,
             resumed_from=checkpoint.resumed_from,
             seconds_saved=round(checkpoint.stopwatch.before, 3),
+            outcomes=drafts.outcomes,
         )
 
     def _note(self, text: str) -> None:
@@ -362,6 +313,11 @@ class _Attempt:
         )
 
 
-def _saved(seconds: float) -> str:
-    """Return what to tell of work that need not be done again; nothing of moments."""
-    return f"; {duration(seconds)} of work saved" if seconds >= 1 else ""
+@contextmanager
+def _kept(checkpoint: Checkpoint) -> Iterator[None]:
+    """Make what is finished durable, whatever ends the work."""
+    try:
+        yield
+    except BaseException:
+        checkpoint.sync()
+        raise

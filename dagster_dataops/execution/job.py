@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
+from dagster_dataops.checkpoints.outcomes import digests_in
 from dagster_dataops.checkpoints.spans import Span
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import Interval, LineCounter, count_records
@@ -28,6 +29,7 @@ class Job:
         operator: What to run.
         settings: How to run it.
         dataset: Its input.
+        stamp: That of its file before anything was read of it.
         content: Where the input's lines are.
         todo: What of them is not settled, in order.
         checkpoint: Where to settle it.
@@ -39,18 +41,15 @@ class Job:
     operator: Operator
     settings: ResolvedSettings
     dataset: JsonlDataset
+    stamp: tuple[int, ...]
     content: Interval
     todo: list[Interval]
     checkpoint: Checkpoint
     progress: Progress
     should_stop: Callable[[], str | None]
     interrupts: Interrupts
-    _stamp: tuple[int, ...] = field(init=False)
     _next_tick: float = field(default=0.0, init=False)
     _next_stop_check: float = field(default=0.0, init=False)
-
-    def __post_init__(self) -> None:
-        self._stamp = self.dataset.stamp()
 
     @property
     def name(self) -> str:
@@ -62,9 +61,15 @@ class Job:
         """Whether spans must carry a checksum of their input: no digest of the whole is known."""
         return self.dataset.fingerprint is None
 
+    @property
+    def keeps_outcomes(self) -> bool:
+        """Whether every record must be a span of its own, to be found again by its digest."""
+        return self.settings.reuse_outcomes
+
     def settle(self, segment: int, offset: int, spans: list[Span]) -> None:
         """Journal finished spans, whose outputs lie in a row from ``offset`` of ``segment``."""
-        self.checkpoint.settle(segment, offset, spans)
+        digests = digests_in(self.dataset.path, spans) if self.keeps_outcomes else None
+        self.checkpoint.settle(segment, offset, spans, digests)
 
     def tick(self) -> None:
         """Show progress, sync, and stop if told to; cheap when called often.
@@ -102,7 +107,7 @@ class Job:
         Raises:
             InputError: It was replaced or changed while it was read.
         """
-        if self.dataset.stamp() != self._stamp:
+        if self.dataset.stamp() != self.stamp:
             reason = "changed while it was being processed; run again once nobody writes to it"
             raise InputError(str(self.dataset.path), reason)
 

@@ -121,6 +121,7 @@ class _Run:
             main_segment=self._main_segment,
             ignore_errors=job.settings.ignore_errors,
             check_input=job.check_input,
+            one_by_one=job.keeps_outcomes,
         )
         self._supply(self._pool.start(assignment))
 

@@ -52,7 +52,7 @@ def run_single(job: Job) -> None:
             )
             with closing(loop):
                 for start, end in _ranges(descriptor, job.todo):
-                    failed = loop.run(start, end)
+                    failed = loop.run(start, end, one_by_one=job.keeps_outcomes)
                     if failed is not None:
                         raise job.error_of(failed) from failed.failure.error
     finally:

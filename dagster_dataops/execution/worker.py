@@ -44,6 +44,7 @@ class Assignment:
         main_segment: Number of the segment that all workers write to.
         ignore_errors: Whether a failing record ends the run.
         check_input: Whether spans carry a checksum of their input.
+        one_by_one: Whether every record is a span of its own.
         heartbeat: Descriptor of the memory in which it tells what it is at; -1 for none.
     """
 
@@ -54,6 +55,7 @@ class Assignment:
     main_segment: int
     ignore_errors: bool
     check_input: bool
+    one_by_one: bool = False
     heartbeat: int = -1
 
 
@@ -126,6 +128,7 @@ class _Worker:
         self._main = SegmentWriter(folder, assignment.main_segment, shared=True)
         self._holding = Holding(self._spill)
         self._current: HeldRange | None = None
+        self._one_by_one = assignment.one_by_one
         self._loop = SpanLoop(
             termination.during(settle),
             _opened(assignment),
@@ -170,7 +173,7 @@ class _Worker:
         self._current = held = None
         if given.mode is Mode.QUICK:
             self._current = held = self._holding.begin(given.start)
-        one_by_one = given.mode in (Mode.CAREFUL, Mode.ALONE)
+        one_by_one = self._one_by_one or given.mode in (Mode.CAREFUL, Mode.ALONE)
         failed = self._loop.run(given.start, given.end, one_by_one=one_by_one)
         self._original.end_clone()
         if failed is not None:

@@ -165,18 +165,21 @@ def reconfigured(
     # Only other options need another construction, which may be costly.
     made = type(operator)(**{**before.options, **options}) if options else copy.copy(operator)
     merged = settings.over(before.settings)
-    _check_mode(before.spec, merged)
+    _check_settings(before.spec, merged)
     made.__dataops__ = replace(made.__dataops__, settings=merged, output=before.output)
     return made
 
 
 def _settled(invocation: Invocation) -> Invocation:
     settings = invocation.settings.over(invocation.spec.settings)
-    _check_mode(invocation.spec, settings)
+    _check_settings(invocation.spec, settings)
     return replace(invocation, settings=settings)
 
 
-def _check_mode(spec: OperatorSpec, settings: ExecutionSettings) -> None:
+def _check_settings(spec: OperatorSpec, settings: ExecutionSettings) -> None:
+    if settings.reuse_outcomes and spec.kind != "record":
+        reason = f"a {spec.kind} operator has no outcome of a single record that could be kept"
+        raise OperatorOptionError(spec.qualified_name, "_reuse_outcomes", reason)
     if settings.concurrency_mode == "async" and not spec.asynchronous:
         reason = "is 'async', which needs an `async def` operator; use 'thread' for this one"
         raise OperatorOptionError(spec.qualified_name, "_concurrency_mode", reason)

@@ -35,6 +35,8 @@ class ExecutionSettings:
         retries: Further tries for a record that failed.
         retry_on: What it must have failed with to be tried again.
         backoff: Seconds before the second try; about doubled before each further one.
+        reuse_outcomes: Whether what became of a record is kept for later runs: of an input that
+            has changed, the records that were in it before are not worked on again.
     """
 
     concurrency_mode: ConcurrencyMode | None = None
@@ -45,6 +47,7 @@ class ExecutionSettings:
     retries: int | None = None
     retry_on: RetryOn | None = None
     backoff: float | None = None
+    reuse_outcomes: bool | None = None
 
     def over(self, lower: "ExecutionSettings") -> "ExecutionSettings":
         """Return these settings, with what they leave open taken from ``lower``."""
@@ -68,6 +71,7 @@ class ExecutionSettings:
             retries=self.retries or 0,
             retry_on=self.retry_on,
             backoff=DEFAULT_BACKOFF if self.backoff is None else self.backoff,
+            reuse_outcomes=self.reuse_outcomes is True,
         )
 
 
@@ -87,6 +91,7 @@ class ResolvedSettings:
     retries: int
     retry_on: RetryOn | None
     backoff: float
+    reuse_outcomes: bool
 
 
 SETTING_NAMES: Final = frozenset(f"_{field.name}" for field in fields(ExecutionSettings))

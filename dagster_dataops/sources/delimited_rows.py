@@ -64,17 +64,11 @@ class RowCursor(BlockCursor):
         self.numbered = True  # lines inside quotes would make counting anew dear
         self._stage = stage
         self._encoding = stage.encoding
-        self._terminator = Terminator(b"\n")
         self._rows = Rows([], [], 0, "", is_open=False)
         self._taken = 0  # lines that were read last
         self._is_text = True
         self._columns: tuple[str, ...] = ()
         self._converts: list[tuple[str, Convert]] = []
-
-    @property
-    @override
-    def terminator(self) -> Terminator:
-        return self._terminator
 
     @override
     def begin(self, content: Content) -> int:
@@ -82,7 +76,7 @@ class RowCursor(BlockCursor):
         self._encoding, mark = unmarked(self._stage.encoding, head)
         newline, old = "\n".encode(self._encoding), "\r".encode(self._encoding)
         ended = newline if newline in head or old not in head else old
-        self._terminator = Terminator(ended, len(ended))
+        self.terminator = Terminator(ended, len(ended))
         begin, names = len(mark), self._stage.names
         if self._stage.header:
             length, found = self._header(content, begin)

@@ -58,6 +58,7 @@ class BlockCursor(FileCursor):
     ) -> None:
         self.location, self.path = location, location.path
         self.counter = counter
+        self.terminator = Terminator(b"\n")
         self._origin = origin
         self.numbered = origin.line_key is not None
         self.lines_before = 0  # the block, where it is numbered
@@ -74,12 +75,7 @@ class BlockCursor(FileCursor):
 
     @abstractmethod
     def begin(self, content: Content) -> int:
-        """Look at the head of the file; return where its lines begin."""
-
-    @property
-    @abstractmethod
-    def terminator(self) -> Terminator:
-        """What ends a line; asked for after `begin`."""
+        """Look at the head of the file, set `terminator` by it; return where its lines begin."""
 
     @abstractmethod
     def parse(self, block: bytes, start: int) -> Parsed:

@@ -9,7 +9,7 @@ from typing_extensions import override
 from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.records import decode
 from dagster_dataops.streams.access import Access
-from dagster_dataops.streams.blocks import BlockCursor, Parsed, Terminator
+from dagster_dataops.streams.blocks import BlockCursor, Parsed
 from dagster_dataops.streams.contents import Content
 from dagster_dataops.streams.failures import Counter
 from dagster_dataops.streams.file_stages import NOWHERE, FileCursor, FileStage, Origin
@@ -18,7 +18,6 @@ from dagster_dataops.streams.locations import Location
 from dagster_dataops.streams.stage import Opening
 
 _BOM: Final = b"\xef\xbb\xbf"
-_LF: Final = Terminator(b"\n")
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,11 +40,6 @@ class JsonLines(FileStage):
 
 class JsonCursor(BlockCursor):
     """Reads records."""
-
-    @property
-    @override
-    def terminator(self) -> Terminator:
-        return _LF
 
     @override
     def begin(self, content: Content) -> int:

@@ -58,12 +58,6 @@ class LineCursor(BlockCursor):
         self._stage = stage
         self._encoding = stage.encoding
         self._newline = "\n"
-        self._terminator = Terminator(b"\n")
-
-    @property
-    @override
-    def terminator(self) -> Terminator:
-        return self._terminator
 
     @override
     def begin(self, content: Content) -> int:
@@ -76,7 +70,7 @@ class LineCursor(BlockCursor):
             crlf = bool(ended) and first.endswith("\r".encode(encoding))
         self._newline = "\r\n" if crlf else "\n"
         width = len("\n".encode(encoding))
-        self._terminator = Terminator(self._newline.encode(encoding), width)
+        self.terminator = Terminator(self._newline.encode(encoding), width)
         return len(mark)
 
     @override
@@ -93,7 +87,7 @@ class LineCursor(BlockCursor):
         """Decode a block, in which something is no text, line by line."""
         lines: list[str] = []
         numbers: list[int] = []
-        texts = block.split(self._terminator.text)
+        texts = block.split(self.terminator.text)
         for number, text in enumerate(texts if texts[-1] else texts[:-1]):
             try:
                 lines.append(text.decode(self._encoding))

@@ -143,7 +143,7 @@ def _settled_but_unpublished(
 ) -> Path:
     from dagster_dataops.execution import executor
 
-    def refuse(*_: object) -> None:
+    def refuse(*_: object, **named: object) -> None:
         raise EnoughError
 
     with patch.context() as inner, pytest.raises(EnoughError):
@@ -209,11 +209,11 @@ def test_spans_done_again_replace_the_damaged_ones_after_another_kill(
     _flip(checkpoint / "segment-00001.jsonl", random.Random(1))
     composed: list[object] = []
 
-    def second_time_lucky(*given: object) -> object:
+    def second_time_lucky(*given: object, **named: object) -> object:
         composed.append(given)
         if len(composed) == 2:
             raise EnoughError
-        return compose(*given)  # type: ignore[arg-type]
+        return compose(*given, **named)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patch, pytest.raises(EnoughError):
         patch.setattr(executor, "compose", second_time_lucky)

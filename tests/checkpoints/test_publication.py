@@ -1,3 +1,4 @@
+import itertools
 import os
 import shutil
 from collections.abc import Callable
@@ -6,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from dagster_dataops.checkpoints import publication
+from dagster_dataops.checkpoints import publication, removal
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent
 from dagster_dataops.checkpoints.manifest import NodeFolder, load_result, published
 from dagster_dataops.checkpoints.removal import Removal
 from dagster_dataops.checkpoints.resuming import ResumePolicy
-from dagster_dataops.datasets.background import background
+from dagster_dataops.datasets.background import background, deleting
 from dagster_dataops.datasets.files import draft_of
 from dagster_dataops.datasets.writing import JsonlWriter
 from dagster_dataops.errors import StorageError
@@ -52,8 +53,8 @@ _STEPS: dict[str, tuple[Any, str, int, bool]] = {
     "before the result's draft is finished": (JsonlWriter, "finish", 1, True),
     "after the result's draft": (JsonlWriter, "finish", 1, False),
     "after the error file's draft": (JsonlWriter, "finish", 2, False),
-    "before the manifest's draft": (publication, "write_durably", 1, True),
-    "after the manifest's draft": (publication, "write_durably", 1, False),
+    "before the manifest's draft": (publication, "write_draft", 1, True),
+    "after the manifest's draft": (publication, "write_draft", 1, False),
     "before the renames": (publication, "_finish", 1, True),
     "before the old result is spared": (Removal, "spare", 1, True),
     "after the old result is spared": (Removal, "spare", 1, False),
@@ -63,8 +64,8 @@ _STEPS: dict[str, tuple[Any, str, int, bool]] = {
     "before anything is deleted": (Removal, "finish", 2, True),
     "after everything is done": (publication, "_finish", 1, False),
 }
-# Path.replace: the manifest's draft itself is put in place first, then the four files.
-_RENAMES = {f"after rename {number}": (Path, "replace", number, False) for number in range(1, 6)}
+# Path.replace: the four files are put in place.
+_RENAMES = {f"after rename {number}": (Path, "replace", number, False) for number in range(1, 5)}
 _DELETIONS = {
     "after the first removed file is deleted": 1,
     "after the second removed file is deleted": 2,
@@ -94,14 +95,26 @@ def _check_new(folder: NodeFolder) -> None:
     assert not folder.checkpoints.exists()
     assert not list(folder.path.glob(".*.draft"))
     background.finish()
+    deleting.finish()
     assert not (folder.path / ".removed").exists()
 
 
+_SIZES = pytest.mark.parametrize(
+    ("step", "quickly"),
+    [
+        *itertools.product([*_STEPS, *_RENAMES], [16 << 20, -1]),
+        *((step, 16 << 20) for step in _DELETIONS),  # much is deleted beside the work
+    ],
+)
+
+
+@_SIZES
 @pytest.mark.parametrize("policy", [ResumePolicy.AUTO, ResumePolicy.NEVER], ids=["auto", "never"])
-@pytest.mark.parametrize("step", [*_STEPS, *_RENAMES, *_DELETIONS])
 def test_a_death_while_publishing_leaves_the_old_result_or_the_new_one(
-    tmp_path: Path, step: str, policy: ResumePolicy
+    tmp_path: Path, step: str, policy: ResumePolicy, quickly: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Whether there is little to delete, which is deleted where it is, or much."""
+    monkeypatch.setattr(removal, "_QUICKLY_DELETED", quickly)
     folder = _start(tmp_path)
     dataset = write_input(tmp_path / "new.jsonl", _NEW)
     operator = act(_concurrency_mode="single")
@@ -122,7 +135,7 @@ def test_a_death_while_publishing_leaves_the_old_result_or_the_new_one(
 
 
 # Without failures there is no error file and nothing is kept for a retry: two renames less.
-_SOUND = {**_STEPS, **dict(list(_RENAMES.items())[:3])}
+_SOUND = {**_STEPS, **dict(list(_RENAMES.items())[:2])}
 del _SOUND["after the error file's draft"]
 
 

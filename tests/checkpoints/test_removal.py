@@ -23,6 +23,22 @@ def _entries(path: Path) -> list[str]:
     return sorted(entry.name for entry in node(path).path.iterdir())
 
 
+@pytest.fixture
+def much(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let all there is to delete count as much."""
+    monkeypatch.setattr(removal, "_QUICKLY_DELETED", -1)
+
+
+def test_what_is_deleted_in_no_time_is_deleted_where_it_is(tmp_path: Path) -> None:
+    _with_checkpoints(tmp_path)
+    node(tmp_path).result.write_bytes(b"old")
+    taken = Removal(node(tmp_path))
+    taken.spare(node(tmp_path).result)
+    taken.remove_checkpoints()
+    assert _entries(tmp_path) == [node(tmp_path).result.name]
+
+
+@pytest.mark.usefixtures("much")
 def test_checkpoints_are_out_of_the_way_at_once_and_deleted_later(tmp_path: Path) -> None:
     _with_checkpoints(tmp_path)
     taken = Removal(node(tmp_path))
@@ -44,6 +60,7 @@ def test_there_may_be_nothing_to_remove(tmp_path: Path) -> None:
     assert _entries(tmp_path) == []
 
 
+@pytest.mark.usefixtures("much")
 def test_what_is_spared_keeps_its_content_while_another_file_takes_its_place(
     tmp_path: Path,
 ) -> None:
@@ -63,6 +80,7 @@ def test_what_is_spared_keeps_its_content_while_another_file_takes_its_place(
     assert _entries(tmp_path) == [result.name]
 
 
+@pytest.mark.usefixtures("much")
 def test_what_a_killed_run_had_removed_gets_names_beside_and_goes_with_the_next(
     tmp_path: Path,
 ) -> None:
@@ -76,6 +94,7 @@ def test_what_a_killed_run_had_removed_gets_names_beside_and_goes_with_the_next(
     assert _entries(tmp_path) == []
 
 
+@pytest.mark.usefixtures("much")
 def test_file_systems_without_links_are_no_obstacle(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -89,6 +108,7 @@ def test_file_systems_without_links_are_no_obstacle(
     assert node(tmp_path).result.read_bytes() == b"old"
 
 
+@pytest.mark.usefixtures("much")
 def test_a_folder_that_an_earlier_deletion_takes_away_in_between_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,6 +127,7 @@ def test_a_folder_that_an_earlier_deletion_takes_away_in_between_is_made_again(
     assert next(times) == 4
 
 
+@pytest.mark.usefixtures("much")
 def test_checkpoints_that_cannot_be_removed_are_an_error_that_names_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,6 +14,7 @@ UNDISTURBED = b"".join(
     orjson.dumps(row | {"text": row["text"].upper()}) + b"\n" for row in DagsterServer.source()
 )
 UNSETTLED_SECONDS = 0.6  # the longest time for which a finished record may not be settled
+BETWEEN_POSITIONS = 60  # items of a stream, at the pace of these tests: those of a second
 
 
 def gone(pid: int) -> bool:

@@ -1,4 +1,7 @@
-"""Runs and steps of a real Dagster that are killed, orphaned and edited, and go on."""
+"""Runs and steps of a real Dagster that are killed and orphaned, and go on.
+
+What is called ``streamed`` is the source of its pipeline, written by an asset of its own.
+"""
 
 import time
 from typing import Any
@@ -8,6 +11,7 @@ import pytest
 
 from tests.end_to_end.dagster_server import MULTIPROCESS, RECORDS, DagsterServer, until
 from tests.end_to_end.going_on import (
+    BETWEEN_POSITIONS,
     UNDISTURBED,
     check_went_on,
     gone,
@@ -18,18 +22,22 @@ from tests.end_to_end.going_on import (
 from tests.end_to_end.rows import row
 
 
+@pytest.mark.parametrize(
+    ("node", "seconds", "in_flight"),
+    [("relaunched", 0.05, 32), ("streamed_relaunched", 0.02, BETWEEN_POSITIONS)],
+)
 @row
 def test_a_killed_run_that_is_launched_again_goes_on_where_it_stopped(
-    server: DagsterServer, record: Any
+    server: DagsterServer, record: Any, node: str, seconds: float, in_flight: int
 ) -> None:
-    run = interrupted(server, "relaunched")
-    kill(step_of(server.calls("relaunched")[0]))
+    run = interrupted(server, node, seconds=seconds)
+    kill(step_of(server.calls(node)[0]))
     server.finish(run, "FAILURE")
-    before = server.calls("relaunched")
-    server.pace("relaunched", 0)
-    again = server.launch("relaunched", "shout")
+    before = server.calls(node)
+    server.pace(node, 0)
+    again = server.launch(node, "shout")
     server.finish(again, "SUCCESS")
-    record("done_twice", check_went_on(server, "relaunched", again, before))
+    record("done_twice", check_went_on(server, node, again, before, in_flight))
 
 
 @row
@@ -48,10 +56,13 @@ def test_a_killed_run_that_is_re_executed_from_its_failure_goes_on_where_it_stop
     record("done_twice", check_went_on(server, "reexecuted", again, before))
 
 
-@pytest.mark.parametrize("node", ["orphaned", "orphaned_processes"])
+@pytest.mark.parametrize(
+    ("node", "in_flight"),
+    [("orphaned", 32), ("orphaned_processes", 32), ("streamed_orphaned", BETWEEN_POSITIONS)],
+)
 @row
 def test_an_orphaned_step_ends_by_itself_and_who_goes_on_waits_for_it(
-    server: DagsterServer, record: Any, node: str
+    server: DagsterServer, record: Any, node: str, in_flight: int
 ) -> None:
     run = interrupted(server, node, MULTIPROCESS, 0.02)
     step = step_of(server.calls(node)[-1])
@@ -72,21 +83,24 @@ def test_an_orphaned_step_ends_by_itself_and_who_goes_on_waits_for_it(
     before = [call for call in calls if call.process in orphans]
     after = [call for call in calls if call.process not in orphans]
     assert max(call.time for call in before) < min(call.time for call in after)
-    record("done_twice", check_went_on(server, node, again, before))
+    record("done_twice", check_went_on(server, node, again, before, in_flight))
 
 
+@pytest.mark.parametrize(
+    ("node", "in_flight"), [("retried", 32), ("streamed_retried", BETWEEN_POSITIONS)]
+)
 @row
 def test_a_killed_step_is_retried_and_goes_on_where_it_stopped(
-    server: DagsterServer, record: Any
+    server: DagsterServer, record: Any, node: str, in_flight: int
 ) -> None:
-    run = interrupted(server, "retried", MULTIPROCESS, 0.02)
-    first = {call.process for call in server.calls("retried")}
-    kill(step_of(server.calls("retried")[-1]))
-    until(lambda: all(map(gone, first)), "the end of the workers", 20.0)
-    server.pace("retried", 0)
+    run = interrupted(server, node, MULTIPROCESS, 0.02)
+    first = {call.process for call in server.calls(node)}
+    kill(step_of(server.calls(node)[-1]))
+    until(lambda: all(map(gone, first)), "the end of the step and its workers", 20.0)
+    server.pace(node, 0)
     server.finish(run, "SUCCESS")
-    before = [call for call in server.calls("retried") if call.process in first]
-    record("done_twice", check_went_on(server, "retried", run, before))
+    before = [call for call in server.calls(node) if call.process in first]
+    record("done_twice", check_went_on(server, node, run, before, in_flight))
 
 
 @row
@@ -103,12 +117,11 @@ def test_a_result_that_was_published_before_the_kill_is_not_made_again(
     assert f"already finished by run {run}" in server.log(again)
 
 
+@pytest.mark.parametrize("node", ["published_relaunched", "streamed_published"])
 @row
 def test_a_result_published_before_the_kill_is_that_of_a_plain_relaunch_and_of_no_later_one(
-    server: DagsterServer,
-    record: Any,
+    server: DagsterServer, record: Any, node: str
 ) -> None:
-    node = "published_relaunched"
     (server.home / f"{node}.die").touch()
     run = server.launch(node, "shout")
     server.finish(run, "FAILURE")

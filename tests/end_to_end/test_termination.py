@@ -15,7 +15,13 @@ from tests.end_to_end.dagster_server import (
     DagsterServer,
     until,
 )
-from tests.end_to_end.going_on import check_went_on, gone, interrupted, step_of
+from tests.end_to_end.going_on import (
+    BETWEEN_POSITIONS,
+    check_went_on,
+    gone,
+    interrupted,
+    step_of,
+)
 from tests.end_to_end.rows import row
 
 QUICK = 100  # records after which every call takes a minute
@@ -95,3 +101,22 @@ def test_a_step_that_is_told_to_end_settles_what_is_finished(
     server.finish(again, "SUCCESS")
     record("done_twice", check_went_on(server, "told_to_end", again, before, in_flight=2))
     assert server.manifest("told_to_end")["resumed"] > RECORDS // 4
+
+
+@row
+def test_a_stream_that_is_cancelled_ends_at_once_and_goes_on_later(
+    server: DagsterServer, record: Any
+) -> None:
+    node = "streamed_terminated"
+    run = interrupted(server, node, MULTIPROCESS, 0.02)
+    step = step_of(server.calls(node)[-1])
+    began = time.monotonic()
+    server.terminate(run)
+    until(lambda: gone(step), "the end of the step's process")
+    record("seconds_to_end", round(time.monotonic() - began, 2))
+    server.finish(run, "CANCELED")
+    before = server.calls(node)
+    server.pace(node, 0)
+    again = server.launch(node, "shout")
+    server.finish(again, "SUCCESS")
+    record("done_twice", check_went_on(server, node, again, before, BETWEEN_POSITIONS))

@@ -204,6 +204,7 @@ def job_for(operator: Any, dataset: JsonlDataset, folder: NodeFolder, **given: A
         "operator": operator,
         "settings": operator.__dataops__.resolved,
         "dataset": dataset,
+        "stamp": dataset.stamp(),
         "content": content,
         "todo": [content] if content.end > content.start else [],
         "checkpoint": checkpoint,

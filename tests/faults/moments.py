@@ -29,7 +29,7 @@ IN_PARENT: Final[dict[str, tuple[str, str, str, int]]] = {
     "fill": ("datasets.writing", "JsonlWriter", "write", 4),
     "keep": ("datasets.writing", "JsonlWriter", "keep", 30),
     "finish": ("datasets.writing", "JsonlWriter", "finish", 2),
-    "commit": ("checkpoints.publication", "", "write_durably", 1),
+    "commit": ("checkpoints.publication", "", "write_draft", 1),
     "spare": ("checkpoints.removal", "Removal", "spare", 1),
     "rename": ("checkpoints.publication", "", "_replace", 3),
     "remove": ("checkpoints.removal", "Removal", "remove_checkpoints", 1),

@@ -4,8 +4,6 @@ shuffle, shard and weighted sample, then a map that takes its time and writes do
 a filter.
 """
 
-import os
-import struct
 import sys
 import time
 from functools import partial
@@ -20,20 +18,10 @@ from dagster_dataops.execution.report import RunContext
 from dagster_dataops.streams.pipeline import DataPipeline
 from dagster_dataops.streams.sources import read_jsonl
 from tests.faults import moments
+from tests.faults.calls import note
 
-CALL: Final = struct.Struct("<Id")
 BAD_EVERY: Final = 97
 KINDS: Final = ("plain", "threads", "processes", "quarantine", "bucketed")
-_LOGS: dict[int, int] = {}
-
-
-def note(number: int) -> None:
-    """Write down that a call is through: the item's number, and when."""
-    process = os.getpid()
-    if process not in _LOGS:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-        _LOGS[process] = os.open(os.environ["CALLS"], flags, 0o666)
-    os.write(_LOGS[process], CALL.pack(number, time.monotonic()))
 
 
 def work(item: dict[str, Any], seconds: float, *, failing: bool) -> dict[str, Any]:

@@ -5,7 +5,6 @@ python -m tests.faults.victim FOLDER MODE WORKLOAD ATTEMPT [EARLIER ATTEMPT ...]
 
 import asyncio
 import os
-import struct
 import sys
 import threading
 import time
@@ -19,22 +18,16 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.execution.executor import OperatorExecutor
 from dagster_dataops.execution.report import RunContext
 from dagster_dataops.library.deduplication import Exact
-from tests.faults import moments
+from tests.faults import calls, moments
 from tests.faults.workloads import Row, become, become_random
 
-CALL = struct.Struct("<Id")
 WORKERS = 3
-_LOGS: dict[int, int] = {}
 
 
 def note(record: Row) -> None:
-    """Write down that a call is through: the record's number, and when."""
-    process = os.getpid()
-    if process not in _LOGS:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-        _LOGS[process] = os.open(os.environ["CALLS"], flags, 0o666)
-        moments.arm()  # a worker that was not forked comes here first
-    os.write(_LOGS[process], CALL.pack(record["n"], time.monotonic()))
+    """Write down that a call is through."""
+    moments.arm()  # a worker that was not forked comes here first
+    calls.note(record["n"])
 
 
 def _act(record: Row, function: Any) -> Any:

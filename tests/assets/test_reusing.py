@@ -1,0 +1,120 @@
+"""Operators that use outcomes again are not asked twice for what did not change upstream."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from dagster_dataops import build_definitions, load_result
+from dagster_dataops.operators.registry import OperatorRegistry
+from tests.assets.helpers import execute, log_of, metadata_of, pipeline_of, resource_at
+
+Records = Callable[[int], Path]
+Model = Any  # an operator that counts its calls
+COUNT = 60
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
+    """An instance on disk."""
+    folder = tmp_path / "instance"
+    folder.mkdir()
+    with dg.DagsterInstance.local_temp(str(folder)) as instance:
+        yield instance
+
+
+@pytest.fixture
+def asked() -> list[int]:
+    return []
+
+
+@pytest.fixture
+def pipeline(registry: OperatorRegistry, asked: list[int]) -> Callable[..., Any]:
+    """Make a pipeline: a cleaner, what asks a model, and what comes after it."""
+
+    @registry("data.reuse", _concurrency_mode="thread", _max_workers=4)
+    def clean(record: dict, every: int = 0, failing: int = 0) -> None:
+        if failing and record["id"] % failing == 1:
+            msg = "not now"
+            raise TimeoutError(msg)
+        if every and record["id"] % every == 0:
+            record["text"] = "mended"
+
+    @registry("data.reuse", _concurrency_mode="thread", _max_workers=4, _reuse_outcomes=True)
+    def model(record: dict) -> None:
+        asked.append(record["id"])
+        record["answer"] = f"{record['text']}?"
+
+    def make(**options: Any) -> Any:
+        return pipeline_of(clean=clean(**options), model=model())
+
+    return make
+
+
+def definitions(ppl: Any, source: Path, root: Path, **keywords: Any) -> dg.Definitions:
+    return build_definitions(ppl, source=source, resource=resource_at(root), **keywords)
+
+
+@pytest.mark.parametrize("layout", ["steps", "single_step"])
+def test_after_a_fix_upstream_a_model_is_asked_for_the_changed_records_alone(
+    layout: str,
+    pipeline: Callable[..., Any],
+    asked: list[int],
+    records: Records,
+    root: Path,
+    stored: dg.DagsterInstance,
+) -> None:
+    source = records(COUNT)
+    first = execute(definitions(pipeline(), source, root, layout=layout), stored)
+    assert sorted(asked) == list(range(COUNT))
+    asked.clear()
+
+    second = execute(definitions(pipeline(every=20), source, root, layout=layout), stored)
+
+    assert sorted(asked) == [0, 20, 40]
+    answers = [record["answer"] for record in load_result(root / "docs" / "model")]
+    assert [n for n, answer in enumerate(answers) if answer == "mended?"] == [0, 20, 40]
+    metadata = metadata_of(second, "docs", "model")
+    assert metadata["rows_resumed"] == COUNT - 3
+    assert metadata["resumed_from"] == first.run_id
+    told = f"{COUNT - 3} of {COUNT} records are as they were for run {first.run_id}"
+    assert any(told in text for text in log_of(stored, second.run_id))
+
+
+def test_a_plain_materialize_asks_for_nothing_and_never_for_everything(
+    pipeline: Callable[..., Any],
+    asked: list[int],
+    records: Records,
+    root: Path,
+    stored: dg.DagsterInstance,
+) -> None:
+    made = definitions(pipeline(), records(COUNT), root)
+    execute(made, stored)
+    asked.clear()
+    execute(made, stored)
+    assert asked == []
+    anew = {"ops": {"docs__model": {"config": {"resume": "never"}}}}
+    execute(made, stored, anew)
+    assert sorted(asked) == list(range(COUNT))
+
+
+def test_the_retry_job_asks_a_model_for_what_was_missing_upstream(
+    pipeline: Callable[..., Any],
+    asked: list[int],
+    records: Records,
+    root: Path,
+    stored: dg.DagsterInstance,
+) -> None:
+    source = records(COUNT)
+    execute(definitions(pipeline(failing=10), source, root), stored)
+    assert len(asked) == COUNT - COUNT // 10
+    asked.clear()
+
+    healed = definitions(pipeline(), source, root)
+    healed.resolve_job_def("retry_failed_records_docs").execute_in_process(instance=stored)
+
+    assert sorted(asked) == list(range(1, COUNT, 10))
+    numbers = [record["id"] for record in load_result(root / "docs" / "model")]
+    assert numbers == list(range(COUNT))
