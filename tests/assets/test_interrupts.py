@@ -24,7 +24,7 @@ from tests.assets.helpers import (
 
 CANCELLED_AT = 60
 RECORDS = 100
-PACE = 0.01  # seconds a record: slower than the run takes them in, on a busy machine too
+PACE = 0.01  # seconds a record: with less, a worker process has so many that it may be far ahead
 EXPECTED = [{**record, "done": True} for record in numbered(RECORDS)]
 
 
