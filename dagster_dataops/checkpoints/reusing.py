@@ -9,7 +9,6 @@ when the result is composed, as always.
 """
 
 import shutil
-import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -26,6 +25,7 @@ from dagster_dataops.checkpoints.journal import (
     spans_frame,
 )
 from dagster_dataops.checkpoints.manifest import NodeFolder, published
+from dagster_dataops.checkpoints.outcome_index import OutcomeIndex
 from dagster_dataops.checkpoints.outcomes import Outcome, line_digest, outcomes_in
 from dagster_dataops.checkpoints.resuming import Decision, ResumePolicy
 from dagster_dataops.checkpoints.seeding import new_folder
@@ -74,9 +74,9 @@ def reuse(
         return None
     new = new_folder(folder)
     try:
-        with _Known(new / "outcomes.db") as known, _Seed(new, sources) as seed:
-            for source in sources:
-                known.add(source)
+        with OutcomeIndex(new / "outcomes.db") as known, _Seed(new, sources) as seed:
+            for number, source in enumerate(sources):
+                known.add(number, outcomes_in(source.journal))
             records = _look_up(known, seed, dataset)
             if seed.records:
                 seed.finish(fingerprint)
@@ -92,7 +92,7 @@ def reuse(
     return Decision(content, f"{note}: what became of them is kept")
 
 
-def _look_up(known: "_Known", seed: "_Seed", dataset: JsonlDataset) -> int:
+def _look_up(known: OutcomeIndex, seed: "_Seed", dataset: JsonlDataset) -> int:
     """Seed a checkpoint with what is known of an input; return how many records that has."""
     records = 0
     check_input = dataset.fingerprint is None
@@ -147,47 +147,6 @@ def _sources(
         content = CheckpointContent.read(folder.path, folder.kept.name)
         if usable(content) and content.result == result[1].fingerprint:
             yield _Source(content, folder.kept, lambda _: folder.result.resolve())
-
-
-class _Known:
-    """Outcomes by the digests of their input, on disk: there may be more than memory holds.
-
-    Args:
-        path: A file of its own.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._database = sqlite3.connect(path, isolation_level=None)
-        for name, value in (("journal_mode", "OFF"), ("synchronous", "OFF")):
-            self._database.execute(f"PRAGMA {name} = {value}")
-        self._database.execute(
-            "CREATE TABLE outcome (digest BLOB PRIMARY KEY, source, segment, at, size, emitted,"
-            " sum) WITHOUT ROWID"
-        )
-        self.sources: list[_Source] = []
-
-    def add(self, source: _Source) -> None:
-        """Add the outcomes of a source; those that are known already stay."""
-        number = len(self.sources)
-        rows = ((one.digest, number, *one[1:]) for one in outcomes_in(source.journal))
-        self._database.execute("BEGIN")
-        self._database.executemany("INSERT OR IGNORE INTO outcome VALUES (?,?,?,?,?,?,?)", rows)
-        self._database.execute("COMMIT")
-        self.sources.append(source)
-
-    def find(self, digest: bytes) -> tuple[int, Outcome] | None:
-        """Return the number of the source that knows what became of a record, and what did."""
-        select = "SELECT source, segment, at, size, emitted, sum FROM outcome WHERE digest = ?"
-        row = self._database.execute(select, (digest,)).fetchone()
-        return None if row is None else (row[0], Outcome(digest, *row[1:]))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._database.close()
-        self._path.unlink(missing_ok=True)
 
 
 class _Seed:
