@@ -1,6 +1,7 @@
 """What tests of every package share."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -16,6 +17,10 @@ from dagster_dataops.services.running import run_operator
 # The threads that numpy and pyarrow start on import would keep worker processes from being forked.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("JE_ARROW_MALLOC_CONF", "background_thread:false")
+
+# What a script starts in the background ignores Ctrl-C, and so would every process of a test.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Examples that sync files take as long as the disk does: no deadline for a single one.
 hypothesis.settings.register_profile("tests", deadline=None)

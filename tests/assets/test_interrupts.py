@@ -24,6 +24,7 @@ from tests.assets.helpers import (
 
 CANCELLED_AT = 60
 RECORDS = 100
+PACE = 0.01  # seconds a record: with less, a worker process has so many that it may be far ahead
 EXPECTED = [{**record, "done": True} for record in numbered(RECORDS)]
 
 
@@ -59,14 +60,14 @@ def operator(registry: OperatorRegistry, cancelling: Cancelling, mode: Any) -> A
 
         @registry("data.text", _max_workers=4)
         async def waiting(record: dict) -> dict:
-            await asyncio.sleep(30 if cancelling.called(record) else 0.001)
+            await asyncio.sleep(30 if cancelling.called(record) else PACE)
             return record | {"done": True}
 
         return waiting()
 
     @registry("data.text", _concurrency_mode=mode, _max_workers=4)
     def working(record: dict) -> dict:
-        time.sleep(30 if cancelling.called(record) else 0.001)
+        time.sleep(30 if cancelling.called(record) else PACE)
         return record | {"done": True}
 
     return working()

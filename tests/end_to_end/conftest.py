@@ -12,7 +12,7 @@ from tests.end_to_end.rows import Rows
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DagsterServer]:
     """A ``dagster dev`` that runs as long as the tests do."""
     started = DagsterServer(
-        tmp_path_factory.mktemp("dagster") / "home", locations=(LOCATION, "browsed")
+        tmp_path_factory.mktemp("dagster") / "home", locations=(LOCATION, "browsed", "partitioned")
     )
     try:
         yield started

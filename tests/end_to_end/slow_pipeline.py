@@ -89,6 +89,15 @@ def streamed(node: str) -> Pipeline:
     return ppl
 
 
+def whole(name: str) -> Pipeline:
+    """Three operators, one step for all of them."""
+    with pipeline(name) as ppl:
+        for node in ("first", "second", "third"):
+            operator = shout(node=f"{name}_{node}", _concurrency_mode="thread", _max_workers=8)
+            ppl.add(node, operator)
+    return ppl
+
+
 def stream_of(node: str) -> DataPipelineBuilder:
     return read_jsonl(HOME / "texts.jsonl").map(partial(shout.function, node=node))
 
@@ -100,11 +109,6 @@ STREAMED = [
 
 with pipeline("edited") as edited:
     edited.fragile = fragile()
-
-with pipeline("whole") as whole:
-    whole.first = shout(node="whole_first", _concurrency_mode="thread", _max_workers=8)
-    whole.second = shout(node="whole_second", _concurrency_mode="thread", _max_workers=8)
-    whole.third = shout(node="whole_third", _concurrency_mode="thread", _max_workers=8)
 
 PIPELINES = [
     edited,
@@ -130,19 +134,19 @@ PIPELINES = [
     slow("interrupted", "thread", 8),
     slow("powerless", "process", 2),
     *(slow(f"concurrent_{number}", "thread", 8) for number in range(4)),
-    whole,
 ]
+WHOLE = [whole(f"whole_{number}") for number in range(5)]
 
 dataops = Mortal.configure_at_launch(root=str(HOME / "results"), lock_seconds=30)
 defs = dg.Definitions(
     assets=[
         asset
-        for ppl in PIPELINES
+        for ppl in [*PIPELINES, *WHOLE]
         for asset in build_operator_assets(
             ppl,
             source=HOME / "texts.jsonl",
             retry_policy=dg.RetryPolicy(max_retries=1) if ppl.name == "retried" else None,
-            layout="single_step" if ppl is whole else "steps",
+            layout="single_step" if ppl in WHOLE else "steps",
         )
     ]
     + [

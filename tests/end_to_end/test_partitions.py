@@ -1,20 +1,15 @@
 """Backfills and sensors of partitioned pipelines, by the daemon of a real Dagster."""
 
 import os
-import shutil
 import signal
-import socket
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.assets.helpers import read_jsonl, write_jsonl
-from tests.end_to_end.dagster_server import FINISHED, HERE, SETTINGS, DagsterServer, until
-
-pytestmark = pytest.mark.timeout(300)
+from tests.end_to_end.dagster_server import FINISHED, DagsterServer, until
+from tests.end_to_end.rows import row
 
 LONG = 40  # records
 
@@ -33,36 +28,37 @@ query($path: [String!]!) { assetNodeOrError(assetKey: {path: $path}) { ... on As
 """
 
 
-class PartitionedServer(DagsterServer):
-    """The server over the partitioned pipelines instead of the slow one."""
+class Partitioned:
+    """A partitioned pipeline on a server.
 
-    def __init__(self, home: Path) -> None:
-        self.home = home
-        for name in ("letters", "inbox", "long"):
-            (home / name).mkdir(parents=True)
-        (home / "dagster.yaml").write_text(SETTINGS)
-        location = "{relative_path: partitioned_pipelines.py, location_name: partitioned}"
-        (home / "workspace.yaml").write_text(f"load_from:\n  - python_file: {location}\n")
-        shutil.copy(HERE / "partitioned_pipelines.py", home)
-        for key in "abc":
-            write_jsonl(home / "letters" / f"{key}.jsonl", [{"text": f"{key}{n}"} for n in "01"])
-            rows = [{"text": f"{key}{n}"} for n in range(LONG)]
-            write_jsonl(home / "long" / f"{key}.jsonl", rows)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.url = f"http://127.0.0.1:{free.getsockname()[1]}"
-        self.process = self._started()
-        self._wait_until_loaded()
+    Args:
+        server: With the code location of partitioned pipelines.
+        name: Of the pipeline.
+    """
 
-    def backfill(self, asset: list[str], keys: list[str]) -> str:
-        params = {"assetSelection": [{"path": asset}], "partitionNames": keys}
-        answer = self.ask(_BACKFILL, params=params)["launchPartitionBackfill"]
+    def __init__(self, server: DagsterServer, name: str) -> None:
+        self.server = server
+        self.home = server.home
+        self.name = name
+
+    def write(self, partition: str, texts: list[str]) -> None:
+        """Write the records of a partition; whoever looks sees all of them or none."""
+        folder = self.home / self.name
+        folder.mkdir(exist_ok=True)
+        draft = write_jsonl(folder / f".{partition}.jsonl", [{"text": text} for text in texts])
+        draft.rename(folder / f"{partition}.jsonl")
+
+    def backfill(self, *keys: str) -> str:
+        asset = {"path": [self.name, "upper"]}
+        params = {"assetSelection": [asset], "partitionNames": keys}
+        answer = self.server.ask(_BACKFILL, params=params)["launchPartitionBackfill"]
         assert answer["__typename"] == "LaunchBackfillSuccess", answer
         found: str = answer["backfillId"]
         return found
 
     def runs(self, tag: str, value: str) -> list[dict[str, Any]]:
-        runs: list[dict[str, Any]] = self.ask(_RUNS, key=tag, value=value)["runsOrError"]["results"]
+        found = self.server.ask(_RUNS, key=tag, value=value)["runsOrError"]["results"]
+        runs: list[dict[str, Any]] = found
         return runs
 
     def runs_of(self, backfill: str) -> list[dict[str, Any]]:
@@ -74,63 +70,58 @@ class PartitionedServer(DagsterServer):
 
         return until(ended, "the end of the backfill", 120.0, pause=0.5)
 
-    def materialized(self, *asset: str) -> set[str]:
-        answer = self.ask(_PARTITIONS, path=list(asset))["assetNodeOrError"]
+    def materialized(self, asset: str = "upper") -> set[str]:
+        answer = self.server.ask(_PARTITIONS, path=[self.name, asset])["assetNodeOrError"]
         return set(answer["assetPartitionStatuses"]["materializedPartitions"])
 
-    def calls_of(self, name: str) -> list[tuple[str, int]]:
-        """The text of every call of a slow node, and the process of the step."""
-        path = self.home / f"{name}.calls"
+    def calls(self) -> list[tuple[str, int]]:
+        """The text of every call, and the process of the step."""
+        path = self.home / f"{self.name}.calls"
         lines = path.read_text().splitlines() if path.exists() else []
-        return [(text, int(process)) for text, process in map(str.split, lines)]
+        fields = [line.rpartition(" ") for line in lines]
+        return [(text, int(process)) for text, _, process in fields]
 
     def called(self) -> Counter[str]:
-        path = self.home / "calls"
-        return Counter(path.read_text().split() if path.exists() else [])
+        return Counter(text for text, _ in self.calls())
 
-    def texts(self, name: str, partition: str) -> list[str]:
-        path = self.home / "results" / name / "upper" / "partitions" / partition
+    def texts(self, partition: str) -> list[str]:
+        path = self.home / "results" / self.name / "upper" / "partitions" / partition
         return [row["text"] for row in read_jsonl(path / "upper_results.jsonl")]
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PartitionedServer]:
-    made = PartitionedServer(tmp_path_factory.mktemp("partitioned") / "home")
-    try:
-        yield made
-    finally:
-        made.stop()
-
-
+@row
 def test_a_backfill_is_one_run_and_the_next_one_makes_what_had_failed(
-    server: PartitionedServer,
+    server: DagsterServer, record: Any
 ) -> None:
-    (server.home / "failing").write_text("a1")
-    asset = ["letters", "upper"]
-    (run,) = server.runs_of(server.backfill(asset, ["c", "a", "b"]))
+    letters = Partitioned(server, "letters")
+    for key in "abc":
+        letters.write(key, [f"{key}0", f"{key}1"])
+    failing = server.home / "letters.failing"
+    failing.write_text("a1")
+    (run,) = letters.runs_of(letters.backfill("c", "a", "b"))
     assert run["status"] == "FAILURE"
     assert "1 of 3 partitions failed: a (RecordError" in server.log(run["runId"])
-    assert server.materialized(*asset) == {"b", "c"}
+    assert letters.materialized() == {"b", "c"}
 
-    (server.home / "failing").unlink()
-    (run,) = server.runs_of(server.backfill(asset, ["a"]))
+    failing.unlink()
+    (run,) = letters.runs_of(letters.backfill("a"))
     assert run["status"] == "SUCCESS", server.log(run["runId"])
-    assert server.materialized(*asset) == {"a", "b", "c"}
-    assert server.texts("letters", "a") == ["A0", "A1"]
-    calls = Counter({"c0": 1, "c1": 1, "a0": 1, "a1": 2, "b0": 1, "b1": 1})
-    assert server.called() & Counter(dict.fromkeys(calls, 9)) == calls
+    assert letters.materialized() == {"a", "b", "c"}
+    assert letters.texts("a") == ["A0", "A1"]
+    assert letters.called() == {"c0": 1, "c1": 1, "a0": 1, "a1": 2, "b0": 1, "b1": 1}
 
 
+@row
 def test_the_sensor_launches_one_run_for_each_file_over_several_ticks(
-    server: PartitionedServer,
+    server: DagsterServer, record: Any
 ) -> None:
+    inbox = Partitioned(server, "inbox")
     names = [f"file {number}" for number in range(5)]
     for name in names:
-        write_jsonl(server.home / "inbox" / f".{name}.jsonl", [{"text": name}])
-        (server.home / "inbox" / f".{name}.jsonl").rename(server.home / f"inbox/{name}.jsonl")
+        inbox.write(name, [name])
 
     def finished() -> list[dict[str, Any]]:
-        runs = server.runs("dagster/sensor_name", "inbox_files_new_files")
+        runs = inbox.runs("dagster/sensor_name", "inbox_files_new_files")
         done = [run for run in runs if run["status"] in FINISHED]
         return done if len(done) >= len(names) else []
 
@@ -138,27 +129,31 @@ def test_the_sensor_launches_one_run_for_each_file_over_several_ticks(
     tags = [{tag["key"]: tag["value"] for tag in run["tags"]} for run in runs]
     assert sorted(tag["dagster/partition"] for tag in tags) == names
     assert {run["status"] for run in runs} == {"SUCCESS"}
-    assert [server.texts("inbox", name) for name in names] == [[name.upper()] for name in names]
-    assert server.materialized("inbox", "inbox") == set(names)
+    assert [inbox.texts(name) for name in names] == [[name.upper()] for name in names]
+    assert inbox.materialized("inbox") == set(names)
 
 
-@pytest.mark.parametrize("name", ["relaunched", "reexecuted"])
+@pytest.mark.parametrize("how", ["relaunched", "reexecuted"])
+@row
 def test_a_killed_run_of_several_partitions_goes_on_in_the_middle_of_one(
-    server: PartitionedServer, name: str
+    server: DagsterServer, record: Any, how: str
 ) -> None:
-    (server.home / "slow").touch()
-    asset, keys = [name, "upper"], ["c", "a", "b"]
-    backfill = server.backfill(asset, keys)
-    until(lambda: len(server.calls_of(name)) > LONG + LONG // 2, "the middle of the second one")
-    before = server.calls_of(name)
-    os.kill(before[-1][1], signal.SIGKILL)
-    (killed,) = server.runs_of(backfill)
+    long, keys = Partitioned(server, f"long_{how}"), ["c", "a", "b"]
+    for key in keys:
+        long.write(key, [f"{key}{number}" for number in range(LONG)])
+    slow = server.home / f"long_{how}.slow"
+    slow.touch()
+    backfill = long.backfill(*keys)
+    wanted = LONG + LONG // 2
+    until(lambda: len(long.calls()) > wanted, "the middle of the second one", 120.0)
+    os.kill(long.calls()[-1][1], signal.SIGKILL)
+    (killed,) = long.runs_of(backfill)
     assert killed["status"] == "FAILURE"
-    assert server.materialized(*asset) == set()
+    assert long.materialized() == set()
 
-    (server.home / "slow").unlink()
-    if name == "relaunched":
-        (run,) = server.runs_of(server.backfill(asset, keys))
+    slow.unlink()
+    if how == "relaunched":
+        (run,) = long.runs_of(long.backfill(*keys))
         again = run["runId"]
     else:
         again = server.reexecute(killed["runId"])
@@ -167,13 +162,14 @@ def test_a_killed_run_of_several_partitions_goes_on_in_the_middle_of_one(
     log = server.log(again)
     assert f"already finished by run {killed['runId']}: {LONG} records" in log
     assert f" records settled by run {killed['runId']}" in log
-    calls = Counter(text for text, _ in server.calls_of(name))
-    assert calls.keys() == {f"{key}{n}" for key in keys for n in range(LONG)}
+    calls = long.called()
+    assert calls.keys() == {f"{key}{number}" for key in keys for number in range(LONG)}
     assert max(calls.values()) <= 2
     twice = [text for text, count in calls.items() if count == 2]
     assert {text[0] for text in twice} <= {"a"}
     assert len(twice) <= 10  # the one in the works, and what was finished in the last second
-    assert server.materialized(*asset) == set(keys)
-    assert [server.texts(name, key) for key in keys] == [
-        [f"{key}{n}".upper() for n in range(LONG)] for key in keys
+    record("done_twice", len(twice))
+    assert long.materialized() == set(keys)
+    assert [long.texts(key) for key in keys] == [
+        [f"{key}{number}".upper() for number in range(LONG)] for key in keys
     ]

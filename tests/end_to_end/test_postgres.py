@@ -59,7 +59,7 @@ def test_pipelines_run_at_once_as_many_as_the_queue_lets_and_a_killed_one_goes_o
     for node in NODES:
         queued.pace(node, 0.5)
     runs = [queued.launch(node, "shout") for node in NODES]
-    until(lambda: sum(bool(queued.calls(node)) for node in NODES) == AT_ONCE, "three runs")
+    until(lambda: sum(bool(queued.calls(node)) for node in NODES) == AT_ONCE, "three runs", 120.0)
     (last,) = [at for at, node in enumerate(NODES) if not queued.calls(node)]
     assert queued.status(runs[last]) == "QUEUED"
 

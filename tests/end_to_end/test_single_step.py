@@ -3,8 +3,8 @@
 import os
 import signal
 from collections import Counter
+from typing import Any
 
-import orjson
 import pytest
 
 from tests.end_to_end.dagster_server import (
@@ -14,65 +14,72 @@ from tests.end_to_end.dagster_server import (
     DagsterServer,
     until,
 )
+from tests.end_to_end.going_on import UNDISTURBED
+from tests.end_to_end.rows import row
 
 NODES = ("first", "second", "third")
-KEYS = [("whole", node) for node in NODES]
-UNDISTURBED = b"".join(
-    orjson.dumps(row | {"text": row["text"].upper()}) + b"\n" for row in DagsterServer.source()
-)
 
 
-def interrupted_in_second(server: DagsterServer, config: dict) -> str:
+def interrupted_in_second(server: DagsterServer, name: str, config: dict) -> str:
     """Launch everything and return the run when a third of the second operator is done."""
-    for node in NODES:
-        (server.home / f"whole_{node}.calls").unlink(missing_ok=True)
-    server.pace("whole_first", 0.0)
-    server.pace("whole_second", 0.05)
-    run = server.launch_assets(*KEYS, config=config)
-    server.wait_for_calls("whole_second", RECORDS // 3)
+    server.pace(f"{name}_second", 0.05)
+    run = server.launch_assets(*((name, node) for node in NODES), config=config)
+    server.wait_for_calls(f"{name}_second", RECORDS // 3)
     return run
 
 
-def calls_of(server: DagsterServer, node: str) -> Counter[int]:
-    return Counter(call.record for call in server.calls(f"whole_{node}"))
+def calls_of(server: DagsterServer, name: str, node: str) -> Counter[int]:
+    return Counter(call.record for call in server.calls(f"{name}_{node}"))
 
 
-@pytest.mark.parametrize("config", [IN_PROCESS, MULTIPROCESS], ids=["in_process", "multiprocess"])
-@pytest.mark.parametrize("strategy", ["FROM_FAILURE", "FROM_ASSET_FAILURE"])
+@pytest.mark.parametrize(
+    ("name", "strategy", "config"),
+    [
+        ("whole_0", "FROM_FAILURE", IN_PROCESS),
+        ("whole_1", "FROM_FAILURE", MULTIPROCESS),
+        ("whole_2", "FROM_ASSET_FAILURE", IN_PROCESS),
+        ("whole_3", "FROM_ASSET_FAILURE", MULTIPROCESS),
+    ],
+    ids=["failure", "failure-multiprocess", "asset_failure", "asset_failure-multiprocess"],
+)
+@row
 def test_a_killed_step_that_is_re_executed_pays_for_nothing_twice(
-    server: DagsterServer, strategy: str, config: dict
+    server: DagsterServer, record: Any, name: str, strategy: str, config: dict
 ) -> None:
-    run = interrupted_in_second(server, config)
+    run = interrupted_in_second(server, name, config)
     assert server.materialized(run) == ["first"]
-    os.kill(server.calls("whole_second")[0].process, signal.SIGKILL)
+    os.kill(server.calls(f"{name}_second")[0].process, signal.SIGKILL)
     server.finish(run, "FAILURE")
 
-    server.pace("whole_second", 0.0)
+    server.pace(f"{name}_second", 0.0)
     again = server.reexecute(run, strategy)
     server.finish(again, "SUCCESS")
     made_again = [] if strategy == "FROM_ASSET_FAILURE" else ["first"]  # told of, not run
     assert server.materialized(again) == [*made_again, "second", "third"]
     assert ("already finished by run" in server.log(again)) == bool(made_again)
-    assert set(calls_of(server, "first").values()) == {1}
-    assert set(calls_of(server, "third").values()) == {1}
-    second = calls_of(server, "second")
+    assert set(calls_of(server, name, "first").values()) == {1}
+    assert set(calls_of(server, name, "third").values()) == {1}
+    second = calls_of(server, name, "second")
     assert set(second) == set(range(RECORDS))
     assert second.total() - RECORDS <= 8 + 20  # in flight, and finished in the last second
+    record("done_twice", second.total() - RECORDS)
     for node in NODES:
-        assert server.result("whole", node) == UNDISTURBED
+        assert server.result(name, node) == UNDISTURBED
 
 
+@row
 def test_a_terminated_step_leaves_as_canceled_and_goes_on_from_there(
-    server: DagsterServer,
+    server: DagsterServer, record: Any
 ) -> None:
-    run = interrupted_in_second(server, IN_PROCESS)
+    name = "whole_4"
+    run = interrupted_in_second(server, name, IN_PROCESS)
     server.terminate(run)
     until(lambda: server.status(run) == "CANCELED", "the end of the terminated run", 20.0)
 
-    server.pace("whole_second", 0.0)
+    server.pace(f"{name}_second", 0.0)
     again = server.reexecute(run, "FROM_ASSET_FAILURE")
     server.finish(again, "SUCCESS")
     assert server.materialized(again) == ["second", "third"]
     assert "resuming:" in server.log(again)
-    assert set(calls_of(server, "first").values()) == {1}
-    assert server.result("whole", "third") == UNDISTURBED
+    assert set(calls_of(server, name, "first").values()) == {1}
+    assert server.result(name, "third") == UNDISTURBED

@@ -4,9 +4,7 @@ Two operators: ``kept`` drops records that say so, ``counted`` measures the othe
 """
 
 import json
-import os
-import subprocess
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import dagster as dg
@@ -14,8 +12,8 @@ import pytest
 
 from dagster_dataops.assets.external import file_materialization
 from tests.assets.helpers import numbered, write_jsonl
+from tests.end_to_end.warm_python import WarmPython
 
-REPOSITORY = Path(__file__).parents[2]
 QUERY = "{assetNodes{assetKey{path} staleStatus staleCauses{reason}}}"
 DEFINITIONS = """
 import os
@@ -44,6 +42,7 @@ defs = build_definitions(
     ppl, source=HOME / "texts.jsonl", resource=DataOpsResource(root=str(HOME / "results"))
 )
 """
+GRAPHQL = "from dagster_graphql.cli import main; main()"
 MATERIALIZE = """
 import sys
 import dagster as dg
@@ -59,8 +58,9 @@ with dg.DagsterInstance.get() as instance:
 class Project:
     """A code location on disk, its instance, and its one source."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, python: WarmPython) -> None:
         self.home = home
+        self._python = python
         self.source = home / "texts.jsonl"
         (home / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
         self.write("'drop'")
@@ -80,12 +80,11 @@ class Project:
             instance.report_runless_asset_event(event)
 
     def materialize(self, *keys: str) -> None:
-        self._run("-c", MATERIALIZE, *keys)
+        self._run(MATERIALIZE, *keys)
 
     def stale(self) -> dict[str, list[str]]:
         """What is not fresh, with the root causes."""
-        graphql = "from dagster_graphql.cli import main; main()"
-        lines = self._run("-c", graphql, "-m", "versions", "-t", QUERY).splitlines()
+        lines = self._run(GRAPHQL, "-m", "versions", "-t", QUERY).splitlines()
         answer = json.loads(next(line for line in lines if line.startswith('{"data"')))
         found = {}
         for node in answer["data"]["assetNodes"]:
@@ -94,24 +93,23 @@ class Project:
                 found[node["assetKey"]["path"][-1]] = causes or [node["staleStatus"]]
         return found
 
-    def _run(self, *arguments: str) -> str:
-        path = os.pathsep.join([str(self.home), str(REPOSITORY)])
-        done = subprocess.run(
-            [sys.executable, *arguments],
-            cwd=self.home,
-            env=os.environ | {"PYTHONPATH": path},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr[-3000:]
-        return done.stdout
+    def _run(self, code: str, *arguments: str) -> str:
+        return self._python.run(code, *arguments, folder=self.home, DAGSTER_HOME=str(self.home))
+
+
+@pytest.fixture(scope="module")
+def python() -> Iterator[WarmPython]:
+    warm = WarmPython()
+    try:
+        yield warm
+    finally:
+        warm.close()
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, python: WarmPython) -> Project:
     monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
-    made = Project(tmp_path)
+    made = Project(tmp_path, python)
     made.write_source()
     made.materialize()
     return made

@@ -198,4 +198,5 @@ def test_a_run_goes_on_from_what_another_host_left(tmp_path: Path) -> None:
         with pytest.raises(RunStoppedError):
             run(operator, dataset, node(tmp_path), run="first", should_stop=lambda: next(stop))
     report = run(operator, dataset, node(tmp_path), run="second", resume=ResumePolicy.AUTO)
-    assert report.notes == ("resuming: 8 records settled by run first",)
+    (note,) = report.notes  # which goes on with what was saved if that is a second: a slow disk
+    assert note.split(";")[0] == "resuming: 8 records settled by run first"

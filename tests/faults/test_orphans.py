@@ -125,8 +125,9 @@ def test_an_interrupt_keeps_what_process_workers_finished(tmp_path: Path) -> Non
         assert process.wait(10) == -signal.SIGINT
     with killed_at_exit(script.start("process")):
         script.wait_for("waiting.log", 2)
-    calls = [entry[1] for entry in script.log("calls.log")]
-    assert len(set(calls)) == 30
+        # The other worker may still be busy with what had been in flight.
+        wait_until(lambda: len({e[1] for e in script.log("calls.log")}) == 30, 20, "all calls")
+    calls = script.log("calls.log")
     assert len(calls) <= 30 + 2  # the calls in flight
 
 

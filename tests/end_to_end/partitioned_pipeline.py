@@ -1,7 +1,8 @@
-"""A code location of two partitioned pipelines: backfilled in one run, and fed by a sensor.
+"""A code location of partitioned pipelines: backfilled in one run, and fed by a sensor.
 
-The environment variable SLOW_PIPELINE_HOME names a folder with the records and the results. A call
-of a record whose text is in ``failing`` fails.
+The environment variable SLOW_PIPELINE_HOME names a folder with the results and, for every pipeline,
+a folder with a file of records a partition. Every call is a line of ``<pipeline>.calls``: the text
+of its record and the process.
 """
 
 import os
@@ -21,14 +22,21 @@ from dagster_dataops import (
 
 HOME = Path(os.environ["SLOW_PIPELINE_HOME"])
 RESOURCE = DataOpsResource(root=str(HOME / "results"))
+INBOX = HOME / "inbox"
+INBOX.mkdir(exist_ok=True)
+
+
+def called(record: dict, name: str) -> None:
+    """Write down a call of the operator of a pipeline."""
+    with (HOME / f"{name}.calls").open("a") as calls:
+        calls.write(f"{record['text']} {os.getpid()}\n")
 
 
 @data_register("data.partitioned", _concurrency_mode="single", _ignore_errors=False)
-def upper(record: dict) -> dict:
-    """Make a text loud, and write down the call."""
-    with (HOME / "calls").open("a") as calls:
-        calls.write(f"{record['text']}\n")
-    failing = HOME / "failing"
+def upper(record: dict, name: str) -> dict:
+    """Make a text loud, if it is not in ``<name>.failing``."""
+    called(record, name)
+    failing = HOME / f"{name}.failing"
     if failing.exists() and record["text"] in failing.read_text().split():
         msg = f"no answer for {record['text']}"
         raise ConnectionError(msg)
@@ -37,10 +45,9 @@ def upper(record: dict) -> dict:
 
 @data_register("data.partitioned", _concurrency_mode="single")
 def patient(record: dict, name: str) -> dict:
-    """Make a text loud, in a tenth of a second while there is a file ``slow``."""
-    with (HOME / f"{name}.calls").open("a") as calls:
-        calls.write(f"{record['text']} {os.getpid()}\n")
-    if (HOME / "slow").exists():
+    """Make a text loud, in a tenth of a second while there is a file ``<name>.slow``."""
+    called(record, name)
+    if (HOME / f"{name}.slow").exists():
         time.sleep(0.1)
     return record | {"text": record["text"].upper()}
 
@@ -51,7 +58,7 @@ def slowly(name: str) -> dg.Definitions:
         ppl.upper = patient(name=name)
     return build_definitions(
         ppl,
-        source=HOME / "long" / "{partition}.jsonl",
+        source=HOME / name / "{partition}.jsonl",
         resource=RESOURCE,
         partitions=dg.StaticPartitionsDefinition(["c", "a", "b"]),
         backfill_policy=dg.BackfillPolicy.single_run(),
@@ -61,13 +68,13 @@ def slowly(name: str) -> dg.Definitions:
 def named(name: str) -> Pipeline:
     """One node in a pipeline of that name."""
     with pipeline(name) as ppl:
-        ppl.upper = upper()
+        ppl.upper = upper(name=name)
     return ppl
 
 
 defs = dg.Definitions.merge(
-    slowly("relaunched"),
-    slowly("reexecuted"),
+    slowly("long_relaunched"),
+    slowly("long_reexecuted"),
     build_definitions(
         named("letters"),
         source=HOME / "letters" / "{partition}.jsonl",
@@ -77,7 +84,7 @@ defs = dg.Definitions.merge(
     ),
     build_definitions(
         named("inbox"),
-        source=HOME / "inbox" / "{partition}.jsonl",
+        source=INBOX / "{partition}.jsonl",
         resource=RESOURCE,
         partitions=dg.DynamicPartitionsDefinition(name="inbox_files"),
         new_files=NewFiles(settle_seconds=0, runs_per_tick=2, interval_seconds=1, running=True),
