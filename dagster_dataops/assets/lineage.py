@@ -137,7 +137,7 @@ class ColumnTracer:
 
     def _mixed(self, column: str, holders: Sequence[dg.AssetKey]) -> bool:
         """Whether all values of a column were seen in one of the inputs or another."""
-        known = {one for key in holders for one in self._inputs[key].values.get(column, ())}
+        known = {one for key in holders for one in self._inputs[key].seen(column)}
         given = [record[column] for record in self._records if column in record]
         return bool(given) and all(comparable(value) in known for value in given)
 

@@ -1,7 +1,8 @@
 """ColumnValues: what an input's first records hold, to see which columns are still the same."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final
 
 import orjson
@@ -19,44 +20,53 @@ _NAMED_BY: Final = 160  # records from all over a file whose columns count
 _PARTITIONS: Final = 3  # of an input, that are looked at
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ColumnValues:
     """What the first records of one input hold.
 
     Attributes:
         columns: Every column that was seen, in the order in which it was first.
-        values: By column, the JSON of each value that was seen.
+        records: The first records.
         whole: Whether all records were looked at.
     """
 
     columns: dict[str, None]
-    values: dict[str, set[object]]
+    records: list[Record]
     whole: bool
+    _seen: dict[str, set[object]] = field(default_factory=dict)
+
+    def seen(self, column: str) -> set[object]:
+        """Return what stands for each value that was seen in a column: see `comparable`."""
+        if column not in self._seen:
+            self._seen[column] = set(_given(self.records, column))
+        return self._seen[column]
 
     def agrees(self, column: str, records: Sequence[Record], name: str) -> bool:
         """Whether all that ``records`` hold as ``name`` was seen here in ``column``."""
-        known = self.values.get(column, set())
-        given = [record[name] for record in records if name in record]
-        return bool(given) and all(comparable(value) in known for value in given)
+        given = list(_given(records, name))
+        if given == list(islice(_given(self.records, column), len(given))):
+            return bool(given)  # row by row the same, as mostly: no need to know all values
+        known = self.seen(column)
+        return bool(given) and all(value in known for value in given)
+
+
+def _given(records: Iterable[Record], column: str) -> Iterator[object]:
+    return (comparable(record[column]) for record in records if column in record)
 
 
 def values_of(parts: Sequence[JsonlDataset]) -> ColumnValues:
     """Return the values of one input, whose partitions are ``parts``."""
     columns: dict[str, None] = {}
-    values: dict[str, set[object]] = {}
+    records: list[Record] = []
     whole = len(parts) <= _PARTITIONS
     for part in parts[:_PARTITIONS]:
-        records = first_records(part, INPUT_RECORDS, _INPUT_BYTES)
-        whole = whole and part.rows is not None and len(records) == part.rows
-        for record in records:
-            columns.update(dict.fromkeys(record))
-        for name in columns:
-            seen = (record[name] for record in records if name in record)
-            values.setdefault(name, set()).update(map(comparable, seen))
-        if not whole:
-            for record in spread_sample(part, _NAMED_BY).records:
-                columns.update(dict.fromkeys(record))
-    return ColumnValues(columns, values, whole)
+        first = first_records(part, INPUT_RECORDS, _INPUT_BYTES)
+        records += first
+        whole = whole and part.rows is not None and len(first) == part.rows
+        others = [] if whole else spread_sample(part, _NAMED_BY).records
+        for names in dict.fromkeys(map(tuple, (*first, *others))):  # few records differ in them
+            columns.update(dict.fromkeys(names))
+    return ColumnValues(columns, records, whole)
 
 
 def compared_records(result: JsonlDataset, parts: Sequence[JsonlDataset]) -> list[Record]:

@@ -113,7 +113,7 @@ def _decoded(lines: list[bytes]) -> list[Record]:
         records = orjson.loads(b"[%b]" % b",".join(lines))
     except orjson.JSONDecodeError:
         records = []
-    if len(records) == len(lines) and all(type(record) is dict for record in records):
+    if len(records) == len(lines) and set(map(type, records)) <= {dict}:
         return cast("list[Record]", records)
     return list(_records(lines))
 
