@@ -1,4 +1,4 @@
-"""Runs all tests in three processes: those of the folders that take longest beside the others.
+"""Runs all tests in four processes: those of the folders that take longest beside the others.
 
 ``python -m tests`` takes pytest's options, and prints what the other processes said when all have
 ended. ``python -m pytest`` runs the same tests one after another.
@@ -12,8 +12,8 @@ from typing import IO
 
 import pytest
 
-# Most of each is waiting, so that three processes take two cores. What they take: see --durations.
-BESIDE = (("tests/end_to_end",), ("tests/faults", "tests/assets"))
+# Most of each is waiting, so that four processes take two cores. What they take: see --durations.
+BESIDE = (("tests/end_to_end",), ("tests/faults",), ("tests/assets",))
 
 
 class Beside:

@@ -78,4 +78,4 @@ def test_no_thread_is_left_after_a_run(tmp_path: Path) -> None:
 
     before = set(threading.enumerate())
     run(quick(), write_input(tmp_path / "input.jsonl", [{"n": 1}] * 40), node(tmp_path))
-    assert set(threading.enumerate()) == before
+    assert set(threading.enumerate()) <= before

@@ -148,7 +148,7 @@ def test_a_late_outcome_is_thrown_away_and_its_thread_ends(tmp_path: Path) -> No
     assert [row["index"] for row in error_rows(node(tmp_path))] == [1]
     for thread in set(threading.enumerate()) - before:
         thread.join(20)
-    assert set(threading.enumerate()) == before
+    assert set(threading.enumerate()) <= before  # others may have ended
 
 
 @pytest.mark.parametrize("mode", ["thread", "async"])

@@ -155,7 +155,7 @@ def test_a_stop_ends_the_pause_before_the_next_try(tmp_path: Path, mode: str) ->
         run(operator, dataset, node(tmp_path), should_stop=stop)
     for thread in set(threading.enumerate()) - before:
         thread.join(20)
-    assert set(threading.enumerate()) == before
+    assert set(threading.enumerate()) <= before
     assert all(path.stat().st_size == 1 for path in tmp_path.glob("tries-*"))
 
 

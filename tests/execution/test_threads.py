@@ -88,7 +88,7 @@ def test_no_thread_is_left_after_a_run(tmp_path: Path) -> None:
 
     before = set(threading.enumerate())
     run(plain(), write_input(tmp_path / "input.jsonl", [{"n": 1}] * 40), node(tmp_path))
-    assert set(threading.enumerate()) == before
+    assert set(threading.enumerate()) <= before
 
 
 def test_operators_own_the_record_they_are_given(tmp_path: Path) -> None:

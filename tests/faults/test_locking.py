@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from dagster_dataops.checkpoints.checkpoint import existing
 from dagster_dataops.checkpoints.lock import FolderLock
 from dagster_dataops.checkpoints.resuming import ResumePolicy
 from dagster_dataops.data import data_register
@@ -197,6 +198,8 @@ def test_a_run_goes_on_from_what_another_host_left(tmp_path: Path) -> None:
         stop = iter([None, "told to"])
         with pytest.raises(RunStoppedError):
             run(operator, dataset, node(tmp_path), run="first", should_stop=lambda: next(stop))
+    (left,) = existing(node(tmp_path).checkpoints)
     report = run(operator, dataset, node(tmp_path), run="second", resume=ResumePolicy.AUTO)
     (note,) = report.notes  # which goes on with what was saved if that is a second: a slow disk
-    assert note.split(";")[0] == "resuming: 8 records settled by run first"
+    assert left.table.records > 0  # all of them, unless the machine is slow
+    assert note.split(";")[0] == f"resuming: {left.table.records} records settled by run first"
