@@ -104,9 +104,11 @@ class _Run:
         A range that takes its time tells of that sooner than the pace of those before it.
         """
         at_work = time.monotonic() - self._last_done
-        quickly = self._ever_ready and (may_fork() or fork_server.running())
         seconds = max(self._schedule.seconds_left, at_work)
-        if seconds > (_FORK_SECONDS if quickly else _SPAWN_SECONDS):
+        if seconds <= _FORK_SECONDS:  # asked after every range: no look at what can be forked
+            return
+        quickly = self._ever_ready and (may_fork() or fork_server.running())
+        if quickly or seconds > _SPAWN_SECONDS:
             missing, self._missing = self._missing, 0
             for _ in range(missing):
                 self._start_worker()
