@@ -19,7 +19,6 @@ from dagster_dataops.checkpoints.fingerprint import CHANGEABLE, RunFingerprint
 from dagster_dataops.checkpoints.journal import (
     FrameKind,
     Journal,
-    digests_frame,
     json_frame,
     read_clock,
     read_frames,
@@ -119,13 +118,17 @@ class CheckpointContent:
             for run in self.attempts
         ]
 
+    def kept_by(self, fingerprint: RunFingerprint) -> list[dict[str, str]]:
+        """Return the runs of other options or code whose records a run keeps with these."""
+        before = self.fingerprint
+        if before is None or not set(before.differences(fingerprint)) & set(CHANGEABLE):
+            return self.kept_from
+        kept = {part: getattr(before, part) for part in CHANGEABLE}
+        return [*self.kept_from, {"run": self.attempts[-1], **kept}]
+
     def begun_by(self, run: str, fingerprint: RunFingerprint) -> "CheckpointContent":
         """Return the content once another run goes on from it."""
-        kept_from = self.kept_from if self.table.records else []
-        before = self.fingerprint
-        if before and self.table.records and set(before.differences(fingerprint)) & set(CHANGEABLE):
-            kept = {part: getattr(before, part) for part in CHANGEABLE}
-            kept_from = [*kept_from, {"run": self.attempts[-1], **kept}]
+        kept_from = self.kept_by(fingerprint) if self.table.records else []
         attempts = [*self.attempts, run]
         seconds = self.seconds if self.table.records else 0.0
         return replace(
@@ -195,9 +198,8 @@ class Checkpoint:
             digests: Of their input, from `span_digests`, if their outcomes are to be found by it.
         """
         columns = columns_of(spans)
-        known = b"" if digests is None else digests_frame(segment, offset, digests)
-        told = known + spans_frame(segment, offset, columns) + self.stopwatch.settled()
-        self._journal.append(told)
+        spans_told = spans_frame(segment, offset, columns, digests)
+        self._journal.append(spans_told + self.stopwatch.settled())
         self.table.add(columns, segment, offset)
         self._dirty.add(segment)
 

@@ -101,10 +101,20 @@ def _whole_frames(data: bytes) -> Iterator[Frame]:
             at = data.find(_MAGIC, at + 1)
 
 
-def spans_frame(segment: int, offset: int, columns: list[Column]) -> bytes:
-    """Return the frame of spans, given by field, with outputs from ``offset`` of ``segment``."""
+def spans_frame(
+    segment: int, offset: int, columns: list[Column], digests: list[bytes] | None = None
+) -> bytes:
+    """Return the frame of spans, after that of the digests of their input if there are any.
+
+    Args:
+        segment: Where their outputs are.
+        offset: Where in it the first of them begins.
+        columns: Their fields.
+        digests: One for each span.
+    """
     place = _PLACE.pack(segment, offset, len(columns[0]))
-    return frame(FrameKind.SPANS, place + pack(columns))
+    spans = frame(FrameKind.SPANS, place + pack(columns))
+    return spans if digests is None else frame(FrameKind.DIGESTS, place + b"".join(digests)) + spans
 
 
 def read_spans(payload: bytes) -> PackedSpans | None:
@@ -114,12 +124,6 @@ def read_spans(payload: bytes) -> PackedSpans | None:
         return PackedSpans(segment, offset, unpack(payload[_PLACE.size :], count))
     except (struct.error, ValueError):
         return None
-
-
-def digests_frame(segment: int, offset: int, digests: list[bytes]) -> bytes:
-    """Return the frame of the digests of spans whose own frame follows."""
-    place = _PLACE.pack(segment, offset, len(digests))
-    return frame(FrameKind.DIGESTS, place + b"".join(digests))
 
 
 def read_digests(payload: bytes) -> PackedDigests | None:

@@ -15,7 +15,6 @@ from dagster_dataops.checkpoints.failed import FailedPlace
 from dagster_dataops.checkpoints.journal import (
     FrameKind,
     Journal,
-    digests_frame,
     json_frame,
     spans_frame,
 )
@@ -146,10 +145,9 @@ class Keeping:
 
     def _write_spans(self) -> None:
         if self._spans:
-            if self._apart:
-                digests = span_digests(self._source, self._spans)
-                self._journal.append(digests_frame(SEGMENT, self._offset, digests))
-            self._journal.append(spans_frame(SEGMENT, self._offset, columns_of(self._spans)))
+            digests = span_digests(self._source, self._spans) if self._apart else None
+            columns = columns_of(self._spans)
+            self._journal.append(spans_frame(SEGMENT, self._offset, columns, digests))
             self._offset += sum(span.output_bytes for span in self._spans)
             self._spans.clear()
 

@@ -16,11 +16,10 @@ from pathlib import Path
 from typing import Final, Self
 
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent
-from dagster_dataops.checkpoints.fingerprint import CHANGEABLE, RunFingerprint
+from dagster_dataops.checkpoints.fingerprint import RunFingerprint
 from dagster_dataops.checkpoints.journal import (
     FrameKind,
     Journal,
-    digests_frame,
     json_frame,
     spans_frame,
 )
@@ -32,9 +31,9 @@ from dagster_dataops.checkpoints.seeding import new_folder
 from dagster_dataops.checkpoints.segments import checksum, segment_path
 from dagster_dataops.checkpoints.spans import Span, columns_of
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.files import copy_durably, draft_of, storage
+from dagster_dataops.datasets.files import draft_of, storage
 from dagster_dataops.datasets.lines import Line, content_interval, iterate_lines
-from dagster_dataops.datasets.writing import linked
+from dagster_dataops.datasets.writing import link_or_copy
 
 _BATCH: Final = 4096  # spans of one frame
 
@@ -106,18 +105,16 @@ def _look_up(known: OutcomeIndex, seed: "_Seed", dataset: JsonlDataset) -> int:
 
 
 def _span(line: Line, outcome: Outcome, *, check_input: bool) -> Span:
-    length = line.end - line.start
-    raw = line.text + b"\n" if length > len(line.text) else line.text
     return Span(
         start=line.start,
-        length=length,
+        length=line.end - line.start,
         records=1,
         emitted=outcome.emitted,
         dropped=not outcome.emitted,
         failed=0,
         output_bytes=outcome.size,
         error_bytes=0,
-        input_check=checksum(raw) if check_input else 0,
+        input_check=checksum(line.raw) if check_input else 0,
         output_check=outcome.check,
     )
 
@@ -190,15 +187,13 @@ class _Seed:
         known = self._segments.get((source, number))
         if known is None:
             known = self._segments[source, number] = len(self._segments) + 1
-            given, path = self._sources[source].segment(number), segment_path(self._folder, known)
-            if not linked(given, path):
-                copy_durably(given, path)
+            link_or_copy(self._sources[source].segment(number), segment_path(self._folder, known))
         return known
 
     def _write(self) -> None:
         if self._spans:
-            digests = digests_frame(*self._place, self._digests)
-            self._journal.append(digests + spans_frame(*self._place, columns_of(self._spans)))
+            columns = columns_of(self._spans)
+            self._journal.append(spans_frame(*self._place, columns, self._digests))
             self._spans, self._digests = [], []
 
     def finish(self, fingerprint: RunFingerprint) -> None:
@@ -211,7 +206,7 @@ class _Seed:
         ]
         told = {
             "fingerprint": fingerprint.to_json(),
-            "kept_from": [run for content, _ in used for run in _kept_from(content, fingerprint)],
+            "kept_from": [run for content, _ in used for run in content.kept_by(fingerprint)],
             "seconds": sum(content.seconds * share for content, share in used),
         }
         for run in dict.fromkeys(content.attempts[-1] for content, _ in reversed(used)):
@@ -226,12 +221,3 @@ class _Seed:
 
     def __exit__(self, *_: object) -> None:
         self._journal.close()
-
-
-def _kept_from(content: CheckpointContent, fingerprint: RunFingerprint) -> list[dict[str, str]]:
-    """Return the runs of other code whose records are kept with those of ``content``."""
-    before = content.fingerprint
-    if before is None or not set(before.differences(fingerprint)) & set(CHANGEABLE):
-        return content.kept_from
-    parts = {part: getattr(before, part) for part in CHANGEABLE}
-    return [*content.kept_from, {"run": content.attempts[-1], **parts}]

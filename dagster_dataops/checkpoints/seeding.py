@@ -13,13 +13,12 @@ from dagster_dataops.checkpoints.reading import outputs
 from dagster_dataops.checkpoints.segments import SegmentWriter, segment_path
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.files import (
-    copy_durably,
     draft_of,
     make_folder,
     storage,
     write_durably,
 )
-from dagster_dataops.datasets.writing import linked
+from dagster_dataops.datasets.writing import link_or_copy
 
 
 def seeded_by_result(folder: NodeFolder) -> CheckpointContent:
@@ -30,8 +29,7 @@ def seeded_by_result(folder: NodeFolder) -> CheckpointContent:
     new = new_folder(folder)
     segment = segment_path(new, SEGMENT)
     source = folder.result.resolve()
-    if not linked(source, segment):
-        copy_durably(source, segment)
+    link_or_copy(source, segment)
     with storage(folder.kept, "read the file"):
         journal = folder.kept.read_bytes()
     write_durably(new / "journal", journal)

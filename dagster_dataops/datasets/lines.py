@@ -27,6 +27,11 @@ class Line(NamedTuple):
     end: int
     text: bytes
 
+    @property
+    def raw(self) -> bytes:
+        """The line as it stands in the file, with its newline if it has one."""
+        return self.text + b"\n" if self.end - self.start > len(self.text) else self.text
+
 
 class Interval(NamedTuple):
     """Bytes [start, end) of a file, both at the start of a line or the end of the file."""

@@ -13,6 +13,7 @@ import xxhash
 from dagster_dataops.datasets.background import background
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.files import (
+    copy_durably,
     create_anew,
     draft_of,
     make_folder,
@@ -123,6 +124,12 @@ def linked(source: Path, target: Path) -> bool:
     except OSError:
         return False
     return True
+
+
+def link_or_copy(source: Path, target: Path) -> None:
+    """Put ``source`` in place of ``target`` as well: by a link where there are links."""
+    if not linked(source, target):
+        copy_durably(source, target)
 
 
 def write_records(path: Path, records: Iterable[object], source: str) -> JsonlDataset:

@@ -126,7 +126,7 @@ class Collector:
         self._job.settle(self._segment.number, offset, spans)
 
     def _single(self, line: Line, output: bytes) -> Span:
-        source = checksum(_raw_line(line)) if self._job.check_input else 0
+        source = checksum(line.raw) if self._job.check_input else 0
         size, emitted = len(output), output.count(b"\n")
         length = line.end - line.start
         return Span(
@@ -217,8 +217,4 @@ def _neighbours(finished: list[_Finished]) -> Iterator[list[_Finished]]:
 
 
 def _raw(finished: list[_Finished]) -> bytes:
-    return b"".join(_raw_line(line) for line, _ in finished)
-
-
-def _raw_line(line: Line) -> bytes:
-    return line.text + b"\n" if line.end - line.start > len(line.text) else line.text
+    return b"".join(line.raw for line, _ in finished)

@@ -19,6 +19,15 @@ def instance() -> Iterator[dg.DagsterInstance]:
 
 
 @pytest.fixture
+def stored(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
+    """An instance on disk."""
+    folder = tmp_path / "instance"
+    folder.mkdir()
+    with dg.DagsterInstance.local_temp(str(folder)) as instance:
+        yield instance
+
+
+@pytest.fixture
 def records(tmp_path: Path) -> Callable[[int], Path]:
     """A jsonl file of as many records."""
 

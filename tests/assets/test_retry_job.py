@@ -1,6 +1,6 @@
 """The job that retries failed records: only they are called for, and what follows is up to date."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -54,15 +54,6 @@ class Faults:
 @pytest.fixture
 def faults(registry: OperatorRegistry) -> Faults:
     return Faults(registry)
-
-
-@pytest.fixture
-def stored(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
-    """An instance on disk."""
-    folder = tmp_path / "instance"
-    folder.mkdir()
-    with dg.DagsterInstance.local_temp(str(folder)) as instance:
-        yield instance
 
 
 def definitions_at(root: Path, source: Any, faults: Faults, **keywords: Any) -> dg.Definitions:

@@ -1,6 +1,6 @@
 """Operators that use outcomes again are not asked twice for what did not change upstream."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +14,6 @@ from tests.assets.helpers import execute, log_of, metadata_of, pipeline_of, reso
 Records = Callable[[int], Path]
 Model = Any  # an operator that counts its calls
 COUNT = 60
-
-
-@pytest.fixture
-def stored(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
-    """An instance on disk."""
-    folder = tmp_path / "instance"
-    folder.mkdir()
-    with dg.DagsterInstance.local_temp(str(folder)) as instance:
-        yield instance
 
 
 @pytest.fixture

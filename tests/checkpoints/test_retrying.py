@@ -21,6 +21,7 @@ from dagster_dataops.checkpoints.checkpoint import existing
 from dagster_dataops.checkpoints.manifest import Manifest, published
 from dagster_dataops.checkpoints.resuming import ResumePolicy
 from dagster_dataops.data import data_register
+from dagster_dataops.datasets import writing
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import content_interval, iterate_lines
 from dagster_dataops.errors import RetryRefusedError, RunStoppedError, StorageError
@@ -644,7 +645,7 @@ def test_a_file_system_without_links_gets_a_copy(
     records = plan_rounds([0, 1, 0, 1])
     rounds = Rounds(tmp_path / "home", lines(records))
     rounds.run(ResumePolicy.AUTO)
-    monkeypatch.setattr(seeding, "linked", lambda *_: False)
+    monkeypatch.setattr(writing, "linked", lambda *_: False)
     rounds.begin(1)
     check(rounds, records, 1, rounds.run())
 

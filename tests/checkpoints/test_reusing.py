@@ -324,8 +324,8 @@ def test_an_input_of_strangers_leaves_nothing_behind(tmp_path: Path) -> None:
 
 _MOMENTS = {
     "before the journal's draft": (reusing, "Journal", 1, True),
-    "before a segment is linked": (reusing, "linked", 1, True),
-    "after a segment is linked": (reusing, "linked", 1, False),
+    "before a segment is linked": (reusing, "link_or_copy", 1, True),
+    "after a segment is linked": (reusing, "link_or_copy", 1, False),
     "after spans are written": (Journal, "append", 1, False),
     "before the journal is synced": (Journal, "sync", 1, True),
     "before the journal is in place": (Path, "replace", 1, True),
