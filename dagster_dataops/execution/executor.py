@@ -129,14 +129,15 @@ class _Attempt:
         try:
             job = self._job(dataset, checkpoint, stamp)
             context.progress.start(self._folder.name, job.state())
-            try:
-                if decision.note is not None:
-                    self._note(decision.note + saved(decision.content.seconds))
-                drafts = self._until_complete(job)
-            finally:
-                context.progress.finish(job.state())
-            manifest = self._manifest(drafts, checkpoint, fingerprint)
-            self._publish(checkpoint, manifest)
+            with job.afterwards:
+                try:
+                    if decision.note is not None:
+                        self._note(decision.note + saved(decision.content.seconds))
+                    drafts = self._until_complete(job)
+                finally:
+                    context.progress.finish(job.state())
+                manifest = self._manifest(drafts, checkpoint, fingerprint)
+                self._publish(checkpoint, manifest)
             return manifest
         finally:
             checkpoint.close()

@@ -2,8 +2,8 @@
 
 Forking such a parent can deadlock the child, and a fresh interpreter costs 0.15 s of a core for
 each worker of each step. One that has imported the engine is kept instead, from the first worker
-until the parent ends; it forks in a millisecond. It never imports what users wrote, so that every
-worker sees their modules as they are when it starts.
+until the parent ends, and a fork of it that waits to become the next worker. Neither imports what
+users wrote, so that every worker sees their modules as they are when it starts.
 
 ``multiprocessing.forkserver`` is not used: there is one for the whole process, with the modules
 that others have it load, which may be Dagster; it runs the parent's ``__main__`` in every child,
@@ -29,6 +29,7 @@ _BOOT: Final = (
     "from dagster_dataops.execution.fork_service import main; main(a['channel'], a['modules'])"
 )
 _PATIENCE_SECONDS: Final = 30.0  # for an answer; the first one takes as long as its start
+_PARTING_SECONDS: Final = 0.5
 _LAST_WORDS_MS: Final = 1000
 _REPLY_BYTES: Final = 256
 _PACKAGE: Final = __name__.partition(".")[0]
@@ -122,9 +123,12 @@ class ForkServer:
 
     def close(self) -> None:
         """End it, whatever it is doing; its workers go on."""
-        self._channel.close()
-        self._process.kill()
-        self._process.wait()
+        self._channel.close()  # it ends by that, and takes its spare along
+        try:
+            self._process.wait(_PARTING_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
 
     def forget(self) -> None:
         """Let go of it in a forked child, whose it is not."""

@@ -1,7 +1,7 @@
 """The process that workers are forked from where their parent has threads, seen from inside.
 
-It has one thread, has imported the engine and nothing of users, forks on request and says how the
-forked processes end. It writes nothing, and ends as soon as its parent does.
+It has one thread, has imported the engine and nothing of users, forks ahead of what is asked for
+and says how the forked processes end. It writes nothing, and ends as soon as its parent does.
 """
 
 import gc
@@ -9,17 +9,19 @@ import importlib
 import os
 import select
 import socket
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final, NoReturn
 
 import orjson
 
-from dagster_dataops.execution import worker
+from dagster_dataops.execution.rehearsal import Rehearsal
+from dagster_dataops.execution.spare import Spare
 
 _REQUEST_BYTES: Final = 1 << 20  # five times what a message can have
 _MOST_DESCRIPTORS: Final = 6  # connection, lifeline, status, standard output and error, heartbeat
+_NOBODY: Final = -1
+_QUIET_MS: Final = 30  # without a request; a worker that was just asked for has the cores first
 
 
 def main(channel: int, modules: Sequence[str]) -> NoReturn:
@@ -54,13 +56,23 @@ class _Service:
         self._poll = select.poll()
         self._poll.register(channel.fileno(), select.POLLIN)
         self._forked: dict[int, tuple[int, int]] = {}  # pidfd: (pid, where to say how it ended)
+        self._spare: Spare | None = None
+        self._due = False  # whether there should be one
+        self._rehearsal = Rehearsal()
 
     def serve(self) -> None:
+        """Answer requests, with a spare at hand for the next one."""
         while True:
-            for descriptor, _ in self._poll.poll():
+            heard = self._poll.poll(_QUIET_MS if self._due else None)
+            if not heard:
+                self._due = False  # once a request: should it die, or there be none, so be it
+                with suppress(OSError):
+                    self._keep_spare()
+            for descriptor, _ in heard:
                 if descriptor != self._channel.fileno():
                     self._reap(descriptor)
                 elif not self._answer():
+                    self._end()
                     return
 
     def _answer(self) -> bool:
@@ -70,69 +82,61 @@ class _Service:
         )
         if not request:
             return False
+        self._due = True
         try:
             self._fork(request, descriptors)
         except OSError as error:
+            self._channel.send(orjson.dumps({"errno": error.errno}))
+        finally:
             for descriptor in descriptors:
                 with suppress(OSError):
                     os.close(descriptor)
-            self._channel.send(orjson.dumps({"errno": error.errno}))
         return True
 
     def _fork(self, environment: bytes, descriptors: list[int]) -> None:
         connection, lifeline, status, *shown = descriptors
-        pid = os.fork()
-        if not pid:
-            os.close(status)
-            self._live_as_worker(connection, lifeline, environment, shown)
-        pidfd = os.pidfd_open(pid)
-        self._forked[pidfd] = (pid, status)
-        self._poll.register(pidfd, select.POLLIN)
-        socket.send_fds(self._channel, [orjson.dumps({"pid": pid})], [pidfd])
-        for descriptor in (connection, lifeline, *shown):
-            os.close(descriptor)
-
-    def _live_as_worker(
-        self, connection: int, lifeline: int, environment: bytes, shown: list[int]
-    ) -> NoReturn:
-        """Be the worker; ``shown`` are standard output and error, and the heartbeat if any."""
+        given = [connection, lifeline, *shown]
         try:
-            for pidfd, (_, other) in self._forked.items():
-                os.close(pidfd)
-                os.close(other)
-            self._channel.close()
-            _take_environment(environment)
-            heartbeat = _take_standard(shown)
-            importlib.invalidate_caches()  # files may have come since
-            worker.main(connection, lifeline, heartbeat)
-        except BaseException:  # noqa: BLE001 - nothing may reach the code above, which is no worker's
-            sys.excepthook(*sys.exc_info())
-            os._exit(70)
-        os._exit(0)
+            pidfd = self._become(environment, given, descriptors)
+        except ConnectionError:  # the spare has been killed
+            pidfd = self._become(environment, given, descriptors)
+        pid, _ = self._forked[pidfd]
+        self._forked[pidfd] = (pid, os.dup(status))
+        socket.send_fds(self._channel, [orjson.dumps({"pid": pid})], [pidfd])
+
+    def _become(self, environment: bytes, given: list[int], open_now: list[int]) -> int:
+        """Make the spare a worker, and return what names it."""
+        self._keep_spare(open_now)
+        spare, self._spare = self._spare, None
+        assert spare is not None  # noqa: S101 - kept just now
+        spare.become(environment, given)
+        return spare.pidfd
+
+    def _keep_spare(self, open_now: Sequence[int] = ()) -> None:
+        if self._spare is not None:
+            return
+        others = [each for pidfd, (_, told) in self._forked.items() for each in (pidfd, told)]
+        unshared = [self._channel.fileno(), *others, *open_now]
+        rehearsal = None if open_now else self._rehearsal
+        self._spare = Spare([each for each in unshared if each >= 0], rehearsal)
+        self._forked[self._spare.pidfd] = (self._spare.pid, _NOBODY)
+        self._poll.register(self._spare.pidfd, select.POLLIN)
 
     def _reap(self, pidfd: int) -> None:
-        pid, status = self._forked.pop(pidfd)
+        if self._spare is not None and self._spare.pidfd == pidfd:
+            self._spare.close()
+            self._spare = None
+        pid, told = self._forked.pop(pidfd)
         self._poll.unregister(pidfd)
         os.close(pidfd)
         _, ended = os.waitpid(pid, 0)
-        with suppress(OSError):  # nobody cares any more
-            os.write(status, str(os.waitstatus_to_exitcode(ended)).encode())
-        os.close(status)
+        if told != _NOBODY:
+            with suppress(OSError):  # nobody cares any more
+                os.write(told, str(os.waitstatus_to_exitcode(ended)).encode())
+            os.close(told)
 
-
-def _take_environment(given: bytes) -> None:
-    variables = (variable.partition(b"=") for variable in given.split(b"\0") if variable)
-    new = {name: value for name, _, value in variables}
-    if new != dict(os.environb):
-        os.environb.clear()
-        os.environb.update(new)
-
-
-def _take_standard(shown: list[int]) -> int:
-    """Write where the parent writes now; return the heartbeat's descriptor, or -1."""
-    for standard, descriptor in zip((1, 2), shown, strict=False):
-        os.dup2(descriptor, standard)
-        os.close(descriptor)
-    if sys.stdout is not None:
-        sys.stdout.reconfigure(line_buffering=os.isatty(1))  # type: ignore[union-attr]
-    return shown[2] if len(shown) > 2 else -1
+    def _end(self) -> None:
+        """Leave no spare behind."""
+        if self._spare is not None:
+            self._spare.close()
+            os.waitpid(self._spare.pid, 0)

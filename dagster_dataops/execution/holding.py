@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from dagster_dataops.checkpoints.outputs import Settled
+from dagster_dataops.execution.messages import Done
 
 HOLD_SECONDS: Final = 0.5
 _MOST_RANGES: Final = 4
@@ -25,13 +26,13 @@ class HeldRange:
         start: Where the range starts in the input.
         settled: Its spans so far.
         since: When the first of them was finished; a monotonic time.
-        seconds: How long the range took; ``None`` while it is worked on.
+        done: What is done of the range; ``None`` while it is worked on.
     """
 
     start: int
     settled: list[Settled] = field(default_factory=list)
     since: float = math.inf
-    seconds: float | None = None
+    done: Done | None = None
 
     def add(self, settled: Settled) -> None:
         """Take another span."""

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -36,6 +37,7 @@ class Job:
         progress: Whom to tell.
         should_stop: Asked once a second; a reason to stop, or ``None``.
         interrupts: What signals raise in the main thread.
+        afterwards: What a backend need not wait for; it is over before the attempt is.
     """
 
     operator: Operator
@@ -48,6 +50,7 @@ class Job:
     progress: Progress
     should_stop: Callable[[], str | None]
     interrupts: Interrupts
+    afterwards: ExitStack = field(default_factory=ExitStack)
     _next_tick: float = field(default=0.0, init=False)
     _next_stop_check: float = field(default=0.0, init=False)
 

@@ -45,6 +45,20 @@ class Place(NamedTuple):
     offset: int
 
 
+class Done(NamedTuple):
+    """What is done of a range: all of it, or as much as a range may take of time.
+
+    Attributes:
+        start: Where the range starts.
+        end: Up to where it is done.
+        seconds: How long that took.
+    """
+
+    start: int
+    end: int
+    seconds: float
+
+
 class Kind(IntEnum):
     """First byte of what a worker says."""
 
@@ -62,7 +76,7 @@ _RANGE: Final = struct.Struct("<QQB")
 _PLACE: Final = struct.Struct("<QQ")
 _SPAN: Final = struct.Struct("<Q9I")
 _SETTLED: Final = struct.Struct("<BQ")
-_DONE: Final = struct.Struct("<BQd")
+_DONE: Final = struct.Struct("<BQQd")
 STOP: Final = b""
 
 
@@ -90,22 +104,22 @@ def unpack_span(message: bytes) -> tuple[int, Span]:
     return offset, Span(*_SPAN.unpack_from(message, _SETTLED.size))
 
 
-def pack_done(start: int, seconds: float) -> bytes:
-    """Return that the range that starts at ``start`` is done, and how long it took."""
-    return _DONE.pack(Kind.DONE, start, seconds)
+def pack_done(done: Done) -> bytes:
+    """Return that a range is done, and settled."""
+    return _DONE.pack(Kind.DONE, *done)
 
 
-def pack_held(start: int, seconds: float, spans: list[Span]) -> bytes:
+def pack_held(done: Done, spans: list[Span]) -> bytes:
     """Return the spans of a range that is done but not settled."""
     packed = b"".join([_SPAN.pack(*span) for span in spans])
-    return _DONE.pack(Kind.HELD, start, seconds) + packed
+    return _DONE.pack(Kind.HELD, *done) + packed
 
 
-def unpack_done(message: bytes) -> tuple[int, float, list[Span]]:
-    """Return start and seconds of a range that is done, and the spans that are held."""
-    _, start, seconds = _DONE.unpack_from(message)
+def unpack_done(message: bytes) -> tuple[Done, list[Span]]:
+    """Return what is done of a range, and the spans of it that are held."""
+    _, *done = _DONE.unpack_from(message)
     held = [Span(*fields) for fields in _SPAN.iter_unpack(message[_DONE.size :])]
-    return start, seconds, held
+    return Done(*done), held
 
 
 def pack_placed(start: int) -> bytes:

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Final
 from dagster_dataops.checkpoints.outputs import Settled
 from dagster_dataops.checkpoints.spans import Span
 from dagster_dataops.datasets.files import read_range
-from dagster_dataops.datasets.lines import next_line_start
+from dagster_dataops.datasets.lines import Interval, next_line_start
 from dagster_dataops.errors import StorageError, WorkerError
 from dagster_dataops.execution import fork_server, messages
 from dagster_dataops.execution.failures import Failed, Failure, error_line, timed_out
 from dagster_dataops.execution.handle import Overdue, Worker
 from dagster_dataops.execution.job import Job
-from dagster_dataops.execution.messages import Kind, Mode, Place, Range
+from dagster_dataops.execution.messages import Done, Kind, Mode, Place, Range
 from dagster_dataops.execution.placing import Placing
 from dagster_dataops.execution.pool import WorkerPool
 from dagster_dataops.execution.schedule import Schedule
@@ -195,18 +195,22 @@ class _Run:
             case _:
                 self._raise_fault(message[0], messages.unpack_fault(message))
 
-    def _finished(self, worker: Worker, start: int, seconds: float, held: list[Span]) -> None:
+    def _finished(self, worker: Worker, done: Done, held: list[Span]) -> None:
         """Take note that a range is done: settled, or held with the spans ``held``."""
+        start, end, seconds = done
         worker.places.pop(start, None)
         if worker.held.pop(start, None) is None:
-            done = worker.ranges.popleft()
+            given = worker.ranges.popleft()
             self._last_done = time.monotonic()
             worker.settled_to = 0  # the next range may lie before this one
-            self._schedule.measured(done.end - done.start, seconds)
+            self._schedule.measured(end - start, seconds)
             if held:
-                worker.held[start] = (done, held)
-                size = sum(span.output_bytes for span in held)
-                self._place(start, done.end, size)
+                worker.held[start] = (given._replace(end=end), held)
+                self._place(start, end, sum(span.output_bytes for span in held))
+            if end < given.end:
+                self._schedule.put_back(Interval(end, given.end))
+                for other in self._pool.workers:
+                    self._supply(other)
         self._supply(worker)
 
     def _place(self, start: int, end: int, size: int) -> None:
@@ -301,18 +305,25 @@ class _Run:
         self._place(killer.start, killer.end, 0)
 
     def _end(self) -> None:
-        """End the workers; on failure or interrupt settle what they have finished first."""
-        grace = _GRACE_SECONDS
+        """End the workers; on failure or interrupt settle what they have finished first.
+
+        Those that have nothing left to do end while their result is published.
+        """
         self._ending = True
+        if not self._busy() and self._failed is None:
+            self._job.afterwards.callback(self._pool.close, _GRACE_SECONDS)
+            self._close_own_segment()
+            return
         try:
-            if self._busy() or self._failed is not None:
-                grace = 0.0  # last words are grace enough
-                self._pool.terminate()
-                self._hear_last_words(time.monotonic() + _LAST_WORDS_SECONDS)
+            self._pool.terminate()
+            self._hear_last_words(time.monotonic() + _LAST_WORDS_SECONDS)
         finally:
-            self._pool.close(grace)
-            if self._own_segment is not None:
-                self._own_segment.close()
+            self._pool.close(0.0)  # last words are grace enough
+            self._close_own_segment()
+
+    def _close_own_segment(self) -> None:
+        if self._own_segment is not None:
+            self._own_segment.close()
 
     def _hear_last_words(self, until: float) -> None:
         """Settle what workers have still written; all else they say matters no more.

@@ -2,7 +2,8 @@
 
 How long a range takes is not known beforehand: the first is a single record, and each later one
 is sized by how fast the ones before it went. Near the end ranges shrink, so that all workers end
-at about the same time.
+at about the same time. Quick records may be followed by slow ones: a worker whose range takes too
+long gives back what it has not begun.
 """
 
 from collections import deque
@@ -18,6 +19,7 @@ _GROWTH: Final = 16
 _RANGES_A_WORKER: Final = 8
 _QUICK_SECONDS: Final = 0.1
 _TELLING_SECONDS: Final = 0.002
+_MOMENT_SECONDS: Final = 0.005
 
 
 class Schedule:
@@ -48,12 +50,12 @@ class Schedule:
     @property
     def depth(self) -> int:
         """How many ranges a worker should have: two where they are quick, so it never waits."""
-        return 2 if self._quick and self._left > _MIN_BYTES * self._workers else 1
+        many = self._left > _MIN_BYTES * self._workers
+        return 2 if many and self._is_quick(self._size) else 1
 
-    @property
-    def _quick(self) -> bool:
-        """Whether the next range will be done in a moment."""
-        return self._size * (self._seconds_per_byte or 1.0) < _QUICK_SECONDS
+    def _is_quick(self, length: int) -> bool:
+        """Whether a range of so many bytes will be done in a moment."""
+        return length * (self._seconds_per_byte or 1.0) < _QUICK_SECONDS
 
     @property
     def seconds_left(self) -> float:
@@ -67,15 +69,20 @@ class Schedule:
         if not self._gaps:
             return None
         start, end = self._gaps.popleft()
-        # A fair share of what is left, however little: quick records may be followed by slow ones,
-        # and those must not all be one worker's.
-        share = max(self._left // (2 * self._workers), 1)
+        # A fair share of what is left, so that all end at about the same time.
+        share = max(self._left // (2 * self._workers), self._moment)
         cut = min(start + min(self._size, share), end)
         cut = next_line_start(self._descriptor, cut, end)
         if cut < end:
             self._gaps.appendleft(Interval(cut, end))
         self._left -= cut - start
-        return Range(start, cut, Mode.QUICK if self._quick else Mode.NORMAL)
+        return Range(start, cut, Mode.QUICK if self._is_quick(cut - start) else Mode.NORMAL)
+
+    @property
+    def _moment(self) -> int:
+        """How many bytes are done in so little time that sharing them would take longer."""
+        pace = self._seconds_per_byte
+        return 1 if pace is None else max(1, int(_MOMENT_SECONDS / pace))
 
     def measured(self, length: int, seconds: float) -> None:
         """Take note that ``length`` bytes took ``seconds``."""
@@ -88,7 +95,12 @@ class Schedule:
         known = self._seconds_per_byte if self._measured != 2 else None
         self._seconds_per_byte = pace if known is None else (known + pace) / 2
         wanted = int(_TARGET_SECONDS / self._seconds_per_byte)
-        self._size = max(1, min(wanted, self._size * _GROWTH, self._most))
+        self._size = max(1, min(wanted, max(self._size, length) * _GROWTH, self._most))
+
+    def put_back(self, gap: Interval) -> None:
+        """Put first in the queue again what was given out and not begun: it is cut anew."""
+        self._gaps.appendleft(gap)
+        self._left += gap.end - gap.start
 
     def give_back(self, given: Range) -> None:
         """Put a range first in the queue again."""

@@ -5,6 +5,7 @@ second of work, or when its output fills the buffer: so a kill costs at most tha
 operator takes for a record. Larger blocks would be slower: they leave the processor's cache.
 """
 
+import math
 import time
 from collections.abc import Callable
 from typing import Final
@@ -36,6 +37,9 @@ class SpanLoop:
         ignore_errors: Whether a failure is written down or ends the range.
         check_input: Whether spans carry a checksum of their input.
         announce: Told the byte position of every record before it is begun.
+
+    Attributes:
+        position: Up to where the range of the last `run` was settled.
     """
 
     def __init__(  # noqa: PLR0913 - made in few places
@@ -58,37 +62,43 @@ class SpanLoop:
         self._slice = 1
         self._announce = announce
         self._original = Original()
+        self.position = 0
         self.bell = Bell(SETTLE_SECONDS / _RINGS)
 
-    def run(self, start: int, end: int, *, one_by_one: bool = False) -> Failed | None:
+    def run(
+        self, start: int, end: int, *, one_by_one: bool = False, patience: float = math.inf
+    ) -> Failed | None:
         """Settle the lines of [start, end).
 
         Args:
             start: Where a line starts.
             end: Where another one starts, or the end of the file.
             one_by_one: Whether every record is a span of its own.
+            patience: The seconds after which no further record is begun.
 
         Returns:
             The first failure if failures are not ignored; what came before it is settled.
         """
         self.bell.start()
         fixed_slice = 1 if one_by_one else 0
-        while start < end:
+        until = time.monotonic() + patience
+        self.position = start
+        while self.position < end:
+            start = self.position
             cut = next_line_start(self._descriptor, min(start + BLOCK_BYTES, end), end)
             pending = _Pending(self, read_lines(self._descriptor, Interval(start, cut)), start)
             try:
-                failed = self._run(pending, fixed_slice)
+                failed = self._run(pending, fixed_slice, until)
             finally:  # an interrupt as well leaves what was finished settled
                 pending.flush()
-            if failed is not None:
+                self.position = pending.start
+            if failed is not None or time.monotonic() >= until:
                 return failed
-            start = cut
         return None
 
-    def _run(self, pending: "_Pending", fixed_slice: int) -> Failed | None:
+    def _run(self, pending: "_Pending", fixed_slice: int, until: float) -> Failed | None:
         settled_at = began = time.monotonic()
         while not pending.exhausted:
-            until = settled_at + SETTLE_SECONDS
             if self._announce is not None:
                 self._slice = 1
                 self._announce(pending.position)
@@ -101,7 +111,10 @@ class SpanLoop:
             size = pending.take_new_bytes()
             self._adapt(now - began, size)
             began = now
-            if now >= until or pending.size >= _BUFFER_BYTES or fixed_slice:
+            if now >= until:
+                break
+            late = now >= settled_at + SETTLE_SECONDS
+            if late or pending.size >= _BUFFER_BYTES or fixed_slice:
                 pending.flush()
                 settled_at = now
         return None
@@ -140,7 +153,7 @@ class _Pending:
         self._lines = split_lines(block)
         self._next = 0  # first line that does not count yet
         self._anchor = (0, start)  # a line and its byte position, for _offset
-        self._start = start  # of the span
+        self.start = start  # of the span
         # One growing buffer: orjson allocates 1 KB for each of its results, and keeping those
         # alive until the span is written costs four times the encoding.
         self._output = bytearray()
@@ -240,13 +253,13 @@ class _Pending:
         """Emit the span under way and start the next one."""
         block_end = self._block_start + len(self._block)
         end = block_end if self.exhausted else self._offset(self._next)
-        if end == self._start:
+        if end == self.start:
             return
-        first = self._start - self._block_start
-        source = memoryview(self._block)[first : first + end - self._start]
+        first = self.start - self._block_start
+        source = memoryview(self._block)[first : first + end - self.start]
         settled = Settled.of(
-            self._start,
-            end - self._start,
+            self.start,
+            end - self.start,
             records=self._records,
             emitted=self._emitted,
             dropped=self._dropped,
@@ -255,7 +268,7 @@ class _Pending:
             errors=b"".join(self._errors),
             source=source if self._loop.check_input else None,
         )
-        self._start = end
+        self.start = end
         self._output = bytearray()
         self._errors = []
         self._records = self._emitted = self._dropped = self._measured = 0

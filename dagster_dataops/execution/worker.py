@@ -1,5 +1,6 @@
 """A worker process: takes ranges, settles their lines, reports spans. It never imports Dagster."""
 
+import math
 import os
 import select
 import sys
@@ -10,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import orjson
 
@@ -24,12 +25,14 @@ from dagster_dataops.execution.heartbeat import Heartbeat
 from dagster_dataops.execution.holding import HeldRange, Holding
 from dagster_dataops.execution.lifeline import bind_to_lifeline
 from dagster_dataops.execution.limits import Forward
-from dagster_dataops.execution.messages import STOP, Kind, Mode, Place, Range
+from dagster_dataops.execution.messages import STOP, Done, Kind, Mode, Place, Range
 from dagster_dataops.execution.settling import Settle, settling
 from dagster_dataops.execution.spanning import SpanLoop
 from dagster_dataops.execution.termination import Terminated, Termination, set_signals
 from dagster_dataops.operators.operator import Operator
 from dagster_dataops.operators.shipping import receive
+
+RANGE_SECONDS: Final = 0.5  # twice what ranges are cut for; the rest is for whoever is free
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,21 +176,24 @@ class _Worker:
         self._current = held = None
         if given.mode is Mode.QUICK:
             self._current = held = self._holding.begin(given.start)
-        one_by_one = self._one_by_one or given.mode in (Mode.CAREFUL, Mode.ALONE)
-        failed = self._loop.run(given.start, given.end, one_by_one=one_by_one)
+        careful = given.mode in (Mode.CAREFUL, Mode.ALONE)
+        patience = math.inf if careful else RANGE_SECONDS
+        failed = self._loop.run(
+            given.start, given.end, one_by_one=careful or self._one_by_one, patience=patience
+        )
         self._original.end_clone()
         if failed is not None:
             self._holding.spill_all()
             self._connection.send_bytes(messages.pack_failed(failed))
             return False
-        seconds = time.monotonic() - began
+        done = Done(given.start, self._loop.position, time.monotonic() - began)
         if held is not None and self._holding.holds(held):
-            held.seconds = seconds
+            held.done = done
             spans = [settled.span for settled in held.settled]
-            self._connection.send_bytes(messages.pack_held(given.start, seconds, spans))
+            self._connection.send_bytes(messages.pack_held(done, spans))
             self._heed()
         else:
-            self._connection.send_bytes(messages.pack_done(given.start, seconds))
+            self._connection.send_bytes(messages.pack_done(done))
         return True
 
     def _take(self, settled: Settled) -> None:
@@ -221,8 +227,8 @@ class _Worker:
     def _spill(self, held: HeldRange) -> None:
         for settled in held.settled:
             self._settle(settled)
-        if held.seconds is not None:
-            self._connection.send_bytes(messages.pack_done(held.start, held.seconds))
+        if held.done is not None:
+            self._connection.send_bytes(messages.pack_done(held.done))
 
     def _place(self, place: Place) -> None:
         held = self._holding.take(place.start)

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from dagster_dataops.checkpoints.spans import Span
 from dagster_dataops.execution import messages
 from dagster_dataops.execution.failures import Failed, Failure
-from dagster_dataops.execution.messages import STOP, Kind, Mode, Place, Range
+from dagster_dataops.execution.messages import STOP, Done, Kind, Mode, Place, Range
 
 _LARGE = st.integers(0, 2**64 - 1)
 _SMALL = st.integers(0, 2**32 - 1)
@@ -28,16 +28,16 @@ def test_spans_arrive_as_they_were_sent(offset: int, span: Span) -> None:
     assert messages.unpack_span(message) == (offset, span)
 
 
-@given(_LARGE, st.floats(0, 1e9), st.lists(_SPAN))
+@given(st.builds(Done, _LARGE, _LARGE, st.floats(0, 1e9)), st.lists(_SPAN))
 def test_finished_ranges_arrive_with_their_duration_and_spans(
-    start: int, seconds: float, spans: list[Span]
+    done: Done, spans: list[Span]
 ) -> None:
-    message = messages.pack_held(start, seconds, spans)
+    message = messages.pack_held(done, spans)
     assert message[0] == Kind.HELD
-    assert messages.unpack_done(message) == (start, seconds, spans)
-    message = messages.pack_done(start, seconds)
+    assert messages.unpack_done(message) == (done, spans)
+    message = messages.pack_done(done)
     assert message[0] == Kind.DONE
-    assert messages.unpack_done(message) == (start, seconds, [])
+    assert messages.unpack_done(message) == (done, [])
 
 
 @given(_LARGE)

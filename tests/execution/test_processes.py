@@ -2,6 +2,8 @@ import os
 import signal
 import sys
 import threading
+import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -129,6 +131,24 @@ def test_no_descriptor_is_left_after_a_run(tmp_path: Path) -> None:
         before = len(list(folder.iterdir()))
         run(act(_max_workers=3, _concurrency_mode=mode), dataset, node(tmp_path))
         assert len(list(folder.iterdir())) == before, mode
+
+
+@HOW
+def test_slow_records_after_quick_ones_are_shared_by_all_workers(
+    tmp_path: Path, spawned: bool
+) -> None:
+    @data_register(_GROUP, _concurrency_mode="process", _max_workers=2)
+    def dawdle(record):
+        time.sleep(0.05 if record["n"] >= 2000 else 0.0)
+        return {**record, "worker": os.getpid()}
+
+    dataset = write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(2040)])
+    with second_thread(spawned):
+        report = run(dawdle(), dataset, node(tmp_path))
+    workers = Counter(record["worker"] for record in list(report.dataset)[2000:])
+    assert [record["n"] for record in report.dataset] == list(range(2040))
+    assert len(workers) == 2
+    assert min(workers.values()) >= 10  # of 40; who has them first goes on for half a second
 
 
 def test_more_workers_than_records_are_no_problem(tmp_path: Path) -> None:

@@ -117,12 +117,30 @@ def test_death_after_the_last_record_blames_nobody(tmp_path: Path) -> None:
         assert not schedule
 
 
-def test_slow_records_at_the_end_are_not_all_one_workers(tmp_path: Path) -> None:
-    """Quick ones before them make them look quick as well."""
-    with _schedule(tmp_path / "input", (b"x" * 9 + b"\n") * 60, 3) as schedule:
-        taken = []
-        while sum(item.end - item.start for item in taken) < 400:
-            taken.append(schedule.take())
-            schedule.measured(10, 1e-6)
-        rest = [schedule.take() for _ in range(3)]
-        assert all(item is not None and item.end - item.start <= 40 for item in rest)
+def test_the_end_is_shared_out_unless_one_worker_does_it_in_a_moment(tmp_path: Path) -> None:
+    content = (b"x" * 9 + b"\n") * 1000
+    for pace, most in ((1e-9, 20), (1e-5, 1000)):  # 10 us and 0.1 s for all of it
+        with _schedule(tmp_path / "input", content, 2) as schedule:
+            taken = _taken(schedule, pace)
+            last = [item.end - item.start for item in taken[-4:]]
+            assert sum(last) > 9000 if pace < 1e-8 else max(last) <= most
+
+
+def test_what_a_worker_did_not_get_to_is_cut_anew(tmp_path: Path) -> None:
+    """Quick records before slow ones make these look quick as well."""
+    content = (b"x" * 9 + b"\n") * 1000
+    with _schedule(tmp_path / "input", content, 2) as schedule:
+        for _ in range(3):
+            long = schedule.take()
+            assert long
+            schedule.measured(long.end - long.start, 1e-6)
+        rest = schedule.take()
+        assert rest
+        assert rest.end == len(content)
+        schedule.measured(20, 1.0)
+        schedule.put_back(Interval(rest.start + 20, rest.end))
+        for place in range(20, 60, 10):
+            again = schedule.take()
+            assert again is not None
+            assert again[:2] == (rest.start + place, rest.start + place + 10)
+            schedule.measured(10, 0.5)

@@ -64,8 +64,12 @@ class _Ranges:
     def _take(self, settled: Settled) -> None:
         self.spans.append((settled.span, bytes(settled.output) + settled.errors))
 
-    def run(self, start: int = 0, end: int | None = None, **given: bool) -> Any:
+    def run(self, start: int = 0, end: int | None = None, **given: Any) -> Any:
         return self._loop.run(start, len(self.content) if end is None else end, **given)
+
+    @property
+    def position(self) -> int:
+        return self._loop.position
 
     def close(self) -> None:
         self._loop.close()
@@ -183,6 +187,30 @@ def test_slow_records_after_quick_ones_are_settled_in_time(
     ranges.run()
     ranges.check()
     assert max(output.count(b"SLOW") for _, output in ranges.spans) <= 1
+    ranges.close()
+
+
+def test_a_range_out_of_time_ends_with_the_record_under_way(tmp_path: Path) -> None:
+    def settle(line: bytes) -> Outcome:
+        time.sleep(0.03 if line == b"slow" else 0.0)
+        return _settle(line)
+
+    ranges = _Ranges(tmp_path / "input", b"a\n" * 100 + b"slow\n" * 30, settle)
+    assert ranges.run(patience=0.1) is None
+    assert 200 < ranges.position < 260
+    ranges.check(until=ranges.position)
+    assert ranges.run(ranges.position, patience=60.0) is None
+    assert ranges.position == len(ranges.content)
+    ranges.check()
+    ranges.close()
+
+
+def test_a_range_without_time_gets_at_least_one_record_done(tmp_path: Path) -> None:
+    ranges = _Ranges(tmp_path / "input", b"a\n" * 3)
+    while (before := ranges.position) < len(ranges.content):
+        assert ranges.run(before, patience=0.0) is None
+        assert ranges.position > before
+    ranges.check()
     ranges.close()
 
 
