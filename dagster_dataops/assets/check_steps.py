@@ -1,47 +1,24 @@
 """build_operator_checks: the declared checks of a pipeline, a step for each asset that has some."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import TypeAlias
 
 import dagster as dg
 
-from dagster_dataops.assets.check_partitions import partitions_to_check
 from dagster_dataops.assets.declared import DeclaredCheck
+from dagster_dataops.assets.declared_results import CheckedAsset, declared_results
 from dagster_dataops.assets.error_rate import FAILED_RECORDS, check_nodes
-from dagster_dataops.assets.findings import Finding, check_result
 from dagster_dataops.assets.options import AssetOptions
-from dagster_dataops.assets.patterns import PathPattern
 from dagster_dataops.assets.pipeline_plan import PlannedPipeline, plan_pipeline
 from dagster_dataops.assets.resource import DataOpsResource
 from dagster_dataops.assets.sources import Source
 from dagster_dataops.assets.translator import DataOpsTranslator
-from dagster_dataops.assets.watches import inspect
-from dagster_dataops.checkpoints.manifest import Manifest, NodeFolder, load_result, published
-from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import PipelineDefinitionError
-from dagster_dataops.graph.graph import SOURCE, OperatorGraph
+from dagster_dataops.graph.graph import SOURCE
 from dagster_dataops.services.pipeline import Pipeline
 
 Checks: TypeAlias = Mapping[str, Sequence[DeclaredCheck]]
-
-
-@dataclass(frozen=True, slots=True)
-class CheckedAsset:
-    """An asset with declared checks.
-
-    Attributes:
-        key: Its key.
-        checks: At least one.
-        partitions: Its partitions, if it has any.
-        path: Its file, where it is not a result of ours, or a pattern for a file each partition.
-    """
-
-    key: dg.AssetKey
-    checks: Sequence[DeclaredCheck]
-    partitions: dg.PartitionsDefinition[str] | None = None
-    path: Path | PathPattern | None = None
 
 
 def build_operator_checks(
@@ -71,13 +48,17 @@ def build_operator_checks(
 
 
 def check_steps(planned: PlannedPipeline, checks: Checks) -> list[dg.AssetChecksDefinition]:
-    """Return the checks of a planned pipeline; arguments and errors as `build_operator_checks`."""
-    graph = planned.graph
-    check_nodes(graph, checks, "checks", SOURCE)
-    for node, declared in checks.items():
-        _check_names(graph.name, node, [check.name for check in declared])
+    """Return the checks of a planned pipeline; arguments and errors as `build_operator_checks`.
+
+    Those that its operators' own steps make are left out.
+    """
+    _check_declared(planned, checks)
     assets = [
-        CheckedAsset(plan.spec.key, checks.get(plan.node.name, ()), plan.spec.partitions_def)
+        CheckedAsset(
+            plan.spec.key,
+            [check for check in checks.get(plan.node.name, ()) if check not in plan.checks],
+            plan.spec.partitions_def,
+        )
         for plan in planned.plans
     ]
     if SOURCE in checks:
@@ -85,22 +66,26 @@ def check_steps(planned: PlannedPipeline, checks: Checks) -> list[dg.AssetChecks
     return [_check_step(asset) for asset in assets if asset.checks]
 
 
-def refuse_within_one_step(graph: OperatorGraph, checks: Checks) -> None:
-    """Refuse checks that cannot hold up what is downstream, since that is in the same step.
+def hold_within_step(planned: PlannedPipeline, checks: Checks) -> PlannedPipeline:
+    """Return a pipeline whose own step makes the checks that hold up what is in it as well.
 
-    Raises:
-        PipelineDefinitionError: There is one.
+    Arguments and errors as `check_steps`.
     """
-    taken = {name for node in graph.nodes.values() for name in node.inputs} - {SOURCE}
-    for node in taken & set(checks):
-        for check in checks[node]:
-            if check.blocking:
-                reason = (
-                    f"the blocking check {check.name!r} of node {node!r} runs after its step, and "
-                    "in layout='single_step' that runs what is downstream as well; use "
-                    "layout='steps', or max_error_rate, which holds it up in both"
-                )
-                raise PipelineDefinitionError(graph.name, reason)
+    _check_declared(planned, checks)
+    taken = {name for node in planned.graph.nodes.values() for name in node.inputs}
+    plans = [
+        replace(plan, checks=[each for each in checks.get(plan.node.name, ()) if each.blocking])
+        if plan.node.name in taken
+        else plan
+        for plan in planned.plans
+    ]
+    return replace(planned, plans=plans)
+
+
+def _check_declared(planned: PlannedPipeline, checks: Checks) -> None:
+    check_nodes(planned.graph, checks, "checks", SOURCE)
+    for node, declared in checks.items():
+        _check_names(planned.graph.name, node, [check.name for check in declared])
 
 
 def _check_names(pipeline: str, node: str, names: Sequence[str]) -> None:
@@ -128,35 +113,6 @@ def _check_step(asset: CheckedAsset) -> dg.AssetChecksDefinition:
     def _check(
         context: dg.AssetCheckExecutionContext, dataops: DataOpsResource
     ) -> Iterator[dg.AssetCheckResult]:
-        wanted = {key.name for key in context.selected_asset_check_keys}
-        checks = [check for check in asset.checks if check.name in wanted]
-        findings: list[list[Finding]] = [[] for _ in checks]
-        for partition in partitions_to_check(context, asset.key, asset.partitions, asset.path):
-            dataset, manifest = _file_of(asset, dataops, partition)
-            for place, found in zip(findings, _findings(checks, dataset, manifest), strict=True):
-                place.append(replace(found, partition=partition))
-        for check, found_in in zip(checks, findings, strict=True):
-            key = dg.AssetCheckKey(asset.key, check.name)
-            yield check_result(key, check.severity, found_in)
+        yield from declared_results(context, asset, dataops)
 
     return _check
-
-
-def _findings(
-    checks: Sequence[DeclaredCheck], dataset: JsonlDataset, manifest: Manifest | None
-) -> list[Finding]:
-    watches = [check.watch() for check in checks]
-    inspected = inspect(dataset, manifest, watches)
-    return [watch.finding(inspected) for watch in watches]
-
-
-def _file_of(
-    asset: CheckedAsset, dataops: DataOpsResource, partition: str | None
-) -> tuple[JsonlDataset, Manifest | None]:
-    path = asset.path
-    if isinstance(path, PathPattern):
-        path = path.path(partition or "")
-    if path is not None:
-        return JsonlDataset.of_file(path), None
-    folder: NodeFolder = dataops.folder(asset.key.path, partition)
-    return published(folder) or (load_result(folder), None)

@@ -3,8 +3,9 @@
 >>> checks = {"node": [checks.row_count(min=1), checks.no_nulls("text"), checks.unique("id")]}
 
 They are computed over the published file, all those of an asset in one pass, in a step after the
-operator's own. So they can also be run alone, without the operator, as often as one likes; and one
-that blocks holds up what is downstream all the same.
+operator's own; where one step runs a whole pipeline, those that block are made within it. So they
+can also be run alone, without the operator, as often as one likes; and one that blocks holds up
+what is downstream all the same.
 """
 
 from typing import Any

@@ -7,7 +7,7 @@ from typing import Any
 
 import dagster as dg
 
-from dagster_dataops.assets.check_steps import Checks, check_steps, refuse_within_one_step
+from dagster_dataops.assets.check_steps import Checks, check_steps, hold_within_step
 from dagster_dataops.assets.error_rate import ErrorRateCheck, ErrorRates
 from dagster_dataops.assets.executors import Executor, executor_of
 from dagster_dataops.assets.factory import Layout, lay_out
@@ -100,7 +100,8 @@ def build_definitions(  # noqa: PLR0913 - all there is to say, by name
             ``failed_records`` does not pass: a number in [0, 1], an `ErrorRateCheck`, or either of
             them by node. By default any failed record is a warning. ``None``: no such check.
         checks: Of results, by node, such as ``{"upper": [checks.no_nulls("text")]}``; by ``source``
-            for the source. They have a step for each asset, after its own.
+            for the source. They have a step for each asset, after its own; in ``single_step``
+            those that block are made within the one step, as soon as their asset is there.
         stream_name: What the asset of a source that is a stream is called; by default as its
             function, its reader, or the first file it reads.
 
@@ -125,9 +126,9 @@ def build_definitions(  # noqa: PLR0913 - all there is to say, by name
         retry_policy=retry_policy,
     )
     planned = plan_pipeline(ppl, source=source, dataops_translator=translator, options=options)
-    assets = lay_out(planned, layout, pools or {})
     if layout == "single_step":
-        refuse_within_one_step(ppl.graph, checks or {})
+        planned = hold_within_step(planned, checks or {})
+    assets = lay_out(planned, layout, pools or {})
     declared = check_steps(planned, checks or {})
     first = declared[:1] if checks and checks.get(SOURCE) else []  # those of the source
     source_checks = [key for definition in first for key in definition.check_keys]

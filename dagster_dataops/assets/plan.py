@@ -10,6 +10,7 @@ from pathlib import Path
 
 import dagster as dg
 
+from dagster_dataops.assets.declared import DeclaredCheck
 from dagster_dataops.assets.error_rate import ErrorRateCheck, error_rate_specs, error_rates_of
 from dagster_dataops.assets.options import AssetOptions
 from dagster_dataops.assets.patterns import PathPattern
@@ -34,6 +35,7 @@ class AssetPlan:
         inputs: Key of every input, with its argument in ``ins`` or its file, in order; a pattern
             stands for a file each partition.
         error_rate: How many of its records may fail; ``None`` for an operator without that check.
+        checks: Declared ones that its own step makes, since what they hold up is in that step.
     """
 
     node: OperatorNode
@@ -41,6 +43,7 @@ class AssetPlan:
     ins: Mapping[str, dg.AssetIn]
     inputs: Sequence[tuple[dg.AssetKey, str | Path | PathPattern]]
     error_rate: ErrorRateCheck | None = None
+    checks: Sequence[DeclaredCheck] = ()
 
     @property
     def deps(self) -> list[dg.AssetDep]:
@@ -61,7 +64,9 @@ class AssetPlan:
     @property
     def check_specs(self) -> list[dg.AssetCheckSpec]:
         """The checks whose results the operator's own step yields."""
-        return error_rate_specs(self.spec.key, self.error_rate)
+        key = self.spec.key
+        own = [check.spec(key) for check in self.checks]
+        return [*error_rate_specs(key, self.error_rate), *own]
 
 
 def plan_assets(

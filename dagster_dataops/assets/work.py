@@ -8,6 +8,7 @@ import dagster as dg
 
 from dagster_dataops.assets.assignments import Context
 from dagster_dataops.assets.check_alone import check_alone
+from dagster_dataops.assets.declared_results import CheckedAsset, declared_results
 from dagster_dataops.assets.partitions import Parts
 from dagster_dataops.assets.plan import AssetPlan
 from dagster_dataops.assets.preview import Preview
@@ -72,6 +73,7 @@ class StepWork:
             key = plan.spec.key
             if not _is_selected(context, plan):
                 yield from check_alone(context, plan, dataops)
+                yield from declared_results(context, _checked(plan), dataops)
             elif reason := self._why_held(plan, held):
                 held[key] = reason
                 text = f"{plan.node.name} is not run: {reason}"
@@ -112,11 +114,18 @@ class StepWork:
             if isinstance(event, dg.MaterializeResult):
                 made[f"input_{plan.node.name}"] = event.value
             yield event
+        if not config.limit:  # a preview is not what is published
+            yield from declared_results(context, _checked(plan), dataops)
+
+
+def _checked(plan: AssetPlan) -> CheckedAsset:
+    return CheckedAsset(plan.spec.key, plan.checks, plan.spec.partitions_def)
 
 
 def _blocks(plan: AssetPlan, event: StepEvent) -> bool:
-    blocking = plan.error_rate is not None and plan.error_rate.blocking
-    return blocking and isinstance(event, dg.AssetCheckResult) and not event.passed
+    if not isinstance(event, dg.AssetCheckResult) or event.passed:
+        return False
+    return any(spec.blocking and spec.name == event.check_name for spec in plan.check_specs)
 
 
 def _is_selected(context: Context, plan: AssetPlan) -> bool:

@@ -22,6 +22,7 @@ from tests.assets.helpers import (
 
 Records = Callable[[int], Path]
 FAILED = "failed_records"
+LAYOUT = pytest.mark.parametrize("layout", ["steps", "single_step"])
 
 
 @pytest.fixture
@@ -77,30 +78,67 @@ def test_all_checks_of_an_asset_are_one_step_after_its_own(
     assert found["max_dropped"].metadata["dagster_dataops/dropped_share"].value == 0.2
 
 
+@LAYOUT
 @pytest.mark.parametrize("blocking", [True, False])
 def test_a_blocking_check_holds_up_what_is_downstream_in_the_same_run(
-    blocking: bool, keep: Any, records: Records, root: Path, instance: dg.DagsterInstance
+    layout: Any,
+    blocking: bool,
+    keep: Any,
+    records: Records,
+    root: Path,
+    instance: dg.DagsterInstance,
 ) -> None:
-    ppl = pipeline_of(a=keep(), b=keep())
-    wanted = {"a": [checks.row_count(min=9, blocking=blocking)]}
-    definitions = definitions_of(ppl, records(10), root, checks=wanted)
+    ppl = pipeline_of(a=keep(), b=keep(), c=keep())
+    wanted = {"a": [checks.row_count(min=9, blocking=blocking), checks.unique("id")]}
+    definitions = definitions_of(ppl, records(10), root, checks=wanted, layout=layout)
     result = execute(definitions, instance, raise_on_error=False)
     assert result.success is not blocking
+    found = {check.check_name: check.passed for check in checks_of(result) if "a" in _path(check)}
+    assert found["row_count"] is False
+    assert found.get("unique_id", blocking)  # a step after a failed one does not run
     assert (root / "docs" / "a" / "a_results.jsonl").exists()
     assert (root / "docs" / "b").exists() is not blocking
+    assert (root / "docs" / "c").exists() is not blocking
 
 
-def test_a_check_runs_alone_over_what_was_published(
-    keep: Any, records: Records, root: Path, instance: dg.DagsterInstance
+def _path(check: Any) -> list[str]:
+    return check.asset_key.path
+
+
+@LAYOUT
+def test_a_blocking_check_that_passes_holds_up_nothing(
+    layout: Any, keep: Any, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
-    wanted = {"a": [checks.row_count(min=1), checks.unique("id")]}
-    ours = definitions_of(pipeline_of(a=keep()), records(10), root, checks=wanted)
+    wanted = {"a": [checks.row_count(min=8, blocking=True)]}
+    ppl = pipeline_of(a=keep(), b=keep())
+    definitions = definitions_of(ppl, records(10), root, checks=wanted, layout=layout)
+    result = execute(definitions, instance)
+    passed = {(check.asset_key.path[-1], check.check_name) for check in checks_of(result)}
+    assert ("a", "row_count") in passed
+    assert (root / "docs" / "b" / "b_results.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("layout", "step"), [("steps", "docs__a__checks"), ("single_step", "docs")]
+)
+def test_a_check_runs_alone_over_what_was_published(
+    layout: Any,
+    step: str,
+    keep: Any,
+    records: Records,
+    root: Path,
+    instance: dg.DagsterInstance,
+) -> None:
+    wanted = {"a": [checks.row_count(min=1), checks.unique("id", blocking=True)]}
+    ppl = pipeline_of(a=keep(), b=keep())
+    ours = definitions_of(ppl, records(10), root, checks=wanted, layout=layout)
     key = dg.AssetCheckKey(dg.AssetKey(["docs", "a"]), "unique_id")
     job = dg.define_asset_job("alone", selection=dg.AssetSelection.checks(key))
     definitions = dg.Definitions.merge(ours, dg.Definitions(jobs=[job]))
     run = execute(definitions, instance).run_id
     result = definitions.resolve_job_def("alone").execute_in_process(instance=instance)
-    assert [event.step_key for event in result.get_step_success_events()] == ["docs__a__checks"]
+    assert [event.step_key for event in result.get_step_success_events()] == [step]
+    assert not result.get_asset_materialization_events()
     (check,) = checks_of(result)
     assert (check.check_name, check.passed) == ("unique_id", True)
     assert check.target_materialization_data is not None
@@ -207,17 +245,58 @@ def test_checks_of_unknown_nodes_and_equal_names_are_refused(
         build_definitions(pipeline_of(a=keep()), source=records(1), checks=wanted)
 
 
-def test_one_step_for_all_takes_no_check_that_would_come_too_late(
+def test_one_step_for_all_makes_only_the_checks_that_hold_up_what_is_in_it(
     keep: Any, records: Records
 ) -> None:
+    wanted = {
+        "a": [checks.row_count(min=1, blocking=True), checks.unique("id")],
+        "b": [checks.row_count(min=1, blocking=True)],
+    }
     ppl = pipeline_of(a=keep(), b=keep())
+    built = build_definitions(ppl, source=records(1), layout="single_step", checks=wanted)
+    (step,) = [each for each in built.assets or () if isinstance(each, dg.AssetsDefinition)]
+    own = {(key.asset_key.path[-1], key.name) for key in step.check_keys}
+    assert own == {("a", FAILED), ("b", FAILED), ("a", "row_count")}
+    after = [key for each in built.asset_checks or () for key in each.check_keys]
+    assert {(key.asset_key.path[-1], key.name) for key in after} == {
+        ("a", "unique_id"),
+        ("b", "row_count"),
+    }
 
-    def build(**wanted: Any) -> dg.Definitions:
-        return build_definitions(ppl, source=records(1), layout="single_step", checks=wanted)
 
-    with pytest.raises(PipelineDefinitionError, match="use layout='steps', or max_error_rate"):
-        build(a=[checks.row_count(min=1, blocking=True)])
-    build(a=[checks.row_count(min=1)], b=[checks.row_count(min=1, blocking=True)])
+def test_a_preview_in_one_step_is_not_checked(
+    keep: Any, records: Records, root: Path, instance: dg.DagsterInstance
+) -> None:
+    wanted = {"a": [checks.row_count(min=9, blocking=True)]}
+    ppl = pipeline_of(a=keep(), b=keep())
+    definitions = definitions_of(ppl, records(10), root, checks=wanted, layout="single_step")
+    limits = {name: {"limit": 2} for name in "ab"}
+    result = execute(definitions, instance, run_config={"ops": {"docs": {"config": limits}}})
+    assert not checks_of(result)
+    assert not (root / "docs" / "a" / "a_results.jsonl").exists()
+
+
+def test_a_blocking_check_looks_at_every_partition_of_its_run(
+    keep: Any, root: Path, tmp_path: Path, instance: dg.DagsterInstance
+) -> None:
+    for key, count in (("x", 1), ("y", 4), ("z", 9)):
+        write_jsonl(tmp_path / "in" / f"{key}.jsonl", list(numbered(count)))
+    definitions = definitions_of(
+        pipeline_of(a=keep(), b=keep()),
+        str(tmp_path / "in" / "{partition}.jsonl"),
+        root,
+        layout="single_step",
+        partitions=dg.StaticPartitionsDefinition(["x", "y", "z"]),
+        backfill_policy=dg.BackfillPolicy.single_run(),
+        checks={"a": [checks.row_count(max=3, blocking=True)]},
+    )
+    both = {"dagster/asset_partition_range_start": "x", "dagster/asset_partition_range_end": "y"}
+    job = definitions.resolve_job_def("docs_pipeline")
+    result = job.execute_in_process(instance=instance, tags=both, raise_on_error=False)
+    found = {check.check_name: check for check in checks_of(result)}
+    text = "1 of 2 partitions did not pass, first y: 4 records, more than 3."
+    assert found["row_count"].description == text
+    assert not (root / "docs" / "b").exists()
 
 
 def test_checks_of_a_source_of_others_are_refused(keep: Any) -> None:
