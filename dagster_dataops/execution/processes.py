@@ -131,11 +131,14 @@ class _Run:
         """Give a worker its next ranges; it may have died in the meantime, which shows later."""
         if self._ending:
             return
-        while len(worker.ranges) < self._schedule.depth and (given := self._schedule.take()):
+        while len(worker.ranges) < self._schedule.depth and (given := self._take()):
             if given.mode is Mode.QUICK and self._placing is None:
                 given = given._replace(mode=Mode.NORMAL)
             worker.ranges.append(given)
             self._tell(worker, given)
+
+    def _take(self) -> Range | None:
+        return self._schedule.take(len(self._pool.workers))
 
     def _tell(self, worker: Worker, order: Range | Place) -> None:
         with suppress(OSError):

@@ -19,7 +19,7 @@ _GROWTH: Final = 16
 _RANGES_A_WORKER: Final = 8
 _QUICK_SECONDS: Final = 0.1
 _TELLING_SECONDS: Final = 0.002
-_MOMENT_SECONDS: Final = 0.005
+_MOST_RANGES: Final = 64  # of what is quick, whatever there is
 
 
 class Schedule:
@@ -39,6 +39,7 @@ class Schedule:
         self._left = sum(end - start for start, end in todo)
         share = self._left // (_RANGES_A_WORKER * workers)
         self._most = min(max(share, _MIN_BYTES), _MAX_BYTES)
+        self._least = max(1, self._left // _MOST_RANGES)
         self._size = 1
         self._seconds_per_byte: float | None = None
         self._measured = 0  # ranges
@@ -62,27 +63,26 @@ class Schedule:
         """How long one worker would take for what is left; 0 as long as nothing tells of that."""
         return self._left * (self._seconds_per_byte or 0.0) if self._telling else 0.0
 
-    def take(self) -> Range | None:
-        """Return the next range, or ``None`` if nothing is left."""
+    def take(self, sharing: int) -> Range | None:
+        """Return the next range, or ``None`` if nothing is left.
+
+        Args:
+            sharing: How many workers there are.
+        """
         if self._returned:
             return self._returned.popleft()
         if not self._gaps:
             return None
         start, end = self._gaps.popleft()
-        # A fair share of what is left, so that all end at about the same time.
-        share = max(self._left // (2 * self._workers), self._moment)
+        # A fair share of what is left, so that all end at about the same time; quick records may
+        # be followed by slow ones, and those must not all be one worker's.
+        share = max(self._left // (2 * sharing), self._least)
         cut = min(start + min(self._size, share), end)
         cut = next_line_start(self._descriptor, cut, end)
         if cut < end:
             self._gaps.appendleft(Interval(cut, end))
         self._left -= cut - start
         return Range(start, cut, Mode.QUICK if self._is_quick(cut - start) else Mode.NORMAL)
-
-    @property
-    def _moment(self) -> int:
-        """How many bytes are done in so little time that sharing them would take longer."""
-        pace = self._seconds_per_byte
-        return 1 if pace is None else max(1, int(_MOMENT_SECONDS / pace))
 
     def measured(self, length: int, seconds: float) -> None:
         """Take note that ``length`` bytes took ``seconds``."""

@@ -23,7 +23,7 @@ def _schedule(path: Path, content: bytes, workers: int, *todo: Interval) -> Iter
 
 def _taken(schedule: Schedule, pace: float = 1e-6) -> list[Range]:
     taken = []
-    while (given_range := schedule.take()) is not None:
+    while (given_range := schedule.take(1)) is not None:
         taken.append(given_range)
         size = given_range.end - given_range.start
         schedule.measured(size, size * pace)
@@ -59,7 +59,7 @@ def test_ranges_cover_the_input_and_end_at_lines(
 
 def test_the_first_range_is_a_single_record(tmp_path: Path) -> None:
     with _schedule(tmp_path / "input", b"abc\n" * 1000, 2) as schedule:
-        assert schedule.take() == Range(0, 4)
+        assert schedule.take(1) == Range(0, 4)
 
 
 def test_slow_records_go_out_one_by_one_and_quick_ones_in_bulk(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_slow_records_go_out_one_by_one_and_quick_ones_in_bulk(tmp_path: Path) -
         assert schedule.depth == 1
     with _schedule(tmp_path / "quick", content * 50_000, 2) as schedule:
         for _ in range(3):
-            schedule.take()
+            schedule.take(1)
             schedule.measured(100, 1e-7)
         assert schedule.depth == 2
         sizes = [item.end - item.start for item in _taken(schedule, pace=1e-9)]
@@ -87,22 +87,22 @@ def test_gaps_are_never_joined(tmp_path: Path) -> None:
 
 def test_a_range_given_back_comes_first(tmp_path: Path) -> None:
     with _schedule(tmp_path / "input", b"abc\n" * 5, 1) as schedule:
-        first = schedule.take()
+        first = schedule.take(1)
         assert first
         schedule.give_back(first)
         schedule.give_back(Range(4, 4))
-        assert schedule.take() == first
+        assert schedule.take(1) == first
 
 
 def test_death_makes_ever_more_careful_until_the_record_is_known(tmp_path: Path) -> None:
     with _schedule(tmp_path / "input", b"abc\n" * 5, 1) as schedule:
-        while schedule.take():
+        while schedule.take(1):
             pass
         assert schedule.give_back_after_death(Range(0, 20), 4) is None
-        careful = schedule.take()
+        careful = schedule.take(1)
         assert careful == Range(4, 20, Mode.CAREFUL)
         assert schedule.give_back_after_death(careful, 8) is None
-        alone, rest = schedule.take(), schedule.take()
+        alone, rest = schedule.take(1), schedule.take(1)
         assert alone == Range(8, 12, Mode.ALONE)
         assert rest == Range(12, 20)
         assert schedule.give_back_after_death(alone, 0) == Range(8, 12, Mode.ALONE)
@@ -111,36 +111,47 @@ def test_death_makes_ever_more_careful_until_the_record_is_known(tmp_path: Path)
 
 def test_death_after_the_last_record_blames_nobody(tmp_path: Path) -> None:
     with _schedule(tmp_path / "input", b"abc\n" * 5, 1) as schedule:
-        while schedule.take():
+        while schedule.take(1):
             pass
         assert schedule.give_back_after_death(Range(0, 20), 20) is None
         assert not schedule
 
 
-def test_the_end_is_shared_out_unless_one_worker_does_it_in_a_moment(tmp_path: Path) -> None:
+def test_slow_records_at_the_end_are_not_all_one_workers(tmp_path: Path) -> None:
+    """Quick ones before them make them look quick as well."""
+    with _schedule(tmp_path / "input", (b"x" * 9 + b"\n") * 60, 3) as schedule:
+        taken: list[Range | None] = []
+        while sum(item.end - item.start for item in taken if item) < 400:
+            taken.append(schedule.take(3))
+            schedule.measured(10, 1e-6)
+        rest = [schedule.take(3) for _ in range(3)]
+        assert all(item is not None and item.end - item.start <= 40 for item in rest)
+
+
+def test_who_works_alone_is_given_half_of_what_is_left(tmp_path: Path) -> None:
     content = (b"x" * 9 + b"\n") * 1000
-    for pace, most in ((1e-9, 20), (1e-5, 1000)):  # 10 us and 0.1 s for all of it
-        with _schedule(tmp_path / "input", content, 2) as schedule:
-            taken = _taken(schedule, pace)
-            last = [item.end - item.start for item in taken[-4:]]
-            assert sum(last) > 9000 if pace < 1e-8 else max(last) <= most
+    with _schedule(tmp_path / "input", content, 8) as schedule:
+        given = [taken.end - taken.start for taken in _taken(schedule, 1e-9)]
+    assert len(given) < 15
+    left = len(content)
+    for size in given:
+        assert size <= max(left // 2 + 9, 160)  # a sixty-fourth of all, by whole lines
+        left -= size
 
 
 def test_what_a_worker_did_not_get_to_is_cut_anew(tmp_path: Path) -> None:
     """Quick records before slow ones make these look quick as well."""
     content = (b"x" * 9 + b"\n") * 1000
     with _schedule(tmp_path / "input", content, 2) as schedule:
-        for _ in range(3):
-            long = schedule.take()
-            assert long
-            schedule.measured(long.end - long.start, 1e-6)
-        rest = schedule.take()
-        assert rest
-        assert rest.end == len(content)
+        for _ in range(4):
+            rest = schedule.take(1)
+            assert rest
+            schedule.measured(rest.end - rest.start, 1e-6)
+        assert rest.end - rest.start > 1000
         schedule.measured(20, 1.0)
         schedule.put_back(Interval(rest.start + 20, rest.end))
         for place in range(20, 60, 10):
-            again = schedule.take()
+            again = schedule.take(1)
             assert again is not None
             assert again[:2] == (rest.start + place, rest.start + place + 10)
             schedule.measured(10, 0.5)

@@ -160,13 +160,25 @@ def alive(pids: "set[int] | list[int]") -> list[int]:
 def children_of(pid: int) -> list[int]:
     """Return the living children of a process, and theirs.
 
-    Of this process without the server that workers are forked from: it is kept.
+    Of this process without the server that workers are forked from, which is kept, and its spare.
     """
     try:
         found = [child.pid for child in psutil.Process(pid).children(recursive=True)]
     except psutil.NoSuchProcess:
         return []
-    return [child for child in alive(found) if child != fork_server.server_pid()]
+    server = fork_server.server_pid()
+    return [child for child in alive(found) if child != server and not _is_spare(child, server)]
+
+
+def _is_spare(pid: int, server: int | None) -> bool:
+    """Whether a child of the server is no worker: it has no lifeline."""
+    try:
+        if psutil.Process(pid).ppid() != server:
+            return False
+        opened = [str(path.readlink()) for path in Path(f"/proc/{pid}/fd").iterdir()]
+    except (OSError, psutil.NoSuchProcess):
+        return False
+    return not any(name.startswith("pipe:") for name in opened)
 
 
 def alive_in_session(leader: int) -> list[int]:
