@@ -21,7 +21,7 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -130,9 +130,14 @@ def chain(given: dict[str, Any]) -> list[Any]:
 
         for job in jobs:
             run(job)
-        return [
-            tuple(taken(lambda job=job: run(job)) for job in jobs) for _ in range(given["rounds"])
-        ]
+        return [_taken_of(run, jobs, number) for number in range(given["rounds"])]
+
+
+def _taken_of(run: Callable[[Any], None], jobs: Sequence[Any], number: int) -> list[Any]:
+    """Return what each job takes; every other round the last one goes first."""
+    order = jobs if number % 2 else jobs[::-1]
+    found = [taken(lambda job=job: run(job)) for job in order]
+    return found if number % 2 else found[::-1]
 
 
 def main() -> None:

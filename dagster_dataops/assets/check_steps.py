@@ -74,8 +74,8 @@ def hold_within_step(planned: PlannedPipeline, checks: Checks) -> PlannedPipelin
     _check_declared(planned, checks)
     taken = {name for node in planned.graph.nodes.values() for name in node.inputs}
     plans = [
-        replace(plan, checks=[each for each in checks.get(plan.node.name, ()) if each.blocking])
-        if plan.node.name in taken
+        replace(plan, checks=[each for each in checks[plan.node.name] if each.blocking])
+        if plan.node.name in taken and plan.node.name in checks
         else plan
         for plan in planned.plans
     ]

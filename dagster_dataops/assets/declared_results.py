@@ -48,7 +48,7 @@ def declared_results(
         ResultMissingError: Nothing was published.
         Failure: There is no partition yet.
     """
-    wanted = _asked(context, asset.key)
+    wanted = _asked(context, asset.key) if asset.checks else ()
     checks = [check for check in asset.checks if check.name in wanted]
     if not checks:
         return
