@@ -1,9 +1,9 @@
 """Column schema: the JSON types that were seen in every column, and how often it was empty."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, islice
 from typing import Final
 
 import dagster as dg
@@ -15,6 +15,7 @@ from dagster_dataops.records import JsonValue, Record
 SAMPLE_RECORDS: Final = 250
 _COLUMNS: Final = 200  # records whose keys are data, such as ids, have as many as one likes
 _COUNTED: Final = 100_000  # of the others; nobody minds whether there are more
+_BATCH: Final = 256
 _ITEMS: Final = 20  # of an array, and keys of an object, that are looked at
 _DEPTH: Final = 3  # how deep the types of arrays in arrays are told
 _KEYS_SHOWN: Final = 12
@@ -46,6 +47,18 @@ class Column:
     def type(self) -> str:
         """The types, as ``string``, ``integer | null`` or ``array<string>``."""
         return union(self.types)
+
+    def see(self, values: Sequence[JsonValue]) -> None:
+        """Take note of the values of some records."""
+        kinds = Counter(map(type, values))
+        for kind, count in kinds.items():
+            if kind in _NAMES:
+                self.types[_NAMES[kind]] += count
+            else:
+                self.types.update(type_of(value) for value in values if type(value) is kind)
+        for value in values if dict in kinds else ():
+            if isinstance(value, dict) and len(self.keys) <= _ITEMS:
+                self.keys.update(dict.fromkeys(list(value)[:_ITEMS]))
 
     def describe(self, records: int) -> str:
         """Return in what share of ``records`` it stood, and was null; what its objects hold."""
@@ -136,19 +149,17 @@ def _schema_of(records: Iterable[Record], *, whole: bool, rows: int | None) -> S
     columns: dict[str, Column] = {}
     left_out: set[str] = set()
     count = 0
-    for record in records:
-        count += 1
-        for name, value in record.items():
-            column = columns.get(name)
-            if column is None:
+    remaining = iter(records)
+    while batch := list(islice(remaining, _BATCH)):  # column by column, at a quarter of the price
+        count += len(batch)
+        for name in dict.fromkeys(chain.from_iterable(batch)):
+            if name not in columns:
                 if len(columns) >= _COLUMNS:
                     if len(left_out) < _COUNTED:
                         left_out.add(name)
                     continue
-                column = columns[name] = Column(name)
-            column.types[_NAMES.get(type(value)) or type_of(value)] += 1
-            if type(value) is dict and len(column.keys) <= _ITEMS:
-                column.keys.update(dict.fromkeys(list(value)[:_ITEMS]))
+                columns[name] = Column(name)
+            columns[name].see([record[name] for record in batch if name in record])
     return Schema(columns, len(left_out), count, whole, rows)
 
 

@@ -1,6 +1,6 @@
 """ColumnValues: what an input's first records hold, to see which columns are still the same."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
@@ -14,6 +14,7 @@ from dagster_dataops.records import JsonValue, Record
 INPUT_RECORDS: Final = 400
 _RESULT_RECORDS: Final = 100
 _FEWEST: Final = 3
+_PLAIN: Final = frozenset({str, int})  # Python finds them equal exactly where JSON is
 _INPUT_BYTES: Final = 1 << 20
 _RESULT_BYTES: Final = 256 << 10
 _NAMED_BY: Final = 160  # records from all over a file whose columns count
@@ -38,20 +39,24 @@ class ColumnValues:
     def seen(self, column: str) -> set[object]:
         """Return what stands for each value that was seen in a column: see `comparable`."""
         if column not in self._seen:
-            self._seen[column] = set(_given(self.records, column))
+            values = (record[column] for record in self.records if column in record)
+            self._seen[column] = set(map(comparable, values))
         return self._seen[column]
 
     def agrees(self, column: str, records: Sequence[Record], name: str) -> bool:
         """Whether all that ``records`` hold as ``name`` was seen here in ``column``."""
-        given = list(_given(records, name))
-        if given == list(islice(_given(self.records, column), len(given))):
+        given = [record[name] for record in records if name in record]
+        own = (record[column] for record in self.records if column in record)
+        if _same(given, list(islice(own, len(given)))):
             return bool(given)  # row by row the same, as mostly: no need to know all values
         known = self.seen(column)
-        return bool(given) and all(value in known for value in given)
+        return bool(given) and all(comparable(value) in known for value in given)
 
 
-def _given(records: Iterable[Record], column: str) -> Iterator[object]:
-    return (comparable(record[column]) for record in records if column in record)
+def _same(some: list[JsonValue], others: list[JsonValue]) -> bool:
+    if _PLAIN.issuperset(map(type, some)) and _PLAIN.issuperset(map(type, others)):
+        return some == others
+    return list(map(comparable, some)) == list(map(comparable, others))
 
 
 def values_of(parts: Sequence[JsonlDataset]) -> ColumnValues:
@@ -86,4 +91,4 @@ def compared_records(result: JsonlDataset, parts: Sequence[JsonlDataset]) -> lis
 def comparable(value: JsonValue) -> object:
     """Return what stands for a value in a set: equal exactly for equal JSON."""
     kind = type(value)
-    return value if kind is str or kind is int else orjson.dumps(value)
+    return value if kind in _PLAIN else orjson.dumps(value)
