@@ -19,7 +19,7 @@ _GROWTH: Final = 16
 _RANGES_A_WORKER: Final = 8
 _QUICK_SECONDS: Final = 0.1
 _TELLING_SECONDS: Final = 0.002
-_MOST_RANGES: Final = 64  # of what is quick, whatever there is
+_TAIL: Final = 64  # no range of a small input is a smaller part of it
 
 
 class Schedule:
@@ -39,7 +39,7 @@ class Schedule:
         self._left = sum(end - start for start, end in todo)
         share = self._left // (_RANGES_A_WORKER * workers)
         self._most = min(max(share, _MIN_BYTES), _MAX_BYTES)
-        self._least = max(1, self._left // _MOST_RANGES)
+        self._least = max(1, min(self._left // _TAIL, _MIN_BYTES))
         self._size = 1
         self._seconds_per_byte: float | None = None
         self._measured = 0  # ranges

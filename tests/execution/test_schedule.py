@@ -155,3 +155,11 @@ def test_what_a_worker_did_not_get_to_is_cut_anew(tmp_path: Path) -> None:
             assert again is not None
             assert again[:2] == (rest.start + place, rest.start + place + 10)
             schedule.measured(10, 0.5)
+
+
+def test_the_last_ranges_of_a_large_input_are_small(tmp_path: Path) -> None:
+    content = (b"x" * 99 + b"\n") * 200_000
+    with _schedule(tmp_path / "input", content, 2) as schedule:
+        sizes = [taken.end - taken.start for taken in _taken(schedule, 1e-9)]
+    assert max(sizes) > 1_000_000
+    assert all(size < 70_000 for size in sizes[-3:])
