@@ -138,19 +138,6 @@ def test_two_checks_of_one_name_are_told_at_the_checks_of_the_node(project):
     assert error.subject == "node 'second'"
 
 
-def test_a_check_that_would_come_too_late_is_told_at_the_checks_of_the_node(project):
-    path = project.write(
-        LINES.replace("options: {key: seen}", "checks: [{unique: id, blocking: true}]")
-        + "layout: single_step\n"
-    )
-
-    error = raised_by(project)
-
-    assert error.subject == "node 'first_1'"
-    assert error.place.startswith(f"{path}:")
-    assert "layout='single_step'" in error.reason
-
-
 def test_checks_of_a_source_of_others_are_told_at_these_checks(project):
     error, place = error_of(
         project,
