@@ -19,11 +19,11 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 
 @dataclass(frozen=True, slots=True)
 class CheckedAsset:
-    """An asset with declared checks.
+    """An asset, and what was declared for it.
 
     Attributes:
         key: Its key.
-        checks: At least one.
+        checks: Those that are made together.
         partitions: Its partitions, if it has any.
         path: Its file, where it is not a result of ours, or a pattern for a file each partition.
     """

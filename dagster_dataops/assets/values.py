@@ -1,6 +1,6 @@
 """ColumnValues: what an input's first records hold, to see which columns are still the same."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
@@ -39,18 +39,20 @@ class ColumnValues:
     def seen(self, column: str) -> set[object]:
         """Return what stands for each value that was seen in a column: see `comparable`."""
         if column not in self._seen:
-            values = (record[column] for record in self.records if column in record)
-            self._seen[column] = set(map(comparable, values))
+            self._seen[column] = set(map(comparable, _given(self.records, column)))
         return self._seen[column]
 
     def agrees(self, column: str, records: Sequence[Record], name: str) -> bool:
         """Whether all that ``records`` hold as ``name`` was seen here in ``column``."""
-        given = [record[name] for record in records if name in record]
-        own = (record[column] for record in self.records if column in record)
-        if _same(given, list(islice(own, len(given)))):
+        given = list(_given(records, name))
+        if _same(given, list(islice(_given(self.records, column), len(given)))):
             return bool(given)  # row by row the same, as mostly: no need to know all values
         known = self.seen(column)
         return bool(given) and all(comparable(value) in known for value in given)
+
+
+def _given(records: Iterable[Record], column: str) -> Iterator[JsonValue]:
+    return (record[column] for record in records if column in record)
 
 
 def _same(some: list[JsonValue], others: list[JsonValue]) -> bool:

@@ -16,9 +16,8 @@ from typing import Final, NoReturn
 import orjson
 
 from dagster_dataops.execution.rehearsal import Rehearsal
-from dagster_dataops.execution.spare import Spare
+from dagster_dataops.execution.spare import REQUEST_BYTES, Spare
 
-_REQUEST_BYTES: Final = 1 << 20  # five times what a message can have
 _MOST_DESCRIPTORS: Final = 6  # connection, lifeline, status, standard output and error, heartbeat
 _NOBODY: Final = -1
 _QUIET_MS: Final = 30  # without a request; a worker that was just asked for has the cores first
@@ -67,7 +66,7 @@ class _Service:
             if not heard:
                 self._due = False  # once a request: should it die, or there be none, so be it
                 with suppress(OSError):
-                    self._keep_spare()
+                    self._spare = self._spare or self._forked_off(self._rehearsal)
             for descriptor, _ in heard:
                 if descriptor != self._channel.fileno():
                     self._reap(descriptor)
@@ -78,7 +77,7 @@ class _Service:
     def _answer(self) -> bool:
         """Do what is asked; return whether there is anybody to ask."""
         request, descriptors, _, _ = socket.recv_fds(
-            self._channel, _REQUEST_BYTES, _MOST_DESCRIPTORS, socket.MSG_CMSG_CLOEXEC
+            self._channel, REQUEST_BYTES, _MOST_DESCRIPTORS, socket.MSG_CMSG_CLOEXEC
         )
         if not request:
             return False
@@ -106,21 +105,17 @@ class _Service:
 
     def _become(self, environment: bytes, given: list[int], open_now: list[int]) -> int:
         """Make the spare a worker, and return what names it."""
-        self._keep_spare(open_now)
-        spare, self._spare = self._spare, None
-        assert spare is not None  # noqa: S101 - kept just now
+        spare, self._spare = self._spare or self._forked_off(None, open_now), None
         spare.become(environment, given)
         return spare.pidfd
 
-    def _keep_spare(self, open_now: Sequence[int] = ()) -> None:
-        if self._spare is not None:
-            return
+    def _forked_off(self, rehearsal: Rehearsal | None, open_now: Sequence[int] = ()) -> Spare:
         others = [each for pidfd, (_, told) in self._forked.items() for each in (pidfd, told)]
         unshared = [self._channel.fileno(), *others, *open_now]
-        rehearsal = None if open_now else self._rehearsal
-        self._spare = Spare([each for each in unshared if each >= 0], rehearsal)
-        self._forked[self._spare.pidfd] = (self._spare.pid, _NOBODY)
-        self._poll.register(self._spare.pidfd, select.POLLIN)
+        spare = Spare([each for each in unshared if each != _NOBODY], rehearsal)
+        self._forked[spare.pidfd] = (spare.pid, _NOBODY)
+        self._poll.register(spare.pidfd, select.POLLIN)
+        return spare
 
     def _reap(self, pidfd: int) -> None:
         if self._spare is not None and self._spare.pidfd == pidfd:

@@ -16,7 +16,7 @@ from dagster_dataops.execution import worker
 from dagster_dataops.execution.rehearsal import Rehearsal
 from dagster_dataops.execution.surroundings import environment
 
-_REQUEST_BYTES: Final = 1 << 20  # five times what a message can have
+REQUEST_BYTES: Final = 1 << 20  # five times what an environment with its message can have
 _MOST_DESCRIPTORS: Final = 5  # connection, lifeline, standard output and error, heartbeat
 
 
@@ -72,7 +72,7 @@ def _live(channel: socket.socket, unshared: Sequence[int], rehearsal: Rehearsal 
             importlib.invalidate_caches()
             rehearsal.play()
         given, descriptors, _, _ = socket.recv_fds(
-            channel, _REQUEST_BYTES, _MOST_DESCRIPTORS, socket.MSG_CMSG_CLOEXEC
+            channel, REQUEST_BYTES, _MOST_DESCRIPTORS, socket.MSG_CMSG_CLOEXEC
         )
         channel.close()
         if given:

@@ -32,7 +32,7 @@ from dagster_dataops.execution.termination import Terminated, Termination, set_s
 from dagster_dataops.operators.operator import Operator
 from dagster_dataops.operators.shipping import receive
 
-RANGE_SECONDS: Final = 0.5  # twice what ranges are cut for; the rest is for whoever is free
+_RANGE_SECONDS: Final = 0.5  # twice what ranges are cut for; the rest is for whoever is free
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +177,7 @@ class _Worker:
         if given.mode is Mode.QUICK:
             self._current = held = self._holding.begin(given.start)
         careful = given.mode in (Mode.CAREFUL, Mode.ALONE)
-        patience = math.inf if careful else RANGE_SECONDS
+        patience = math.inf if careful else _RANGE_SECONDS
         failed = self._loop.run(
             given.start, given.end, one_by_one=careful or self._one_by_one, patience=patience
         )
