@@ -20,6 +20,7 @@ from dagster_dataops.assets.lineage import (
 from dagster_dataops.assets.markdown import table
 from dagster_dataops.assets.schema import Schema, schema_of
 from dagster_dataops.assets.translator import METADATA_PREFIX
+from dagster_dataops.assets.values import remember_columns
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.operators.spec import OperatorKind
@@ -46,6 +47,8 @@ def column_metadata(
     """
     try:
         schema = schema_of(result)
+        if not schema.left_out:
+            remember_columns(result, schema.columns)
         origins = ColumnTracer(options, upstream, result, kind).trace(schema.columns)
     except (DataOpsError, OSError) as error:  # metadata is no reason for a result to fail
         _logger.warning("no columns are shown of %s: %s", result.path, error)

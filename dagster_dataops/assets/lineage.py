@@ -14,7 +14,13 @@ from typing import Any, Final, TypeAlias
 import dagster as dg
 
 from dagster_dataops.assets.keys import column_of, written_keys
-from dagster_dataops.assets.values import comparable, compared_records, values_of
+from dagster_dataops.assets.values import (
+    INPUT_RECORDS,
+    comparable,
+    compared_records,
+    inputs_to_see,
+    values_of,
+)
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.operators.spec import OperatorKind
 
@@ -67,8 +73,11 @@ class ColumnTracer:
         parts: dict[dg.AssetKey, list[JsonlDataset]] = {}
         for key, dataset in upstream:
             parts.setdefault(key, []).append(dataset)
-        self._inputs = {key: values_of(found) for key, found in parts.items()}
-        self._records = compared_records(result, [dataset for _, dataset in upstream])
+        datasets = [dataset for _, dataset in upstream]
+        ordered = kind == "record"  # of others, the first records may come from anywhere
+        seen = inputs_to_see(result, datasets) if ordered else INPUT_RECORDS
+        self._inputs = {key: values_of(found, seen) for key, found in parts.items()}
+        self._records = compared_records(result, datasets)
         self._kind = kind
         self._known = {name for values in self._inputs.values() for name in values.columns}
         self._written = {} if kind == "selection" else written_keys(options)

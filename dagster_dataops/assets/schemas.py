@@ -73,7 +73,19 @@ def _params_of(node: OperatorNode) -> object:
 
 
 def _schema_of(node: OperatorNode) -> Schema:
-    return config_type_of(node).to_fields_dict()
+    """Return the fields of a node's Config class.
+
+    A setting that is left as defined when it is left empty has no default to fill in: Dagster
+    would resolve it for every node of every run, and the launchpad show it as a ``null``.
+    """
+    fields = config_type_of(node).to_fields_dict()
+    return {name: _left_empty(field) or field for name, field in fields.items()}
+
+
+def _left_empty(field: dg.Field) -> dg.Field | None:
+    if not field.default_provided or field.default_value is not None:
+        return None
+    return dg.Field(field.config_type, is_required=False, description=field.description)
 
 
 def _description(node: OperatorNode) -> str:

@@ -1,5 +1,6 @@
 """ColumnValues: what an input's first records hold, to see which columns are still the same."""
 
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -19,6 +20,9 @@ _INPUT_BYTES: Final = 1 << 20
 _RESULT_BYTES: Final = 256 << 10
 _NAMED_BY: Final = 160  # records from all over a file whose columns count
 _PARTITIONS: Final = 3  # of an input, that are looked at
+_MOST_KNOWN: Final = 256
+# Column names by content: what a step has just written is what the next one reads.
+_known: OrderedDict[str, tuple[str, ...]] = OrderedDict()
 
 
 @dataclass(frozen=True)
@@ -61,19 +65,50 @@ def _same(some: list[JsonValue], others: list[JsonValue]) -> bool:
     return list(map(comparable, some)) == list(map(comparable, others))
 
 
-def values_of(parts: Sequence[JsonlDataset]) -> ColumnValues:
-    """Return the values of one input, whose partitions are ``parts``."""
+def remember_columns(dataset: JsonlDataset, names: Iterable[str]) -> None:
+    """Take note of the columns of a result, which `values_of` need not look for then."""
+    if dataset.fingerprint is not None:
+        _known[dataset.fingerprint] = tuple(names)
+        _known.move_to_end(dataset.fingerprint)
+        if len(_known) > _MOST_KNOWN:
+            _known.popitem(last=False)
+
+
+def values_of(parts: Sequence[JsonlDataset], count: int = INPUT_RECORDS) -> ColumnValues:
+    """Return the values of one input, whose partitions are ``parts``, by ``count`` records each."""
     columns: dict[str, None] = {}
     records: list[Record] = []
     whole = len(parts) <= _PARTITIONS
     for part in parts[:_PARTITIONS]:
-        first = first_records(part, INPUT_RECORDS, _INPUT_BYTES)
+        first = first_records(part, count, _INPUT_BYTES)
         records += first
         whole = whole and part.rows is not None and len(first) == part.rows
-        others = [] if whole else spread_sample(part, _NAMED_BY).records
-        for names in dict.fromkeys(map(tuple, (*first, *others))):  # few records differ in them
+        for names in dict.fromkeys(map(tuple, first)):  # few records differ in them
             columns.update(dict.fromkeys(names))
+        if not whole:
+            columns.update(dict.fromkeys(_columns_beyond(part)))
     return ColumnValues(columns, records, whole)
+
+
+def _columns_beyond(part: JsonlDataset) -> Iterable[str]:
+    """Return the columns of records from all over a file."""
+    known = _known.get(part.fingerprint or "")
+    if known is not None:
+        return known
+    return [name for record in spread_sample(part, _NAMED_BY).records for name in record]
+
+
+def inputs_to_see(result: JsonlDataset, parts: Sequence[JsonlDataset]) -> int:
+    """Return how many of the first records of an input those of a result should come from.
+
+    With their order kept, that is: twice as many as they would be, were as many dropped
+    everywhere.
+    """
+    rows_in = sum(part.rows or 0 for part in parts)
+    if not rows_in or not result.rows:
+        return INPUT_RECORDS
+    expected = 2 * _RESULT_RECORDS * rows_in // result.rows
+    return max(_RESULT_RECORDS, min(expected, INPUT_RECORDS))
 
 
 def compared_records(result: JsonlDataset, parts: Sequence[JsonlDataset]) -> list[Record]:

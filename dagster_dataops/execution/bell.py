@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import weakref
+from collections.abc import Callable
 from typing import Final
 
 from dagster_dataops.forking import hinder_no_fork
@@ -21,14 +22,16 @@ class Bell:
 
     Args:
         seconds: From one ring to the next; 0 rings all the time.
+        heard: Called by the thread at every ring.
 
     Attributes:
         rung: Holds something once it has rung, until it is hushed.
     """
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, heard: Callable[[], None] | None = None) -> None:
         self.rung: list[bool] = []
         self._seconds = seconds
+        self._heard = heard
         self._quiet = threading.Event()
         self._thread: threading.Thread | None = None
         _bells.add(self)
@@ -45,6 +48,8 @@ class Bell:
         signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
         while not self._quiet.wait(self._seconds):
             self.rung[:] = [True]
+            if self._heard is not None:
+                self._heard()
 
     def hush(self) -> None:
         """Have it ring anew."""

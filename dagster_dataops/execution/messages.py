@@ -46,16 +46,14 @@ class Place(NamedTuple):
 
 
 class Done(NamedTuple):
-    """What is done of a range: all of it, or as much as a range may take of time.
+    """That a range is done.
 
     Attributes:
-        start: Where the range starts.
-        end: Up to where it is done.
-        seconds: How long that took.
+        start: Where it starts.
+        seconds: How long it took.
     """
 
     start: int
-    end: int
     seconds: float
 
 
@@ -70,13 +68,14 @@ class Kind(IntEnum):
     FAILED = 5
     FAULT = 6  # of the disk
     UNABLE = 7  # the operator cannot be loaded
+    SHORTENED = 8  # the range under way takes too long: it ends sooner, the rest is for others
 
 
 _RANGE: Final = struct.Struct("<QQB")
 _PLACE: Final = struct.Struct("<QQ")
 _SPAN: Final = struct.Struct("<Q9I")
 _SETTLED: Final = struct.Struct("<BQ")
-_DONE: Final = struct.Struct("<BQQd")
+_DONE: Final = struct.Struct("<BQd")
 STOP: Final = b""
 
 
@@ -116,7 +115,7 @@ def pack_held(done: Done, spans: list[Span]) -> bytes:
 
 
 def unpack_done(message: bytes) -> tuple[Done, list[Span]]:
-    """Return what is done of a range, and the spans of it that are held."""
+    """Return which range is done, and the spans of it that are held."""
     _, *done = _DONE.unpack_from(message)
     held = [Span(*fields) for fields in _SPAN.iter_unpack(message[_DONE.size :])]
     return Done(*done), held
@@ -127,8 +126,13 @@ def pack_placed(start: int) -> bytes:
     return _SETTLED.pack(Kind.PLACED, start)
 
 
-def unpack_placed(message: bytes) -> int:
-    """Return the start of the range whose output is in its place."""
+def pack_shortened(end: int) -> bytes:
+    """Return that the range under way ends at ``end``."""
+    return _SETTLED.pack(Kind.SHORTENED, end)
+
+
+def unpack_position(message: bytes) -> int:
+    """Return the start of the range that is in its place, or the end of the one under way."""
     return int(_SETTLED.unpack(message)[1])
 
 

@@ -178,43 +178,50 @@ class _Run:
     def _hear(self, worker: Worker, message: bytes) -> None:
         match message[0]:
             case Kind.READY:
-                if not self._ever_ready:
-                    self._last_done = time.monotonic()
-                worker.ready = self._ever_ready = True
-                self._stillborn = 0
+                self._welcome(worker)
             case Kind.SPAN:
                 offset, span = messages.unpack_span(message)
                 self._job.settle(worker.segment, offset, [span])
                 worker.take_note(span)
                 self._place(span.start, span.start + span.length, span.output_bytes)
-            case Kind.DONE:
-                self._finished(worker, *messages.unpack_done(message))
-            case Kind.HELD:
+            case Kind.DONE | Kind.HELD:
                 self._finished(worker, *messages.unpack_done(message))
             case Kind.PLACED:
-                self._settle_placed(worker, messages.unpack_placed(message))
+                self._settle_placed(worker, messages.unpack_position(message))
+            case Kind.SHORTENED:
+                self._shorten(worker, messages.unpack_position(message))
             case Kind.FAILED:
                 self._failed = self._failed or messages.unpack_failed(message)
             case _:
                 self._raise_fault(message[0], messages.unpack_fault(message))
 
+    def _welcome(self, worker: Worker) -> None:
+        if not self._ever_ready:
+            self._last_done = time.monotonic()
+        worker.ready = self._ever_ready = True
+        self._stillborn = 0
+
     def _finished(self, worker: Worker, done: Done, held: list[Span]) -> None:
         """Take note that a range is done: settled, or held with the spans ``held``."""
-        start, end, seconds = done
+        start, seconds = done
         worker.places.pop(start, None)
         if worker.held.pop(start, None) is None:
             given = worker.ranges.popleft()
             self._last_done = time.monotonic()
             worker.settled_to = 0  # the next range may lie before this one
-            self._schedule.measured(end - start, seconds)
+            self._schedule.measured(given.end - start, seconds)
             if held:
-                worker.held[start] = (given._replace(end=end), held)
-                self._place(start, end, sum(span.output_bytes for span in held))
-            if end < given.end:
-                self._schedule.put_back(Interval(end, given.end))
-                for other in self._pool.workers:
-                    self._supply(other)
+                worker.held[start] = (given, held)
+                self._place(start, given.end, sum(span.output_bytes for span in held))
         self._supply(worker)
+
+    def _shorten(self, worker: Worker, end: int) -> None:
+        """Hand what is behind ``end`` in the range under way to whoever is free."""
+        given = worker.ranges[0]
+        worker.ranges[0] = given._replace(end=end)
+        self._schedule.put_back(Interval(end, given.end))
+        for other in self._pool.workers:
+            self._supply(other)
 
     def _place(self, start: int, end: int, size: int) -> None:
         """Tell who holds outputs where they belong, now that another size is known."""
@@ -345,7 +352,7 @@ class _Run:
             offset, span = messages.unpack_span(message)
             self._job.settle(worker.segment, offset, [span])
         elif message[0] == Kind.PLACED:
-            start = messages.unpack_placed(message)
+            start = messages.unpack_position(message)
             if start in worker.held and start in worker.places:
                 self._settle_placed(worker, start)
 

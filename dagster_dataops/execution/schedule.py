@@ -20,6 +20,7 @@ _RANGES_A_WORKER: Final = 8
 _QUICK_SECONDS: Final = 0.1
 _TELLING_SECONDS: Final = 0.002
 _TAIL: Final = 64  # no range of a small input is a smaller part of it
+_BRIEF_SECONDS: Final = 0.05  # no second worker would be there in time
 
 
 class Schedule:
@@ -74,15 +75,21 @@ class Schedule:
         if not self._gaps:
             return None
         start, end = self._gaps.popleft()
-        # A fair share of what is left, so that all end at about the same time; quick records may
-        # be followed by slow ones, and those must not all be one worker's.
-        share = max(self._left // (2 * sharing), self._least)
-        cut = min(start + min(self._size, share), end)
-        cut = next_line_start(self._descriptor, cut, end)
+        size = self._left if sharing == 1 and self._is_brief() else self._size_for(sharing)
+        cut = next_line_start(self._descriptor, min(start + size, end), end)
         if cut < end:
             self._gaps.appendleft(Interval(cut, end))
         self._left -= cut - start
         return Range(start, cut, Mode.QUICK if self._is_quick(cut - start) else Mode.NORMAL)
+
+    def _is_brief(self) -> bool:
+        """Whether one worker will be done before another would be there."""
+        pace = self._seconds_per_byte or 1.0
+        return self._measured > 1 and self._left * pace < _BRIEF_SECONDS
+
+    def _size_for(self, sharing: int) -> int:
+        """Return a fair share of what is left at most, so that all end at about the same time."""
+        return min(self._size, max(self._left // (2 * sharing), self._least))
 
     def measured(self, length: int, seconds: float) -> None:
         """Take note that ``length`` bytes took ``seconds``."""

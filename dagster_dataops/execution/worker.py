@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
+from threading import Lock
 from typing import Final, NoReturn
 
 import orjson
@@ -132,6 +133,7 @@ class _Worker:
         self._holding = Holding(self._spill)
         self._current: HeldRange | None = None
         self._one_by_one = assignment.one_by_one
+        self._speaking = Lock()  # one message at a time
         self._loop = SpanLoop(
             termination.during(settle),
             _opened(assignment),
@@ -140,6 +142,7 @@ class _Worker:
             ignore_errors=assignment.ignore_errors,
             check_input=assignment.check_input,
             announce=heartbeat.announce if heartbeat else None,
+            shortened=self._shorten,
         )
 
     def run(self) -> None:
@@ -151,7 +154,15 @@ class _Worker:
                 self._loop.close()
                 self._holding.spill_all()
         except DataOpsError as error:  # the disk
-            self._connection.send_bytes(messages.pack_fault(str(error)))
+            self._say(messages.pack_fault(str(error)))
+
+    def _say(self, message: bytes) -> None:
+        with self._speaking:
+            self._connection.send_bytes(message)
+
+    def _shorten(self, end: int) -> None:
+        with suppress(OSError):  # nobody is left to hear it
+            self._say(messages.pack_shortened(end))
 
     def _obey(self) -> None:
         while (message := self._next_order()) != STOP:
@@ -184,16 +195,16 @@ class _Worker:
         self._original.end_clone()
         if failed is not None:
             self._holding.spill_all()
-            self._connection.send_bytes(messages.pack_failed(failed))
+            self._say(messages.pack_failed(failed))
             return False
-        done = Done(given.start, self._loop.position, time.monotonic() - began)
+        done = Done(given.start, time.monotonic() - began)
         if held is not None and self._holding.holds(held):
             held.done = done
             spans = [settled.span for settled in held.settled]
-            self._connection.send_bytes(messages.pack_held(done, spans))
+            self._say(messages.pack_held(done, spans))
             self._heed()
         else:
-            self._connection.send_bytes(messages.pack_done(done))
+            self._say(messages.pack_done(done))
         return True
 
     def _take(self, settled: Settled) -> None:
@@ -222,19 +233,19 @@ class _Worker:
 
     def _settle(self, settled: Settled) -> None:
         offset = self._segment.append(settled.output, settled.errors)
-        self._connection.send_bytes(messages.pack_span(offset, settled.span))
+        self._say(messages.pack_span(offset, settled.span))
 
     def _spill(self, held: HeldRange) -> None:
         for settled in held.settled:
             self._settle(settled)
         if held.done is not None:
-            self._connection.send_bytes(messages.pack_done(held.done))
+            self._say(messages.pack_done(held.done))
 
     def _place(self, place: Place) -> None:
         held = self._holding.take(place.start)
         if held is not None:
             self._main.write_at(place.offset, *[settled.output for settled in held.settled])
-            self._connection.send_bytes(messages.pack_placed(place.start))
+            self._say(messages.pack_placed(place.start))
 
 
 def _opened(assignment: Assignment) -> int:

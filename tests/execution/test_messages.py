@@ -28,7 +28,7 @@ def test_spans_arrive_as_they_were_sent(offset: int, span: Span) -> None:
     assert messages.unpack_span(message) == (offset, span)
 
 
-@given(st.builds(Done, _LARGE, _LARGE, st.floats(0, 1e9)), st.lists(_SPAN))
+@given(st.builds(Done, _LARGE, st.floats(0, 1e9)), st.lists(_SPAN))
 def test_finished_ranges_arrive_with_their_duration_and_spans(
     done: Done, spans: list[Span]
 ) -> None:
@@ -44,7 +44,14 @@ def test_finished_ranges_arrive_with_their_duration_and_spans(
 def test_what_is_in_its_place_is_known_by_its_start(start: int) -> None:
     message = messages.pack_placed(start)
     assert message[0] == Kind.PLACED
-    assert messages.unpack_placed(message) == start
+    assert messages.unpack_position(message) == start
+
+
+@given(_LARGE)
+def test_a_range_that_ends_sooner_tells_where(end: int) -> None:
+    message = messages.pack_shortened(end)
+    assert message[0] == Kind.SHORTENED
+    assert messages.unpack_position(message) == end
 
 
 def test_failures_arrive_without_their_line() -> None:

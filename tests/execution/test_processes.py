@@ -27,7 +27,7 @@ from tests.execution.helpers import (
     second_thread,
     write_input,
 )
-from tests.faults.crashing import children_of
+from tests.faults.crashing import children_of, wait_until
 
 _GROUP = "data.process_tests"
 HOW = pytest.mark.parametrize("spawned", [False, True], ids=["forked", "spawned"])
@@ -149,6 +149,27 @@ def test_slow_records_after_quick_ones_are_shared_by_all_workers(
     assert [record["n"] for record in report.dataset] == list(range(2040))
     assert len(workers) == 2
     assert min(workers.values()) >= 10  # of 40; who has them first goes on for half a second
+
+
+@HOW
+def test_what_a_stuck_record_holds_up_is_done_by_others_meanwhile(
+    tmp_path: Path, spawned: bool
+) -> None:
+    last = tmp_path / "last"
+
+    @data_register(_GROUP, _concurrency_mode="process", _max_workers=2)
+    def wait_for_the_last(record):
+        if record["n"] == 1500:
+            wait_until(last.exists, 20, "the last record")
+        elif record["n"] == 19_999:
+            last.touch()
+        return record
+
+    dataset = write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(20_000)])
+    with second_thread(spawned):
+        report = run(wait_for_the_last(), dataset, node(tmp_path))
+    assert report.manifest.failed == 0
+    assert [record["n"] for record in report.dataset] == list(range(20_000))
 
 
 def test_more_workers_than_records_are_no_problem(tmp_path: Path) -> None:

@@ -21,9 +21,9 @@ def _schedule(path: Path, content: bytes, workers: int, *todo: Interval) -> Iter
     os.close(descriptor)
 
 
-def _taken(schedule: Schedule, pace: float = 1e-6) -> list[Range]:
+def _taken(schedule: Schedule, pace: float = 1e-6, sharing: int = 1) -> list[Range]:
     taken = []
-    while (given_range := schedule.take(1)) is not None:
+    while (given_range := schedule.take(sharing)) is not None:
         taken.append(given_range)
         size = given_range.end - given_range.start
         schedule.measured(size, size * pace)
@@ -69,10 +69,10 @@ def test_slow_records_go_out_one_by_one_and_quick_ones_in_bulk(tmp_path: Path) -
         assert schedule.depth == 1
     with _schedule(tmp_path / "quick", content * 50_000, 2) as schedule:
         for _ in range(3):
-            schedule.take(1)
+            schedule.take(2)
             schedule.measured(100, 1e-7)
         assert schedule.depth == 2
-        sizes = [item.end - item.start for item in _taken(schedule, pace=1e-9)]
+        sizes = [item.end - item.start for item in _taken(schedule, pace=1e-9, sharing=2)]
         assert max(sizes) > 100_000
         assert len(sizes) < 120
         assert schedule.depth == 1  # nothing is left to hand out ahead
@@ -128,11 +128,23 @@ def test_slow_records_at_the_end_are_not_all_one_workers(tmp_path: Path) -> None
         assert all(item is not None and item.end - item.start <= 40 for item in rest)
 
 
-def test_who_works_alone_is_given_half_of_what_is_left(tmp_path: Path) -> None:
+def test_who_works_alone_is_given_all_that_takes_less_than_starting_another(tmp_path: Path) -> None:
     content = (b"x" * 9 + b"\n") * 1000
     with _schedule(tmp_path / "input", content, 8) as schedule:
         given = [taken.end - taken.start for taken in _taken(schedule, 1e-9)]
-    assert len(given) < 15
+    assert given == [10, 160, len(content) - 170]
+
+
+def test_who_works_alone_is_given_half_of_what_takes_longer(tmp_path: Path) -> None:
+    content = (b"x" * 9 + b"\n") * 1000
+    with _schedule(tmp_path / "input", content, 8) as schedule:
+        given = []
+        while schedule.seconds_left > 0.06 or len(given) < 3:
+            taken = schedule.take(1)
+            assert taken
+            given.append(taken.end - taken.start)
+            schedule.measured(given[-1], given[-1] * 1e-4)
+    assert len(given) > 3
     left = len(content)
     for size in given:
         assert size <= max(left // 2 + 9, 160)  # a sixty-fourth of all, by whole lines
@@ -144,7 +156,7 @@ def test_what_a_worker_did_not_get_to_is_cut_anew(tmp_path: Path) -> None:
     content = (b"x" * 9 + b"\n") * 1000
     with _schedule(tmp_path / "input", content, 2) as schedule:
         for _ in range(4):
-            rest = schedule.take(1)
+            rest = schedule.take(2)
             assert rest
             schedule.measured(rest.end - rest.start, 1e-6)
         assert rest.end - rest.start > 1000
@@ -160,6 +172,6 @@ def test_what_a_worker_did_not_get_to_is_cut_anew(tmp_path: Path) -> None:
 def test_the_last_ranges_of_a_large_input_are_small(tmp_path: Path) -> None:
     content = (b"x" * 99 + b"\n") * 200_000
     with _schedule(tmp_path / "input", content, 2) as schedule:
-        sizes = [taken.end - taken.start for taken in _taken(schedule, 1e-9)]
+        sizes = [taken.end - taken.start for taken in _taken(schedule, 1e-9, sharing=2)]
     assert max(sizes) > 1_000_000
     assert all(size < 70_000 for size in sizes[-2:])

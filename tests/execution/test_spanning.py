@@ -1,4 +1,5 @@
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ from dagster_dataops.execution import spanning
 from dagster_dataops.execution.failures import Failure, Outcome
 from dagster_dataops.execution.settling import Settle, Stretch, settling
 from dagster_dataops.execution.spanning import SpanLoop
+from tests.faults.crashing import wait_until
 
 
 def _settle(line: bytes) -> Outcome:
@@ -202,6 +204,51 @@ def test_a_range_out_of_time_ends_with_the_record_under_way(tmp_path: Path) -> N
     assert ranges.run(ranges.position, patience=60.0) is None
     assert ranges.position == len(ranges.content)
     ranges.check()
+    ranges.close()
+
+
+def test_what_a_stuck_record_holds_up_is_left_to_others_meanwhile(tmp_path: Path) -> None:
+    """It is told while the record is under way, and is neither settled here nor told again."""
+    told: list[tuple[int, int]] = []
+    stuck: list[int] = []
+
+    def settle(line: bytes) -> Outcome:
+        if line == b"stuck":
+            wait_until(lambda: bool(told), 10, "the end of the range")
+            stuck.append(len(told))
+        return _settle(line)
+
+    content = b"a\n" * 1000 + b"stuck\n" + b"b\n" * 200_000
+    ranges = _Ranges(
+        tmp_path / "input",
+        content,
+        settle,
+        shortened=lambda end: told.append((end, threading.get_ident())),
+    )
+    assert ranges.run(patience=0.2) is None
+    assert stuck == [1]
+    (first, teller), *others = told
+    assert teller != threading.get_ident()
+    assert 2006 <= first < len(content)
+    assert all(end < first for end, _ in others)
+    assert ranges.position == told[-1][0]
+    ranges.check(until=ranges.position)
+    ranges.run(ranges.position)
+    ranges.check()
+    ranges.close()
+
+
+def test_a_range_out_of_time_tells_where_it_ends_before_it_does(tmp_path: Path) -> None:
+    told: list[int] = []
+
+    def settle(line: bytes) -> Outcome:
+        time.sleep(0.01)
+        return _settle(line)
+
+    ranges = _Ranges(tmp_path / "input", b"a\n" * 200, settle, shortened=told.append)
+    ranges.run(patience=0.2)
+    assert ranges.position == told[-1] < 400
+    assert told == sorted(set(told), reverse=True)
     ranges.close()
 
 
