@@ -25,24 +25,29 @@ def commit(folder: NodeFolder, manifest: Manifest) -> None:
 def _finish(folder: NodeFolder, manifest: Manifest) -> None:
     """Do what follows a manifest's draft; harmless when done twice."""
     removal = Removal(folder)
-    removal.spare(folder.result)
-    with storage(folder.path, "publish the result"):
-        _replace(folder.result)
-        _replace(folder.errors)
-        _replace(folder.kept)
-        if not (manifest.failed and folder.errors.exists() and folder.errors.stat().st_size):
-            folder.errors.unlink(missing_ok=True)
-            if not manifest.outcomes:
-                folder.kept.unlink(missing_ok=True)
-        removal.remove_checkpoints()
-        _replace(folder.manifest)  # the last: until then, all this is done again after a crash
-        sync_folder(folder.path)
-    removal.finish()
+    try:
+        with storage(folder.path, "publish the result"):
+            _put_in_place(folder, manifest, removal)
+    finally:
+        removal.finish()
 
 
-def _replace(path: Path) -> None:
+def _put_in_place(folder: NodeFolder, manifest: Manifest, removal: Removal) -> None:
+    for path in (folder.result, folder.errors, folder.kept):
+        _replace(path, removal)
+    if not (manifest.failed and folder.errors.exists() and folder.errors.stat().st_size):
+        folder.errors.unlink(missing_ok=True)
+        if not manifest.outcomes:
+            folder.kept.unlink(missing_ok=True)
+    removal.remove_checkpoints()
+    _replace(folder.manifest, removal)  # the last: until then, a crash has all this done again
+    sync_folder(folder.path)
+
+
+def _replace(path: Path, removal: Removal) -> None:
     draft = draft_of(path)
     if draft.exists():
+        removal.spare(path)
         draft.replace(path)
 
 

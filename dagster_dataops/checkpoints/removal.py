@@ -16,6 +16,7 @@ from dagster_dataops.datasets.background import deleting
 from dagster_dataops.datasets.files import make_folder, storage
 
 _QUICKLY_DELETED: Final = 16 << 20
+_READ: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 class Removal:
@@ -28,16 +29,16 @@ class Removal:
     def __init__(self, folder: NodeFolder) -> None:
         self._checkpoints = folder.checkpoints
         self._removed = folder.path / ".removed"
+        self._spared: list[int] = []
 
     def spare(self, path: Path) -> None:
-        """Keep the content of ``path`` until `finish`, though another file takes its place.
+        """Keep the content of ``path`` open, as another file is about to take its place.
 
-        Replacing a large file deletes it, and that would be waited for.
+        Otherwise that would delete it and be waited for: some milliseconds even for a small file.
+        Open files go with their process at the latest, however it ends.
         """
-        with suppress(OSError):  # no links here: then it is waited for
-            if path.stat().st_size > _QUICKLY_DELETED:
-                self._removed.mkdir(exist_ok=True)
-                os.link(path, self._free_name())
+        with suppress(OSError):  # there is none, or it may not be read: then it is waited for
+            self._spared.append(os.open(path, _READ))
 
     def remove_checkpoints(self) -> None:
         """Have every checkpoint of the node gone."""
@@ -64,6 +65,9 @@ class Removal:
 
     def finish(self) -> None:
         """Delete what has been removed, now or before; nobody waits for much of it."""
+        if self._spared:
+            deleting.run(partial(_close, self._spared))
+            self._spared = []
         if not self._removed.exists():
             return
         delete = partial(shutil.rmtree, self._removed, ignore_errors=True)
@@ -71,6 +75,11 @@ class Removal:
             deleting.run(delete)
         else:
             delete()
+
+
+def _close(descriptors: list[int]) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)
 
 
 def _bytes_freed(folder: Path) -> int:

@@ -1,6 +1,7 @@
 import os
 import shutil
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,15 @@ def _with_checkpoints(path: Path, count: int = 2) -> None:
         folder = node(path).checkpoints / str(number)
         folder.mkdir(parents=True)
         (folder / "journal").write_bytes(b"x" * 100)
+
+
+def _inodes_open() -> set[int]:
+    """Return the inodes of all files that this process has open."""
+    found = set()
+    for entry in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):
+            found.add(os.fstat(int(entry.name)).st_ino)
+    return found
 
 
 def _entries(path: Path) -> list[str]:
@@ -60,8 +70,7 @@ def test_there_may_be_nothing_to_remove(tmp_path: Path) -> None:
     assert _entries(tmp_path) == []
 
 
-@pytest.mark.usefixtures("much")
-def test_what_is_spared_keeps_its_content_while_another_file_takes_its_place(
+def test_what_is_spared_is_deleted_beside_the_work_once_another_file_took_its_place(
     tmp_path: Path,
 ) -> None:
     node(tmp_path).path.mkdir()
@@ -73,11 +82,12 @@ def test_what_is_spared_keeps_its_content_while_another_file_takes_its_place(
     draft = tmp_path / "draft"
     draft.write_bytes(b"new")
     draft.replace(result)
-    kept = node(tmp_path).path / ".removed" / "0"
-    assert (kept.stat().st_ino, kept.read_bytes()) == (inode, b"old")
+    assert _inodes_open() & {inode}
+    assert _entries(tmp_path) == [result.name]
     taken.finish()
     deleting.finish()
-    assert _entries(tmp_path) == [result.name]
+    assert not _inodes_open() & {inode}
+    assert result.read_bytes() == b"new"
 
 
 @pytest.mark.usefixtures("much")
@@ -94,18 +104,27 @@ def test_what_a_killed_run_had_removed_gets_names_beside_and_goes_with_the_next(
     assert _entries(tmp_path) == []
 
 
-@pytest.mark.usefixtures("much")
-def test_file_systems_without_links_are_no_obstacle(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("kind", ["absent", "link", "pipe", "unreadable"])
+def test_what_cannot_be_opened_is_replaced_all_the_same(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*given: object, **named: object) -> None:
-        raise PermissionError(1, "Operation not permitted")
-
-    monkeypatch.setattr(os, "link", refuse)
     node(tmp_path).path.mkdir()
-    node(tmp_path).result.write_bytes(b"old")
-    Removal(node(tmp_path)).spare(node(tmp_path).result)
-    assert node(tmp_path).result.read_bytes() == b"old"
+    result = node(tmp_path).result
+    if kind == "link":
+        result.symlink_to(tmp_path)
+    elif kind == "pipe":
+        os.mkfifo(result)
+    elif kind == "unreadable":
+        result.write_bytes(b"old")
+
+        def refuse(*given: object) -> int:
+            raise PermissionError(13, "Permission denied")
+
+        monkeypatch.setattr(os, "open", refuse)
+    taken = Removal(node(tmp_path))
+    taken.spare(result)
+    taken.finish()
+    deleting.finish()
 
 
 @pytest.mark.usefixtures("much")
