@@ -20,7 +20,7 @@ from dagster_dataops.assets.lineage import (
 from dagster_dataops.assets.markdown import table
 from dagster_dataops.assets.schema import Schema, schema_of
 from dagster_dataops.assets.translator import METADATA_PREFIX
-from dagster_dataops.assets.values import remember_columns
+from dagster_dataops.assets.values import remember
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.operators.spec import OperatorKind
@@ -47,9 +47,10 @@ def column_metadata(
     """
     try:
         schema = schema_of(result)
+        tracer = ColumnTracer(options, upstream, result, kind)
+        origins = tracer.trace(schema.columns)
         if not schema.left_out:
-            remember_columns(result, schema.columns)
-        origins = ColumnTracer(options, upstream, result, kind).trace(schema.columns)
+            remember(result, schema.columns, tracer.records)
     except (DataOpsError, OSError) as error:  # metadata is no reason for a result to fail
         _logger.warning("no columns are shown of %s: %s", result.path, error)
         return {}

@@ -61,6 +61,9 @@ class ColumnTracer:
         result: What it wrote.
         kind: What it promises: a selection changes no record, and a record operator keeps
             their order.
+
+    Attributes:
+        records: The result's first records.
     """
 
     def __init__(
@@ -77,7 +80,7 @@ class ColumnTracer:
         ordered = kind == "record"  # of others, the first records may come from anywhere
         seen = inputs_to_see(result, datasets) if ordered else INPUT_RECORDS
         self._inputs = {key: values_of(found, seen) for key, found in parts.items()}
-        self._records = compared_records(result, datasets)
+        self.records = compared_records(result, datasets)
         self._kind = kind
         self._known = {name for values in self._inputs.values() for name in values.columns}
         self._written = {} if kind == "selection" else written_keys(options)
@@ -89,7 +92,7 @@ class ColumnTracer:
         Args:
             columns: What is known of the result's columns beyond its first records.
         """
-        names = dict.fromkeys([*columns, *(name for record in self._records for name in record)])
+        names = dict.fromkeys([*columns, *(name for record in self.records for name in record)])
         gone = [name for name in dict.fromkeys(self._all_inputs()) if name not in names]
         origins = [self._origin(name, gone) for name in names]
         used = {key for origin in origins if origin.note == RENAMED for _, key in origin.origins}
@@ -135,7 +138,7 @@ class ColumnTracer:
         return [key for key, values in self._inputs.items() if column in values.columns]
 
     def _agrees(self, key: dg.AssetKey, column: str, name: str) -> bool:
-        return self._inputs[key].agrees(column, self._records, name)
+        return self._inputs[key].agrees(column, self.records, name)
 
     def _passing(self, column: str, holders: list[dg.AssetKey]) -> list[dg.AssetKey]:
         """Return the inputs, among those that have a column, from which it comes unchanged."""
@@ -147,7 +150,7 @@ class ColumnTracer:
     def _mixed(self, column: str, holders: Sequence[dg.AssetKey]) -> bool:
         """Whether all values of a column were seen in one of the inputs or another."""
         known = {one for key in holders for one in self._inputs[key].seen(column)}
-        given = [record[column] for record in self._records if column in record]
+        given = [record[column] for record in self.records if column in record]
         return bool(given) and all(comparable(value) in known for value in given)
 
     def _renamed_from(self, column: str, gone: Sequence[str]) -> list[tuple[dg.AssetKey, str]]:
@@ -156,7 +159,7 @@ class ColumnTracer:
 
     def _moved(self, key: dg.AssetKey, column: str, name: str) -> bool:
         """Whether ``name`` is the upstream ``column``; one value alone could be a coincidence."""
-        distinct = {str(record[name]) for record in self._records if name in record}
+        distinct = {str(record[name]) for record in self.records if name in record}
         return len(distinct) > 1 and self._agrees(key, column, name)
 
     def _written_into(self, column: str) -> list[str]:

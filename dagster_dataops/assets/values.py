@@ -4,7 +4,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 import orjson
 
@@ -20,9 +20,19 @@ _INPUT_BYTES: Final = 1 << 20
 _RESULT_BYTES: Final = 256 << 10
 _NAMED_BY: Final = 160  # records from all over a file whose columns count
 _PARTITIONS: Final = 3  # of an input, that are looked at
-_MOST_KNOWN: Final = 256
-# Column names by content: what a step has just written is what the next one reads.
-_known: OrderedDict[str, tuple[str, ...]] = OrderedDict()
+_MOST_KNOWN: Final = 4
+
+
+class _Known(NamedTuple):
+    """What was seen of a result: its columns, and its first records."""
+
+    columns: tuple[str, ...]
+    records: list[Record]
+
+
+_NOTHING: Final = _Known((), [])
+# By content: what a step has just written is what the next one reads.
+_known: OrderedDict[str, _Known] = OrderedDict()
 
 
 @dataclass(frozen=True)
@@ -65,11 +75,11 @@ def _same(some: list[JsonValue], others: list[JsonValue]) -> bool:
     return list(map(comparable, some)) == list(map(comparable, others))
 
 
-def remember_columns(dataset: JsonlDataset, names: Iterable[str]) -> None:
-    """Take note of the columns of a result, which `values_of` need not look for then."""
-    if dataset.fingerprint is not None:
-        _known[dataset.fingerprint] = tuple(names)
-        _known.move_to_end(dataset.fingerprint)
+def remember(result: JsonlDataset, columns: Iterable[str], records: list[Record]) -> None:
+    """Take note of all columns of a result and its first records, for `values_of`."""
+    if result.fingerprint is not None:
+        _known[result.fingerprint] = _Known(tuple(columns), records)
+        _known.move_to_end(result.fingerprint)
         if len(_known) > _MOST_KNOWN:
             _known.popitem(last=False)
 
@@ -80,33 +90,34 @@ def values_of(parts: Sequence[JsonlDataset], count: int = INPUT_RECORDS) -> Colu
     records: list[Record] = []
     whole = len(parts) <= _PARTITIONS
     for part in parts[:_PARTITIONS]:
-        first = first_records(part, count, _INPUT_BYTES)
+        known = _known.get(part.fingerprint or "", _NOTHING)
+        first = known.records[:count]
+        if len(first) < count:
+            first = first_records(part, count, _INPUT_BYTES)
         records += first
         whole = whole and part.rows is not None and len(first) == part.rows
         for names in dict.fromkeys(map(tuple, first)):  # few records differ in them
             columns.update(dict.fromkeys(names))
         if not whole:
-            columns.update(dict.fromkeys(_columns_beyond(part)))
+            columns.update(dict.fromkeys(known.columns or _columns_all_over(part)))
     return ColumnValues(columns, records, whole)
 
 
-def _columns_beyond(part: JsonlDataset) -> Iterable[str]:
-    """Return the columns of records from all over a file."""
-    known = _known.get(part.fingerprint or "")
-    if known is not None:
-        return known
+def _columns_all_over(part: JsonlDataset) -> list[str]:
     return [name for record in spread_sample(part, _NAMED_BY).records for name in record]
 
 
 def inputs_to_see(result: JsonlDataset, parts: Sequence[JsonlDataset]) -> int:
     """Return how many of the first records of an input those of a result should come from.
 
-    With their order kept, that is: twice as many as they would be, were as many dropped
-    everywhere.
+    With their order kept, that is: as many if all were kept, else twice as many as they would be,
+    were as many dropped everywhere.
     """
     rows_in = sum(part.rows or 0 for part in parts)
     if not rows_in or not result.rows:
         return INPUT_RECORDS
+    if rows_in == result.rows:
+        return _RESULT_RECORDS
     expected = 2 * _RESULT_RECORDS * rows_in // result.rows
     return max(_RESULT_RECORDS, min(expected, INPUT_RECORDS))
 

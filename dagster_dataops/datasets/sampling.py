@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import filterfalse, islice
+from itertools import filterfalse
 from typing import Final, cast
 
 import orjson
@@ -64,11 +64,20 @@ def first_records(dataset: JsonlDataset, count: int, max_bytes: int) -> list[Rec
     interval = content_interval(dataset.path)
     with dataset.path.open("rb") as file:
         descriptor = file.fileno()
-        block = read_range(descriptor, interval.start, min(max_bytes, interval.end))
-        if interval.start + len(block) < interval.end:
-            block = block[: block.rfind(b"\n") + 1]
-        lines = list(islice(_filled(block), count))
-        return _decoded(lines or _first_line(descriptor, interval))
+        expected = count * dataset.size_bytes * 5 // (4 * dataset.rows) if dataset.rows else 0
+        size = min(max(expected, _BLOCK_BYTES), max_bytes)
+        while True:
+            lines, more = _lines_within(descriptor, interval, size)
+            if not more or len(lines) >= count or size >= max_bytes:
+                return _decoded(lines[:count] or _first_line(descriptor, interval))
+            size = min(4 * size, max_bytes)
+
+
+def _lines_within(descriptor: int, interval: Interval, size: int) -> tuple[list[bytes], bool]:
+    """Return the lines that are whole within the first ``size`` bytes, and whether more follow."""
+    block = read_range(descriptor, interval.start, min(size, interval.end))
+    more = interval.start + len(block) < interval.end
+    return _lines(block[: block.rfind(b"\n") + 1] if more else block), more
 
 
 def _whole_lines(descriptor: int, start: int, interval: Interval) -> list[bytes]:

@@ -21,6 +21,8 @@ from dagster_dataops.execution.job import Job
 
 DRAIN_SECONDS: Final = 0.05
 _DRAIN_RECORDS: Final = 512
+_READY_LINES: Final = 256
+_READY_BYTES: Final = 1 << 20
 _START: Final = itemgetter(0)  # of its line: lines compare by where they start
 
 
@@ -36,6 +38,11 @@ class Collector:
 
     Args:
         job: What is run.
+
+    Attributes:
+        taken: How many lines were handed out, about: nobody waits for another to count.
+        exhausted: Whether there are no more.
+        stopped: Whether no further line is handed out.
     """
 
     def __init__(self, job: Job) -> None:
@@ -45,20 +52,21 @@ class Collector:
         self._segment = job.checkpoint.new_segment()
         self._descriptor = os.open(job.dataset.path, os.O_RDONLY | os.O_CLOEXEC)
         self._lines = iterate_lines(self._descriptor, job.todo)
-        self._take_lock = threading.Lock()
+        self._ready: deque[Line] = deque()  # the next of them
+        self._read_lock = threading.Lock()
         self._drain_lock = threading.Lock()
         self._finished: deque[_Finished] = deque()
         self._first_failure: Failed | None = None
         self._fault: BaseException | None = None
         self._segment_closed = False
         self._stop = threading.Event()
-        self.taken = 0  # lines
-        self.exhausted = False  # whether there are no more
+        self.stopped = False
+        self.taken = 0
+        self.exhausted = False
 
-    @property
-    def stopped(self) -> bool:
-        """Whether no further line is handed out."""
-        return self._stop.is_set()
+    def _hand_out_no_more(self) -> None:
+        self.stopped = True
+        self._stop.set()
 
     def pause(self, seconds: float) -> None:
         """Wait before another try; called by whoever works on the record.
@@ -71,18 +79,36 @@ class Collector:
 
     def take(self) -> Line | None:
         """Return the next line to do, or ``None`` if there is none or the run stops."""
-        with self._take_lock:
-            line = None if self.stopped else next(self._lines, None)
-            self.taken += 1
-            self.exhausted = line is None
-            return line
+        while not self.stopped:
+            try:
+                line = self._ready.popleft()
+            except IndexError:
+                if not self._read_more():
+                    return None
+            else:
+                self.taken += 1
+                return line
+        return None
+
+    def _read_more(self) -> bool:
+        """Make the next lines ready, unless somebody else just has; return whether any are."""
+        with self._read_lock:
+            size = 0
+            while not self.stopped and len(self._ready) < _READY_LINES and size < _READY_BYTES:
+                line = next(self._lines, None)
+                if line is None:
+                    break
+                self._ready.append(line)
+                size += line.end - line.start
+            self.exhausted = not self._ready
+            return not self.exhausted
 
     def put(self, line: Line, outcome: Outcome) -> None:
         """Take the outcome of ``line``; called by whoever finished it."""
         self._original.end_clone()
         if isinstance(outcome, Failure) and not self._job.settings.ignore_errors:
             self._first_failure = self._first_failure or Failed(line.start, line.text, outcome)
-            self._stop.set()
+            self._hand_out_no_more()
             return
         self._finished.append((line, outcome))
         # A hot operator can keep the main thread from running: whoever fills the queue drains it.
@@ -95,7 +121,7 @@ class Collector:
     def fail(self, error: BaseException) -> None:
         """Stop the run for a fault of ours, which the main thread will raise."""
         self._fault = self._fault or error
-        self._stop.set()
+        self._hand_out_no_more()
 
     def drain(self) -> None:
         """Settle everything that has finished."""
@@ -137,8 +163,10 @@ class Collector:
         output = bytearray()
         errors: list[bytes] = []
         dropped = 0
-        for position, (line, outcome) in enumerate(finished):
+        outcomes = [outcome for _, outcome in finished]
+        for position, outcome in enumerate(outcomes):
             if isinstance(outcome, Failure):
+                line, _ = finished[position]
                 failed = Failed(line.start, line.text, outcome)
                 before = {"position": position, "output": len(output), "dropped": dropped}
                 errors.append(error_line(failed, self._job.name, **before))
@@ -185,7 +213,7 @@ class Collector:
                     self.drain()
                     self._job.tick()
         finally:
-            self._stop.set()
+            self._hand_out_no_more()
             try:
                 self.drain()
             finally:
@@ -199,8 +227,8 @@ class Collector:
 
     def close(self) -> None:
         """Close the input, once nobody takes lines any more."""
-        with self._take_lock:
-            self._stop.set()
+        with self._read_lock:
+            self._hand_out_no_more()
             os.close(self._descriptor)
 
 
@@ -217,4 +245,6 @@ def _neighbours(finished: list[_Finished]) -> Iterator[list[_Finished]]:
 
 
 def _raw(finished: list[_Finished]) -> bytes:
-    return b"".join(line.raw for line, _ in finished)
+    """Return lines that follow one another as they stand in the file."""
+    last, _ = finished[-1]
+    return b"\n".join([line.text for line, _ in finished[:-1]] + [last.raw])

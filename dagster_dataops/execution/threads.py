@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from dagster_dataops.errors import RunStoppedError
 from dagster_dataops.execution.callers import CallLimit, start_thread
@@ -17,7 +17,10 @@ from dagster_dataops.execution.collecting import Collector, PauseEnded
 from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.limits import Stuck, TooManyStuckError
 from dagster_dataops.execution.retrying import Retries, retries_of, tell
-from dagster_dataops.execution.settling import Settle, settle_one, settling
+from dagster_dataops.execution.settling import Settle, settling
+
+if TYPE_CHECKING:
+    from dagster_dataops.datasets.lines import Line
 
 _LOOK_SECONDS: Final = 0.001
 _QUICK_CALLS: Final = 4  # of one thread within that time
@@ -38,8 +41,7 @@ def run_threads(job: Job) -> None:
     def work() -> None:
         try:
             with _settling(job, retries, stuck) as settle:
-                while (line := collector.take()) is not None:
-                    collector.put(line, settle_one(settle, line.text))
+                _settle_all(collector, settle)
         except PauseEnded:
             return
         except TooManyStuckError as error:
@@ -53,6 +55,33 @@ def run_threads(job: Job) -> None:
     finally:
         collector.close()
         tell(retries, job.progress)
+
+
+def _settle_all(collector: Collector, settle: Settle) -> None:
+    """Settle one line after the other, each taken once the one before it is finished."""
+    output = bytearray()
+    line: Line | None = None
+    failed = False
+
+    def texts() -> Iterator[bytes]:
+        nonlocal line, failed
+        while (line := collector.take()) is not None:
+            failed = False
+            yield line.text
+            if not failed:
+                collector.put(line, bytes(output))
+                output.clear()
+
+    given = texts()
+    while True:
+        stretch = settle(given, output, ())
+        if stretch.interrupt is not None:
+            raise stretch.interrupt
+        if line is None:
+            return
+        if stretch.line is not None:
+            failed = True
+            collector.put(line, stretch.failure)
 
 
 @contextmanager
