@@ -56,15 +56,18 @@ def pipeline_schema(nodes: Sequence[tuple[OperatorNode, Schema]]) -> Schema:
     }
 
 
-def config_of(node: OperatorNode, given: Mapping[str, Any]) -> OperatorConfig:
-    """Return what a launch gave a node, in its Config class.
+def config_of(node: OperatorNode, schema: Schema, given: Mapping[str, Any]) -> OperatorConfig:
+    """Return what a launch gave a node of that schema, in its Config class.
 
     Without ``params`` where it gave none but what the node has anyway: most launches do, and need
     no class of the node's own, which is not made then.
     """
     common = {name: value for name, value in given.items() if name != _PARAMS}
     common.setdefault("ignore_errors", node.operator.__dataops__.resolved.ignore_errors)
-    if given.get(_PARAMS) in (None, _params_of(node)) and common.get("concurrency_mode") != "async":
+    if (
+        given.get(_PARAMS) in (None, _params_in(schema))
+        and common.get("concurrency_mode") != "async"
+    ):
         hashable = not common.get("retry_on")
         return _known_config(tuple(common.items())) if hashable else OperatorConfig(**common)
     return config_type_of(node)(**given)
@@ -76,8 +79,8 @@ def _known_config(given: tuple[tuple[str, Any], ...]) -> OperatorConfig:
     return OperatorConfig(**dict(given))
 
 
-def _params_of(node: OperatorNode) -> object:
-    params = config_schema(node).get(_PARAMS)
+def _params_in(schema: Schema) -> object:
+    params = schema.get(_PARAMS)
     return params.default_value if params is not None and params.default_provided else None
 
 

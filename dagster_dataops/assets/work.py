@@ -103,7 +103,8 @@ class StepWork:
         made: dict[str, Any],
     ) -> Iterator[StepEvent]:
         """Run one operator over what is in ``made``, and add its result."""
-        config = config_of(plan.node, self.given.get(plan.node.name, {}))
+        given = self.given.get(plan.node.name, {})
+        config = config_of(plan.node, plan.config_schema, given)
         for key, source in plan.inputs:
             if not isinstance(source, str) or source in made:
                 continue

@@ -101,7 +101,7 @@ def test_values_that_refuse_to_be_compared_are_borne(registry: OperatorRegistry)
 
 def test_a_launch_becomes_the_config_class_of_its_node(registry: OperatorRegistry) -> None:
     (node,) = nodes(registry, {"count": 2})
-    config = config_of(node, {"params": {"count": 5}, "max_workers": 3})
+    config = config_of(node, config_schema(node), {"params": {"count": 5}, "max_workers": 3})
     assert config.max_workers == 3
     assert type(config) is not OperatorConfig
     (params,) = [value for name, value in config if name == "params"]
@@ -114,6 +114,6 @@ def test_a_launch_that_changes_no_option_takes_no_class_of_its_node(
 ) -> None:
     (node,) = nodes(registry, {"count": 2})
     params = config_schema(node)["params"].default_value
-    config = config_of(node, {"params": params, "max_workers": 3})
+    config = config_of(node, config_schema(node), {"params": params, "max_workers": 3})
     assert type(config) is OperatorConfig
     assert config.max_workers == 3
