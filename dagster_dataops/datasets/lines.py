@@ -16,6 +16,7 @@ from dagster_dataops.datasets.files import read_range
 from dagster_dataops.errors import InputError
 
 BLOCK_BYTES = 1 << 20
+_FIRST_BYTES = 16 << 10
 _BOM = b"\xef\xbb\xbf"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
@@ -127,10 +128,12 @@ def split_lines(block: bytes) -> list[bytes]:
 
 def iterate_lines(descriptor: int, intervals: Iterable[Interval]) -> Iterator[Line]:
     """Yield the lines of ``intervals`` that are not blank, in order."""
+    size = _FIRST_BYTES  # who wants the first records only does not wait for more
     for interval in intervals:
         start = interval.start
         while start < interval.end:
-            cut = next_line_start(descriptor, min(start + BLOCK_BYTES, interval.end), interval.end)
+            cut = next_line_start(descriptor, min(start + size, interval.end), interval.end)
+            size = BLOCK_BYTES
             for line in split_lines(read_lines(descriptor, Interval(start, cut))):
                 end = start + len(line)
                 if not line.isspace():

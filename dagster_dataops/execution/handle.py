@@ -33,6 +33,7 @@ class Worker:
         segment: Number of its segment.
         ready: Whether it has said that it is ready.
         ranges: What it was given and has not finished, in order.
+        late: Whether the first of these takes too long, so that it is given no other meanwhile.
         held: What it has finished and not settled: what is open of ranges, and all their spans, by
             where they start.
         places: Where it was told to put the output of some of these.
@@ -57,6 +58,7 @@ class Worker:
         self.segment = segment
         self.ready = False
         self.ranges: deque[Range] = deque()
+        self.late = False
         self.held: dict[int, tuple[Range, list[Span]]] = {}
         self.places: dict[int, int] = {}
         self.hearing = False

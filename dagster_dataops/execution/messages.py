@@ -4,6 +4,7 @@ Parent to worker: ranges of the input, where outputs belong, and "stop". Worker 
 settled spans (never their output, which lies in a segment), finished ranges, and failures.
 """
 
+import math
 import struct
 from enum import IntEnum
 from typing import Final, NamedTuple
@@ -31,11 +32,21 @@ class Mode(IntEnum):
 
 
 class Range(NamedTuple):
-    """Lines in bytes [start, end) of the input."""
+    """Lines in bytes [start, end) of the input.
+
+    Attributes:
+        start: Where the first starts.
+        end: Where the last ends.
+        mode: How to go through them.
+        patience: The seconds after which what is not begun is given back.
+        place: Where in the main segment their output belongs, if that is known.
+    """
 
     start: int
     end: int
     mode: Mode = Mode.NORMAL
+    patience: float = math.inf
+    place: int | None = None
 
 
 class Place(NamedTuple):
@@ -69,9 +80,11 @@ class Kind(IntEnum):
     FAULT = 6  # of the disk
     UNABLE = 7  # the operator cannot be loaded
     SHORTENED = 8  # the range under way takes too long: it ends sooner, the rest is for others
+    SPAN_IN_PLACE = 9  # settled in the main segment
 
 
-_RANGE: Final = struct.Struct("<QQB")
+_RANGE: Final = struct.Struct("<QQBdq")
+_NO_PLACE: Final = -1
 _PLACE: Final = struct.Struct("<QQ")
 _SPAN: Final = struct.Struct("<Q9I")
 _SETTLED: Final = struct.Struct("<BQ")
@@ -81,20 +94,22 @@ STOP: Final = b""
 
 def pack_order(order: Range | Place) -> bytes:
     """Return what a worker is to do as a message."""
-    return _PLACE.pack(*order) if isinstance(order, Place) else _RANGE.pack(*order)
+    if isinstance(order, Place):
+        return _PLACE.pack(*order)
+    return _RANGE.pack(*order[:-1], _NO_PLACE if order.place is None else order.place)
 
 
 def unpack_order(message: bytes) -> Range | Place:
     """Return what a message says is to be done."""
     if len(message) == _PLACE.size:
         return Place(*_PLACE.unpack(message))
-    start, end, mode = _RANGE.unpack(message)
-    return Range(start, end, Mode(mode))
+    start, end, mode, patience, place = _RANGE.unpack(message)
+    return Range(start, end, Mode(mode), patience, None if place == _NO_PLACE else place)
 
 
-def pack_span(offset: int, span: Span) -> bytes:
-    """Return a settled span, whose output lies at ``offset`` of the worker's segment."""
-    return _SETTLED.pack(Kind.SPAN, offset) + _SPAN.pack(*span)
+def pack_span(offset: int, span: Span, kind: Kind = Kind.SPAN) -> bytes:
+    """Return a settled span, whose output lies at ``offset`` of the segment that ``kind`` says."""
+    return _SETTLED.pack(kind, offset) + _SPAN.pack(*span)
 
 
 def unpack_span(message: bytes) -> tuple[int, Span]:

@@ -20,6 +20,10 @@ class Placing:
         self._offset = 0  # the size of all that
         self._ahead: dict[int, tuple[int, int]] = {}  # start: (end, size), beyond a gap
 
+    def place_of(self, start: int) -> int | None:
+        """Return where the output of what begins at ``start`` belongs, once that is known."""
+        return self._offset if start == self._at else None
+
     def knows(self, start: int) -> bool:
         """Whether ``start`` has been passed: what begins there was placed before."""
         return start < self._at

@@ -131,8 +131,11 @@ class _Run:
         """Give a worker its next ranges; it may have died in the meantime, which shows later."""
         if self._ending:
             return
-        while len(worker.ranges) < self._schedule.depth and (given := self._take()):
-            if given.mode is Mode.QUICK and self._placing is None:
+        depth = 1 if worker.late else self._schedule.depth
+        while len(worker.ranges) < depth and (given := self._take()):
+            if self._placing is not None:
+                given = given._replace(place=self._placing.place_of(given.start))
+            elif given.mode is Mode.QUICK:
                 given = given._replace(mode=Mode.NORMAL)
             worker.ranges.append(given)
             self._tell(worker, given)
@@ -179,9 +182,8 @@ class _Run:
         match message[0]:
             case Kind.READY:
                 self._welcome(worker)
-            case Kind.SPAN:
-                offset, span = messages.unpack_span(message)
-                self._job.settle(worker.segment, offset, [span])
+            case Kind.SPAN | Kind.SPAN_IN_PLACE:
+                span = self._settle(worker, message)
                 worker.take_note(span)
                 self._place(span.start, span.start + span.length, span.output_bytes)
             case Kind.DONE | Kind.HELD:
@@ -195,6 +197,12 @@ class _Run:
             case _:
                 self._raise_fault(message[0], messages.unpack_fault(message))
 
+    def _settle(self, worker: Worker, message: bytes) -> Span:
+        in_place = message[0] == Kind.SPAN_IN_PLACE
+        offset, span = messages.unpack_span(message)
+        self._job.settle(self._main_segment if in_place else worker.segment, offset, [span])
+        return span
+
     def _welcome(self, worker: Worker) -> None:
         if not self._ever_ready:
             self._last_done = time.monotonic()
@@ -207,6 +215,7 @@ class _Run:
         worker.places.pop(start, None)
         if worker.held.pop(start, None) is None:
             given = worker.ranges.popleft()
+            worker.late = False
             self._last_done = time.monotonic()
             worker.settled_to = 0  # the next range may lie before this one
             self._schedule.measured(given.end - start, seconds)
@@ -219,6 +228,7 @@ class _Run:
         """Hand what is behind ``end`` in the range under way to whoever is free."""
         given = worker.ranges[0]
         worker.ranges[0] = given._replace(end=end)
+        worker.late = True
         self._schedule.put_back(Interval(end, given.end))
         for other in self._pool.workers:
             self._supply(other)
@@ -348,9 +358,8 @@ class _Run:
                 continue
 
     def _settle_last(self, worker: Worker, message: bytes) -> None:
-        if message[0] == Kind.SPAN:
-            offset, span = messages.unpack_span(message)
-            self._job.settle(worker.segment, offset, [span])
+        if message[0] in (Kind.SPAN, Kind.SPAN_IN_PLACE):
+            self._settle(worker, message)
         elif message[0] == Kind.PLACED:
             start = messages.unpack_position(message)
             if start in worker.held and start in worker.places:

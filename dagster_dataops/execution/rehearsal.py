@@ -2,7 +2,8 @@
 
 A forked process shares its parent's memory until one of them writes to it, and Python writes to
 whatever it looks at. Every page is copied at that moment: a thousand of them, and a few
-milliseconds, between the start of a worker and the end of its first records.
+milliseconds, between the start of a worker and the end of its first records. What it frees of its
+own it keeps, so that the first block of records finds room: half a megabyte is rehearsed.
 """
 
 import os
@@ -14,7 +15,8 @@ from dagster_dataops.operators.registry import OperatorRegistry
 from dagster_dataops.operators.shipping import receive, ship
 from dagster_dataops.records import Record
 
-_LINES: Final = b'{"text": "To be, or not to be", "id": 1, "score": 0.5, "tags": ["a"]}\n' * 64
+_LINE: Final = b'{"id": 1, "score": 0.5, "tags": ["a"], "text": "%s"}\n' % (b"To be, or not " * 32)
+_LINES: Final = _LINE * 1024
 
 
 class Rehearsal:

@@ -1,9 +1,10 @@
 """Schedule: cuts what is to do into ranges of about a quarter second of work each.
 
-How long a range takes is not known beforehand: the first is a single record, and each later one
-is sized by how fast the ones before it went. Near the end ranges shrink, so that all workers end
-at about the same time. Quick records may be followed by slow ones: a worker whose range takes too
-long gives back what it has not begun.
+How long a range takes is not known beforehand. The first is a single record; then who is still
+alone is given much, to give back after some milliseconds what it has not begun: often it is through
+by then. Each later range is sized by how fast the ones before it went. Near the end ranges shrink,
+so that all workers end at about the same time. Quick records may be followed by slow ones: a worker
+whose range takes too long gives back what it has not begun.
 """
 
 from collections import deque
@@ -21,6 +22,8 @@ _QUICK_SECONDS: Final = 0.1
 _TELLING_SECONDS: Final = 0.002
 _TAIL: Final = 64  # no range of a small input is a smaller part of it
 _BRIEF_SECONDS: Final = 0.05  # no second worker would be there in time
+_TRIAL_SECONDS: Final = 0.008
+_PATIENCE_SECONDS: Final = 0.5  # twice what ranges are cut for; the rest is for whoever is free
 
 
 class Schedule:
@@ -75,12 +78,17 @@ class Schedule:
         if not self._gaps:
             return None
         start, end = self._gaps.popleft()
-        size = self._left if sharing == 1 and self._is_brief() else self._size_for(sharing)
+        size, patience = self._size_for(sharing), _PATIENCE_SECONDS
+        if sharing == 1 and self._measured == 1:
+            size, patience = _MAX_BYTES, _TRIAL_SECONDS
+        elif sharing == 1 and self._is_brief():
+            size = self._left
         cut = next_line_start(self._descriptor, min(start + size, end), end)
         if cut < end:
             self._gaps.appendleft(Interval(cut, end))
         self._left -= cut - start
-        return Range(start, cut, Mode.QUICK if self._is_quick(cut - start) else Mode.NORMAL)
+        mode = Mode.QUICK if self._is_quick(cut - start) else Mode.NORMAL
+        return Range(start, cut, mode, patience)
 
     def _is_brief(self) -> bool:
         """Whether one worker will be done before another would be there."""
@@ -112,8 +120,9 @@ class Schedule:
     def give_back(self, given: Range) -> None:
         """Put a range first in the queue again."""
         if given.start < given.end:
-            mode = Mode.NORMAL if given.mode is Mode.QUICK else given.mode
-            self._returned.appendleft(given._replace(mode=mode))
+            careful = given.mode in (Mode.CAREFUL, Mode.ALONE)
+            again = Range(given.start, given.end, Mode.NORMAL, _PATIENCE_SECONDS)
+            self._returned.appendleft(given if careful else again)
 
     def give_back_after_death(self, given: Range, settled_to: int) -> Range | None:
         """Put a dead worker's range back, ever more carefully.
@@ -130,7 +139,10 @@ class Schedule:
         if start >= given.end:
             return None
         if given.mode in (Mode.QUICK, Mode.NORMAL):
-            self.give_back(Range(start, given.end, Mode.CAREFUL))
+            most = next_line_start(self._descriptor, start + self._most, given.end)
+            if most < given.end:
+                self.put_back(Interval(most, given.end))
+            self.give_back(Range(start, most, Mode.CAREFUL))
             return None
         suspect_end = next_line_start(self._descriptor, start + 1, given.end)
         if given.mode is Mode.ALONE:

@@ -1,6 +1,5 @@
 """A worker process: takes ranges, settles their lines, reports spans. It never imports Dagster."""
 
-import math
 import os
 import select
 import sys
@@ -12,7 +11,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from threading import Lock
-from typing import Final, NoReturn
+from typing import NoReturn
 
 import orjson
 
@@ -32,8 +31,6 @@ from dagster_dataops.execution.spanning import SpanLoop
 from dagster_dataops.execution.termination import Terminated, Termination, set_signals
 from dagster_dataops.operators.operator import Operator
 from dagster_dataops.operators.shipping import receive
-
-_RANGE_SECONDS: Final = 0.5  # twice what ranges are cut for; the rest is for whoever is free
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +124,13 @@ class _Worker:
         self._orders: deque[bytes] = deque()
         self._poll = select.poll()
         self._poll.register(connection.fileno(), select.POLLIN)
-        folder = Path(assignment.folder)
-        self._segment = SegmentWriter(folder, assignment.segment)
-        self._main = SegmentWriter(folder, assignment.main_segment, shared=True)
+        self._folder = Path(assignment.folder)
+        self._number = assignment.segment
+        self._segment: SegmentWriter | None = None  # made when it is needed
+        self._main = SegmentWriter(self._folder, assignment.main_segment, shared=True)
         self._holding = Holding(self._spill)
         self._current: HeldRange | None = None
+        self._at: int | None = None  # where the next span of the range under way belongs
         self._one_by_one = assignment.one_by_one
         self._speaking = Lock()  # one message at a time
         self._loop = SpanLoop(
@@ -185,13 +184,17 @@ class _Worker:
         """Settle or hold one range; return whether to go on."""
         began = time.monotonic()
         self._current = held = None
-        if given.mode is Mode.QUICK:
+        self._at = given.place
+        if given.mode is Mode.QUICK and given.place is None:
             self._current = held = self._holding.begin(given.start)
         careful = given.mode in (Mode.CAREFUL, Mode.ALONE)
-        patience = math.inf if careful else _RANGE_SECONDS
         failed = self._loop.run(
-            given.start, given.end, one_by_one=careful or self._one_by_one, patience=patience
+            given.start,
+            given.end,
+            one_by_one=careful or self._one_by_one,
+            patience=given.patience,
         )
+        self._at = None
         self._original.end_clone()
         if failed is not None:
             self._holding.spill_all()
@@ -215,6 +218,8 @@ class _Worker:
             held.add(settled)
             if settled.errors:  # these have no place in the result
                 self._holding.spill(held.start)
+        elif self._at is not None:
+            self._settle_at(self._at, settled)
         else:
             self._settle(settled)
         self._heed()
@@ -231,7 +236,17 @@ class _Worker:
             self._holding.spill_overdue()
         self._holding.spill_overdue()
 
+    def _settle_at(self, offset: int, settled: Settled) -> None:
+        self._at = offset + len(settled.output)
+        if settled.errors:  # these have no place in the result
+            self._settle(settled)
+        else:
+            self._main.write_at(offset, settled.output)
+            self._say(messages.pack_span(offset, settled.span, Kind.SPAN_IN_PLACE))
+
     def _settle(self, settled: Settled) -> None:
+        if self._segment is None:
+            self._segment = SegmentWriter(self._folder, self._number)
         offset = self._segment.append(settled.output, settled.errors)
         self._say(messages.pack_span(offset, settled.span))
 

@@ -2,7 +2,7 @@
 
 import gc
 import os
-import threading
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +10,18 @@ from dagster_dataops.execution import bell
 from dagster_dataops.execution.bell import Bell
 from dagster_dataops.forking import may_fork
 from tests.faults.crashing import in_child, wait_until
+
+
+def _threads() -> set[str]:
+    return {task.name for task in Path("/proc/self/task").iterdir()}
+
+
+def _rung() -> Bell:
+    """Return a bell whose thread is there."""
+    ringing = Bell(9.0)
+    ringing.start()
+    wait_until(lambda: ringing.native_id is not None, 10, "its thread")
+    return ringing
 
 
 def test_it_rings_again_after_it_was_hushed() -> None:
@@ -25,23 +37,22 @@ def test_it_rings_again_after_it_was_hushed() -> None:
 
 
 def test_without_time_between_it_rings_always_and_needs_no_thread() -> None:
-    before = threading.active_count()
+    before = _threads()
     ringing = Bell(0)
     ringing.start()
     ringing.hush()
     assert ringing.rung
-    assert threading.active_count() == before
+    assert _threads() == before
 
 
 def test_it_is_started_and_stopped_once_however_often_it_is_asked() -> None:
-    before = threading.active_count()
-    ringing = Bell(9.0)
+    before = _threads()
+    ringing = _rung()
     ringing.start()
-    ringing.start()
-    assert threading.active_count() == before + 1
+    assert len(_threads() - before) == 1
     ringing.stop()
     ringing.stop()
-    assert threading.active_count() == before
+    wait_until(lambda: _threads() == before, 10, "the end of its thread")
 
 
 def test_a_forked_copy_is_rung_out_at_once() -> None:
@@ -53,14 +64,14 @@ def test_a_forked_copy_is_rung_out_at_once() -> None:
         assert ringing.rung
 
     assert in_child(copy) == 0
+    assert in_child(ringing.stop) == 0  # waits for no thread, as there is none
     assert not ringing.rung
     ringing.stop()
 
 
 def test_its_thread_hinders_no_fork_and_is_forgotten_with_it() -> None:
     wait_until(may_fork, 10, "threads of other tests are gone")
-    ringing = Bell(9.0)
-    ringing.start()
+    ringing = _rung()
     assert ringing.native_id in bell.native_ids()
     assert ringing.native_id != os.getpid()
     assert may_fork()

@@ -1,3 +1,5 @@
+import math
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,9 +15,17 @@ _SMALL = st.integers(0, 2**32 - 1)
 _SPAN = st.builds(Span, _LARGE, *[_SMALL] * 9)
 
 
-@given(_LARGE, _LARGE, st.sampled_from(Mode))
-def test_orders_arrive_as_they_were_sent(start: int, end: int, mode: Mode) -> None:
-    for order in (Range(start, end, mode), Place(start, end)):
+@given(
+    _LARGE,
+    _LARGE,
+    st.sampled_from(Mode),
+    st.floats(0) | st.just(math.inf),
+    st.none() | st.integers(0, 2**63 - 1),
+)
+def test_orders_arrive_as_they_were_sent(
+    start: int, end: int, mode: Mode, patience: float, place: int | None
+) -> None:
+    for order in (Range(start, end, mode, patience, place), Range(start, end), Place(start, end)):
         message = messages.pack_order(order)
         assert messages.unpack_order(message) == order
         assert message != STOP
@@ -23,9 +33,11 @@ def test_orders_arrive_as_they_were_sent(start: int, end: int, mode: Mode) -> No
 
 @given(_LARGE, _SPAN)
 def test_spans_arrive_as_they_were_sent(offset: int, span: Span) -> None:
-    message = messages.pack_span(offset, span)
-    assert message[0] == Kind.SPAN
-    assert messages.unpack_span(message) == (offset, span)
+    assert messages.pack_span(offset, span)[0] == Kind.SPAN
+    for kind in (Kind.SPAN, Kind.SPAN_IN_PLACE):
+        message = messages.pack_span(offset, span, kind)
+        assert message[0] == kind
+        assert messages.unpack_span(message) == (offset, span)
 
 
 @given(st.builds(Done, _LARGE, st.floats(0, 1e9)), st.lists(_SPAN))

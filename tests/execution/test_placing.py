@@ -11,6 +11,15 @@ def test_the_first_stretch_belongs_at_the_start() -> None:
     assert list(Placing(3).add(3, 10, 5)) == [Place(3, 0)]
 
 
+def test_the_place_of_what_comes_next_is_known_before_it_is_done() -> None:
+    placing = Placing(3)
+    assert placing.place_of(3) == 0
+    assert placing.place_of(10) is None
+    assert list(placing.add(3, 10, 5))
+    assert placing.place_of(10) == 5
+    assert placing.place_of(3) is None
+
+
 def test_a_place_is_known_once_everything_before_it_is() -> None:
     placing = Placing(0)
     assert list(placing.add(20, 30, 7)) == []

@@ -59,13 +59,38 @@ def test_ranges_cover_the_input_and_end_at_lines(
 
 def test_the_first_range_is_a_single_record(tmp_path: Path) -> None:
     with _schedule(tmp_path / "input", b"abc\n" * 1000, 2) as schedule:
-        assert schedule.take(1) == Range(0, 4)
+        first = schedule.take(1)
+        assert first is not None
+        assert first[:2] == (0, 4)
+
+
+def test_who_is_alone_after_that_is_given_much_for_a_moment(tmp_path: Path) -> None:
+    with _schedule(tmp_path / "input", b"abc\n" * 2_000_000, 2) as schedule:
+        first = schedule.take(1)
+        assert first is not None
+        schedule.measured(4, 0.1)
+        trial = schedule.take(1)
+        assert trial is not None
+        assert trial.start == 4
+        assert 1_000_000 < trial.end < 8_000_000  # what holds the interpreter cannot give back
+        assert trial.patience < first.patience / 10
+
+
+def test_who_is_not_alone_is_given_little_at_first(tmp_path: Path) -> None:
+    with _schedule(tmp_path / "input", b"abc\n" * 1000, 2) as schedule:
+        assert schedule.take(1)
+        assert schedule.take(2) is not None
+        schedule.measured(4, 0.1)
+        third = schedule.take(2)
+        assert third is not None
+        assert third.end - third.start < 100
 
 
 def test_slow_records_go_out_one_by_one_and_quick_ones_in_bulk(tmp_path: Path) -> None:
     content = b"x" * 99 + b"\n"
     with _schedule(tmp_path / "slow", content * 200, 2) as schedule:
-        assert all(item.end - item.start == 100 for item in _taken(schedule, pace=0.01))
+        slow = _taken(schedule, pace=0.01, sharing=2)
+        assert all(item.end - item.start == 100 for item in slow)
         assert schedule.depth == 1
     with _schedule(tmp_path / "quick", content * 50_000, 2) as schedule:
         for _ in range(3):
@@ -81,6 +106,9 @@ def test_slow_records_go_out_one_by_one_and_quick_ones_in_bulk(tmp_path: Path) -
 def test_gaps_are_never_joined(tmp_path: Path) -> None:
     todo = [Interval(0, 8), Interval(16, 20)]
     with _schedule(tmp_path / "input", b"abc\n" * 5, 1, *todo) as schedule:
+        taken = _taken(schedule, sharing=2)
+    assert [(item.start, item.end) for item in taken] == [(0, 4), (4, 8), (16, 20)]
+    with _schedule(tmp_path / "input", b"abc\n" * 5, 1, *todo) as schedule:
         taken = _taken(schedule)
     assert [(item.start, item.end) for item in taken] == [(0, 4), (4, 8), (16, 20)]
 
@@ -89,9 +117,13 @@ def test_a_range_given_back_comes_first(tmp_path: Path) -> None:
     with _schedule(tmp_path / "input", b"abc\n" * 5, 1) as schedule:
         first = schedule.take(1)
         assert first
-        schedule.give_back(first)
+        schedule.give_back(first._replace(place=0))
         schedule.give_back(Range(4, 4))
-        assert schedule.take(1) == first
+        again = schedule.take(1)
+        assert again is not None
+        assert again[:3] == first[:3]
+        assert again.patience == first.patience
+        assert again.place is None  # which may be another by now
 
 
 def test_death_makes_ever_more_careful_until_the_record_is_known(tmp_path: Path) -> None:
@@ -104,9 +136,28 @@ def test_death_makes_ever_more_careful_until_the_record_is_known(tmp_path: Path)
         assert schedule.give_back_after_death(careful, 8) is None
         alone, rest = schedule.take(1), schedule.take(1)
         assert alone == Range(8, 12, Mode.ALONE)
-        assert rest == Range(12, 20)
+        assert rest is not None
+        assert rest[:3] == (12, 20, Mode.NORMAL)
         assert schedule.give_back_after_death(alone, 0) == Range(8, 12, Mode.ALONE)
         assert not schedule
+
+
+def test_no_more_is_gone_through_carefully_than_a_usual_range(tmp_path: Path) -> None:
+    content = (b"x" * 9 + b"\n") * 100_000
+    with _schedule(tmp_path / "input", content, 2) as schedule:
+        assert schedule.take(1)
+        schedule.measured(10, 0.1)
+        much = schedule.take(1)
+        assert much is not None
+        assert much.end == len(content)
+        assert schedule.give_back_after_death(much, 20) is None
+        careful = schedule.take(1)
+        assert careful is not None
+        assert (careful.start, careful.mode) == (20, Mode.CAREFUL)
+        assert careful.end < 100_000
+        rest = schedule.take(2)
+        assert rest is not None
+        assert (rest.start, rest.mode) == (careful.end, Mode.NORMAL)
 
 
 def test_death_after_the_last_record_blames_nobody(tmp_path: Path) -> None:
@@ -131,17 +182,29 @@ def test_slow_records_at_the_end_are_not_all_one_workers(tmp_path: Path) -> None
 def test_who_works_alone_is_given_all_that_takes_less_than_starting_another(tmp_path: Path) -> None:
     content = (b"x" * 9 + b"\n") * 1000
     with _schedule(tmp_path / "input", content, 8) as schedule:
-        given = [taken.end - taken.start for taken in _taken(schedule, 1e-9)]
-    assert given == [10, 160, len(content) - 170]
+        assert schedule.take(1)
+        schedule.measured(10, 0.1)
+        assert schedule.take(1)
+        schedule.put_back(Interval(3000, len(content)))
+        schedule.measured(2990, 0.008)
+        taken = schedule.take(1)
+        assert taken is not None
+        assert taken[:2] == (3000, len(content))
 
 
 def test_who_works_alone_is_given_half_of_what_takes_longer(tmp_path: Path) -> None:
     content = (b"x" * 9 + b"\n") * 1000
     with _schedule(tmp_path / "input", content, 8) as schedule:
-        given = []
+        assert schedule.take(1)
+        schedule.measured(10, 0.1)
+        assert schedule.take(1)
+        schedule.put_back(Interval(100, len(content)))
+        schedule.measured(90, 0.009)
+        given: list[int] = []
         while schedule.seconds_left > 0.06 or len(given) < 3:
             taken = schedule.take(1)
             assert taken
+            assert taken.end - taken.start <= (len(content) - 100 - sum(given)) // 2 + 160
             given.append(taken.end - taken.start)
             schedule.measured(given[-1], given[-1] * 1e-4)
     assert len(given) > 3
@@ -163,7 +226,7 @@ def test_what_a_worker_did_not_get_to_is_cut_anew(tmp_path: Path) -> None:
         schedule.measured(20, 1.0)
         schedule.put_back(Interval(rest.start + 20, rest.end))
         for place in range(20, 60, 10):
-            again = schedule.take(1)
+            again = schedule.take(2)
             assert again is not None
             assert again[:2] == (rest.start + place, rest.start + place + 10)
             schedule.measured(10, 0.5)

@@ -55,6 +55,29 @@ def test_a_worker_settles_a_range_into_its_own_segment(tmp_path: Path) -> None:
     assert messages.unpack_done(done)[0].start == 0
 
 
+def test_a_range_with_a_place_is_written_there_but_for_spans_with_errors(tmp_path: Path) -> None:
+    assignment = replace(_assignment(tmp_path), one_by_one=True)
+    size = (tmp_path / "input.jsonl").stat().st_size
+    _, *said, _ = _served(assignment, messages.pack_order(Range(0, size, place=100)), STOP)
+    kinds = [Kind.SPAN_IN_PLACE, Kind.SPAN_IN_PLACE, Kind.SPAN, Kind.SPAN_IN_PLACE]
+    assert [message[0] for message in said] == kinds
+    spans = [messages.unpack_span(message) for message in said]
+    main = segment_path(tmp_path, 1).read_bytes()
+    assert main[:100] == b"\0" * 100
+    assert main[100:] == expected_results(_RECORDS)
+    sizes = [span.output_bytes for _, span in spans]
+    assert [offset for offset, _ in spans] == [100, 100 + sizes[0], 0, 100 + sum(sizes[:3])]
+
+
+def test_a_worker_makes_no_segment_that_it_does_not_need(tmp_path: Path) -> None:
+    assignment = replace(_assignment(tmp_path), one_by_one=True)
+    end = (tmp_path / "input.jsonl").read_bytes().index(b"\n") + 1
+    _served(assignment, messages.pack_order(Range(0, end, place=0)), STOP)
+    assert not segment_path(tmp_path, 5).exists()
+    _served(assignment, messages.pack_order(Range(0, end)), STOP)
+    assert segment_path(tmp_path, 5).exists()
+
+
 @pytest.mark.parametrize("mode", [Mode.CAREFUL, Mode.ALONE])
 def test_a_careful_worker_settles_every_record_at_once(tmp_path: Path, mode: Mode) -> None:
     size = _assignment(tmp_path) and (tmp_path / "input.jsonl").stat().st_size
