@@ -11,6 +11,7 @@ from typing_extensions import override
 _LOG: Final = logging.getLogger("dagster_dataops")
 _FIRST_LINE_SECONDS: Final = 10.0
 _LINE_GROWTH: Final = 1.3
+_FIRST_BAR_SECONDS: Final = 0.2  # what is over sooner is shown once
 _LONGEST_PAUSE_SECONDS: Final = 600.0
 
 
@@ -171,6 +172,7 @@ class ConsoleProgress(Progress):
                 unit=" records",
                 mininterval=self._seconds_between,
                 dynamic_ncols=True,
+                delay=_FIRST_BAR_SECONDS,
             )
 
     @override
@@ -187,6 +189,7 @@ class ConsoleProgress(Progress):
     @override
     def finish(self, state: ProgressState) -> None:
         if self._bar is not None:
+            self._bar.delay = 0  # now it is shown in any case
             self._show(state)
             self._bar.close()
             self._bar = None
