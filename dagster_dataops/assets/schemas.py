@@ -68,7 +68,7 @@ def config_of(node: OperatorNode, schema: Schema, given: Mapping[str, Any]) -> O
         given.get(_PARAMS) in (None, _params_in(schema))
         and common.get("concurrency_mode") != "async"
     ):
-        hashable = not common.get("retry_on")
+        hashable = not isinstance(common.get("retry_on"), list)
         return _known_config(tuple(common.items())) if hashable else OperatorConfig(**common)
     return config_type_of(node)(**given)
 

@@ -163,10 +163,8 @@ class Collector:
         output = bytearray()
         errors: list[bytes] = []
         dropped = 0
-        outcomes = [outcome for _, outcome in finished]
-        for position, outcome in enumerate(outcomes):
+        for position, (line, outcome) in enumerate(finished):
             if isinstance(outcome, Failure):
-                line, _ = finished[position]
                 failed = Failed(line.start, line.text, outcome)
                 before = {"position": position, "output": len(output), "dropped": dropped}
                 errors.append(error_line(failed, self._job.name, **before))

@@ -109,6 +109,30 @@ def test_a_launch_becomes_the_config_class_of_its_node(registry: OperatorRegistr
     assert config.resume == "auto"
 
 
+@pytest.mark.parametrize("names", [[], ["TimeoutError"], None])
+def test_a_launch_may_name_exceptions_or_none(
+    registry: OperatorRegistry, names: list[str] | None
+) -> None:
+    (node,) = nodes(registry, {"count": 2})
+    assert config_of(node, config_schema(node), {"retry_on": names}).retry_on == names
+
+
+def test_a_launch_that_says_nothing_leaves_failures_to_the_operator(
+    registry: OperatorRegistry,
+) -> None:
+    stops, goes_on = nodes(registry, {"_ignore_errors": False}, {"count": 2})
+    assert not config_of(stops, config_schema(stops), {}).ignore_errors
+    assert config_of(goes_on, config_schema(goes_on), {}).ignore_errors
+
+
+def test_settings_left_empty_have_no_default_to_fill_in(registry: OperatorRegistry) -> None:
+    (node,) = nodes(registry, {"count": 2})
+    fields = config_schema(node)
+    empty = {name for name, field in fields.items() if not field.default_provided}
+    assert empty == {"timeout", "retries", "retry_on", "backoff"}
+    assert not any(fields[name].is_required for name in empty)
+
+
 def test_a_launch_that_changes_no_option_takes_no_class_of_its_node(
     registry: OperatorRegistry,
 ) -> None:

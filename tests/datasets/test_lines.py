@@ -49,7 +49,8 @@ def file_of(content: bytes) -> Iterator[tuple[Path, int]]:
 
 @given(FILES, st.integers(1, 40))
 def test_lines_are_those_of_a_naive_splitter_for_any_block_size(content, block):
-    with file_of(content) as (path, descriptor), patch.object(lines, "BLOCK_BYTES", block):
+    sizes = patch.multiple(lines, BLOCK_BYTES=block, _FIRST_BYTES=max(1, block // 2))
+    with file_of(content) as (path, descriptor), sizes:
         found = list(iterate_lines(descriptor, [content_interval(path)]))
 
     assert [line.text for line in found] == naive(content)
