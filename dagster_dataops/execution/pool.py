@@ -33,8 +33,10 @@ _GRACE_SECONDS: Final = 1.0
 _SERVERS: Final = 2  # one may have been killed; where two do not help, a third would not
 _BOOT: Final = (
     "import sys, json; a = json.loads(sys.argv[1]); sys.path[:] = a['path']; "
-    "from dagster_dataops.execution.worker import main; main(a['connection'], a['lifeline'])"
+    "from dagster_dataops.execution.worker import main; "
+    "main(a['connection'], a['lifeline'], a['heartbeat'])"
 )
+_NO_SEGMENT: Final = -1
 
 
 class WorkerPool:
@@ -43,32 +45,47 @@ class WorkerPool:
     Args:
         operator: What they run.
         unshared: Descriptors that forked workers must not keep, such as the folder's lock.
+
+    Attributes:
+        workers: Those that are there.
+        started: Whether any was started.
     """
 
     def __init__(self, operator: Operator, unshared: tuple[int, ...]) -> None:
         self._operator = operator
         self._unshared = unshared
         self._payload: bytes | None = None
+        self._begun: Worker | None = None  # one without an assignment
+        self.started = False
         self._lifeline_reader, self._lifeline_writer = os.pipe()
         self.workers: list[Worker] = []
         self._poll = select.poll()
         self._by_descriptor: dict[int, Worker] = {}
 
+    def begin(self) -> None:
+        """Have a worker load the operator that will be started, if one is at hand for that."""
+        if fork_server.running() and not may_fork():
+            with signals_held_back():
+                self._begun = self._added(self._sent_to(self._heartbeat()))
+
     def start(self, assignment: Assignment) -> Worker:
         """Start one worker; it may die at once, which shows as its end."""
         with signals_held_back():
-            return self._start(assignment)
+            self.started = True
+            worker, self._begun = self._begun, None
+            if worker is None and may_fork():
+                return self._added(self._forked(assignment, self._heartbeat()))
+            worker = worker or self._added(self._sent_to(self._heartbeat()))
+            worker.segment = assignment.segment
+            with suppress(OSError):
+                worker.connection.send_bytes(orjson.dumps(asdict(assignment)))
+            return worker
 
-    def _start(self, assignment: Assignment) -> Worker:
-        heartbeat = None
-        if self._operator.__dataops__.resolved.timeout is not None:
-            heartbeat = Heartbeat()
-            assignment = replace(assignment, heartbeat=heartbeat.descriptor)
-        worker = (
-            self._forked(assignment, heartbeat)
-            if may_fork()
-            else self._sent_to(assignment, heartbeat)
-        )
+    def _heartbeat(self) -> Heartbeat | None:
+        timed = self._operator.__dataops__.resolved.timeout is not None
+        return Heartbeat() if timed else None
+
+    def _added(self, worker: Worker) -> Worker:
         self.workers.append(worker)
         for descriptor in worker.descriptors:
             self._by_descriptor[descriptor] = worker
@@ -78,37 +95,37 @@ class WorkerPool:
     def _forked(self, assignment: Assignment, heartbeat: Heartbeat | None) -> Worker:
         """Return a worker with a copy of this process's memory, the operator in it."""
         mine, theirs = Pipe()
-        pid = self._fork(assignment, mine, theirs)
+        told = replace(assignment, heartbeat=_descriptor_of(heartbeat))
+        pid = self._fork(told, mine, theirs)
         theirs.close()
         return Worker(pid, mine, assignment.segment, heartbeat)
 
-    def _sent_to(self, assignment: Assignment, heartbeat: Heartbeat | None) -> Worker:
+    def _sent_to(self, heartbeat: Heartbeat | None) -> Worker:
         """Return a worker that shares no memory with this process, and is sent the operator."""
         if self._payload is None:
             self._payload = ship(self._operator)
         worker = None
         for _ in range(_SERVERS if fork_server.available() else 0):
-            worker = worker or self._served(assignment, heartbeat)
+            worker = worker or self._served(heartbeat)
         if worker is None:
             mine, theirs = Pipe()
-            pid = self._spawn(assignment, theirs)
+            pid = self._spawn(heartbeat, theirs)
             theirs.close()  # before anything is sent: a full pipe that nobody reads would block
-            worker = Worker(pid, mine, assignment.segment, heartbeat)
+            worker = Worker(pid, mine, _NO_SEGMENT, heartbeat)
         with suppress(OSError):
-            worker.connection.send_bytes(orjson.dumps(asdict(assignment)))
             worker.connection.send_bytes(self._payload)
         return worker
 
-    def _served(self, assignment: Assignment, heartbeat: Heartbeat | None) -> Worker | None:
+    def _served(self, heartbeat: Heartbeat | None) -> Worker | None:
         mine, theirs = Pipe()
         with theirs:
             process = fork_server.forked(
-                theirs.fileno(), self._lifeline_reader, assignment.heartbeat
+                theirs.fileno(), self._lifeline_reader, _descriptor_of(heartbeat)
             )
         if process is None:
             mine.close()
             return None
-        return Worker(process.pid, mine, assignment.segment, heartbeat, process)
+        return Worker(process.pid, mine, _NO_SEGMENT, heartbeat, process)
 
     def heard(self, seconds: float) -> dict[Worker, bool]:
         """Wait up to ``seconds`` for workers to say something or to end.
@@ -157,11 +174,16 @@ class WorkerPool:
             os._exit(70)
         end()
 
-    def _spawn(self, assignment: Assignment, theirs: "Connection[bytes, bytes]") -> int:
+    def _spawn(self, heartbeat: Heartbeat | None, theirs: "Connection[bytes, bytes]") -> int:
         passed = [theirs.fileno(), self._lifeline_reader]
-        if assignment.heartbeat >= 0:
-            passed.append(assignment.heartbeat)
-        boot = {"path": sys.path, "connection": passed[0], "lifeline": passed[1]}
+        if heartbeat is not None:
+            passed.append(heartbeat.descriptor)
+        boot = {
+            "path": sys.path,
+            "connection": passed[0],
+            "lifeline": passed[1],
+            "heartbeat": _descriptor_of(heartbeat),
+        }
         process = subprocess.Popen(  # noqa: S603 - our own interpreter and code
             [sys.executable, "-c", _BOOT, orjson.dumps(boot).decode()],
             pass_fds=passed,
@@ -193,6 +215,8 @@ class WorkerPool:
 
     def close(self, seconds: float) -> None:
         """Wait ``seconds`` for the workers to end, then kill those that have not."""
+        if self._lifeline_writer < 0:
+            return
         until = time.monotonic() + seconds
         try:
             late = [w for w in self.workers if not w.wait(max(0.0, until - time.monotonic()))]
@@ -206,3 +230,8 @@ class WorkerPool:
         finally:  # should this be interrupted: the kernel ends them
             os.close(self._lifeline_writer)
             os.close(self._lifeline_reader)
+            self._lifeline_writer = self._lifeline_reader = -1
+
+
+def _descriptor_of(heartbeat: Heartbeat | None) -> int:
+    return -1 if heartbeat is None else heartbeat.descriptor

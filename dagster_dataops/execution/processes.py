@@ -64,7 +64,7 @@ class _Run:
         self._job = job
         self._descriptor = descriptor
         self._schedule = Schedule(descriptor, job.todo, job.settings.max_workers)
-        self._pool = WorkerPool(job.operator, unshared)
+        self._pool = job.take_workers() or WorkerPool(job.operator, unshared)
         self._own_segment: SegmentWriter | None = None
         # Where outputs belong is only asked where nothing was settled before.
         self._placing = Placing(job.content.start) if job.todo == [job.content] else None

@@ -281,21 +281,17 @@ def end() -> NoReturn:
     os._exit(0)
 
 
-def main(connection_descriptor: int, lifeline: int, heartbeat: int | None = None) -> None:
+def main(connection_descriptor: int, lifeline: int, heartbeat: int) -> None:
     """Entry of a worker that shares no memory with its parent.
 
     Args:
         connection_descriptor: Whence it is sent all else.
         lifeline: The pipe that it ends with.
-        heartbeat: Which descriptor that is here, if not the one that it was in the parent.
+        heartbeat: See `Assignment`; the descriptor need not be the parent's.
     """
     bind_to_lifeline(lifeline)
     termination = set_signals()
     connection: Connection[bytes, bytes] = Connection(connection_descriptor)
-    fields = orjson.loads(connection.recv_bytes())
-    fields["stamp"] = tuple(fields["stamp"])
-    if heartbeat is not None:
-        fields["heartbeat"] = heartbeat
     payload = connection.recv_bytes()
     try:
         operator = receive(payload)
@@ -307,5 +303,8 @@ def main(connection_descriptor: int, lifeline: int, heartbeat: int | None = None
             messages.pack_fault(f"it cannot be loaded there:\n{text}", Kind.UNABLE)
         )
         end()
-    serve(connection, Assignment(**fields), operator, termination)
+    with suppress(EOFError):  # it is not needed after all
+        fields = orjson.loads(connection.recv_bytes())
+        told = {**fields, "stamp": tuple(fields["stamp"]), "heartbeat": heartbeat}
+        serve(connection, Assignment(**told), operator, termination)
     end()

@@ -93,12 +93,13 @@ def test_a_cancelled_run_keeps_what_is_finished_and_the_next_one_goes_on(
         execute(definitions, instance)
     assert time.time() - cancelling.at < 5
     assert not (root / "docs/node/node_results.jsonl").exists()
+    begun = cancelling.calls().total()  # workers are not all at the same place of the input
 
     result = execute(definitions, instance)
     assert result_of(root, "docs", "node") == EXPECTED
     calls = cancelling.calls()
     resumed = metadata_of(result, "docs", "node")["rows_resumed"]
-    assert resumed >= CANCELLED_AT - 16
+    assert resumed >= begun - 16
     assert calls.total() - RECORDS <= 20
     assert calls[str(CANCELLED_AT)] == 2
 
