@@ -1,14 +1,30 @@
 """Pending: the lines of a block of the input, and the span under way in them."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from dagster_dataops.checkpoints.outputs import Settled
 from dagster_dataops.datasets.lines import split_lines
-from dagster_dataops.execution.failures import Failed
+from dagster_dataops.execution.failures import Failed, error_line
 from dagster_dataops.execution.settling import Settle
 
-if TYPE_CHECKING:
-    from dagster_dataops.execution.spanning import SpanLoop
+
+class Terms(NamedTuple):
+    """How blocks are settled.
+
+    Attributes:
+        write: Takes every span with its output and error lines, in order.
+        operator: Qualified name, for error lines.
+        ignore_errors: Whether a failure is written down or ends the range.
+        check_input: Whether spans carry a checksum of their input.
+        rung: Holds something once a slice has taken long enough; see `Bell.rung`.
+    """
+
+    write: Callable[[Settled], None]
+    operator: str
+    ignore_errors: bool
+    check_input: bool
+    rung: Sequence[bool]
 
 
 class Pending:
@@ -19,7 +35,7 @@ class Pending:
     count of records they belong to never disagree.
 
     Args:
-        loop: Whose range it is of.
+        terms: How it is settled.
         block: Whole lines.
         start: Byte position of the first.
 
@@ -27,8 +43,8 @@ class Pending:
         start: Byte position of the span under way.
     """
 
-    def __init__(self, loop: "SpanLoop", block: bytes, start: int) -> None:
-        self._loop = loop
+    def __init__(self, terms: Terms, block: bytes, start: int) -> None:
+        self._terms = terms
         self._block = block
         self._block_start = start
         self._lines = split_lines(block)
@@ -76,7 +92,7 @@ class Pending:
         return self._block_start + sum(map(len, self._lines[: self._limit]))
 
     def advance(self, settle: Settle) -> Failed | None:
-        """Settle the slice under way, or less if the loop's bell rings meanwhile.
+        """Settle the slice under way, or less if the bell rings meanwhile.
 
         Returns:
             A failure that is not to be ignored.
@@ -97,7 +113,7 @@ class Pending:
         self, settle: Settle, lines: list[bytes]
     ) -> tuple[Failed | None, BaseException | None]:
         """Return a failure that is not to be ignored, and what interrupted the operator."""
-        iterator, rung = iter(lines), self._loop.bell.rung
+        iterator, rung = iter(lines), self._terms.rung
         done = blank = dropped = emitted = 0
         refused: Failed | None = None
         while True:
@@ -115,11 +131,12 @@ class Pending:
                     stretch.line.removesuffix(b"\n"),
                     stretch.failure,
                 )
-                refused = self._loop.refuse(failed)
-                if refused:
+                if not self._terms.ignore_errors:
+                    refused = failed
                     break
-                line = self._loop.error_line(
+                line = error_line(
                     failed,
+                    self._terms.operator,
                     position=self._records + done - blank,
                     output=len(self._output),
                     dropped=self._dropped + dropped,
@@ -163,10 +180,10 @@ class Pending:
             failed=len(self._errors),
             output=self._output,
             errors=b"".join(self._errors),
-            source=source if self._loop.check_input else None,
+            source=source if self._terms.check_input else None,
         )
         self.start = end
         self._output = bytearray()
         self._errors = []
         self._records = self._emitted = self._dropped = self._measured = 0
-        self._loop.emit(settled)
+        self._terms.write(settled)

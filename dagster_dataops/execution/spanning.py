@@ -15,8 +15,8 @@ from dagster_dataops.checkpoints.outputs import Settled
 from dagster_dataops.datasets.lines import Interval, next_line_start, read_lines
 from dagster_dataops.execution.bell import Bell
 from dagster_dataops.execution.clones import Original
-from dagster_dataops.execution.failures import Failed, error_line
-from dagster_dataops.execution.pending import Pending
+from dagster_dataops.execution.failures import Failed
+from dagster_dataops.execution.pending import Pending, Terms
 from dagster_dataops.execution.settling import Settle
 
 SETTLE_SECONDS: Final = 0.5
@@ -61,10 +61,6 @@ class SpanLoop:
     ) -> None:
         self._settle = settle
         self._descriptor = descriptor
-        self.emit = write
-        self._operator = operator
-        self._ignore_errors = ignore_errors
-        self.check_input = check_input
         self._slice = 1
         self._announce = announce
         self._original = Original()
@@ -75,6 +71,7 @@ class SpanLoop:
         self._until = math.inf
         self.position = 0
         self.bell = Bell(SETTLE_SECONDS / _RINGS, self._look)
+        self._terms = Terms(write, operator, ignore_errors, check_input, self.bell.rung)
 
     def run(
         self, start: int, end: int, *, one_by_one: bool = False, patience: float = math.inf
@@ -97,7 +94,9 @@ class SpanLoop:
         while self.position < self._end:
             start = self.position
             cut = next_line_start(self._descriptor, min(start + BLOCK_BYTES, end), end)
-            pending = Pending(self, read_lines(self._descriptor, Interval(start, cut)), start)
+            pending = Pending(
+                self._terms, read_lines(self._descriptor, Interval(start, cut)), start
+            )
             try:
                 failed = self._run(pending, fixed_slice)
             finally:  # an interrupt as well leaves what was finished settled
@@ -161,11 +160,3 @@ class SpanLoop:
     def close(self) -> None:
         """Run no more."""
         self.bell.stop()
-
-    def refuse(self, failed: Failed) -> Failed | None:
-        """Return ``failed`` if it ends the range, ``None`` if it is to be written down."""
-        return None if self._ignore_errors else failed
-
-    def error_line(self, failed: Failed, **before: int) -> bytes:
-        """Return the error line of a record, before which that much of its span comes."""
-        return error_line(failed, self._operator, **before)
