@@ -5,9 +5,12 @@ worker has a thread that makes its calls; one that is overdue is left to itself,
 any, is thrown away, and the next call is made in a new thread.
 """
 
+import gc
 import sys
 import threading
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from queue import Empty, SimpleQueue
 from typing import Final, NamedTuple
 
@@ -16,6 +19,7 @@ from dagster_dataops.records import Record
 
 _STACK_BYTES: Final = 1 << 20
 _STACK_SIZE_LOCK: Final = threading.Lock()
+_LOOKING: Final = threading.Lock()
 
 
 def start_thread(thread: threading.Thread) -> None:
@@ -120,7 +124,25 @@ class _Caller:
 
 def _whereabouts(thread: threading.Thread) -> str:
     """Return where in the operator a thread is, as a traceback has it."""
-    frame = sys._current_frames().get(thread.ident or 0)  # noqa: SLF001 - documented, see sys
+    with _LOOKING, _no_collection():
+        frame = sys._current_frames().get(thread.ident or 0)  # noqa: SLF001 - documented, see sys
     lines = traceback.format_stack(frame) if frame is not None else []
     own = [place for place, line in enumerate(lines) if f'"{__file__}"' in line]
     return "The call was given up here:\n" + "".join(lines[own[-1] + 1 if own else 0 :])
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Collect no garbage in the block.
+
+    CPython holds the lock of its list of threads while it looks at their frames, and makes objects
+    meanwhile. A collection that is due then, and finds a `threading.local`, waits for that very
+    lock, with the interpreter's, for good.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

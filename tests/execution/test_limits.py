@@ -1,8 +1,10 @@
 """Time limits: a call that takes too long is given up, and the others go on."""
 
 import asyncio
+import gc
 import pickle
 import signal
+import sys
 import threading
 import time
 from pathlib import Path
@@ -352,3 +354,21 @@ def test_a_time_out_says_what_to_do_and_pickles() -> None:
     assert isinstance(error, TimeoutError)
     failure = timed_out(1.5)
     assert (failure.exception, failure.message) == ("RecordTimeout", str(error))
+
+
+def test_no_garbage_is_collected_while_it_is_looked_where_a_call_hangs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CPython would wait for itself if a collection found a `threading.local` just then."""
+    looked: list[bool] = []
+    frames = sys._current_frames
+
+    def look() -> dict[int, Any]:
+        looked.append(gc.isenabled())
+        return frames()
+
+    monkeypatch.setattr(sys, "_current_frames", look)
+    test_the_error_row_says_where_the_call_hung(tmp_path, "thread")
+    assert looked
+    assert not any(looked)
+    assert gc.isenabled()
