@@ -88,7 +88,7 @@ def _schema_of(node: OperatorNode) -> Schema:
     """Return the fields of a node's Config class.
 
     A setting that is left as defined when it is left empty has no default to fill in: Dagster
-    would resolve it for every node of every run, and the launchpad show it as a ``null``.
+    would resolve it for every node of every run.
     """
     fields = config_type_of(node).to_fields_dict()
     return {name: _left_empty(field) or field for name, field in fields.items()}

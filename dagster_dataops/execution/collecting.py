@@ -42,7 +42,6 @@ class Collector:
     Attributes:
         taken: How many lines were handed out, about: nobody waits for another to count.
         exhausted: Whether there are no more.
-        stopped: Whether no further line is handed out.
     """
 
     def __init__(self, job: Job) -> None:
@@ -60,13 +59,13 @@ class Collector:
         self._fault: BaseException | None = None
         self._segment_closed = False
         self._stop = threading.Event()
-        self.stopped = False
         self.taken = 0
         self.exhausted = False
 
-    def _hand_out_no_more(self) -> None:
-        self.stopped = True
-        self._stop.set()
+    @property
+    def stopped(self) -> bool:
+        """Whether no further line is handed out."""
+        return self._stop.is_set()
 
     def pause(self, seconds: float) -> None:
         """Wait before another try; called by whoever works on the record.
@@ -108,7 +107,7 @@ class Collector:
         self._original.end_clone()
         if isinstance(outcome, Failure) and not self._job.settings.ignore_errors:
             self._first_failure = self._first_failure or Failed(line.start, line.text, outcome)
-            self._hand_out_no_more()
+            self._stop.set()
             return
         self._finished.append((line, outcome))
         # A hot operator can keep the main thread from running: whoever fills the queue drains it.
@@ -121,7 +120,7 @@ class Collector:
     def fail(self, error: BaseException) -> None:
         """Stop the run for a fault of ours, which the main thread will raise."""
         self._fault = self._fault or error
-        self._hand_out_no_more()
+        self._stop.set()
 
     def drain(self) -> None:
         """Settle everything that has finished."""
@@ -211,7 +210,7 @@ class Collector:
                     self.drain()
                     self._job.tick()
         finally:
-            self._hand_out_no_more()
+            self._stop.set()
             try:
                 self.drain()
             finally:
@@ -226,7 +225,7 @@ class Collector:
     def close(self) -> None:
         """Close the input, once nobody takes lines any more."""
         with self._read_lock:
-            self._hand_out_no_more()
+            self._stop.set()
             os.close(self._descriptor)
 
 

@@ -179,14 +179,19 @@ def test_slow_records_at_the_end_are_not_all_one_workers(tmp_path: Path) -> None
         assert all(item is not None and item.end - item.start <= 40 for item in rest)
 
 
+def _try(schedule: Schedule, content: bytes, done: int, seconds: float) -> None:
+    """Have one worker do the first record, and then as much as a moment allows: up to ``done``."""
+    assert schedule.take(1)
+    schedule.measured(10, 0.1)
+    assert schedule.take(1)
+    schedule.put_back(Interval(done, len(content)))
+    schedule.measured(done - 10, seconds)
+
+
 def test_who_works_alone_is_given_all_that_takes_less_than_starting_another(tmp_path: Path) -> None:
     content = (b"x" * 9 + b"\n") * 1000
     with _schedule(tmp_path / "input", content, 8) as schedule:
-        assert schedule.take(1)
-        schedule.measured(10, 0.1)
-        assert schedule.take(1)
-        schedule.put_back(Interval(3000, len(content)))
-        schedule.measured(2990, 0.008)
+        _try(schedule, content, 3000, 0.008)
         taken = schedule.take(1)
         assert taken is not None
         assert taken[:2] == (3000, len(content))
@@ -195,11 +200,7 @@ def test_who_works_alone_is_given_all_that_takes_less_than_starting_another(tmp_
 def test_who_works_alone_is_given_half_of_what_takes_longer(tmp_path: Path) -> None:
     content = (b"x" * 9 + b"\n") * 1000
     with _schedule(tmp_path / "input", content, 8) as schedule:
-        assert schedule.take(1)
-        schedule.measured(10, 0.1)
-        assert schedule.take(1)
-        schedule.put_back(Interval(100, len(content)))
-        schedule.measured(90, 0.009)
+        _try(schedule, content, 100, 0.009)
         given: list[int] = []
         while schedule.seconds_left > 0.06 or len(given) < 3:
             taken = schedule.take(1)
