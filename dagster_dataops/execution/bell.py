@@ -13,6 +13,7 @@ from typing import Final
 
 from dagster_dataops.forking import hinder_no_fork
 
+_START_SECONDS: Final = 1.0  # by which a thread runs, on the busiest machine
 _bells: Final["weakref.WeakSet[Bell]"] = weakref.WeakSet()
 
 
@@ -27,7 +28,7 @@ class Bell:
 
     Attributes:
         rung: Holds something once it has rung, until it is hushed.
-        native_id: The kernel's number of its thread, if there is one.
+        native_id: The kernel's number of its thread, the last it had; 0 if it had none.
     """
 
     def __init__(self, seconds: float, heard: Callable[[], None] | None = None) -> None:
@@ -36,7 +37,8 @@ class Bell:
         self._heard = heard
         self._quiet = threading.Event()
         self._ringing = threading.Lock()  # held as long as there is the thread
-        self.native_id: int | None = None
+        self._begun = threading.Event()
+        self.native_id = 0
         _bells.add(self)
         if not seconds:
             self.ring_always()
@@ -52,6 +54,7 @@ class Bell:
 
     def _ring(self) -> None:
         self.native_id = threading.get_native_id()
+        self._begun.set()
         signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
         try:
             while not self._quiet.wait(self._seconds):
@@ -70,19 +73,25 @@ class Bell:
         """Ring from now on, without a thread; there is none in a forked copy."""
         self._seconds = 0.0
         self._ringing = threading.Lock()
-        self.native_id = None
+        self.native_id = 0
         self.rung.append(True)
 
     def stop(self) -> None:
         """End the thread."""
         self._quiet.set()
         with self._ringing:
-            self.native_id = None
+            pass
+
+    def threads(self) -> set[int]:
+        """Return the number of its thread, which may be about to begin, or to be gone."""
+        if self._ringing.locked():
+            self._begun.wait(_START_SECONDS)
+        return {self.native_id} if self.native_id else set()
 
 
 def native_ids() -> set[int]:
     """Return the kernel's numbers of all such threads; they hinder no fork."""
-    return {number for bell in list(_bells) if (number := bell.native_id) is not None}
+    return set().union(*(bell.threads() for bell in list(_bells)))
 
 
 def _ring_in_child() -> None:

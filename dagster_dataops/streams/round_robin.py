@@ -84,7 +84,7 @@ class RoundRobinCursor(CombinedCursor):
         """Return the first item of a stream that has ended, if it may begin again."""
         if not (self._stage.allow_repeats or self._pseudo[at]):
             return _END
-        self.sources[at].restart()
+        self.sources[at].begin_again()
         iterators[at] = self.sources[at].items()
         return next(iterators[at], _END)
 

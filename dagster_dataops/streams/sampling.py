@@ -105,7 +105,7 @@ class SampleCursor(CombinedCursor):
         self._before[at] = self.sources[at].state()
         if not (self._stage.allow_repeats or self._pseudo[at]):
             return
-        self.sources[at].restart()
+        self.sources[at].begin_again()
         iterators[at] = self.sources[at].items()
         self._before[at] = self.sources[at].state()
         self._heads[at] = next(iterators[at], _END)

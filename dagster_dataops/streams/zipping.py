@@ -85,7 +85,7 @@ class ZipCursor(CombinedCursor):
             raise DataPipelineError(msg)
         for at, one in enumerate(self.sources):
             if row[at] is _END:
-                one.restart()
+                one.begin_again()
                 iterators[at] = one.items()
                 row[at] = next(iterators[at], _END)
         return has_end(row)

@@ -105,7 +105,7 @@ class Call(NamedTuple):
     time: float
 
 
-def until(wanted: Callable[[], T], what: str, seconds: float = 60.0, pause: float = 0.03) -> T:
+def until(wanted: Callable[[], T], what: str, seconds: float = 240.0, pause: float = 0.03) -> T:
     """Ask ``wanted`` until it gives something true, and return that."""
     deadline = time.monotonic() + seconds
     while not (found := wanted()):
@@ -180,7 +180,7 @@ class DagsterServer:
             assert self.process.poll() is None, (self.home / "server.log").read_text()
             return self.serves()
 
-        until(loaded, "the code location", 120.0, pause=0.2)
+        until(loaded, "the code location", pause=0.2)
 
     def serves(self) -> bool:
         """Whether the code location is loaded."""
@@ -198,7 +198,7 @@ class DagsterServer:
         body = json.dumps({"query": query, "variables": variables}).encode()
         headers = {"Content-Type": "application/json"}
         request = urllib.request.Request(f"{self.url}/graphql", body, headers)  # noqa: S310
-        with urllib.request.urlopen(request, timeout=30) as response:  # noqa: S310
+        with urllib.request.urlopen(request, timeout=120) as response:  # noqa: S310
             answer = json.load(response)
         assert "errors" not in answer, answer["errors"]
         return answer["data"]
@@ -250,7 +250,7 @@ class DagsterServer:
             runs: list[dict[str, str]] = self.ask(_CHILDREN, tag=tag)["runsOrError"]["results"]
             return runs
 
-        return until(found, f"a retry of run {run}", 60.0, pause=0.2)[0]["runId"]
+        return until(found, f"a retry of run {run}", pause=0.2)[0]["runId"]
 
     @staticmethod
     def _launched(answer: dict[str, Any]) -> str:
@@ -280,9 +280,9 @@ class DagsterServer:
             return self.status(run) in FINISHED
         return False
 
-    def finish(self, run: str, wanted: str, seconds: float = 90.0) -> None:
+    def finish(self, run: str, wanted: str) -> None:
         """Wait until ``run`` has ended, as ``wanted``."""
-        until(lambda: self._has_ended(run), f"the end of run {run}", seconds, pause=0.1)
+        until(lambda: self._has_ended(run), f"the end of run {run}", pause=0.1)
         assert self.status(run) == wanted, self.log(run)
 
     def materialized(self, run: str) -> list[str]:
@@ -363,7 +363,7 @@ class DagsterServer:
         """Press Ctrl-C in the server's terminal, and wait until all has ended."""
         os.killpg(self.process.pid, signal.SIGINT)
         self.process.wait(60)
-        until(lambda: not self.processes(), f"the end of {self.processes()}", 30.0, pause=0.1)
+        until(lambda: not self.processes(), f"the end of {self.processes()}", pause=0.1)
 
     def stop(self) -> None:
         """Stop as Ctrl-C does; whatever is left then is killed."""

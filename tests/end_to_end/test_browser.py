@@ -36,7 +36,7 @@ def browser(server: DagsterServer) -> Iterator[Browser]:
     with playwright.sync_playwright() as driver:
         chromium = driver.chromium.launch(executable_path=CHROMIUM, args=OPTIONS)
         page = chromium.new_page(viewport={"width": 1500, "height": 1000})
-        page.set_default_timeout(30_000)
+        page.set_default_timeout(120_000)
         yield Browser(page, server, "browsed", ARTIFACTS)
         chromium.close()
 

@@ -68,7 +68,7 @@ class Partitioned:
             runs = self.runs("dagster/backfill", backfill)
             return runs if all(run["status"] in FINISHED for run in runs) else []
 
-        return until(ended, "the end of the backfill", 120.0, pause=0.5)
+        return until(ended, "the end of the backfill", pause=0.5)
 
     def materialized(self, asset: str = "upper") -> set[str]:
         answer = self.server.ask(_PARTITIONS, path=[self.name, asset])["assetNodeOrError"]
@@ -125,7 +125,7 @@ def test_the_sensor_launches_one_run_for_each_file_over_several_ticks(
         done = [run for run in runs if run["status"] in FINISHED]
         return done if len(done) >= len(names) else []
 
-    runs = until(finished, "a run of every file", 120.0, pause=0.5)
+    runs = until(finished, "a run of every file", pause=0.5)
     tags = [{tag["key"]: tag["value"] for tag in run["tags"]} for run in runs]
     assert sorted(tag["dagster/partition"] for tag in tags) == names
     assert {run["status"] for run in runs} == {"SUCCESS"}
@@ -145,7 +145,7 @@ def test_a_killed_run_of_several_partitions_goes_on_in_the_middle_of_one(
     slow.touch()
     backfill = long.backfill(*keys)
     wanted = LONG + LONG // 2
-    until(lambda: len(long.calls()) > wanted, "the middle of the second one", 120.0)
+    until(lambda: len(long.calls()) > wanted, "the middle of the second one")
     os.kill(long.calls()[-1][1], signal.SIGKILL)
     (killed,) = long.runs_of(backfill)
     assert killed["status"] == "FAILURE"

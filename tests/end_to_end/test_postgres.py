@@ -14,7 +14,7 @@ from tests.end_to_end.going_on import UNDISTURBED, check_went_on, gone, kill, st
 
 pytestmark = [
     pytest.mark.skipif(bool(postgres.missing()), reason=postgres.missing()),
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(900),
 ]
 
 AT_ONCE = 3
@@ -57,9 +57,9 @@ def test_pipelines_run_at_once_as_many_as_the_queue_lets_and_a_killed_one_goes_o
     queued: DagsterServer, database: postgres.Postgres, record_property: Any
 ) -> None:
     for node in NODES:
-        queued.pace(node, 0.5)
+        queued.pace(node, 2.0, first=RECORDS // 10)  # for minutes, unless it is told otherwise
     runs = [queued.launch(node, "shout") for node in NODES]
-    until(lambda: sum(bool(queued.calls(node)) for node in NODES) == AT_ONCE, "three runs", 120.0)
+    until(lambda: sum(bool(queued.calls(node)) for node in NODES) == AT_ONCE, "three runs")
     (last,) = [at for at, node in enumerate(NODES) if not queued.calls(node)]
     assert queued.status(runs[last]) == "QUEUED"
 

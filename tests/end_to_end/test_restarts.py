@@ -18,7 +18,7 @@ from tests.end_to_end.dagster_server import (
 from tests.end_to_end.going_on import UNDISTURBED, check_went_on, gone, interrupted
 from tests.end_to_end.rows import Rows
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = pytest.mark.timeout(900)
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ def _rung() -> Bell:
     """Return a bell whose thread is there."""
     ringing = Bell(9.0)
     ringing.start()
-    wait_until(lambda: ringing.native_id is not None, 10, "its thread")
+    wait_until(lambda: bool(ringing.native_id), 10, "its thread")
     return ringing
 
 
@@ -81,10 +81,22 @@ def test_its_thread_hinders_no_fork_and_is_forgotten_with_it() -> None:
     wait_until(may_fork, 10, "its thread is gone")
 
 
+def test_a_thread_that_is_about_to_begin_or_to_be_gone_hinders_no_fork() -> None:
+    wait_until(may_fork, 10, "threads of other tests are gone")
+    for _ in range(200):
+        ringing = Bell(9.0)
+        ringing.start()
+        assert may_fork()
+        ringing.stop()
+        assert may_fork()
+
+
 @pytest.mark.parametrize("started", [True, False])
 def test_a_stopped_bell_has_no_thread(started: bool) -> None:
+    before = _threads()
     ringing = Bell(9.0)
     if started:
         ringing.start()
     ringing.stop()
-    assert ringing.native_id is None
+    ringing.stop()
+    wait_until(lambda: _threads() == before, 10, "the end of its thread")

@@ -82,6 +82,7 @@ def test_workers_that_nobody_needed_end_with_what_began_them(tmp_path: Path) -> 
 
 
 def test_no_worker_is_begun_ahead_where_none_is_at_hand() -> None:
+    wait_until(may_fork, 10, "threads of other tests are gone")
     with second_thread(False), workers_ahead(act(_concurrency_mode="process"), 0) as pool:
         assert pool is not None
         assert not pool.workers

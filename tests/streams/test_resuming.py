@@ -109,6 +109,25 @@ def test_a_stream_goes_on_from_anywhere_below_others(name):
     assert_resumes_anywhere(lambda: STREAMS[name]().take(12).shuffle(4).repeat(2), limit=40)
 
 
+def twice_shuffled(*items):
+    return numbers(*items).shuffle(2).repeat(4)
+
+
+READ_AHEAD = {
+    "a thread": lambda: twice_shuffled(*range(5)).prefetch(8).take(6),
+    "calls": lambda: twice_shuffled(*range(5)).map(str, num_parallel_calls=2).take(6),
+    "a window": lambda: twice_shuffled(*range(5)).shuffle(12).take(12),
+    "half a stream": lambda: (
+        numbers(3, 4, 5).yield_from(lambda n: numbers(*range(n)).shuffle(0)).take(4)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", READ_AHEAD)
+def test_no_epoch_depends_on_how_far_was_read_ahead_in_the_one_before(name):
+    assert_resumes_anywhere(lambda: READ_AHEAD[name]().repeat(3))
+
+
 # ---------------------------------------------------------------- random trees
 
 _LEAVES = st.one_of(
