@@ -14,7 +14,8 @@ from benchmarks.figures import Figure
 from benchmarks.measuring import ROOT, ContenderError
 
 LAYOUTS = ("steps", "single_step")
-_PROCESSES: Final = 3
+_PROCESSES: Final = 8  # from one to the next, ratios differ by a tenth, whatever they are of
+_ROUNDS: Final = 0.4  # of those asked for, in each of them
 
 
 def measure(bench: Bench) -> Iterator[Figure]:
@@ -57,11 +58,8 @@ def chain(
 def _figures(
     bench: Bench, name: str, given: dict[str, object], most: float | None
 ) -> Iterator[Figure]:
-    """Yield the ratio of seconds within a round; a busy machine's CPU seconds are in the note.
-
-    From one process to the next, ratios differ by a tenth, whatever they are of.
-    """
-    rounds = [each for _ in range(_PROCESSES) for each in _rounds(bench, given)]
+    """Yield the ratio of seconds within a round; a busy machine's CPU seconds are in the note."""
+    rounds = [each for _ in range(bench.size(_PROCESSES, 2)) for each in _rounds(bench, given)]
     cpu = statistics.median(ours[1] / plain[1] for ours, plain in rounds)
     fastest = [min(one[which][0] for one in rounds) for which in (0, 1)]
     yield Figure(
@@ -76,8 +74,9 @@ def _figures(
 
 def _rounds(bench: Bench, given: dict[str, object]) -> list[tuple[list[float], list[float]]]:
     """Return seconds and CPU seconds of ours and of plain assets, for each round of a process."""
+    rounds = max(1, round(bench.rounds * _ROUNDS))
     with tempfile.TemporaryDirectory(dir=bench.folder) as folder:
-        specification = json.dumps({**given, "rounds": bench.rounds, "out": folder})
+        specification = json.dumps({**given, "rounds": rounds, "out": folder})
         command = [sys.executable, "-m", "benchmarks.face", specification]
         process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if process.returncode:

@@ -1,5 +1,6 @@
 """RunReport -> what the asset page and the run page show of a materialization."""
 
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import dagster as dg
@@ -35,6 +36,26 @@ def dataset_metadata(dataset: JsonlDataset, partition: str | None = None) -> dic
         **_place_of(dataset, partition),
         "dagster/size_bytes": dataset.size_bytes,
     }
+
+
+def written_once(context: dg.AssetExecutionContext, events: Iterable[Any]) -> Iterator[Any]:
+    """Yield the events of a step, the metadata of results handed to Dagster beside them.
+
+    What a result itself has of these Dagster writes down twice: in the step's output, where nobody
+    looks for it, as well as in the materialization.
+    """
+    for event in events:
+        if not isinstance(event, dg.MaterializeResult) or not event.metadata:
+            yield event
+            continue
+        context.add_asset_metadata(event.metadata, asset_key=event.asset_key)
+        yield dg.MaterializeResult(
+            asset_key=event.asset_key,
+            check_results=event.check_results,
+            data_version=event.data_version,
+            tags=event.tags,
+            value=event.value,
+        )
 
 
 def _place_of(dataset: JsonlDataset, partition: str | None) -> dict[str, Any]:

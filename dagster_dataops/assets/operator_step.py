@@ -7,6 +7,7 @@ from typing import Any, Self
 import dagster as dg
 
 from dagster_dataops.assets.lazy_field import LazyField
+from dagster_dataops.assets.metadata import written_once
 from dagster_dataops.assets.options import AssetOptions
 from dagster_dataops.assets.plan import AssetPlan
 from dagster_dataops.assets.schemas import field_of
@@ -94,6 +95,6 @@ def _compute_of(plan: AssetPlan) -> Any:
     ) -> Iterator[StepEvent]:
         given = {plan.node.name: context.op_execution_context.op_config}
         dataops = getattr(context.resources, DATAOPS)
-        yield from StepWork([plan], given, inputs).run(context, dataops)
+        yield from written_once(context, StepWork([plan], given, inputs).run(context, dataops))
 
     return compute

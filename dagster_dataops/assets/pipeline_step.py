@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import dagster as dg
 
 from dagster_dataops.assets.assignments import assign
+from dagster_dataops.assets.metadata import written_once
 from dagster_dataops.assets.operator_step import StepOptions, operator_step
 from dagster_dataops.assets.pipeline_plan import PlannedPipeline
 from dagster_dataops.assets.plan import AssetPlan
@@ -111,7 +112,8 @@ def _with_work(body: Body, plans: Sequence[AssetPlan], arguments: Sequence[str])
         assign(context, StepWork(plans, config, loaded))
         events = body(context, **given)
         if events is not None:
-            yield from events if isinstance(events, Iterator) else [events]
+            told = events if isinstance(events, Iterator) else [events]
+            yield from written_once(context, told)
 
     ours = signature(body)
     context, *resources = ours.parameters.values()

@@ -167,6 +167,17 @@ def test_both_layouts_write_the_same_bytes_metadata_and_versions(
     assert seen[0][1]["joined"]["dagster/row_count"] == 5
 
 
+@pytest.mark.parametrize("layout", ["steps", "single_step"])
+def test_what_is_told_of_a_result_is_written_down_once(
+    layout: str, work: Work, records: Records, root: Path, instance: dg.DagsterInstance
+) -> None:
+    definitions = definitions_of(work.pipeline(), records(5), root, layout=layout)
+    result = execute(definitions, instance)
+    outputs = [e for e in result.all_events if e.event_type is dg.DagsterEventType.STEP_OUTPUT]
+    assert not {name for e in outputs for name in e.step_output_data.metadata}
+    assert metadata_of(result, "docs", "first")["rows_in"] == 5
+
+
 def test_there_is_one_step_with_a_materialization_an_operator(
     single: dg.Definitions, instance: dg.DagsterInstance
 ) -> None:
