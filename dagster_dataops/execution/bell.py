@@ -7,6 +7,7 @@ import _thread
 import os
 import signal
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from typing import Final
@@ -14,7 +15,9 @@ from typing import Final
 from dagster_dataops.forking import hinder_no_fork
 
 _START_SECONDS: Final = 1.0  # by which a thread runs, on the busiest machine
+_END_SECONDS: Final = 1.0  # for which a thread that has done its work may still be there
 _bells: Final["weakref.WeakSet[Bell]"] = weakref.WeakSet()
+_ended: Final[dict[int, float]] = {}  # number of a thread: when it had done its work
 
 
 class Bell:
@@ -28,7 +31,7 @@ class Bell:
 
     Attributes:
         rung: Holds something once it has rung, until it is hushed.
-        native_id: The kernel's number of its thread, the last it had; 0 if it had none.
+        native_id: The kernel's number of its thread; 0 if it has none.
     """
 
     def __init__(self, seconds: float, heard: Callable[[], None] | None = None) -> None:
@@ -62,6 +65,8 @@ class Bell:
                 if self._heard is not None:
                     self._heard()
         finally:
+            _take_note_of_end(self.native_id)
+            self.native_id = 0
             self._ringing.release()
 
     def hush(self) -> None:
@@ -82,19 +87,32 @@ class Bell:
         with self._ringing:
             pass
 
-    def threads(self) -> set[int]:
-        """Return the number of its thread, which may be about to begin, or to be gone."""
+    def wait_until_begun(self) -> None:
+        """Wait for its thread, if that is about to begin."""
         if self._ringing.locked():
             self._begun.wait(_START_SECONDS)
-        return {self.native_id} if self.native_id else set()
 
 
 def native_ids() -> set[int]:
     """Return the kernel's numbers of all such threads; they hinder no fork."""
-    return set().union(*(bell.threads() for bell in list(_bells)))
+    bells = list(_bells)
+    for bell in bells:
+        bell.wait_until_begun()
+    there = {bell.native_id for bell in bells if bell.native_id}
+    since = time.monotonic() - _END_SECONDS
+    return there.union(number for number, when in list(_ended.items()) if when > since)
+
+
+def _take_note_of_end(thread: int) -> None:
+    now = time.monotonic()
+    _ended[thread] = now
+    for number, when in list(_ended.items()):
+        if now - when > _END_SECONDS:  # the kernel may have given its number to another
+            _ended.pop(number, None)
 
 
 def _ring_in_child() -> None:
+    _ended.clear()
     for bell in list(_bells):
         bell.ring_always()
 
