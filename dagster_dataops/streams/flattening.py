@@ -86,6 +86,9 @@ class YieldFromCursor(StepCursor):
 
     @override
     def restart(self, *, reset_rng: bool = False) -> None:
+        if self._inner is not None:
+            self._number, before = self._before
+            self.upstream.restore(before)
         self._inner = self._waiting = None
         self._number = 0 if reset_rng else self._number
         super().restart(reset_rng=reset_rng)

@@ -61,5 +61,7 @@ class OrderedCursor(ParallelCursor):
 
     @override
     def restart(self, *, reset_rng: bool = False) -> None:
+        if self._waiting:
+            self.upstream.restore(self._waiting[0][0])
         self._waiting = deque()
         super().restart(reset_rng=reset_rng)

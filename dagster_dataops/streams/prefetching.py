@@ -52,6 +52,7 @@ class PrefetchCursor(StepCursor):
                     raise error
                 self._behind = behind
                 if item is _END:
+                    self._stop()
                     return
                 yield item
         finally:
@@ -73,7 +74,8 @@ class PrefetchCursor(StepCursor):
 
     @override
     def restart(self, *, reset_rng: bool = False) -> None:
-        self._stop()
+        if self._reader is not None:
+            self.restore(self._behind)
         super().restart(reset_rng=reset_rng)
 
 

@@ -184,7 +184,7 @@ class Reading(Operations):
         """Go back to the start, shuffled anew; with ``reset_rng``, as the first time."""
         self._check()
         self._items = None
-        self._cursor.begin_again(reset_rng=reset_rng)
+        self._cursor.restart(reset_rng=reset_rng)
 
     @cached_property
     def _fingerprint(self) -> list[dict[str, str]]:

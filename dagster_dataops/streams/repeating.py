@@ -78,4 +78,4 @@ class RepeatCursor(EpochCursor):
             if not self._any or self._epoch + 1 == epochs:
                 return
             self._epoch, self._any = self._epoch + 1, False
-            self.upstream.begin_again(reset_rng=self._stage.reset_rng)
+            self.upstream.restart(reset_rng=self._stage.reset_rng)

@@ -84,7 +84,7 @@ class RoundRobinCursor(CombinedCursor):
         """Return the first item of a stream that has ended, if it may begin again."""
         if not (self._stage.allow_repeats or self._pseudo[at]):
             return _END
-        self.sources[at].begin_again()
+        self.sources[at].restart()
         iterators[at] = self.sources[at].items()
         return next(iterators[at], _END)
 
@@ -119,6 +119,8 @@ class RoundRobinCursor(CombinedCursor):
 
     @override
     def restart(self, *, reset_rng: bool = False) -> None:
+        if self._before is not None:
+            super().restore(self._before[0])
         self._ended = list(self._pseudo)
         self._first, self._done, self._over, self._before = True, 0, False, None
         super().restart(reset_rng=reset_rng)

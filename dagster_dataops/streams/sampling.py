@@ -105,7 +105,7 @@ class SampleCursor(CombinedCursor):
         self._before[at] = self.sources[at].state()
         if not (self._stage.allow_repeats or self._pseudo[at]):
             return
-        self.sources[at].begin_again()
+        self.sources[at].restart()
         iterators[at] = self.sources[at].items()
         self._before[at] = self.sources[at].state()
         self._heads[at] = next(iterators[at], _END)
@@ -139,6 +139,9 @@ class SampleCursor(CombinedCursor):
 
     @override
     def restart(self, *, reset_rng: bool = False) -> None:
+        for one, head, before in zip(self.sources, self._heads, self._before, strict=True):
+            if head is not _UNREAD:
+                one.restore(before)
         self._draws = Draws(self._seed, 0 if reset_rng else self._draws.number)
         self._ended = list(self._pseudo)
         self._heads = [_UNREAD] * len(self.sources)

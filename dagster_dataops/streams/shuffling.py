@@ -92,6 +92,8 @@ class ShuffleCursor(StepCursor):
 
     @override
     def restart(self, *, reset_rng: bool = False) -> None:
+        if self._before is not None:
+            self.upstream.restore(self._before[0])
         self._epoch = 0 if reset_rng else self._epoch + 1
         self._number = self._skipped = self._length = 0
         self._before, self._left = None, iter(())

@@ -39,16 +39,12 @@ class Cursor(ABC):
 
     @abstractmethod
     def restart(self, *, reset_rng: bool = False) -> None:
-        """Go back to the start of the next epoch; with ``reset_rng`` to that of the first."""
+        """Go back to the start of the next epoch; with ``reset_rng`` to that of the first.
 
-    def begin_again(self, *, reset_rng: bool = False) -> None:
-        """Restart from behind the last item that was yielded.
-
-        What was read ahead may have begun an epoch of its own; how far that went, a thread or a
-        state that was loaded decides, and no order may depend on it.
+        It goes from the position that `state` tells. What was read ahead of it may have begun an
+        epoch of its own; how far that went, a thread or a state that was loaded decides, and no
+        order may depend on it.
         """
-        self.restore(self.state())
-        self.restart(reset_rng=reset_rng)
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,7 +38,11 @@ class Zip(Combination):
 
 
 class ZipCursor(CombinedCursor):
-    """Holds nothing but its streams, which all stand behind the same row."""
+    """Its position is that of its streams, which all stand behind the same row.
+
+    At the end some have lost an item to a row that was not filled; what follows in their states
+    tells that no other row is to be begun.
+    """
 
     def __init__(self, sources: list[Cursor], stage: Zip, counter: Counter) -> None:
         super().__init__(sources)
@@ -47,6 +51,7 @@ class ZipCursor(CombinedCursor):
         kinds = [one.finitude for one in stage.sources]
         self._pseudo = [kind is Finitude.PSEUDO_INFINITE for kind in kinds]
         self._refusal = _refusal(kinds)
+        self._over = False
 
     @override
     def items(self) -> Iterator[Any]:
@@ -54,9 +59,10 @@ class ZipCursor(CombinedCursor):
             raise DataPipelineError(self._refusal)
         iterators = [one.items() for one in self.sources]
         made = self._made
-        while iterators:
+        while iterators and not self._over:
             row = [next(one, _END) for one in iterators]
             if has_end(row) and self._is_over(row, iterators):
+                self._over = True
                 return
             try:
                 item = made(row)
@@ -85,7 +91,7 @@ class ZipCursor(CombinedCursor):
             raise DataPipelineError(msg)
         for at, one in enumerate(self.sources):
             if row[at] is _END:
-                one.begin_again()
+                one.restart()
                 iterators[at] = one.items()
                 row[at] = next(iterators[at], _END)
         return has_end(row)
@@ -102,11 +108,19 @@ class ZipCursor(CombinedCursor):
 
     @override
     def state(self) -> State:
-        return with_failures(self._counter, super().state())
+        return with_failures(self._counter, super().state() + [1] * self._over)
 
     @override
     def restore(self, state: State) -> None:
-        super().restore(without_failures(self._counter, state))
+        count = len(self.sources)
+        places = without_failures(self._counter, state)
+        self._over = len(places) > count
+        super().restore(places[:count])
+
+    @override
+    def restart(self, *, reset_rng: bool = False) -> None:
+        self._over = False
+        super().restart(reset_rng=reset_rng)
 
 
 def has_end(row: list[Any]) -> bool:

@@ -117,6 +117,11 @@ READ_AHEAD = {
     "a thread": lambda: twice_shuffled(*range(5)).prefetch(8).take(6),
     "calls": lambda: twice_shuffled(*range(5)).map(str, num_parallel_calls=2).take(6),
     "a window": lambda: twice_shuffled(*range(5)).shuffle(12).take(12),
+    "a round": lambda: DataPipeline.round_robin(twice_shuffled(*range(3)), numbers(7)).take(8),
+    "draws": lambda: DataPipeline.sample(twice_shuffled(1, 2, 3), twice_shuffled(4, 5, 6)).take(7),
+    "a row that is not filled": lambda: DataPipeline.zip(
+        twice_shuffled(0, 1, 2), numbers(7, 8), zip_to_shortest=True
+    ).map(str, num_parallel_calls=2),
     "half a stream": lambda: (
         numbers(3, 4, 5).yield_from(lambda n: numbers(*range(n)).shuffle(0)).take(4)
     ),
