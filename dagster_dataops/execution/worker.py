@@ -17,7 +17,7 @@ import orjson
 
 from dagster_dataops.checkpoints.outputs import Settled
 from dagster_dataops.checkpoints.segments import SegmentWriter
-from dagster_dataops.errors import DataOpsError
+from dagster_dataops.errors import DataOpsError, StorageError
 from dagster_dataops.execution import messages
 from dagster_dataops.execution.alarms import Alarm
 from dagster_dataops.execution.clones import Original
@@ -238,11 +238,21 @@ class _Worker:
 
     def _settle_at(self, offset: int, settled: Settled) -> None:
         self._at = offset + len(settled.output)
-        if settled.errors:  # these have no place in the result
+        if settled.errors or not self._written(offset, [settled]):  # errors have no place there
             self._settle(settled)
         else:
-            self._main.write_at(offset, settled.output)
             self._say(messages.pack_span(offset, settled.span, Kind.SPAN_IN_PLACE))
+
+    def _written(self, offset: int, several: list[Settled]) -> bool:
+        """Write outputs where they belong; return whether they could be.
+
+        Where files may only be so long, a segment of the worker's own may still take them.
+        """
+        try:
+            self._main.write_at(offset, *[settled.output for settled in several])
+        except StorageError:
+            return False
+        return True
 
     def _settle(self, settled: Settled) -> None:
         if self._segment is None:
@@ -258,9 +268,12 @@ class _Worker:
 
     def _place(self, place: Place) -> None:
         held = self._holding.take(place.start)
-        if held is not None:
-            self._main.write_at(place.offset, *[settled.output for settled in held.settled])
+        if held is None:
+            return
+        if self._written(place.offset, held.settled):
             self._say(messages.pack_placed(place.start))
+        else:
+            self._spill(held)
 
 
 def _opened(assignment: Assignment) -> int:

@@ -77,15 +77,20 @@ def test_a_full_disk_is_a_storage_error_and_settled_work_stays(script: Script, m
     assert _result(script) == _EXPECTED
 
 
-@pytest.mark.parametrize("mode", ["single", "process", "dataset"])
-def test_a_disk_too_full_to_publish_keeps_the_previous_result(script: Script, mode: str) -> None:
+@pytest.mark.parametrize(
+    ("mode", "where"),
+    [("single", "beside"), ("process", "beside"), ("process", "in place"), ("dataset", "beside")],
+)
+def test_a_disk_too_full_to_publish_keeps_the_previous_result(
+    script: Script, mode: str, where: str
+) -> None:
     script.finish(mode, "0")
     previous = _result(script)
     write_input(script.folder / "input.jsonl", [*_RECORDS, {"n": 300}])
     calls = len(script.log("calls.log"))
     # Each of the segments fits, the whole result does not.
     limit = {"single": "606000", "process": "500000", "dataset": "300000"}[mode]
-    output = script.finish(mode, limit, "beside")
+    output = script.finish(mode, limit, where)
     assert "refused:" in output, output
     assert _result(script) == previous
     manifest = json.loads((script.folder / "node" / "node_results.jsonl.json").read_text())
