@@ -114,8 +114,8 @@ class ZipCursor(CombinedCursor):
     def restore(self, state: State) -> None:
         count = len(self.sources)
         places = without_failures(self._counter, state)
-        self._over = len(places) > count
-        super().restore(places[:count])
+        self._over = places[count:] == [1]
+        super().restore(places[:count] if self._over else places)
 
     @override
     def restart(self, *, reset_rng: bool = False) -> None:

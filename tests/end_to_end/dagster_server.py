@@ -362,7 +362,7 @@ class DagsterServer:
     def interrupt(self) -> None:
         """Press Ctrl-C in the server's terminal, and wait until all has ended."""
         os.killpg(self.process.pid, signal.SIGINT)
-        self.process.wait(60)
+        self.process.wait(240)
         until(lambda: not self.processes(), f"the end of {self.processes()}", pause=0.1)
 
     def stop(self) -> None:
