@@ -31,7 +31,7 @@ class Bell:
 
     Attributes:
         rung: Holds something once it has rung, until it is hushed.
-        native_id: The kernel's number of its thread; 0 if it has none.
+        native_id: The kernel's number of its thread, if there is one.
     """
 
     def __init__(self, seconds: float, heard: Callable[[], None] | None = None) -> None:
@@ -41,7 +41,7 @@ class Bell:
         self._quiet = threading.Event()
         self._ringing = threading.Lock()  # held as long as there is the thread
         self._begun = threading.Event()
-        self.native_id = 0
+        self.native_id: int | None = None
         _bells.add(self)
         if not seconds:
             self.ring_always()
@@ -56,7 +56,7 @@ class Bell:
             _thread.start_new_thread(self._ring, ())
 
     def _ring(self) -> None:
-        self.native_id = threading.get_native_id()
+        number = self.native_id = threading.get_native_id()
         self._begun.set()
         signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
         try:
@@ -65,8 +65,8 @@ class Bell:
                 if self._heard is not None:
                     self._heard()
         finally:
-            _take_note_of_end(self.native_id)
-            self.native_id = 0
+            _take_note_of_end(number)
+            self.native_id = None
             self._ringing.release()
 
     def hush(self) -> None:
@@ -78,7 +78,7 @@ class Bell:
         """Ring from now on, without a thread; there is none in a forked copy."""
         self._seconds = 0.0
         self._ringing = threading.Lock()
-        self.native_id = 0
+        self.native_id = None
         self.rung.append(True)
 
     def stop(self) -> None:
@@ -98,7 +98,7 @@ def native_ids() -> set[int]:
     bells = list(_bells)
     for bell in bells:
         bell.wait_until_begun()
-    there = {bell.native_id for bell in bells if bell.native_id}
+    there = {number for bell in bells if (number := bell.native_id) is not None}
     since = time.monotonic() - _END_SECONDS
     return there.union(number for number, when in list(_ended.items()) if when > since)
 

@@ -1,7 +1,6 @@
 """Results of parallel calls as they come, each item's once."""
 
 from collections.abc import Iterator
-from itertools import islice
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
@@ -99,7 +98,7 @@ class UnorderedCursor(ParallelCursor):
 
     @override
     def restart(self, *, reset_rng: bool = False) -> None:
-        for before in islice(self._waiting.values(), 1):
-            self.upstream.restore(before)
+        if self._waiting:
+            self.upstream.restore(next(iter(self._waiting.values())))
         self._waiting, self._number, self._yielded = {}, 0, set()
         super().restart(reset_rng=reset_rng)

@@ -20,7 +20,7 @@ def _rung() -> Bell:
     """Return a bell whose thread is there."""
     ringing = Bell(9.0)
     ringing.start()
-    wait_until(lambda: bool(ringing.native_id), 10, "its thread")
+    wait_until(lambda: ringing.native_id is not None, 10, "its thread")
     return ringing
 
 
@@ -98,5 +98,5 @@ def test_a_stopped_bell_has_no_thread(started: bool) -> None:
     if started:
         ringing.start()
     ringing.stop()
-    ringing.stop()
+    assert ringing.native_id is None
     wait_until(lambda: _threads() == before, 10, "the end of its thread")
