@@ -78,6 +78,24 @@ def test_a_finished_result_is_taken_as_it_is(
     assert report.records_per_second == 0
 
 
+@pytest.mark.parametrize("reuse_finished", [True, False])
+def test_a_retry_of_failed_records_runs_although_the_result_is_finished(
+    tmp_path: Path, dataset, reuse_finished: bool
+) -> None:
+    run(act(_concurrency_mode="single"), dataset, node(tmp_path), run="first")
+    report = run(
+        act(_concurrency_mode="single"),
+        dataset,
+        node(tmp_path),
+        run="second",
+        resume=ResumePolicy.FAILED_RECORDS,
+        reuse_finished=reuse_finished,
+    )
+    assert not report.reused
+    assert report.manifest.run == "second"
+    assert report.manifest.failed == 5
+
+
 @pytest.mark.parametrize("change", ["options", "input", "result", "manifest"])
 def test_a_result_of_something_else_is_made_again(tmp_path: Path, dataset, change: str) -> None:
     tag = "x" if change == "options" else ""
