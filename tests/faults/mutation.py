@@ -4,8 +4,8 @@ python tests/faults/mutation.py --workers 2
 
 A mutation replaces one piece of source text by another that breaks a promise, such as a file that
 is not synced. Its tests run in a copy of the checkout: first without the mutation, where they must
-pass, then with it. A mutation is killed if a test fails. It survives if all pass: a test is missing.
-``mutations.toml`` is the list.
+pass, then with it. A mutation is killed if a test fails. It survives if all pass, so that a test is
+missing. ``mutations.toml`` is the list.
 """
 
 import argparse
