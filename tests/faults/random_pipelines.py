@@ -111,7 +111,7 @@ def _fate(row: Row, salt: int) -> int:
     return (size * 31 + int(row.get("n", 0)) * 17 + salt * 7) % 11
 
 
-def become(row: Row, salt: int) -> object:
+def become(row: Row, salt: int) -> object:  # noqa: C901 - a table
     """Return what a record operator makes of a record: every kind of outcome that there is."""
     match _fate(row, salt):
         case 0:
