@@ -1,5 +1,7 @@
 """What was published, but never told to Dagster, is taken by the next run, and by no later one."""
 
+import os
+import signal
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -12,6 +14,7 @@ from typing_extensions import override
 from dagster_dataops import DataOpsResource, JsonlDataset, Operator, RunReport, build_definitions
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import execute, log_of, numbered, pipeline_of, result_of, write_jsonl
+from tests.faults.crashing import in_child
 
 LETTERS = dg.StaticPartitionsDefinition(["a", "b"])
 Launch = Callable[..., dg.ExecuteInProcessResult]
@@ -21,6 +24,7 @@ class Dying(DataOpsResource):
     """Fails right after these nodes were published."""
 
     nodes: ClassVar[set[str]] = set()
+    killed: ClassVar[bool] = False  # the whole process, so that the run stays "started"
 
     @override
     def run_operator(
@@ -28,6 +32,8 @@ class Dying(DataOpsResource):
     ) -> RunReport:
         report = super().run_operator(context, operator, inputs, *more)
         if report.node in self.nodes:
+            if self.killed:
+                os.kill(os.getpid(), signal.SIGKILL)
             raise dg.Failure("dead")
         return report
 
@@ -108,6 +114,31 @@ def test_a_result_that_dagster_was_not_told_of_is_the_next_runs_and_no_later_one
 
     assert launch().success
     assert calls == {"first": 6, "second": 6}
+
+
+def test_a_result_of_a_killed_run_is_the_next_runs_though_dagster_takes_that_run_for_running(
+    launch: Launch,
+    dying: set[str],
+    calls: Counter[str],
+    root: Path,
+    stored: dg.DagsterInstance,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    dying.add("first")
+    monkeypatch.setattr(Dying, "killed", True)
+    assert in_child(lambda: launch(within=stored)) == -signal.SIGKILL
+    (dead,) = stored.get_run_records()
+    assert dead.dagster_run.status is dg.DagsterRunStatus.STARTED
+
+    dying.clear()
+    result = launch(within=stored)
+    assert result.success
+    assert calls == {"second": 3}  # the first node's calls were made in the child
+    note = f"already finished by run {dead.dagster_run.run_id}"
+    assert note in "\n".join(log_of(stored, result.run_id))
+
+    assert launch(within=stored).success
+    assert calls == {"first": 3, "second": 6}
 
 
 def test_one_that_was_taken_and_again_not_told_of_is_the_next_runs_still(

@@ -269,3 +269,14 @@ def test_drafts_of_a_dead_run_are_never_taken_for_finished_ones(tmp_path: Path) 
     _check_whole(folder)
     run(act(_concurrency_mode="single"), write_input(tmp_path / "new.jsonl", _NEW), folder)
     _check_new(folder)
+
+
+def test_the_draft_of_kept_records_goes_with_the_publication_that_never_was(
+    tmp_path: Path,
+) -> None:
+    folder = node(tmp_path)
+    run(act(), write_input(tmp_path / "input.jsonl", _OLD), folder)
+    draft_of(folder.kept).write_bytes(b"of a run that was killed while it composed")
+    assert publication.finish_interrupted(folder) is None
+    assert not draft_of(folder.kept).exists()
+    assert folder.kept.exists()

@@ -192,6 +192,19 @@ def test_across_code_keeps_what_the_old_code_finished(tmp_path: Path, registry, 
     assert node(tmp_path).result.read_bytes() == lines(mixed)
 
 
+def test_records_kept_of_older_code_are_not_kept_by_a_run_that_did_not_ask_for_it(
+    tmp_path: Path, registry, calls
+) -> None:
+    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
+    _interrupt(_operator(registry), dataset, tmp_path, 8)
+    mended = _operator(OperatorRegistry(print), factor=3)
+    _interrupt(mended, dataset, tmp_path, 12, resume=ResumePolicy.ACROSS_CODE, run="across")
+    report = _go_on(mended, dataset, tmp_path)
+    assert "its code has changed since" in report.notes[0]
+    assert calls == list(range(20))
+    assert node(tmp_path).result.read_bytes() == _expected(factor=3)
+
+
 def test_across_code_refuses_other_options(tmp_path: Path, registry, calls) -> None:
     dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
     _interrupt(_operator(registry), dataset, tmp_path, 12)

@@ -5,7 +5,8 @@ import pytest
 
 from dagster_dataops.checkpoints.resuming import ResumePolicy
 from dagster_dataops.data import data_register
-from dagster_dataops.errors import RecordError, RunStoppedError
+from dagster_dataops.errors import InputError, RecordError, RunStoppedError, WorkerError
+from dagster_dataops.execution import executor
 from tests.execution.helpers import (
     MODES,
     TINY,
@@ -76,6 +77,24 @@ def test_a_finished_result_is_taken_as_it_is(
     assert node(tmp_path).result.stat() == before
     assert "already finished by run first" in report.notes[0]
     assert report.records_per_second == 0
+
+
+@pytest.mark.parametrize("reuse_finished", [True, False])
+def test_a_retry_of_failed_records_runs_although_the_result_is_finished(
+    tmp_path: Path, dataset, reuse_finished: bool
+) -> None:
+    run(act(_concurrency_mode="single"), dataset, node(tmp_path), run="first")
+    report = run(
+        act(_concurrency_mode="single"),
+        dataset,
+        node(tmp_path),
+        run="second",
+        resume=ResumePolicy.FAILED_RECORDS,
+        reuse_finished=reuse_finished,
+    )
+    assert not report.reused
+    assert report.manifest.run == "second"
+    assert report.manifest.failed == 5
 
 
 @pytest.mark.parametrize("change", ["options", "input", "result", "manifest"])
@@ -156,6 +175,34 @@ def test_a_run_that_was_told_to_stop_does_not_publish_and_the_next_one_does_noth
     run(counted(), dataset, node(tmp_path), resume=ResumePolicy.AUTO)
     assert len(_CALLS) == len(_RECORDS)
     assert node(tmp_path).result.exists()
+
+
+@data_register("data.executor_tests")
+def grow_the_input(record, path=""):
+    if record["n"] == 5:
+        with Path(path).open("ab") as file:
+            file.write(b'{"n":6}\n')
+    return record
+
+
+@pytest.mark.parametrize("mode", ["single", "thread"])
+def test_an_input_that_changes_after_its_last_record_was_read_publishes_nothing(
+    tmp_path: Path, mode: str
+) -> None:
+    dataset = write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(6)])
+    growing = grow_the_input(path=str(dataset.path), _concurrency_mode=mode)
+    with pytest.raises(InputError, match="changed while it was being processed"):
+        run(growing, dataset, node(tmp_path))
+    assert not node(tmp_path).result.exists()
+
+
+def test_a_backend_that_leaves_records_undone_publishes_nothing(
+    tmp_path: Path, dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(executor, "run_backend", lambda *_: None)
+    with pytest.raises(WorkerError, match="20 records were left undone; run again"):
+        run(counted(), dataset, node(tmp_path))
+    assert not node(tmp_path).result.exists()
 
 
 def test_an_input_rewritten_with_its_old_size_and_time_is_never_resumed(tmp_path: Path) -> None:

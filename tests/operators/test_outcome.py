@@ -60,3 +60,11 @@ def test_a_list_that_holds_something_else_is_a_breach_that_names_the_element(int
 def test_a_value_that_json_cannot_hold_is_refused(wrap):
     with pytest.raises(UnencodableError, match="key 'when' holds a date"):
         encode_outcome(wrap({"when": datetime.date(2024, 1, 1)}), GIVEN)
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
+@pytest.mark.parametrize("hide", [lambda x: x, lambda x: [x], lambda x: {"deep": [x]}])
+@pytest.mark.parametrize("wrap", [lambda r: r, lambda r: [{}, r]], ids=["dict", "list"])
+def test_a_number_that_json_cannot_hold_is_refused_wherever_it_stands(wrap, hide, number):
+    with pytest.raises(UnencodableError, match="score"):
+        encode_outcome(wrap({"score": hide(number), "text": "x", "nothing": None}), GIVEN)

@@ -1,0 +1,45 @@
+"""The list of mutations, and the command that judges them."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.faults.mutation import ROOT, Mutation, read_mutations
+
+_MUTATIONS = read_mutations()
+
+
+@pytest.mark.parametrize("mutation", _MUTATIONS, ids=lambda one: one.file)
+def test_every_mutation_of_the_list_changes_today_s_source(mutation: Mutation) -> None:
+    compile(mutation.applied(), mutation.file, "exec")
+    assert mutation.new != mutation.old
+    assert all((ROOT / path.split("::")[0]).exists() for path in mutation.tests)
+
+
+def test_no_mutation_is_listed_twice() -> None:
+    assert len({(one.file, one.old, one.new) for one in _MUTATIONS}) == len(_MUTATIONS)
+
+
+def test_the_command_tells_killed_mutations_from_survivors(tmp_path: Path) -> None:
+    listed = tmp_path / "mutations.toml"
+    listed.write_text(
+        """
+[[mutation]]
+file = "records.py"
+old = '''if not math.isfinite(value):'''
+new = '''if False:'''
+tests = ["tests/test_records.py"]
+
+[[mutation]]
+file = "records.py"
+old = '''def decode('''
+new = '''def  decode('''
+tests = ["tests/test_records.py"]
+"""
+    )
+    command = [sys.executable, "tests/faults/mutation.py", "--list", str(listed)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert done.stdout.splitlines()[-1] == "1 killed, 1 survived"

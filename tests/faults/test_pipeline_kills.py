@@ -1,0 +1,13 @@
+"""Random pipelines in random modes, killed at random instants, against a reference."""
+
+from pathlib import Path
+
+from tests.faults.pipeline_campaign import run_pipelines
+
+
+def test_random_pipelines_come_to_what_the_reference_says_however_often_they_are_killed(
+    tmp_path: Path,
+) -> None:
+    tally = run_pipelines(6, seed=1, folder=tmp_path)
+    assert tally.wrong == []
+    assert tally.cases == 6
