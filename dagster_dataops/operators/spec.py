@@ -72,7 +72,7 @@ class OperatorSpec:
     @cached_property
     def code_version(self) -> str:
         """Digest of its source."""
-        return code_digest(self.target, SETTING_NAMES)
+        return code_digest(self.target, SETTING_NAMES.__contains__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,4 +99,4 @@ class Invocation:
     @cached_property
     def options_digest(self) -> str:
         """Digest of the options' values."""
-        return digest(dict(self.options), partial(code_digest, ignored=SETTING_NAMES))
+        return digest(dict(self.options), partial(code_digest, ignored=SETTING_NAMES.__contains__))
