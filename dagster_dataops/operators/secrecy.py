@@ -50,6 +50,7 @@ _OPERATIONAL: Final = re.compile(
 )
 _LOGIN_IN_URL: Final = re.compile(r"(\b[a-z][a-z0-9+.-]*://)[^\s/?#'\"]+@", re.IGNORECASE)
 _IN_QUERY: Final = re.compile(r"([?&]([\w.-]+)=)[^\s&#'\"]+")
+_IN_YAML: Final = re.compile(r"(([\w.-]+)[\"']?\s*:\s+)(?![\[{|>&*!\s]|\{\{)[^,}\]\n]+")
 _IN_HEADER: Final = re.compile(r"\b(Bearer|Basic) [\w.~+/=-]{6,}")
 _SHORTEST: Final = 4  # a shorter text is found in much that is no secret
 _DEEPEST: Final = 20
@@ -150,6 +151,11 @@ def without_logins(text: str) -> str:
     text = _LOGIN_IN_URL.sub(rf"\g<1>{HIDDEN}@", text)
     text = _IN_QUERY.sub(lambda m: m[1] + HIDDEN if is_secret(m[2]) else m[0], text)
     return _IN_HEADER.sub(rf"\g<1> {HIDDEN}", text)
+
+
+def without_named(text: str) -> str:
+    """Return an excerpt of a YAML file without the values of keys that are secret."""
+    return _IN_YAML.sub(lambda m: m[1] + HIDDEN if is_secret(m[2]) else m[0], without_logins(text))
 
 
 def _words(name: str) -> list[str]:
