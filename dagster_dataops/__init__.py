@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from dagster_dataops.errors import DataOpsError, DataPipelineError
     from dagster_dataops.execution.report import RunReport
     from dagster_dataops.graph.graph import OperatorGraph
+    from dagster_dataops.identities.operational import Operational
     from dagster_dataops.operators.operator import Operator
     from dagster_dataops.records import JsonValue, Record
     from dagster_dataops.selectors.selector import Selector
@@ -73,6 +74,7 @@ _HOMES = {
     "JsonlDataset": "datasets.dataset",
     "Manifest": "checkpoints.manifest",
     "NewFiles": "assets.sensors",
+    "Operational": "identities.operational",
     "Operator": "operators.operator",
     "OperatorDeclaration": "assets.yaml_nodes",
     "OperatorGraph": "graph.graph",
@@ -137,6 +139,7 @@ __all__ = [
     "JsonlDataset",
     "Manifest",
     "NewFiles",
+    "Operational",
     "Operator",
     "OperatorDeclaration",
     "OperatorGraph",

@@ -18,6 +18,7 @@ from dagster_dataops.assets.params import changed_options, params_class
 from dagster_dataops.checkpoints.resuming import ResumePolicy
 from dagster_dataops.errors import ConfigurationError, DataOpsError, OperatorOptionError
 from dagster_dataops.graph.graph import OperatorNode
+from dagster_dataops.identities.canonical import digest
 from dagster_dataops.operators.operator import Operator, reconfigured
 from dagster_dataops.operators.settings import ExecutionSettings, parse_settings
 
@@ -83,7 +84,7 @@ def config_type_of(node: OperatorNode) -> type[OperatorConfig]:
     invocation = node.operator.__dataops__
     made = _MADE.setdefault(type(node.operator), {})
     stops = not invocation.resolved.ignore_errors
-    key = (invocation.options_digest, stops)
+    key = (digest(dict(invocation.options)), stops)  # what does not count is shown as well
     if key not in made:
         made[key] = _config_type(node.operator, stops=stops)
     return made[key]

@@ -7,7 +7,7 @@ from dagster_dataops.assets.json_schemas import config_type, optional, phrase, p
 from dagster_dataops.assets.option_types import OptionType, option_type
 from dagster_dataops.assets.shown_values import is_showable, same_value
 from dagster_dataops.identities.canonical import digest
-from dagster_dataops.operators.secrecy import is_secret
+from dagster_dataops.operators.secrecy import holds_secret, is_secret
 
 _PLAIN: Final = (str, int, float, bool)
 
@@ -38,7 +38,8 @@ def option_field(name: str, annotation: Any, value: Any, description: str) -> Op
         value: What the pipeline gives it.
         description: From a docstring, or empty.
     """
-    if is_secret(name):
+    numeric = isinstance(value, (int, float))  # how many tokens is no secret
+    if holds_secret(name, value) or (is_secret(name) and not numeric):
         return "secret"
     if annotation in _PLAIN and type(value) is annotation and is_showable(value):
         return OptionField(name, annotation, value, description)

@@ -13,7 +13,7 @@ from dagster_dataops.assets.markdown import table
 from dagster_dataops.assets.places import key_of
 from dagster_dataops.assets.references import code_references
 from dagster_dataops.graph.graph import OperatorNode
-from dagster_dataops.operators.secrecy import HIDDEN, is_secret
+from dagster_dataops.operators.secrecy import redacted
 from dagster_dataops.operators.spec import Invocation
 
 METADATA_PREFIX: Final = "dagster_dataops"
@@ -117,15 +117,16 @@ def shown_options(invocation: Invocation) -> dict[str, object]:
 
 def _shown(name: str, value: object) -> object:
     """Return a value as the UI may show it: objects by their class, whose text might tell much."""
-    if is_secret(name) and value is not None:
-        return HIDDEN
+    return _cut(redacted(name, value))
+
+
+def _cut(value: object) -> object:
     if isinstance(value, (list, tuple)):
-        items = [_shown("", item) for item in value[:_MAX_ITEMS]]
+        items = [_cut(item) for item in value[:_MAX_ITEMS]]
         more = len(value) - len(items)
         return [*items, f"and {more:,} more"] if more else items
     if isinstance(value, Mapping):
-        names = list(value)[:_MAX_ITEMS]
-        return {str(key): _shown(str(key), value[key]) for key in names}
+        return {str(key): _cut(value[key]) for key in list(value)[:_MAX_ITEMS]}
     return _plain(value)
 
 
@@ -135,7 +136,7 @@ def _plain(value: object) -> object:
     if value is None or isinstance(value, (bool, int)):
         return value
     if isinstance(value, (str, os.PathLike)):
-        text = str(value)
+        text = os.fsdecode(value) if isinstance(value, os.PathLike) else str.__str__(value)
         return text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}..."
     if inspect.isroutine(value) or isinstance(value, type):
         module = getattr(value, "__module__", None)  # methods of built-in types have none

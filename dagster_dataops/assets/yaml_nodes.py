@@ -26,11 +26,13 @@ from dagster_dataops.assets.yaml_places import (
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import (
     DefinitionError,
+    DefsYamlError,
     OperatorOptionError,
     PipelineDefinitionError,
     UnknownOperatorError,
 )
 from dagster_dataops.operators.operator import Operator, unknown_operator
+from dagster_dataops.operators.secrecy import without_secrets
 from dagster_dataops.operators.settings import MODES, SETTING_NAMES
 from dagster_dataops.services.pipeline import Pipeline
 
@@ -151,12 +153,19 @@ class OperatorDeclaration:
                 **self.options, **{f"_{name}": value for name, value in self.settings.items()}
             )
         except OperatorOptionError as error:
-            raise self._option_place(error.option).error(self.subject, error) from None
+            raise self._refused(self._option_place(error.option), error) from None
         except DefinitionError as error:
-            raise self.place.at("operator").error(self.subject, error) from None
+            raise self._refused(self.place.at("operator"), error) from None
         except Exception as error:
-            raise self.place.at("options").error(self.subject, error) from error
+            raise self._refused(self.place.at("options"), error) from error
         return operator
+
+    def _refused(self, place: YamlPlace, error: Exception) -> Exception:
+        """Return the error for this operator; the excerpt of the file shows none of its secrets."""
+        found = place.error(self.subject, error)
+        if not isinstance(found, DefsYamlError):
+            return found
+        return DefsYamlError(*(without_secrets(str(text), self.options) for text in found.args))
 
     def _registered(self) -> Any:
         group, _, name = self.operator.removeprefix("data.").partition(".")

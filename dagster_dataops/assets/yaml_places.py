@@ -9,6 +9,7 @@ import dagster as dg
 from pydantic import WithJsonSchema
 
 from dagster_dataops.errors import DataOpsError, DefsYamlError
+from dagster_dataops.operators.secrecy import without_named
 
 _TEMPLATES: Final = ("{{", "{%", "{#")
 TEMPLATE: Final = r"\{[{%]"  # what a text is matched by that may be one
@@ -56,7 +57,7 @@ class YamlPlace:
         ours = isinstance(error, DataOpsError)
         reason = str(error) if ours else f"{type(error).__name__}: {error}"
         place = f"{found.file_name}:{found.start_line_no}"
-        return DefsYamlError(place, subject, reason, found.snippet)
+        return DefsYamlError(place, subject, reason, without_named(found.snippet))
 
 
 NOWHERE: Final = YamlPlace()

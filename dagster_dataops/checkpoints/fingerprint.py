@@ -1,13 +1,15 @@
 """RunFingerprint: to which operator, options, code and input a checkpoint belongs."""
 
 import sys
+import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from dagster_dataops.operators.spec import Invocation
 
-FORMAT: Final = f"2-{sys.byteorder}"
+FORMAT: Final = f"3-{sys.byteorder}"
+_UNKNOWN: Final = "unknown "  # then what is equal to nothing, and why
 _WORDS: Final = {
     "format": "the checkpoint format",
     "operator": "the operator",
@@ -35,7 +37,7 @@ class RunFingerprint:
         return cls(
             format=FORMAT,
             operator=invocation.spec.qualified_name,
-            options=invocation.options_digest,
+            options=_options(invocation),
             code=invocation.spec.code_version,
             input=input_identity,
         )
@@ -47,12 +49,19 @@ class RunFingerprint:
             return None
         return cls(**{name: str(value) for name, value in parts.items()})
 
+    @property
+    def unknown(self) -> str:
+        """Why nothing made with these options can be used again; empty if it can."""
+        return self.options.split(" ", 2)[2] if self.options.startswith(_UNKNOWN) else ""
+
     def to_json(self) -> dict[str, str]:
         """Return the parts by name."""
         return {name: getattr(self, name) for name in _WORDS}
 
     def differences(self, other: "RunFingerprint") -> list[str]:
-        """Return the names of the parts that differ."""
+        """Return the names of the parts that differ; of another format, no part can be compared."""
+        if self.format != other.format:
+            return ["format"]
         return [name for name in _WORDS if getattr(self, name) != getattr(other, name)]
 
     def differs_from(self, kept: Iterable[Mapping[str, str]]) -> list[str]:
@@ -60,6 +69,17 @@ class RunFingerprint:
         return [
             part for part in CHANGEABLE if any(run.get(part) != getattr(self, part) for run in kept)
         ]
+
+
+def _options(invocation: Invocation) -> str:
+    if not invocation.unknown_options:
+        return invocation.options_digest
+    why = (
+        f"it is not known what option {' and '.join(invocation.unknown_options)} consists of; pass "
+        "what it is made from, or annotate the parameter as Annotated[..., Operational] if no "
+        "result depends on it"
+    )
+    return f"{_UNKNOWN}{uuid.uuid4().hex} {why}"
 
 
 def in_words(parts: list[str]) -> str:

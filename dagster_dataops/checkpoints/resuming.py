@@ -53,9 +53,12 @@ def decide(
             return Decision(content, resuming(content, fingerprint, dataset))
     new = fresh(folder.checkpoints)
     if not found:
-        return Decision(new, None)
+        note = f"this run cannot be resumed: {fingerprint.unknown}" if fingerprint.unknown else None
+        return Decision(new, note)
     if policy is ResumePolicy.NEVER:
         why = "resuming is switched off"
+    elif fingerprint.unknown:
+        why = fingerprint.unknown
     else:
         why = _why_afresh(_differing_anywhere(found[0], fingerprint, dataset))
     return Decision(new, _afresh(found[0], why))

@@ -72,10 +72,11 @@ def stream_fingerprint(invocation: Invocation, stream: Reading) -> RunFingerprin
     own = RunFingerprint.of(invocation, "")
     parts = stream.parts
     of = {aspect: [one.get(aspect) for one in parts] for aspect in ("options", "code", "data")}
+    options = digest([own.options, of["options"], stream.given_seeds])
     return RunFingerprint(
         format=own.format,
         operator=own.operator,
-        options=digest([own.options, of["options"], stream.given_seeds]),
+        options=own.options if own.unknown else options,
         code=digest([own.code, [one["stage"] for one in parts], of["code"]]),
         input=digest([of["data"], [_stamps(stage) for stage in stream.stage.ordered()]]),
     )

@@ -1,155 +1,325 @@
-"""Code versions: a digest of source, so that an edited function or class is seen as such.
+"""Code versions: a digest of code, so that an edited function or class is seen as such.
 
-What counts: the syntax tree of the function or class (comments, docstrings and formatting do not),
-of the functions and classes of the same module that it names or inherits from, and the values of
-constants: those of that module and of the enclosing function that it names, those of the class,
-and the defaults of parameters. Other modules do not count.
+What counts: the syntax tree of the function or class (comments, docstrings and formatting do not)
+and everything of the user's project that it rests on:
+
+- what functions name: functions, classes and constants of their module, of the enclosing function
+  and, as ``module.name`` or imported by name, of other modules; defaults of parameters;
+- what wraps a function: decorators with their arguments, ``functools.partial``, objects that are
+  called, with their class and their attributes;
+- of classes: bases, members and annotations, the members of enums, the JSON schema of pydantic
+  models;
+- modules that a function imports when it runs: each as a whole, with what it imports itself.
+
+The project is all code that is not installed; if the operator is, its package and the other
+packages of that distribution. Other distributions count by name and version, Python by its minor
+version. Values count as they are when the version is first asked for, which is before a record is
+worked on; objects of classes from elsewhere by their class and their public attributes that are
+plain values; paths below the folder of the project by what they are there. What is looked up by a
+computed name is not seen.
 """
 
-import ast
 import inspect
-import re
-import textwrap
+import os
+import string
+import sys
 import types
-from collections.abc import Iterator
+import typing
+from array import array
+from collections import deque
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import is_dataclass
-from datetime import date, time, timedelta
+from datetime import date, time, timedelta, tzinfo
 from decimal import Decimal
 from enum import Enum
-from functools import cached_property
-from pathlib import PurePath
-from typing import Any
+from fractions import Fraction
+from functools import cached_property, partial
+from operator import attrgetter, itemgetter, methodcaller
+from typing import Any, Final
 
-import xxhash
+from typing_extensions import override
 
-from dagster_dataops.identities.canonical import canonical, digest, function_name
+from dagster_dataops.identities.canonical import (
+    Former,
+    Ignored,
+    digest_of_form,
+    nothing_ignored,
+    type_name,
+)
+from dagster_dataops.identities.origins import Home, folder_of
+from dagster_dataops.identities.references import (
+    attributes_named,
+    imports_in,
+    modules_imported,
+    names_in,
+)
+from dagster_dataops.identities.source import module_tree, text_of, tree_digest
 
-_PLAIN = (str, int, float, complex, bytes, type(None), Decimal, date, time, timedelta, Enum)
-_COMPOSED = (tuple, list, dict, set, frozenset, range, re.Pattern, PurePath)
+_DATES: Final = (date, time, timedelta, tzinfo)
+_NUMBERS: Final = (complex, range, Decimal, Fraction, array, deque)
+_CALLS: Final = (partial, types.MethodType, attrgetter, itemgetter, methodcaller)
+# What is known by what it is made of, though its class is Python's own.
+_DATA: Final = (*_DATES, *_NUMBERS, *_CALLS, string.Template)
+_OPENED: Final = (dict, set, frozenset, types.MappingProxyType)
+_PYTHON: Final = f"python {sys.version_info[0]}.{sys.version_info[1]}"
 
 
-def code_digest(target: Any, ignored: AbstractSet[str] = frozenset()) -> str:
+def code_digest(target: Any, ignored: Ignored = nothing_ignored, home: str = "") -> str:
     """Return the code version of a function or class.
 
     Args:
         target: The function or class.
-        ignored: Attributes of classes that are no part of what is computed.
+        ignored: Names of attributes and constants that are no part of what is computed.
+        home: A package that counts by its code even if it is installed; by default the module
+            of ``target``.
     """
-    return digest(sorted(_Code(ignored).parts(target)))
+    at_home = Home.of_package(home) if home else Home((), _module_of(target))
+    return _Code(ignored, at_home).digest(target)
 
 
-class _Code:
-    """What functions and classes rest on, each looked at once."""
+class _Code(Former):
+    """What a function or class rests on.
 
-    def __init__(self, ignored: AbstractSet[str]) -> None:
-        self._ignored = ignored
-        self._seen: set[int] = set()
+    Functions and classes are numbered as they are met, and gone through one after another: a
+    number stands for one wherever it is named, and no nesting is too deep.
+    """
 
-    def parts(self, target: Any) -> Iterator[str]:
-        """Yield a text for ``target`` and for each thing that it rests on."""
-        target = inspect.unwrap(target) if callable(target) else target
-        if id(target) in self._seen:
-            return
-        self._seen.add(id(target))
-        yield f"{target.__qualname__} {_tree(target, self._ignored)}"
-        for name, value in self._related(target):
-            unwrapped = inspect.unwrap(value) if callable(value) else value
-            if isinstance(unwrapped, (types.FunctionType, type)):
-                if unwrapped.__module__ == target.__module__:
-                    yield from self.parts(unwrapped)
-            elif isinstance(value, (*_PLAIN, *_COMPOSED)) or is_dataclass(value):
-                yield f"{name} = {self._constant(value, target.__module__)}"
+    def __init__(self, ignored: Ignored, home: Home) -> None:
+        super().__init__(self._reference, ignored)
+        self._home = home
+        self._numbers: dict[int, int] = {}
+        self._met: list[Any] = []
+        self._modules: list[str] = []
+        self._folder = ""
 
-    def _constant(self, value: Any, module: str) -> Any:
-        """Return the form of a constant; functions in it, as in a table, count by code."""
+    def digest(self, target: Any) -> str:
+        """Return the digest of all that ``target`` rests on."""
+        found: list[Any] = [_PYTHON, self.form(target)]
+        for one in self._met:  # grows meanwhile, as the next does
+            self._folder = folder_of(_module_of(one))
+            found.append(self._class(one) if isinstance(one, type) else self._function(one))
+        found += [self._whole(name) for name in self._modules]
+        return digest_of_form(found)
 
-        def code_of(function: Any) -> str:
-            ours = function.__module__ == module
-            return digest(sorted(self.parts(function))) if ours else function_name(function)
+    def _reference(self, target: Any) -> str:
+        origin = self._home.origin(_module_of(target))
+        if origin is not None:
+            return f"{origin} {_module_of(target)}.{target.__qualname__}"
+        if id(target) not in self._numbers:
+            self._numbers[id(target)] = len(self._numbers)
+            self._met.append(target)
+        return f"#{self._numbers[id(target)]}"
 
-        return canonical(value, code_of)
+    # ------------------------------------------------------------ functions
 
-    def _related(self, target: Any) -> Iterator[tuple[str, Any]]:
-        """Yield what ``target`` rests on, by name: bases, constants, defaults, what it names."""
-        if isinstance(target, type):
-            yield from ((base.__qualname__, base) for base in target.__mro__[1:])
-            for name, value in vars(target).items():
-                if name not in self._ignored and not name.startswith("__"):
-                    yield name, value
-        for function in _functions(target):
-            defaults = (function.__defaults__, function.__kwdefaults__)
-            yield f"{function.__qualname__} defaults", defaults
-            yield from _named_values(function)
+    def _function(self, function: types.FunctionType) -> Any:
+        package = function.__globals__.get("__package__") or ""
+        return {
+            "name": function.__code__.co_qualname,
+            "text": text_of(function),
+            "defaults": [self.form(function.__defaults__), self.form(function.__kwdefaults__)],
+            "named": {
+                name: self._named_value(function.__code__, name, value)
+                for name, value in _values_named(function)
+                if not self._leaves_out(name, value)
+            },
+            "attributes": self.form({k: v for k, v in vars(function).items() if k[:2] != "__"}),
+            "wrapped": self.form(vars(function).get("__wrapped__")),
+            "imports": [
+                [name, self._import(name)]
+                for name in sorted(imports_in(function.__code__, package))
+            ],
+        }
+
+    def _leaves_out(self, name: str, value: Any) -> bool:
+        return self._ignored(name) and not callable(value)
+
+    def _named_value(self, code: types.CodeType, name: str, value: Any) -> Any:
+        if not isinstance(value, types.ModuleType):
+            return self.form(value)
+        origin = self._home.origin(value.__name__)
+        if origin is not None:
+            return origin
+        used = sorted(attributes_named(code, name))
+        return [[".".join(chain), self._attribute(value, chain)] for chain in used]
+
+    def _attribute(self, module: types.ModuleType, chain: tuple[str, ...]) -> Any:
+        """Return the form of ``module.name`` or ``module.other.name``.
+
+        A module of which it is not known what is used counts as a whole.
+        """
+        for name in chain:
+            value = vars(module).get(name)
+            if not isinstance(value, types.ModuleType):
+                unknown = name not in vars(module)
+                return self._import(module.__name__) if unknown else self.form(value)
+            module = value
+            origin = self._home.origin(module.__name__)
+            if origin is not None:
+                return origin
+        return self._import(module.__name__)
+
+    # ------------------------------------------------------------ modules
+
+    def _import(self, name: str) -> Any:
+        origin = self._home.origin(name)
+        if origin is None and name not in self._modules:
+            self._modules.append(name)
+        return origin or "module"
+
+    def _whole(self, name: str) -> Any:
+        """Return the form of all code of a module."""
+        tree = module_tree(name)
+        if tree is None:
+            return [name, None]
+        package = name if hasattr(sys.modules.get(name), "__path__") else name.rpartition(".")[0]
+        imports = sorted(modules_imported(tree, package))
+        return [name, tree_digest(tree), [[one, self._import(one)] for one in imports]]
+
+    # ------------------------------------------------------------ classes
+
+    def _class(self, cls: type) -> Any:
+        return {
+            "class": cls.__qualname__,
+            "kind": self.form(type(cls)),
+            "bases": [self.form(base) for base in cls.__bases__],
+            "members": {
+                name: self._member(value)
+                for name, value in sorted(vars(cls).items())
+                if _is_member(name, value) and not self._leaves_out(name, value)
+            },
+            "enum": self._members_of_enum(cls),
+            "annotations": [
+                [name, self.form(one)] for name, one in _annotations(cls) if not self._ignored(name)
+            ],
+            "schema": self.form(_json_schema(cls)),
+        }
+
+    def _members_of_enum(self, cls: type) -> Any:
+        if not issubclass(cls, Enum):
+            return None
+        return [[name, self.form(one.value)] for name, one in cls.__members__.items()]
+
+    def _member(self, member: Any) -> Any:
+        match member:
+            case staticmethod() | classmethod():
+                return [type_name(member), self.form(member.__func__)]
+            case property():
+                return [self.form(part) for part in (member.fget, member.fset, member.fdel)]
+            case cached_property():
+                return self.form(member.func)
+        return self.form(member)
+
+    # ------------------------------------------------------------ values
+
+    @override
+    def atom(self, value: Any) -> Any:
+        """Return the form of a plain value; of a path in the project, what it is there."""
+        if self._folder and isinstance(value, (str, os.PathLike)):
+            text = os.fsdecode(value)
+            if text == self._folder or text.startswith(self._folder + os.sep):
+                return {"below": super().atom(text.removeprefix(self._folder))}
+        return super().atom(value)
+
+    @override
+    def _composed(self, value: Any, depth: int) -> Any:
+        mapped = isinstance(value, (Mapping, AbstractSet)) and not isinstance(value, _OPENED)
+        if mapped and self._home.origin(type(value).__module__) is not None:
+            return self.object(value, depth)  # such as the environment
+        return super()._composed(value, depth)
+
+    @override
+    def object(self, value: Any, depth: int) -> Any:
+        """Return the form of a function, or of an object by what its class lets know of it."""
+        if isinstance(value, types.FunctionType):
+            return self._called(value, depth)
+        if isinstance(value, type):
+            return self._reference(value)
+        if typing.get_origin(value) is not None:
+            parts = [typing.get_origin(value), *typing.get_args(value)]
+            return {"type": [self.form(one, depth) for one in parts]}
+        origin = self._home.origin(type(value).__module__)
+        if origin is None or isinstance(value, _DATA) or is_dataclass(value):
+            return super().object(value, depth)
+        return self._foreign(value, depth, origin)
+
+    def _foreign(self, value: Any, depth: int, origin: str) -> Any:
+        """Return the form of an object whose class is none of the project's."""
+        made = {"class": self._reference(type(value)), "name": getattr(value, "__qualname__", None)}
+        module = getattr(value, "__module__", None)
+        if isinstance(module, str) and isinstance(made["name"], str):
+            made["from"] = self._home.origin(module)
+        if isinstance(value, types.BuiltinFunctionType) and not inspect.ismodule(value.__self__):
+            made["self"] = self.form(value.__self__, depth)
+        if callable(value):
+            made["wrapped"] = self.form(getattr(value, "__wrapped__", None), depth)
+        if origin != "python":
+            made |= self.public(value, depth, unknown=False)
+        return made
+
+    def _called(self, function: types.FunctionType, depth: int) -> Any:
+        """Return the form of a function; one from elsewhere may stand around one of the project."""
+        made = {"function": self._reference(function)}
+        if self._home.origin(_module_of(function)) is not None:
+            around = {name: v for name, v in _cells(function) if self._may_be_ours(v)}
+            wrapped = vars(function).get("__wrapped__")
+            made["around"] = digest_of_form([self.form(one, depth) for one in (around, wrapped)])
+        return made
+
+    def _may_be_ours(self, value: Any) -> bool:
+        if isinstance(value, dict):  # no cache
+            return all(map(callable, value.values()))
+        plain = isinstance(value, (types.FunctionType, type, str, int, float, *_CALLS))
+        return plain or self._home.origin(type(value).__module__) is None
 
 
-def _functions(target: Any) -> list[types.FunctionType]:
-    if not isinstance(target, type):
-        return [target] if isinstance(target, types.FunctionType) else []
-    found = [function for member in vars(target).values() for function in _behind(member)]
-    return [function for function in found if isinstance(function, types.FunctionType)]
+def _module_of(target: Any) -> str:
+    """Return the module that a function or class was written in; decorators may name another."""
+    if isinstance(target, types.FunctionType):
+        return str(target.__globals__.get("__name__", ""))
+    return str(getattr(target, "__module__", None) or "")
 
 
-def _behind(member: Any) -> list[Any]:
-    """Return the functions that a member of a class is made of."""
-    match member:
-        case staticmethod() | classmethod():
-            return [inspect.unwrap(member.__func__)]
-        case property():
-            return [member.fget, member.fset, member.fdel]
-        case cached_property():
-            return [member.func]
-    return [inspect.unwrap(member)] if callable(member) else []
-
-
-def _named_values(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
-    for name in sorted(_names(function.__code__)):
-        if name in function.__globals__:
+def _values_named(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
+    """Yield the global values and the variables around it that a function names."""
+    for name in sorted(names_in(function.__code__)):
+        dunder = name.startswith("__") and name.endswith("__")  # its name, its file
+        if name in function.__globals__ and not dunder:
             yield name, function.__globals__[name]
-    cells = function.__closure__ or ()
-    for name, cell in zip(function.__code__.co_freevars, cells, strict=True):
+    yield from _cells(function)
+
+
+def _cells(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
             yield name, cell.cell_contents
         except ValueError:  # an empty cell: a name that is assigned later
             continue
 
 
-def _names(code: types.CodeType) -> set[str]:
-    names = set(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            names |= _names(constant)
-    return names
+def _is_member(name: str, value: Any) -> bool:
+    """Whether an attribute of a class was written by its author."""
+    if isinstance(value, (types.MemberDescriptorType, types.GetSetDescriptorType)):
+        return False
+    if name.startswith("_") and name.endswith("_"):  # of Python, or of an enum
+        return isinstance(value, (types.FunctionType, staticmethod, classmethod, property))
+    return name != "_abc_impl"
 
 
-def _tree(target: Any, ignored: AbstractSet[str]) -> str:
+def _annotations(cls: type) -> list[tuple[str, Any]]:
     try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(target)))
-    except (OSError, TypeError, SyntaxError):  # typed at a prompt, or a lambda inside a call
-        return _bytecode(target)
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            if ast.get_docstring(node, clean=False) is not None:
-                node.body = node.body[1:]
-            node.decorator_list = []  # how it is run is no part of what it computes
-            node.body = [one for one in node.body if not _sets(one, ignored)]
-    return xxhash.xxh3_128_hexdigest(ast.dump(tree).encode())
+        return list(inspect.get_annotations(cls).items())
+    except Exception:  # noqa: BLE001 - they may be evaluated by now, and name what is not there
+        return []
 
 
-def _sets(statement: ast.stmt, ignored: AbstractSet[str]) -> bool:
-    match statement:
-        case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
-            return name in ignored
-    return False
-
-
-def _bytecode(target: Any) -> str:
-    codes = [function.__code__ for function in _functions(target)]
-    return digest([(code.co_code, _plain(code.co_consts), code.co_names) for code in codes])
-
-
-def _plain(constants: tuple[Any, ...]) -> list[Any]:
-    return [
-        (item.co_code, _plain(item.co_consts)) if isinstance(item, types.CodeType) else item
-        for item in constants
-    ]
+def _json_schema(cls: type) -> Any:
+    """Return the JSON schema of a pydantic model."""
+    make = getattr(cls, "model_json_schema", None)
+    if not callable(make):
+        return None
+    try:
+        return make()
+    except Exception:  # noqa: BLE001 - of types that JSON does not have
+        return None

@@ -8,7 +8,7 @@ import copy
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, cast
 
 from typing_extensions import override
 
@@ -18,7 +18,7 @@ from dagster_dataops.errors import (
     UnknownOperatorError,
 )
 from dagster_dataops.operators.columns import DECLARATIONS, Declared
-from dagster_dataops.operators.secrecy import HIDDEN, is_secret
+from dagster_dataops.operators.secrecy import holds_secret, shown, without_secrets
 from dagster_dataops.operators.settings import SETTING_NAMES, ExecutionSettings, parse_settings
 from dagster_dataops.operators.signature import bind_options, nearest, parameters_of, takes_any
 from dagster_dataops.operators.spec import Invocation, OperatorSpec
@@ -26,6 +26,8 @@ from dagster_dataops.operators.typed import check_types
 
 if TYPE_CHECKING:
     import os
+
+_CAUSES: Final = 20  # of an error, and of those in turn, that are looked at
 
 
 class Registry(Protocol):
@@ -79,6 +81,16 @@ class OperatorMeta(type):
         if spec is None:
             group = getattr(cls, "__dataops_group__", cls.__name__)
             raise OperatorDefinitionError(f"data.{group}", "it is a group; construct its operators")
+        try:
+            return cls._constructed(spec, positional, given)
+        except Exception as error:
+            named = dict(zip((option.name for option in spec.options), positional, strict=False))
+            raise_without_secrets(error, spec.qualified_name, {**named, **given})
+            raise
+
+    def _constructed(
+        cls, spec: OperatorSpec, positional: tuple[Any, ...], given: dict[str, Any]
+    ) -> Any:
         if spec.kind == "reader":  # takes no records that could be meant
             given = _by_name(spec, positional, given)
         else:
@@ -147,8 +159,7 @@ class Operator(metaclass=OperatorMeta):
     @override
     def __repr__(self) -> str:
         options = ", ".join(
-            f"{name}={HIDDEN if is_secret(name) else repr(value)}"
-            for name, value in self.__dataops__.options.items()
+            f"{name}={shown(name, value)}" for name, value in self.__dataops__.options.items()
         )
         return f"data.{self.__dataops__.spec.qualified_name}({options})"
 
@@ -168,6 +179,35 @@ def reconfigured(
     _check_settings(before.spec, merged)
     made.__dataops__ = replace(made.__dataops__, settings=merged, output=before.output)
     return made
+
+
+def raise_without_secrets(error: Exception, operator: str, options: Mapping[str, Any]) -> None:
+    """Raise in place of ``error`` one whose text has no secret, if it has one.
+
+    Args:
+        error: Raised by the construction of an operator; nothing is done if no text of it or of
+            what led to it holds a secret of the options.
+        operator: Qualified name of the operator.
+        options: That were given, by name.
+
+    Raises:
+        OperatorOptionError: The error's text with its secrets hidden.
+    """
+    texts: list[str] = []
+    cause: BaseException | None = error
+    while cause is not None and len(texts) < _CAUSES:
+        texts.append(str(cause))
+        cause = cause.__cause__ or cause.__context__
+    if all(without_secrets(text, options) == text for text in texts):
+        return
+    text = without_secrets(texts[0], options)
+    if isinstance(error, OperatorOptionError):
+        found = [without_secrets(text, options) for text in (error.option, error.reason)]
+        raise OperatorOptionError(operator, *found) from None
+    option = ", ".join(name for name, value in options.items() if holds_secret(name, value))
+    raise OperatorOptionError(
+        operator, option, f"was refused: {type(error).__name__}: {text}"
+    ) from None
 
 
 def _settled(invocation: Invocation) -> Invocation:

@@ -1,26 +1,239 @@
-"""Which options must not be shown: what their names say. Values are never looked at."""
+"""Which options are secret, how values are shown without secrets, and what does not count.
+
+The words of a name decide, in two ways:
+
+- `is_secret`: its value must not be shown. In doubt it is hidden.
+- `is_credential`: its value gives access and changes no result. In doubt it counts:
+  ``eos_token``, ``license_key`` and ``mask_password`` say what an operator does.
+"""
 
 import re
-from typing import Final
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import fields, is_dataclass
+from types import ModuleType
+from typing import Any, Final
 
+HIDDEN: Final = "(hidden)"
 _WORDS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-_ALWAYS: Final = frozenset(
-    {"secret", "secrets", "password", "passwords", "passwd", "pwd", "passphrase", "apikey"}
-    | {"credential", "credentials"}
+
+_PASSWORDS: Final = frozenset(
+    {"secret", "password", "passwd", "pwd", "passphrase", "apikey", "credential", "credentials"}
 )
-_KEYS: Final = frozenset(  # of what a key is none that a record has
-    {"api", "access", "auth", "private", "ssh", "encryption", "signing", "client"}
+_ALWAYS: Final = _PASSWORDS | {"secrets", "passwords", "passcode"}
+_LOGINS: Final = frozenset({"authorization", "auth", "bearer", "cookie", "cookies", "jwt", "dsn"})
+_ACCESS_KEYS: Final = frozenset(
+    {"api", "access", "auth", "private", "secret", "ssh", "encryption", "signing", "subscription"}
     | {"openai", "anthropic", "azure", "aws", "hf"}
 )
-_COUNTED: Final = frozenset({"max", "min", "num", "n", "count", "limit", "per", "total"})
-HIDDEN: Final = "(hidden)"
+_KEYS: Final = _ACCESS_KEYS | {"client", "account", "storage", "master", "consumer", "kms"}
+_ACCESS_TOKENS: Final = frozenset(
+    {"api", "access", "auth", "bearer", "refresh", "session", "security", "sas"}
+    | {"hf", "huggingface", "github", "gitlab", "openai", "slack"}
+)
+_TEXT_TOKENS: Final = frozenset(
+    {"max", "min", "num", "n", "count", "limit", "per", "total", "new", "stop", "special"}
+    | {"eos", "bos", "pad", "sep", "cls", "mask", "unk", "start", "end", "input", "output"}
+    | {"prompt", "completion"}
+)
+_STORES: Final = frozenset({"database", "db", "connection", "conn", "redis", "mongo", "postgres"})
+_USERS: Final = frozenset({"user", "admin", "login", "client", "proxy", "smtp", "ftp"})
+_SECRET_BESIDE: Final[Mapping[str, AbstractSet[str]]] = {  # a last word, by those before it
+    **dict.fromkeys(("key", "keys"), _KEYS),
+    **dict.fromkeys(("url", "uri", "string", "str"), _STORES),
+    "pass": _STORES | _USERS,
+}
+
+_OPERATIONAL: Final = re.compile(
+    r"((request|connect|connection|read|write|http|api|call)_)?timeout(_(s|secs?|seconds|ms))?"
+    r"|((max|num)_)?retries|retry_delay|(retry_)?backoff"
+)
+_LOGIN_IN_URL: Final = re.compile(r"(\b[a-z][a-z0-9+.-]*://)[^\s/?#'\"]+@", re.IGNORECASE)
+_IN_QUERY: Final = re.compile(r"([?&]([\w.-]+)=)[^\s&#'\"]+")
+_IN_YAML: Final = re.compile(r"(([\w.-]+)[\"']?\s*:\s+)(?![\[{|>&*!\s]|\{\{)[^,}\]\n]+")
+_IN_HEADER: Final = re.compile(r"\b(Bearer|Basic) [\w.~+/=-]{6,}")
+_SHORTEST: Final = 4  # a shorter text is found in much that is no secret
+_DEEPEST: Final = 20
+_MOST: Final = 10_000  # containers and objects that are looked into
 
 
 def is_secret(name: str) -> bool:
     """Whether an option's name says that its value must not be shown: ``api_key``, ``hfToken``."""
-    words = [word.lower() for word in _WORDS.findall(name)]
-    if _ALWAYS.intersection(words):
+    words = _words(name)
+    if not words or not _ALWAYS.isdisjoint(words) or not _LOGINS.isdisjoint(words):
+        return bool(words)
+    if words[-1] in {"token", "tokens"}:
+        return _TEXT_TOKENS.isdisjoint(words)
+    return not _SECRET_BESIDE.get(words[-1], frozenset()).isdisjoint(words)
+
+
+def is_credential(name: str) -> bool:
+    """Whether an option's name says that its value gives access, and changes no result."""
+    words = _words(name)
+    if not words:
+        return False
+    before = words[-2] if len(words) > 1 else None
+    match words[-1]:
+        case "key" | "keys":
+            return before in _ACCESS_KEYS
+        case "token" | "tokens":
+            return before in _ACCESS_TOKENS
+        case "authorization" | "jwt":
+            return True
+    known = _ACCESS_KEYS | _ACCESS_TOKENS | _STORES | _USERS
+    return words[-1] in _PASSWORDS and (before is None or before in known)
+
+
+def is_inner_credential(name: str) -> bool:
+    """Whether a key or attribute inside an option is a credential.
+
+    One word alone is not enough there: a table of texts may have an entry ``password``.
+    """
+    return is_credential(name) and (len(_words(name)) > 1 or name.lower() == "authorization")
+
+
+def is_operational_option(name: str, value: object) -> bool:
+    """Whether an option gives access or bounds how long and how often something is tried.
+
+    A yes or no does neither: ``hide_password=True``.
+    """
+    if isinstance(value, bool):
+        return False
+    number = value is None or isinstance(value, (int, float))
+    if _OPERATIONAL.fullmatch(name):
+        return number or isinstance(value, tuple)
+    return is_credential(name) and not isinstance(value, (int, float))
+
+
+def redacted(name: str, value: Any, depth: int = 0) -> Any:
+    """Return ``value`` for people to see, its secrets replaced; equal to it if it has none.
+
+    Args:
+        name: Of the option, or the key or attribute that holds the value.
+        value: Anything. Containers and dataclasses are copied where something is replaced.
+        depth: How deep it is nested.
+    """
+    if _hides(name, value):
+        return HIDDEN
+    if isinstance(value, str):
+        text = without_logins(str.__str__(value))
+        return value if text == value else text
+    if depth >= _DEEPEST:
+        return value
+    return _redacted_inside(value, depth + 1)
+
+
+def shown(name: str, value: Any) -> str:
+    """Return the ``repr`` of an option without its secrets."""
+    try:
+        text = repr(redacted(name, value))
+    except Exception:  # noqa: BLE001 - objects of users may refuse
+        text = f"<{type(value).__qualname__}>"
+    return without_secrets(text, {name: value})
+
+
+def holds_secret(name: str, value: Any) -> bool:
+    """Whether there is a secret in an option."""
+    return redacted(name, value) is not value or any(_secrets(name, value, set()))
+
+
+def without_secrets(text: str, options: Mapping[str, Any]) -> str:
+    """Return ``text`` with the secrets of ``options`` replaced wherever they stand in it."""
+    found = {one for name, value in options.items() for one in _secrets(name, value, set())}
+    for secret in sorted(found, key=len, reverse=True):
+        for written in (secret, repr(secret)[1:-1]):
+            text = text.replace(written, HIDDEN)
+    return without_logins(text)
+
+
+def without_logins(text: str) -> str:
+    """Return ``text`` without logins in URLs, keys in their queries, and tokens of HTTP headers."""
+    text = _LOGIN_IN_URL.sub(rf"\g<1>{HIDDEN}@", text)
+    text = _IN_QUERY.sub(lambda m: m[1] + HIDDEN if is_secret(m[2]) else m[0], text)
+    return _IN_HEADER.sub(rf"\g<1> {HIDDEN}", text)
+
+
+def without_named(text: str) -> str:
+    """Return an excerpt of a YAML file without the values of keys that are secret."""
+    return _IN_YAML.sub(lambda m: m[1] + HIDDEN if is_secret(m[2]) else m[0], without_logins(text))
+
+
+def _words(name: str) -> list[str]:
+    return [word.lower() for word in _WORDS.findall(name)]
+
+
+def _hides(name: str, value: Any) -> bool:
+    if callable(getattr(value, "get_secret_value", None)):  # pydantic's
         return True
-    if words and words[-1] in {"token", "bearer"}:
-        return not _COUNTED.intersection(words)
-    return bool(words) and words[-1] == "key" and bool(_KEYS.intersection(words))
+    if value is None or isinstance(value, (bool, type)) or not is_secret(name):
+        return False
+    # How many tokens, or which cookie, is no secret.
+    return not isinstance(value, (int, float)) or not _ALWAYS.isdisjoint(_words(name))
+
+
+def _redacted_inside(value: Any, depth: int) -> Any:
+    if isinstance(value, Mapping):
+        made = {key: redacted(_key(key), item, depth) for key, item in value.items()}
+        return value if all(made[key] is value[key] for key in made) else made
+    if isinstance(value, (list, tuple)):
+        return _redacted_items(value, depth)
+    if isinstance(value, AbstractSet):
+        items = [redacted("", item, depth) for item in value]
+        return value if set(map(id, items)) == set(map(id, value)) else set(items)
+    return value
+
+
+def _redacted_items(value: Any, depth: int) -> Any:
+    if len(value) == 2 and isinstance(value[0], str) and _hides(value[0], value[1]):
+        return type(value)((value[0], HIDDEN))  # a header as a pair
+    items = [redacted("", item, depth) for item in value]
+    same = all(one is other for one, other in zip(items, value, strict=True))
+    return value if same else items if isinstance(value, list) else tuple(items)
+
+
+def _key(key: object) -> str:
+    return key if isinstance(key, str) else ""
+
+
+def _secrets(name: str, value: Any, seen: set[int]) -> Iterator[str]:
+    """Yield the texts in a value that are secret."""
+    if callable(getattr(value, "get_secret_value", None)):
+        yield from _texts(value.get_secret_value(), seen)
+    elif _hides(name, value):
+        yield from _texts(value, seen)
+    else:
+        for key, item in _parts(value, seen):
+            yield from _secrets(key, item, seen)
+
+
+def _texts(value: Any, seen: set[int]) -> Iterator[str]:
+    """Yield all texts in a secret value."""
+    if isinstance(value, (str, bytes)):
+        text = value.decode(errors="replace") if isinstance(value, bytes) else str.__str__(value)
+        if len(text) >= _SHORTEST:
+            yield text
+    for _, item in _parts(value, seen):
+        yield from _texts(item, seen)
+
+
+def _parts(value: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
+    """Yield what a container or an object holds, with its name there; each thing once."""
+    atom = value is None or isinstance(value, (str, bytes, int, float, type, ModuleType))
+    if atom or id(value) in seen or len(seen) > _MOST:
+        return
+    seen.add(id(value))
+    if isinstance(value, Mapping):
+        yield from ((_key(key), item) for key, item in value.items())
+    elif isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str):
+        yield value[0], value[1]
+    elif isinstance(value, (list, tuple, AbstractSet)):
+        yield from (("", item) for item in value)
+    else:
+        yield from _attributes(value)
+
+
+def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
+    if is_dataclass(value):  # also one with slots
+        yield from ((field.name, getattr(value, field.name, None)) for field in fields(value))
+    elif isinstance(getattr(value, "__dict__", None), dict):
+        yield from vars(value).items()

@@ -6,9 +6,15 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from dagster_dataops.identities.canonical import digest
+from dagster_dataops.identities.canonical import Former, digest_of_form
 from dagster_dataops.identities.code import code_digest
+from dagster_dataops.identities.operational import is_marked, is_operational
 from dagster_dataops.operators.columns import NOTHING, Declared
+from dagster_dataops.operators.secrecy import (
+    is_credential,
+    is_inner_credential,
+    is_operational_option,
+)
 from dagster_dataops.operators.settings import (
     SETTING_NAMES,
     ExecutionSettings,
@@ -72,7 +78,7 @@ class OperatorSpec:
     @cached_property
     def code_version(self) -> str:
         """Digest of its source."""
-        return code_digest(self.target, SETTING_NAMES)
+        return code_digest(self.target, _is_operational, self.target.__module__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +102,30 @@ class Invocation:
         """The settings with every default filled in."""
         return self.settings.resolved(asynchronous=self.spec.asynchronous)
 
-    @cached_property
+    @property
     def options_digest(self) -> str:
-        """Digest of the options' values."""
-        return digest(dict(self.options), partial(code_digest, ignored=SETTING_NAMES))
+        """Digest of the options that say what is computed."""
+        return self._known_options[0]
+
+    @property
+    def unknown_options(self) -> tuple[str, ...]:
+        """Which options hold an object whose content is not known, each with its class."""
+        return self._known_options[1]
+
+    @cached_property
+    def _known_options(self) -> tuple[str, tuple[str, ...]]:
+        code = partial(code_digest, ignored=_is_operational, home=self.spec.target.__module__)
+        marked = {option.name for option in self.spec.options if is_marked(option.annotation)}
+        forms: dict[str, Any] = {}
+        unknown: list[str] = []
+        for name, value in self.options.items():
+            if name in marked or is_operational(value) or is_operational_option(name, value):
+                continue
+            former = Former(code, is_inner_credential)
+            forms[name] = former.form(value)
+            unknown += [f"{name!r} (a {kind})" for kind in sorted(former.unknown)]
+        return digest_of_form(forms), tuple(unknown)
+
+
+def _is_operational(name: str) -> bool:
+    return name in SETTING_NAMES or is_credential(name)

@@ -8,11 +8,13 @@ import dagster as dg
 import pytest
 
 from dagster_dataops import DataOpsTranslator
+from dagster_dataops.assets.configs import config_type_of
 from dagster_dataops.assets.translator import (
     DataOpsTranslatorData,
     options_table,
     shown_options,
 )
+from dagster_dataops.graph.graph import OperatorNode
 from dagster_dataops.operators.registry import OperatorRegistry
 from dagster_dataops.operators.secrecy import is_secret
 from tests.assets.helpers import definitions_of, pipeline_of, spec_of
@@ -180,3 +182,32 @@ def test_an_operator_without_options_has_no_table_of_them(
     ppl = pipeline_of(node=registry.operator("text", "bare")())
     spec = spec_of(definitions_of(ppl, "texts.jsonl", root), "docs", "node")
     assert "dagster_dataops/options" not in spec.metadata
+
+
+def test_a_rotated_key_and_another_timeout_make_no_asset_stale(
+    tmp_path: Path, registry: OperatorRegistry
+) -> None:
+    @registry("data.text")
+    def ask(record: dict, api_key: str = "", timeout: float = 30, model: str = "a") -> dict:
+        return record
+
+    def version(**options: Any) -> str | None:
+        pipeline = pipeline_of("docs", node=ask(**options))
+        definitions = definitions_of(pipeline, tmp_path / "texts.jsonl")
+        return spec_of(definitions, "docs", "node").code_version
+
+    usual = version(api_key="one")
+    assert version(api_key="two", timeout=60) == usual
+    assert version(api_key="one", model="b") != usual
+
+
+def test_the_launchpad_of_each_operator_has_its_own_timeout(registry: OperatorRegistry) -> None:
+    @registry("data.text")
+    def ask(record: dict, timeout: float = 30) -> dict:
+        return record
+
+    shown = [
+        config_type_of(OperatorNode("node", ask(timeout=seconds), ())).model_fields["params"]
+        for seconds in (5.0, 7.0)
+    ]
+    assert [field.default.model_dump(by_alias=True)["timeout"] for field in shown] == [5.0, 7.0]

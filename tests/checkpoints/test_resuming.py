@@ -21,8 +21,20 @@ _RECORDS = [{"n": n} for n in range(20)]
 _SWITCH = types.SimpleNamespace(stop_at=None, calls=[])
 
 
+class Unknown:
+    """A number that tells nothing of itself, and holds a resource."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    def __enter__(self) -> None: ...
+
+    def __radd__(self, other: int) -> int:
+        return other + self._number
+
+
 def _operator(
-    registry: OperatorRegistry, factor: int = 2, add: int = 0, mode: str = "single"
+    registry: OperatorRegistry, factor: int = 2, add: Any = 0, mode: str = "single"
 ) -> Any:
     """Return ``n * factor + add``; ``factor`` is part of its code, ``add`` an option."""
 
@@ -241,6 +253,44 @@ def test_a_checkpoint_of_another_format_is_not_used(
         _interrupt(_operator(registry), dataset, tmp_path, 12)
     report = _go_on(_operator(registry), dataset, tmp_path)
     assert "since the checkpoint format has changed since" in report.notes[0]
+
+
+def test_a_checkpoint_of_another_format_stays_until_the_new_result_is_published(
+    tmp_path: Path, registry, calls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dagster_dataops.checkpoints import fingerprint
+
+    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
+    with monkeypatch.context() as patch:
+        patch.setattr(fingerprint, "FORMAT", "2-little")
+        _interrupt(_operator(registry), dataset, tmp_path, 12)
+        (kept,) = node(tmp_path).checkpoints.glob("*/journal")
+        before = kept.read_bytes()
+    _interrupt(_operator(registry), dataset, tmp_path, 6, resume=ResumePolicy.ACROSS_CODE)
+    assert kept.read_bytes() == before
+    report = _go_on(_operator(registry), dataset, tmp_path)
+    assert report.manifest.resumed == 6
+    assert node(tmp_path).result.read_bytes() == _expected()
+
+
+def test_an_option_of_which_nothing_is_known_is_never_taken_for_the_same(
+    tmp_path: Path, registry, calls
+) -> None:
+    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
+
+    def operator() -> Any:
+        return _operator(registry, add=Unknown(0))
+
+    told = "option 'add' (a tests.checkpoints.test_resuming.Unknown) consists of"
+    _interrupt(operator(), dataset, tmp_path, 12)
+    report = _go_on(operator(), dataset, tmp_path)
+    assert "starting afresh: 12 records" in report.notes[0]
+    assert told in report.notes[0]
+    assert "Annotated[..., Operational]" in report.notes[0]
+    assert calls == list(range(20))
+    assert node(tmp_path).result.read_bytes() == _expected()
+    first = run(operator(), dataset, node(tmp_path / "other"))
+    assert "this run cannot be resumed" in first.notes[0]
 
 
 def test_a_checkpoint_that_lost_its_fingerprint_is_not_used(

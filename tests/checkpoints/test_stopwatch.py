@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
+from dagster_dataops import Operational
 from dagster_dataops.checkpoints import stopwatch
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent
 from dagster_dataops.checkpoints.journal import (
@@ -30,7 +31,7 @@ _RECORDS = [{"n": n} for n in range(20)]
 _SWITCH = types.SimpleNamespace(stop_at=None)
 
 
-class Clock:
+class Clock(Operational):
     """Seconds that only a test lets pass."""
 
     now = 5000.0

@@ -123,6 +123,11 @@ print("in a snapshot" if os.environ["SERVICE_TOKEN"] in snapshots else "")
 _KNOWN = ["api_key", "hf_token", "client_secret", "db_password", "private_key", "credentials"]
 _UNKNOWN = ["secrets", "passphrase", "auth_key", "ssh_key", "encryption_key", "openai_key"]
 _UNKNOWN += ["accessToken", "clientSecret", "dbPassword"]
+_UNKNOWN += ["authorization", "Authorization", "auth", "cookie", "database_url", "dsn", "jwt"]
+_UNKNOWN += ["api_keys", "tokens", "account_key", "subscription_key", "db_pass", "x-api-key"]
+_ORDINARY = ["input_key", "output_key", "key", "max_tokens", "num_tokens", "tokenizer", "keys"]
+_ORDINARY += ["tokens_per_chunk", "token_count", "author", "authors", "license_key", "eos_token"]
+_ORDINARY += ["first_pass", "url", "base_url", "text"]
 
 
 def test_dagster_keeps_no_option_that_is_named_like_a_secret(
@@ -135,9 +140,86 @@ def test_dagster_keeps_no_option_that_is_named_like_a_secret(
     assert _holding_it(tmp_path / "storage") == []
 
 
+_NESTED = """
+import logging, os, sys
+from pathlib import Path
+import dagster as dg
+from dagster_dataops import DataOpsResource, build_definitions, data_register, pipeline
+
+secret = os.environ["SERVICE_TOKEN"]
+
+@data_register("data.vault", _concurrency_mode="single")
+def ask(record, headers=None, authorization="", database_url="", api_keys=(), model=None, auth=None,
+        pairs=(), url="", login=None, tokens=3):
+    if record["n"] % 2:
+        raise ValueError(f"refused {record['n']}")
+    return record
+
+class Model:
+    def __init__(self, key):
+        self.api_key = key
+    def __repr__(self):
+        return f"Model({self.api_key!r})"
+
+class Picky(data_register.new_group("vault")):
+    def __init__(self, model, **kwargs):
+        super().__init__(**kwargs)
+        raise KeyError(f"no such model: {model}")
+    def forward(self, record):
+        return record
+
+given = {
+    "headers": {"Authorization": f"Bearer {secret}", "x-api-key": secret},
+    "authorization": secret,
+    "database_url": f"postgres://u:{secret}@host/db",
+    "api_keys": [secret],
+    "model": {"client": {"api_key": secret}, "made": Model(secret)},
+    "auth": ("user", secret),
+    "pairs": [("x-api-key", secret)],
+    "url": f"https://u:{secret}@host/path?api_key={secret}",
+    "login": {"db_pass": secret},
+}
+with pipeline("docs") as ppl:
+    ppl.asked = ask(**given)
+    ppl.again = ask(headers=dict(given["headers"]), model=Model(secret))
+said = [repr(node.operator) for node in ppl.graph.ordered()]
+for refused in (lambda: Picky(model=given["model"]), lambda: ask(api_keys=secret, haeders=1),
+                lambda: Picky(given["headers"])):
+    try:
+        refused()
+    except Exception as error:
+        said += [repr(error), repr(error.__cause__)]
+        if not error.__suppress_context__:
+            said.append(repr(error.__context__))
+defs = build_definitions(
+    ppl, source="input.jsonl", resource=DataOpsResource(root=str(Path("root").absolute()))
+)
+storage = Path("storage")
+storage.mkdir()
+with dg.DagsterInstance.local_temp(str(storage.absolute())) as instance:
+    job = defs.resolve_implicit_global_asset_job_def()
+    result = job.execute_in_process(instance=instance)
+    assert result.success
+    said += [repr(entry) for entry in instance.all_logs(result.run_id)]
+    said += [repr(job.get_job_snapshot()), repr(defs.resolve_all_asset_specs())]
+for text in said:
+    if secret in text:
+        print("found in", text[:500].replace(secret, "..."))
+print("searched", len(said) > 10)
+"""
+
+
+def test_dagster_keeps_no_secret_that_is_inside_an_option(
+    run_python: Callable[..., str], tmp_path: Path
+) -> None:
+    write_input(tmp_path / "input.jsonl", _RECORDS)
+    assert run_python(_NESTED, SERVICE_TOKEN=_SECRET) == "searched True\n"
+    assert _holding_it(tmp_path / "root") == []
+    assert _holding_it(tmp_path / "storage") == []
+
+
 def test_ordinary_options_are_shown() -> None:
-    ordinary = ["input_key", "output_key", "key", "max_tokens", "num_tokens", "tokenizer", "keys"]
-    assert [name for name in ordinary if is_secret(name)] == []
+    assert [name for name in _ORDINARY if is_secret(name)] == []
 
 
 def test_names_of_secrets_are_known() -> None:

@@ -9,20 +9,25 @@ import functools
 import itertools
 import math
 import re
+import sqlite3
 import textwrap
 import threading
 import time
 import uuid
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Annotated, Any
 
+import httpx
 import numpy as np
 import pandas as pd
+import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagster_dataops.identities.canonical import digest
+from dagster_dataops.identities.canonical import Former, digest
+from dagster_dataops.identities.operational import Operational, is_marked
 
 VALUES = st.recursive(
     st.none()
@@ -134,9 +139,55 @@ def test_equal_values_have_equal_digests(one, other):
     assert digest(one) == digest(other)
 
 
-def test_a_resource_counts_by_its_class_alone():
-    assert digest(Client("a")) == digest(Client("b"))
-    assert digest(threading.Lock()) == digest(threading.Lock())
+def test_a_resource_counts_by_its_class_and_its_public_plain_attributes():
+    assert digest(Client("a")) != digest(Client("b"))
+    assert digest(Client("a")) == digest(Client("a"))
+    assert digest(Client([object()])) == digest(Client([object()]))
+
+
+def test_an_http_client_counts_by_its_address(recwarn):
+    one, other = (httpx.Client(base_url=f"https://{host}.example") for host in "ab")
+    assert digest(one) != digest(other)
+    assert digest(one) == digest(httpx.Client(base_url="https://a.example", timeout=7))
+
+
+def test_a_lock_counts_by_its_class():
+    former = Former()
+    assert former.form(threading.Lock()) == former.form(threading.Lock())
+    assert former.unknown == set()
+
+
+@pytest.mark.parametrize("value", [sqlite3.connect(":memory:"), (n for n in "ab"), Client(len)])
+def test_an_object_of_which_nothing_but_the_class_is_known_is_reported(value):
+    former = Former()
+    former.form({"inside": [value]})
+    assert len(former.unknown) == 1
+
+
+def test_what_declares_itself_operational_does_not_count():
+    class Model(Operational):
+        def __init__(self, key):
+            self.key = key
+
+    assert digest(Model("a")) == digest(Model("b"))
+    assert digest([pydantic.SecretStr("a")]) == digest([pydantic.SecretStr("b")])
+
+
+@pytest.mark.parametrize(
+    ("annotation", "marked"),
+    [
+        (Annotated[float, Operational], True),
+        (Annotated[float, Operational] | None, True),
+        (Operational, True),
+        ("Annotated[float, Operational]", True),
+        (Annotated[float, "seconds"], False),
+        (float | None, False),
+        ("float", False),
+        (Any, False),
+    ],
+)
+def test_an_annotation_marks_its_parameter(annotation, marked):
+    assert is_marked(annotation) is marked
 
 
 def test_a_resource_inside_an_object_does_not_hide_the_rest():

@@ -24,7 +24,7 @@ def version(tmp_path, monkeypatch):
         module = importlib.util.module_from_spec(spec)
         monkeypatch.setitem(sys.modules, "sample", module)
         spec.loader.exec_module(module)
-        return code_digest(getattr(module, target), SETTING_NAMES)
+        return code_digest(getattr(module, target), SETTING_NAMES.__contains__)
 
     return version_of
 

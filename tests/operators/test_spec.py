@@ -1,0 +1,192 @@
+"""Tests of dagster_dataops.operators.spec: what counts of an operator's options."""
+
+import importlib.util
+import itertools
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import httpx
+import pydantic
+import pytest
+
+from dagster_dataops import Operational
+from dagster_dataops.operators.registry import OperatorRegistry
+
+_COUNTER = itertools.count()
+
+
+class Model(Operational):
+    def __init__(self, key: str) -> None:
+        self.key = key
+
+
+@pytest.fixture
+def options(registry: OperatorRegistry) -> Callable[..., str]:
+    """Return the digest of options as given to an operator that takes any, by keyword."""
+
+    @registry("data.spec")
+    def ask(
+        record: dict,
+        endpoint: Annotated[str, Operational] = "https://a",
+        model: Any = None,
+        **more: Any,
+    ) -> dict:
+        return record
+
+    class Ask(registry.new_group("spec")):
+        def __init__(self, endpoint: Annotated[str, Operational] = "", model: Any = None) -> None:
+            self.given = endpoint, model
+
+        def forward(self, record: dict) -> dict:
+            return record
+
+    def digest_of(cls: bool = False, **given: Any) -> str:
+        return (Ask if cls else ask)(**given).__dataops__.options_digest
+
+    return digest_of
+
+
+@pytest.fixture
+def defined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any]:
+    """Return ``target`` of a module with that source."""
+
+    def target(source: str) -> Any:
+        path = tmp_path / f"given_{next(_COUNTER)}.py"
+        path.write_text(textwrap.dedent(source))
+        spec = importlib.util.spec_from_file_location("given", path)
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, "given", module)
+        spec.loader.exec_module(module)
+        return module.target
+
+    return target
+
+
+HOW = {
+    "a key": ({"api_key": "a"}, {"api_key": "b"}),
+    "several keys": ({"api_keys": ["a"]}, {"api_keys": ["b", "c"]}),
+    "a key of another provider": ({"deepseek_api_key": "a"}, {"deepseek_api_key": "b"}),
+    "a password": ({"password": "a"}, {"password": "b"}),
+    "a token that gives access": ({"hf_token": "a"}, {"hf_token": "b"}),
+    "a timeout": ({"timeout": 30}, {"timeout": None}),
+    "a timeout in seconds": ({"request_timeout_seconds": 3.5}, {"request_timeout_seconds": 4}),
+    "tries": ({"max_retries": 3}, {"max_retries": 5}),
+    "a key in headers": (
+        {"headers": {"Authorization": "a", "x": "1"}},
+        {"headers": {"Authorization": "b", "x": "1"}},
+    ),
+    "a key of a model": ({"model": {"api_key": "a"}}, {"model": {"api_key": "b"}}),
+    "a value that is secret by its type": (
+        {"login": pydantic.SecretStr("a")},
+        {"login": pydantic.SecretStr("b")},
+    ),
+    "a type that declares itself operational": ({"model": Model("a")}, {"model": Model("b")}),
+    "a parameter that is marked": ({"endpoint": "https://a"}, {"endpoint": "https://b"}),
+}
+
+
+@pytest.mark.parametrize(("one", "other"), HOW.values(), ids=HOW)
+def test_what_says_how_does_not_count(options, one, other):
+    assert options(**one) == options(**other)
+
+
+def test_a_marked_parameter_of_a_class_does_not_count(options):
+    assert options(cls=True, endpoint="a") == options(cls=True, endpoint="b")
+    assert options(cls=True, model="a") != options(cls=True, model="b")
+
+
+WHAT = {
+    "a token of a text": ({"eos_token": "<a>"}, {"eos_token": "<b>"}),
+    "a token": ({"token": "<a>"}, {"token": "<b>"}),
+    "the name of a field": ({"license_key": "a"}, {"license_key": "b"}),
+    "a yes or no": ({"mask_password": True}, {"mask_password": False}),
+    "a placeholder": ({"mask_password": "***"}, {"mask_password": "---"}),
+    "how many tokens": ({"max_tokens": 1}, {"max_tokens": 2}),
+    "how long a session lasts": ({"session_timeout": 1}, {"session_timeout": 2}),
+    "an entry of a table": ({"table": {"password": "a"}}, {"table": {"password": "b"}}),
+    "a renamed column": ({"rename": {"tokens": "a"}}, {"rename": {"tokens": "b"}}),
+    "where a client leads": (
+        {"model": httpx.Client(base_url="https://a")},
+        {"model": httpx.Client(base_url="https://b")},
+    ),
+    "a header that is no key": ({"headers": {"x-lang": "a"}}, {"headers": {"x-lang": "b"}}),
+}
+
+
+@pytest.mark.parametrize(("one", "other"), WHAT.values(), ids=WHAT)
+def test_what_says_what_counts(options, one, other):
+    assert options(**one) != options(**other)
+
+
+CLASSES = {
+    "a pydantic model": (
+        "import pydantic\nclass target(pydantic.BaseModel):\n    name: str\n{}\n",
+        "    size: int",
+    ),
+    "a description in a pydantic model": (
+        (
+            "import pydantic\nclass target(pydantic.BaseModel):\n"
+            "    name: str = pydantic.Field(description='a{}')\n"
+        ),
+        "b",
+    ),
+    "a dataclass": (
+        "import dataclasses\n@dataclasses.dataclass\nclass target:\n    name: str\n{}\n",
+        "    size: int = 0",
+    ),
+    "an enum": ("import enum\nclass target(enum.Enum):\n    A = 1\n{}\n", "    B = 2"),
+    "the value of an enum": ("import enum\nclass target(enum.Enum):\n    A = 1{}\n", "0"),
+    "a method": ("class target:\n    def call(self):\n        return 1{}\n", "0"),
+    "a typed dictionary": (
+        "import typing\nclass target(typing.TypedDict):\n    name: str\n{}\n",
+        "    size: int",
+    ),
+    "a model inside a model": (
+        (
+            "import pydantic\nclass City(pydantic.BaseModel):\n    name: str\n{}\n"
+            "class target(pydantic.BaseModel):\n    cities: list[City]\n"
+        ),
+        "    size: int",
+    ),
+    "the default of a field": (
+        "import dataclasses\n@dataclasses.dataclass\nclass target:\n    size: int = 1{}\n",
+        "0",
+    ),
+    "a decorator of a function": (
+        (
+            "import functools\ndef times(factor):\n    def wrap(function):\n"
+            "        @functools.wraps(function)\n        def inner(x):\n"
+            "            return function(x) * factor\n        return inner\n    return wrap\n"
+            "@times(1{})\ndef target(x):\n    return x\n"
+        ),
+        "0",
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "more"), CLASSES.values(), ids=CLASSES)
+def test_a_class_or_function_given_as_an_option_counts_by_its_code(options, defined, source, more):
+    before = options(model=defined(source.format("")))
+    assert before == options(model=defined(source.format("")))
+    assert before != options(model=defined(source.format(more)))
+
+
+def test_the_class_of_an_object_given_as_an_option_counts(options, defined):
+    source = "class Rule:\n    def __call__(self):\n        return 1{}\ntarget = Rule()\n"
+    before = options(model=defined(source.format("")))
+    assert before == options(model=defined(source.format("")))
+    assert before != options(model=defined(source.format("0")))
+
+
+def test_an_option_of_which_nothing_is_known_is_named(registry):
+    @registry("data.unknown")
+    def ask(record: dict, texts: Any = None, key: Annotated[Any, Operational] = None) -> dict:
+        return record
+
+    generator = (text for text in "ab")
+    assert ask(texts=generator).__dataops__.unknown_options == ("'texts' (a builtins.generator)",)
+    assert ask(key=generator).__dataops__.unknown_options == ()
+    assert ask(texts=["a"]).__dataops__.unknown_options == ()
