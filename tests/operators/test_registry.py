@@ -176,14 +176,14 @@ def refused_registrations(registry):
 
     other_place.__name__ = "step"
     neither = {"__qualname__": "Neither"}
-    wrong = {"__qualname__": "Wrong", "_max_workers": 0, "forward": lambda s, d: d}
+    wrong = {"__qualname__": "Wrong", "_max_workers": -1, "forward": lambda s, d: d}
     return [
         lambda: registry("data.kept")(lambda data: data),
         lambda: registry("data.kept")(no_data),
         lambda: registry("data.new")(no_data),
         lambda: registry("data.new", rewrite_func="forward_batch_input")(waits),
         lambda: registry("data.kept")(other_place),
-        lambda: registry("data.new", _max_workers=0)(other_place),
+        lambda: registry("data.new", _max_workers=-1)(other_place),
         lambda: registry("data.new", _max_worker=2)(other_place),
         lambda: registry("data.new", rewrite_func="backward")(other_place),
         lambda: registry("new")(other_place),

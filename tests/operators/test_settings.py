@@ -32,7 +32,6 @@ def test_the_settings_are_those_of_the_document():
         ("_concurrency_mode", "Thread"),
         ("_concurrency_mode", 3),
         ("_concurrency_mode", ["thread"]),
-        ("_max_workers", 0),
         ("_max_workers", -1),
         ("_max_workers", 1.5),
         ("_max_workers", "4"),
