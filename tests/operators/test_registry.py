@@ -3,6 +3,7 @@
 import importlib.util
 import sys
 import textwrap
+from collections.abc import Mapping
 
 import pytest
 
@@ -215,6 +216,62 @@ def test_an_unknown_setting_at_registration_names_the_nearest(registry):
         registry("data.demo", _max_worker=3)
     with pytest.raises(OperatorOptionError, match="did you mean 'rewrite_func'"):
         registry("data.demo", rewrite_fun="forward")
+
+
+def test_an_operator_of_all_records_has_a_decorator_of_its_own(registry):
+    @registry.forward_batch_input("data.demo", _save_data=False)
+    def backwards(data: list[dict]):
+        return data[::-1]
+
+    operator = backwards()
+    assert operator.__dataops__.spec.kind == "dataset"
+    assert operator.__dataops__.resolved.save_data is False
+    assert operator([{"n": 1}, {"n": 2}]) == [{"n": 2}, {"n": 1}]
+
+
+def test_a_function_becomes_an_operator_without_being_registered(registry):
+    before = contents(registry)
+
+    def one(record: dict, mark="!"):
+        return {"text": record["text"] + mark}
+
+    def one_mapping(record: Mapping[str, str]):
+        return dict(record)
+
+    async def waits(record):
+        return record
+
+    def every(records: list[dict]):
+        return records
+
+    def unannotated(records):
+        return records
+
+    operators = [registry.of_function(f, "node") for f in (one, one_mapping, waits, every)]
+    kinds = [operator.__dataops__.spec.kind for operator in operators]
+    assert kinds == ["record", "record", "record", "dataset"]
+    assert registry.of_function(unannotated, "node").__dataops__.spec.kind == "dataset"
+    assert operators[0].forward({"text": "a"}) == {"text": "a!"}
+    assert repr(operators[3]) == f"{__name__}.{every.__qualname__}()"
+    assert contents(registry) == before
+
+
+def test_a_function_that_is_not_registered_is_called_by_its_name_a_lambda_by_its_node(registry):
+    def clean(records):
+        return records
+
+    names = [
+        registry.of_function(function, "node").__dataops__.spec.qualified_name
+        for function in (clean, lambda records: records)
+    ]
+    assert names == ["clean", "node"]
+
+
+def test_a_function_that_is_not_registered_must_take_data_and_have_defaults(registry):
+    with pytest.raises(OperatorDefinitionError, match="its first parameter must take"):
+        registry.of_function(lambda: None, "node")
+    with pytest.raises(OperatorOptionError, match="'key' is required"):
+        registry.of_function(lambda records, key: records, "node")
 
 
 def test_an_unknown_rewrite_func_is_told_the_known_ones(registry):

@@ -71,6 +71,14 @@ def test_a_wrong_mode_is_told_the_right_ones():
         parse_settings("demo.step", {"_concurrency_mode": "fork"})
 
 
+def test_no_workers_count_as_not_given():
+    settings = parse_settings("demo.step", {"_max_workers": 0})
+
+    assert settings == ExecutionSettings()
+    assert settings.over(ExecutionSettings(max_workers=5)).max_workers == 5
+    assert settings.resolved(asynchronous=False).max_workers == default_workers("process")
+
+
 def test_none_counts_as_not_given():
     assert parse_settings("demo.step", dict.fromkeys(SETTING_NAMES)) == ExecutionSettings()
 
