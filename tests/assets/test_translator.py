@@ -180,3 +180,9 @@ def test_an_operator_without_options_has_no_table_of_them(
     ppl = pipeline_of(node=registry.operator("text", "bare")())
     spec = spec_of(definitions_of(ppl, "texts.jsonl", root), "docs", "node")
     assert "dagster_dataops/options" not in spec.metadata
+
+
+def test_no_workers_are_shown_as_none_chosen(upper: Any, root: Path) -> None:
+    definitions = definitions_of(pipeline_of(loud=upper(_max_workers=0)), "texts.jsonl", root)
+    metadata = spec_of(definitions, "docs", "loud").metadata
+    assert metadata["dagster_dataops/max_workers"] == "automatic"
