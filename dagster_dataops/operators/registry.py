@@ -271,9 +271,9 @@ def _class_of_function(spec: OperatorSpec, group: OperatorMeta) -> OperatorMeta:
 
 
 def _takes_one_record(function: Callable[..., Any]) -> bool:
-    first = next(iter(parameters_of(function)), None)
-    annotation = first and (typing.get_origin(first.annotation) or first.annotation)
-    return annotation in {dict, Mapping} or inspect.iscoroutinefunction(function)
+    kinds = [typing.get_origin(one.annotation) or one.annotation for one in parameters_of(function)]
+    one_record = bool(kinds) and isinstance(kinds[0], type) and issubclass(kinds[0], Mapping)
+    return one_record or inspect.iscoroutinefunction(function)
 
 
 def _refuse_to_run(operator: Operator, data: object) -> object:  # noqa: ARG001

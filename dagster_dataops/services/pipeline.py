@@ -7,7 +7,8 @@
     ppl([{"text": "hello"}])
 
 Each node takes the one before it, unless ``ppl.add(name, operator, inputs=[...])`` says otherwise.
-After the block the pipeline cannot be changed.
+After the block the pipeline cannot be changed, and may be a node of others (``other.docs = ppl``):
+its nodes become theirs, as ``docs_upper`` and ``docs_dedup``.
 """
 
 import inspect

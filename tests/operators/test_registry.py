@@ -4,6 +4,7 @@ import importlib.util
 import sys
 import textwrap
 from collections.abc import Mapping
+from typing import TypedDict
 
 import pytest
 
@@ -241,18 +242,24 @@ def test_a_function_becomes_an_operator_without_being_registered(registry):
     async def waits(record):
         return record
 
+    class Document(TypedDict):
+        text: str
+
+    def typed(record: Document):
+        return record
+
     def every(records: list[dict]):
         return records
 
     def unannotated(records):
         return records
 
-    operators = [registry.of_function(f, "node") for f in (one, one_mapping, waits, every)]
+    functions = (one, one_mapping, waits, typed, every, unannotated)
+    operators = [registry.of_function(function, "node") for function in functions]
     kinds = [operator.__dataops__.spec.kind for operator in operators]
-    assert kinds == ["record", "record", "record", "dataset"]
-    assert registry.of_function(unannotated, "node").__dataops__.spec.kind == "dataset"
+    assert kinds == ["record"] * 4 + ["dataset"] * 2
     assert operators[0].forward({"text": "a"}) == {"text": "a!"}
-    assert repr(operators[3]) == f"{__name__}.{every.__qualname__}()"
+    assert repr(operators[4]) == f"{__name__}.{every.__qualname__}()"
     assert contents(registry) == before
 
 
