@@ -139,7 +139,7 @@ def _fault(name: str, value: object) -> str | None:
             fits, wanted = value in MODES, f"one of {', '.join(MODES)}"
         case "_max_workers":
             fits = type(value) is int and value >= 0
-            wanted = "a whole number, 0 for the default"
+            wanted = "0 for the default, or a whole number of at least 1"
         case "_retries":
             fits = type(value) is int and value >= 0
             wanted = "a whole number, 0 for none"
