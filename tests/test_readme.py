@@ -16,6 +16,16 @@ def test_the_five_minute_example_does_what_it_says(run_python: Callable[..., str
     assert run_python(EXAMPLES[0]).strip() == expected.group(1)
 
 
+def test_the_example_of_a_pipeline_inside_another_has_the_nodes_it_says(
+    run_python: Callable[..., str],
+) -> None:
+    (example,) = [text for text in EXAMPLES if "reviews.clean" in text]
+
+    printed = run_python(f"{EXAMPLES[0]}\n{example}\nprint(*reviews.graph.nodes)").splitlines()
+
+    assert printed[-1] == "clean_upper clean_unique clean_suffix first"
+
+
 def test_the_dagster_example_gives_a_source_and_an_asset_a_node(
     run_python: Callable[..., str], tmp_path: Path
 ) -> None:

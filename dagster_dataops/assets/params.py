@@ -46,7 +46,7 @@ def params_class(operator: Operator, title: str) -> type[dg.Config] | None:
     if not fields:
         return None
     made = _config_class(f"{title}Params", fields)
-    made.__doc__ = f"Options of data.{spec.qualified_name}."
+    made.__doc__ = f"Options of {spec.reference}."
     if left_out:
         made.__doc__ += f" Not shown, and as the pipeline has them: {', '.join(left_out)}."
     return made

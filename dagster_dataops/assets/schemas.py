@@ -101,7 +101,7 @@ def _left_empty(field: dg.Field) -> dg.Field | None:
 
 
 def _description(node: OperatorNode) -> str:
-    return f"data.{node.operator.__dataops__.spec.qualified_name}, and how it is run."
+    return f"{node.operator.__dataops__.spec.reference}, and how it is run."
 
 
 def _with_options(

@@ -83,7 +83,7 @@ def definition_metadata(node: OperatorNode) -> Mapping[str, Any]:
     workers = invocation.settings.max_workers
     options = options_table(invocation)
     return {
-        f"{METADATA_PREFIX}/operator": f"data.{invocation.spec.qualified_name}",
+        f"{METADATA_PREFIX}/operator": invocation.spec.reference,
         f"{METADATA_PREFIX}/kind": f"{invocation.spec.kind} operator",
         **({f"{METADATA_PREFIX}/options": dg.MetadataValue.md(options)} if options else {}),
         f"{METADATA_PREFIX}/concurrency_mode": settings.concurrency_mode,

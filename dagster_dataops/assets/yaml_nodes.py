@@ -65,8 +65,8 @@ class OperatorNodeModel(dg.Model):
     concurrency_mode: Annotated[str | None, _MODE] = Field(
         default=None, description=f"How it is run: {', '.join(MODES)}."
     )
-    max_workers: Annotated[int | str | None, or_template("integer", minimum=1)] = Field(
-        default=None, description="Processes, or calls in flight."
+    max_workers: Annotated[int | str | None, or_template("integer", minimum=0)] = Field(
+        default=None, description="Processes, or calls in flight; 0 for the default."
     )
     ignore_errors: Annotated[bool | str | None, or_template("boolean")] = Field(
         default=None,

@@ -66,12 +66,15 @@ def _bound(operator: Operator, method: str) -> Callable[..., Any]:
     target = invocation.spec.target
     if isinstance(target, type):
         taken = init_parameters(type(operator))
-        options = {name: v for name, v in invocation.options.items() if name not in taken}
+        named = [option.name for option in invocation.spec.options if option.name not in taken]
+        options = {name: invocation.options[name] for name in named} | dict(invocation.passed_up)
         function = getattr(operator, method)
     else:
         options = dict(invocation.options)
         function = target
     defaults = {option.name: option.default for option in invocation.spec.options}
-    if all(name in defaults and value is defaults[name] for name, value in options.items()):
+    if not invocation.passed_up and all(
+        name in defaults and value is defaults[name] for name, value in options.items()
+    ):
         return function  # type: ignore[no-any-return]  # one call less for every record
     return functools.partial(function, **options)

@@ -34,7 +34,7 @@ from dagster_dataops.operators.signature import (
     takes_any,
     wants_iterator,
 )
-from dagster_dataops.operators.spec import OperatorKind, OperatorSpec
+from dagster_dataops.operators.spec import METHODS, OperatorKind, OperatorSpec
 
 Method = Literal["forward", "forward_batch_input", "stream"]
 KINDS: dict[Method, OperatorKind] = {
@@ -62,14 +62,23 @@ def spec_of_function(
     method: Method,
     settings: Mapping[str, Any],
     declared: Declared = NOTHING,
+    name: str | None = None,
 ) -> OperatorSpec:
     """Return the spec of a function operator.
+
+    Args:
+        function: The function.
+        group: The group's name.
+        method: What the function stands for: ``forward``, ``forward_batch_input`` or ``stream``.
+        settings: Execution settings given at registration.
+        declared: The columns that it reads and writes.
+        name: The operator's name; by default the function's.
 
     Raises:
         OperatorDefinitionError: It has no name of its own, or takes no data.
         OperatorOptionError: A setting has an impossible value.
     """
-    name = checked_name(function.__name__, function)
+    name = checked_name(name or function.__name__, function)
     kind = "reader" if returns_stream(function) else KINDS[method]
     _check_reader(name, kind, settings)
     parameters = parameters_of(function)
@@ -111,8 +120,7 @@ def spec_of_class(
     """
     name = checked_name(cls.__name__, cls)
     kind = _only_kind(name, cls)
-    method = "stream" if kind == "reader" else _CONTRACTS[kind][0]
-    unbound, parameters = _method_of(cls, method)
+    unbound, parameters = _method_of(cls, METHODS[kind])
     inputs = _checked_inputs(name, parameters, kind)
     if kind == "selection":
         _check_selection(name, cls, parameters)
@@ -126,7 +134,7 @@ def spec_of_class(
         kind=kind,
         target=target or cls,
         options=(*init, *options_of(parameters[inputs:], taken)),
-        any_option=False,
+        any_option=takes_any(parameters[inputs:]),
         settings=parse_settings(f"{group}.{name}", {**own, **settings}),
         inputs=inputs,
         streamed=tuple(wants_iterator(parameter) for parameter in parameters[:inputs]),

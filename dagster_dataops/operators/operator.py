@@ -5,6 +5,7 @@ one only remembers: options are checked and bound, nothing is opened, read or wr
 """
 
 import copy
+import inspect
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -99,12 +100,15 @@ class OperatorMeta(type):
         options = {name: value for name, value in given.items() if name not in SETTING_NAMES}
         _refuse_misspelt_setting(spec, options)
         bound = bind_options(spec.qualified_name, spec.options, options, any_option=spec.any_option)
+        to_init, to_forward = _further_options(cls, spec, options)
         if spec.kind == "reader":
             _check_reader(spec, options, settings)
         operator: Any = object.__new__(cast("type[Operator]", cls))
         asked = parse_settings(spec.qualified_name, settings)
-        operator.__dataops__ = Invocation(spec=spec, options=bound, settings=asked)
-        operator.__init__(**_init_arguments(cls, options, settings))
+        operator.__dataops__ = Invocation(
+            spec=spec, options=bound, settings=asked, passed_up=to_forward
+        )
+        operator.__init__(**_init_arguments(cls, options, settings), **to_init)
         operator.__dataops__ = _settled(operator.__dataops__)
         return operator
 
@@ -114,19 +118,26 @@ class Operator(metaclass=OperatorMeta):
 
     __dataops__: Invocation
 
-    def __init__(self, **settings: Any) -> None:
-        """Take execution settings that a subclass's ``__init__`` passes up.
+    def __init__(self, **given: Any) -> None:
+        """Take what a subclass's ``__init__`` passes up, as LazyLLM's base class does.
 
-        They stand over those of the registration and below those given by the caller.
+        Args:
+            **given: Execution settings, which stand over those of the registration and below
+                those given by the caller; options for ``forward``; and ``rewrite_func``, if it
+                names the method that the class defines.
         """
-        if not settings:
+        if not given:
             return
-        name = self.__dataops__.spec.qualified_name
-        for unknown in settings.keys() - SETTING_NAMES:
-            raise OperatorOptionError(name, unknown, "is unknown to the operator's base class")
-        passed_up = parse_settings(name, settings)
-        settings_now = self.__dataops__.settings.over(passed_up)
-        self.__dataops__ = replace(self.__dataops__, settings=settings_now)
+        before = self.__dataops__
+        settings = {name: value for name, value in given.items() if name in SETTING_NAMES}
+        options = {name: value for name, value in given.items() if name not in SETTING_NAMES}
+        _check_rewrite_func(before.spec, options.pop("rewrite_func", None))
+        _check_passed_up(self, options)
+        self.__dataops__ = replace(
+            before,
+            settings=before.settings.over(parse_settings(before.spec.qualified_name, settings)),
+            passed_up={**before.passed_up, **options},
+        )
 
     def __call__(self, data: object) -> Any:
         """Run over ``data`` and return the result.
@@ -161,7 +172,7 @@ class Operator(metaclass=OperatorMeta):
         options = ", ".join(
             f"{name}={shown(name, value)}" for name, value in self.__dataops__.options.items()
         )
-        return f"data.{self.__dataops__.spec.qualified_name}({options})"
+        return f"{self.__dataops__.spec.reference}({options})"
 
 
 def reconfigured(
@@ -276,6 +287,42 @@ def _init_arguments(
     own = init_parameters(cls)
     named = {name: value for name, value in settings.items() if name in own}
     return {name: value for name, value in options.items() if name in own} | named
+
+
+def _further_options(
+    cls: type, spec: OperatorSpec, options: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the options that no signature names: those for ``__init__``, those for ``forward``.
+
+    An ``__init__`` that takes them may use some, and passes the others up to the base class.
+    """
+    named = {option.name for option in spec.options}
+    further = {name: value for name, value in options.items() if name not in named}
+    if further and takes_any(parameters_of(inspect.getattr_static(cls, "__init__"))):
+        return further, {}
+    return {}, further
+
+
+def _check_rewrite_func(spec: OperatorSpec, method: object) -> None:
+    if method is not None and method != spec.method:
+        reason = (
+            f"is {method!r}, but the operator defines {spec.method}, which decides; leave it out"
+        )
+        raise OperatorOptionError(spec.qualified_name, "rewrite_func", reason)
+
+
+def _check_passed_up(operator: Operator, options: Mapping[str, Any]) -> None:
+    """Refuse options that ``forward`` does not take."""
+    spec = operator.__dataops__.spec
+    if not options or spec.any_option:
+        return
+    taken = {one.name for one in parameters_of(getattr(operator, spec.method))[spec.inputs :]}
+    for unknown in options.keys() - taken:
+        reason = (
+            f"is unknown to the operator's base class, and {spec.method} does not take it; "
+            "leave it out of super().__init__()"
+        )
+        raise OperatorOptionError(spec.qualified_name, unknown, reason)
 
 
 def init_parameters(cls: type) -> dict[str, Any]:

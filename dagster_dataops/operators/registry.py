@@ -2,7 +2,8 @@
 
 import importlib
 import inspect
-from collections.abc import Callable, Sequence
+import typing
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, overload
 
 from typing_extensions import override
@@ -12,6 +13,7 @@ from dagster_dataops.errors import (
     OperatorDefinitionError,
     OperatorOptionError,
 )
+from dagster_dataops.operators.calling import dataset_function, record_function
 from dagster_dataops.operators.columns import DECLARATIONS, Declaration, Declared
 from dagster_dataops.operators.definition import (
     KINDS,
@@ -24,7 +26,7 @@ from dagster_dataops.operators.function import P, R, RegisteredFunction
 from dagster_dataops.operators.operator import Operator, OperatorMeta, unknown_operator
 from dagster_dataops.operators.readable import FunctionReader, Readable, gives_stream
 from dagster_dataops.operators.settings import SETTING_NAMES
-from dagster_dataops.operators.signature import nearest
+from dagster_dataops.operators.signature import nearest, parameters_of
 from dagster_dataops.operators.spec import OperatorSpec
 
 C = TypeVar("C", bound=type)
@@ -96,6 +98,10 @@ class OperatorRegistry:
         _check_registration(name, rewrite_func, settings)
         declared = Declared(reads=reads, writes=writes, columns=columns)
         return Registration(self, name, rewrite_func, settings, declared)
+
+    def forward_batch_input(self, group: str, **given: Any) -> "Registration":
+        """Return ``self(group, rewrite_func="forward_batch_input")``, as LazyLLM writes it."""
+        return self(group, rewrite_func="forward_batch_input", **given)
 
     def add(
         self,
@@ -181,13 +187,30 @@ class OperatorRegistry:
         if not inspect.isfunction(function):
             raise OperatorDefinitionError(repr(function), "it is neither a function nor a class")
         spec = spec_of_function(function, group, method, settings, declared)
-        namespace = {"__doc__": function.__doc__, "__module__": function.__module__}
-        base = self.new_group(group)
-        bases = (FunctionReader, base) if spec.kind == "reader" else (base,)
-        operator = OperatorMeta(spec.name, bases, namespace)
+        operator = _class_of_function(spec, self.new_group(group))
         self._add(operator, spec)
         first = next(iter(inspect.signature(function).parameters)) if spec.inputs else None
         return RegisteredFunction(function, operator, first)
+
+    def of_function(self, function: Callable[..., Any], name: str) -> Operator:
+        """Return an operator of a function that is in no group, without registering it.
+
+        An ``async def``, and a function whose first parameter is annotated ``dict``, is given one
+        record at a time; any other is given all of them, as a list.
+
+        Args:
+            function: Its further parameters need defaults.
+            name: What the operator is called if the function is a ``lambda``.
+
+        Raises:
+            OperatorDefinitionError: It takes no data.
+            OperatorOptionError: A parameter has no default.
+        """
+        method: Method = "forward" if _takes_one_record(function) else "forward_batch_input"
+        own = function.__name__
+        spec = spec_of_function(function, "", method, {}, name=own if own != "<lambda>" else name)
+        operator: Operator = _class_of_function(spec, self._make_group("function"))()
+        return operator
 
     def _add(self, operator: OperatorMeta, spec: OperatorSpec) -> None:
         before = self._operators[spec.group].get(spec.name)
@@ -229,6 +252,28 @@ class Registration:
     def __call__(self, target: Any) -> Any:
         """Register ``target``."""
         return self._registry.add(target, *self._given)
+
+
+def _class_of_function(spec: OperatorSpec, group: OperatorMeta) -> OperatorMeta:
+    """Return the operator class of a function, whose method runs it with the options bound."""
+    namespace = {"__doc__": spec.target.__doc__, "__module__": spec.target.__module__}
+    bases: tuple[type, ...] = (group,)
+    match spec.kind:
+        case "reader":
+            bases = (FunctionReader, group)
+        case "record":
+            namespace[spec.method] = property(record_function)
+        case _:
+            namespace[spec.method] = property(dataset_function)
+    operator = OperatorMeta(spec.name, bases, namespace)
+    operator.__dataops_spec__ = spec
+    return operator
+
+
+def _takes_one_record(function: Callable[..., Any]) -> bool:
+    kinds = [typing.get_origin(one.annotation) or one.annotation for one in parameters_of(function)]
+    one_record = bool(kinds) and isinstance(kinds[0], type) and issubclass(kinds[0], Mapping)
+    return one_record or inspect.iscoroutinefunction(function)
 
 
 def _refuse_to_run(operator: Operator, data: object) -> object:  # noqa: ARG001

@@ -27,7 +27,7 @@ class ExecutionSettings:
     Attributes:
         concurrency_mode: ``process`` for work that computes, ``thread`` or ``async`` for work
             that waits, ``single`` for debugging.
-        max_workers: Processes, or calls in flight; at least 1.
+        max_workers: Processes, or calls in flight; at least 1. Given as 0, it is left open.
         save_data: Whether the result and a checkpoint are written below the results' root.
         ignore_errors: Whether a failing record goes to the error file (and the others go on)
             or fails the step.
@@ -114,7 +114,7 @@ def parse_settings(operator: str, given: Mapping[str, object]) -> ExecutionSetti
 
     Args:
         operator: Qualified name, for the error.
-        given: Some of `SETTING_NAMES`; ``None`` values count as not given.
+        given: Some of `SETTING_NAMES`; ``None`` values, and 0 workers, count as not given.
 
     Raises:
         OperatorOptionError: A value that the setting cannot have.
@@ -123,6 +123,8 @@ def parse_settings(operator: str, given: Mapping[str, object]) -> ExecutionSetti
         if value is not None and (reason := _fault(name, value)):
             raise OperatorOptionError(operator, name, reason)
     values = {name.removeprefix("_"): value for name, value in given.items()}
+    if values.get("max_workers") == 0:
+        values["max_workers"] = None
     if isinstance(values.get("retry_on"), (str, type)):
         values["retry_on"] = (values["retry_on"],)
     elif values.get("retry_on") is not None:
@@ -136,8 +138,8 @@ def _fault(name: str, value: object) -> str | None:
         case "_concurrency_mode":
             fits, wanted = value in MODES, f"one of {', '.join(MODES)}"
         case "_max_workers":
-            fits = type(value) is int and value >= 1
-            wanted = "a whole number of at least 1"
+            fits = type(value) is int and value >= 0
+            wanted = "0 for the default, or a whole number of at least 1"
         case "_retries":
             fits = type(value) is int and value >= 0
             wanted = "a whole number, 0 for none"

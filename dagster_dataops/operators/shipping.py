@@ -17,8 +17,7 @@ from typing_extensions import override
 from dagster_dataops.errors import WorkerError
 from dagster_dataops.operators.columns import NOTHING
 from dagster_dataops.operators.operator import Operator
-from dagster_dataops.operators.settings import ExecutionSettings
-from dagster_dataops.operators.spec import Invocation, OperatorSpec
+from dagster_dataops.operators.spec import Invocation
 
 
 def ship(operator: Operator) -> bytes:
@@ -66,7 +65,8 @@ class _Shipped:
         )
         state = {name: v for name, v in vars(self.operator).items() if name != "__dataops__"}
         cls = type(self.operator) if isinstance(spec.target, type) else None
-        return _rebuild, (cls, spec, dict(invocation.options), invocation.settings, state)
+        sent = replace(invocation, spec=spec, output=None)
+        return _rebuild, (cls, sent, state)
 
 
 def _importable_target(target: Any) -> Any:
@@ -77,17 +77,12 @@ def _importable_target(target: Any) -> Any:
     return found if getattr(found, "function", None) is target else target
 
 
-def _rebuild(
-    cls: type[Operator] | None,
-    spec: OperatorSpec,
-    options: dict[str, Any],
-    settings: ExecutionSettings,
-    state: dict[str, Any],
-) -> Operator:
+def _rebuild(cls: type[Operator] | None, invocation: Invocation, state: dict[str, Any]) -> Operator:
+    spec = invocation.spec
     spec = replace(spec, target=getattr(spec.target, "function", spec.target))
     operator = object.__new__(cls or Operator)
     vars(operator).update(state)
-    operator.__dataops__ = Invocation(spec=spec, options=options, settings=settings)
+    operator.__dataops__ = replace(invocation, spec=spec)
     return operator
 
 

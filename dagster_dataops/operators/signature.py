@@ -2,6 +2,7 @@
 
 import difflib
 import inspect
+import logging
 import typing
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -12,6 +13,8 @@ from dagster_dataops.errors import OperatorOptionError
 REQUIRED: Final = inspect.Parameter.empty
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 _ITERABLES = (Iterable, Iterator)
+_LOG: Final = logging.getLogger("dagster_dataops")
+_MISSPELT: Final = 0.85  # how alike names are: text_fild and text_field, but not top_k and top_p
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +97,20 @@ def bind_options(
 ) -> dict[str, Any]:
     """Return every option with its value, given or default, in the order of the signature.
 
+    With ``any_option``, a name that is not in the signature but much like one that is not given
+    is logged as a warning.
+
     Raises:
         OperatorOptionError: One is unknown (the nearest known one is named) or missing.
     """
     specs = {spec.name: spec for spec in known}
-    for name in given:
-        if name not in specs and not any_option:
+    free = [name for name in specs if name not in given]
+    for name in (name for name in given if name not in specs):
+        if not any_option:
             raise OperatorOptionError(operator, name, _unknown(name, specs))
+        if near := nearest(name, free, _MISSPELT):
+            text = "Operator %s: option %r is passed on by **kwargs; did you mean %r?"
+            _LOG.warning(text, operator, name, near)
     for spec in specs.values():
         if spec.required and spec.name not in given:
             raise OperatorOptionError(operator, spec.name, "is required and was not given")
@@ -114,6 +124,12 @@ def _unknown(name: str, known: Collection[str]) -> str:
     return f"is unknown{f'; did you mean {near!r}?' if near else '.'} Its options: {takes}"
 
 
-def nearest(name: str, known: Collection[str]) -> str | None:
-    """Return the known name that ``name`` is most likely a misspelling of."""
-    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.6)), None)
+def nearest(name: str, known: Collection[str], cutoff: float = 0.6) -> str | None:
+    """Return the known name that ``name`` is most likely a misspelling of.
+
+    Args:
+        name: As given.
+        known: What it may have been meant to be.
+        cutoff: How alike they must be, from 0 to 1.
+    """
+    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=cutoff)), None)

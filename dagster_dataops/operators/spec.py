@@ -1,10 +1,10 @@
 """OperatorSpec: what is known of a registered operator. Invocation: one configured use of it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from dagster_dataops.identities.canonical import Former, digest_of_form
 from dagster_dataops.identities.code import code_digest
@@ -23,6 +23,13 @@ from dagster_dataops.operators.settings import (
 from dagster_dataops.operators.signature import OptionSpec
 
 OperatorKind: TypeAlias = Literal["reader", "record", "dataset", "selection", "stream"]
+METHODS: Final[dict[OperatorKind, str]] = {
+    "reader": "stream",
+    "record": "forward",
+    "dataset": "forward_batch_input",
+    "selection": "sketch",
+    "stream": "stream",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +37,7 @@ class OperatorSpec:
     """A registered operator.
 
     Attributes:
-        group: Its group, such as ``demo``.
+        group: Its group, such as ``demo``; empty for a function that is in none.
         name: Its name in the group.
         kind: ``record`` (``forward``, one record in), ``dataset`` (``forward_batch_input``),
             ``selection`` (``sketch`` of one record, then ``keep`` over all sketches) or ``stream``
@@ -38,7 +45,7 @@ class OperatorSpec:
             nothing is taken in.
         target: The function or class as its author wrote it.
         options: What can be given where it is constructed, in the order of the signature.
-        any_option: Whether it takes options that its signature does not name.
+        any_option: Whether its function or ``forward`` takes options that no signature names.
         settings: Execution settings given at registration.
         inputs: How many datasets it takes; more than one joins them. 0 is any number.
         streamed: For each of them, whether it takes an iterator rather than a list.
@@ -61,7 +68,17 @@ class OperatorSpec:
     @property
     def qualified_name(self) -> str:
         """Return group and name, such as ``demo.process_uppercase``."""
-        return f"{self.group}.{self.name}"
+        return f"{self.group}.{self.name}" if self.group else self.name
+
+    @property
+    def reference(self) -> str:
+        """How Python reaches it: ``data.<group>.<name>``, or the function itself."""
+        return f"data.{self.qualified_name}" if self.group else self.place
+
+    @property
+    def method(self) -> str:
+        """The method that takes its data, such as ``forward``."""
+        return METHODS[self.kind]
 
     @property
     def place(self) -> str:
@@ -89,12 +106,14 @@ class Invocation:
         spec: Which operator.
         options: Every option with its value, given or default.
         settings: Execution settings of this use, over those of the registration.
+        passed_up: Options that ``__init__`` passed up to the base class, for ``forward``.
         output: Where its result is exported to, if anywhere.
     """
 
     spec: OperatorSpec
     options: Mapping[str, Any]
     settings: ExecutionSettings
+    passed_up: Mapping[str, Any] = field(default_factory=dict)
     output: Path | None = None
 
     @property
@@ -118,7 +137,7 @@ class Invocation:
         marked = {option.name for option in self.spec.options if is_marked(option.annotation)}
         forms: dict[str, Any] = {}
         unknown: list[str] = []
-        for name, value in self.options.items():
+        for name, value in {**self.options, **self.passed_up}.items():
             if name in marked or is_operational(value) or is_operational_option(name, value):
                 continue
             former = Former(code, is_inner_credential)

@@ -229,3 +229,10 @@ def test_every_field_tells_what_it_is():
 )
 def test_a_pipeline_is_named_by_its_folder(tmp_path, folder, name):
     assert name_of(tmp_path / folder) == name
+
+
+@pytest.mark.parametrize(("workers", "allowed"), [(0, True), (3, True), (-1, False)])
+def test_workers_may_be_left_to_the_default_by_a_zero(workers, allowed):
+    node = OperatorPipelineComponent.model().model_json_schema()["$defs"]["OperatorNodeModel"]
+
+    assert (workers >= node["properties"]["max_workers"]["minimum"]) is allowed

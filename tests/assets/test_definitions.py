@@ -7,9 +7,16 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from dagster_dataops import DataOpsResource, build_definitions
+from dagster_dataops import DataOpsResource, build_definitions, pipeline
 from dagster_dataops.operators.registry import OperatorRegistry
-from tests.assets.helpers import execute, pipeline_of, resource_at, result_of, spec_of
+from tests.assets.helpers import (
+    definitions_of,
+    execute,
+    pipeline_of,
+    resource_at,
+    result_of,
+    spec_of,
+)
 
 Records = Callable[[int], Path]
 
@@ -31,6 +38,43 @@ def test_a_job_materializes_every_node_and_not_the_file(
     result = definitions.resolve_job_def("docs_pipeline").execute_in_process(instance=instance)
     steps = [event.step_key for event in result.get_step_success_events()]
     assert steps == ["docs__first", "docs__second"]
+
+
+def test_a_nested_pipeline_is_an_asset_a_node_and_a_function_is_one_as_well(
+    upper: Any, records: Records, root: Path, instance: dg.DagsterInstance
+) -> None:
+    def backwards(rows: list[dict]) -> list[dict]:
+        """Turn the order round."""
+        return rows[::-1]
+
+    inner = pipeline_of("cleaning", loud=upper(), back=backwards)
+    with pipeline("docs") as ppl:
+        ppl.first = upper()
+        ppl.clean = inner
+        ppl.again = inner
+        ppl.add("both", upper(), inputs=[ppl.clean, ppl.again])
+    definitions = definitions_of(ppl, records(3), root)
+    upstream = {
+        key.path[-1]: {
+            parent.path[-1] for parent in definitions.resolve_asset_graph().get(key).parent_keys
+        }
+        for key in definitions.resolve_asset_graph().materializable_asset_keys
+    }
+
+    assert upstream == {
+        "first": {"texts"},
+        "clean_loud": {"first"},
+        "clean_back": {"clean_loud"},
+        "again_loud": {"clean_back"},
+        "again_back": {"again_loud"},
+        "both": {"clean_back", "again_back"},
+    }
+    function = spec_of(definitions, "docs", "clean_back")
+    assert function.description == "Turn the order round."
+    assert function.metadata["dagster_dataops/operator"] == f"{__name__}.{backwards.__qualname__}"
+    assert execute(definitions, instance).success
+    assert len(result_of(root, "docs", "both")) == 6
+    assert result_of(root, "docs", "clean_back") == result_of(root, "docs", "first")[::-1]
 
 
 def test_the_definitions_can_be_loaded(upper: Any, records: Records) -> None:

@@ -211,3 +211,9 @@ def test_the_launchpad_of_each_operator_has_its_own_timeout(registry: OperatorRe
         for seconds in (5.0, 7.0)
     ]
     assert [field.default.model_dump(by_alias=True)["timeout"] for field in shown] == [5.0, 7.0]
+
+
+def test_no_workers_are_shown_as_none_chosen(upper: Any, root: Path) -> None:
+    definitions = definitions_of(pipeline_of(loud=upper(_max_workers=0)), "texts.jsonl", root)
+    metadata = spec_of(definitions, "docs", "loud").metadata
+    assert metadata["dagster_dataops/max_workers"] == "automatic"

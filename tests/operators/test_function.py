@@ -1,5 +1,6 @@
 """Tests of dagster_dataops.operators.function."""
 
+import asyncio
 import inspect
 import pickle
 
@@ -67,3 +68,29 @@ def test_one_operator_may_call_another_as_a_function(registry):
 
 def test_it_shows_what_it_is():
     assert repr(shout) == "<operator function functions.shout>"
+
+
+def test_the_operator_has_forward_with_its_options_bound():
+    operator = shout(input_key="body", mark="?")
+
+    assert operator.forward({"body": "a"}) == {"body": "a?"}
+    assert operator.forward({"body": "a"}, mark="!") == {"body": "a!"}
+
+
+def test_an_async_operator_has_forward_as_a_coroutine_function(registry):
+    @registry("data.functions")
+    async def wait(data: dict, mark="!"):
+        return {"text": data["text"] + mark}
+
+    assert asyncio.run(wait(mark="?").forward({"text": "a"})) == {"text": "a?"}
+
+
+def test_an_operator_of_all_records_has_forward_batch_input(registry):
+    @registry.forward_batch_input("data.functions")
+    def backwards(data: list[dict], step=-1):
+        return data[::step]
+
+    operator = backwards(step=-2)
+
+    assert operator.forward_batch_input([{"n": n} for n in range(4)]) == [{"n": 3}, {"n": 1}]
+    assert not hasattr(operator, "forward")

@@ -149,6 +149,131 @@ def test_an_init_that_passes_nonsense_up_is_told_so(group):
         Step()
 
 
+def test_an_init_may_pass_up_the_method_that_its_class_defines(group):
+    class Unique(group):
+        def __init__(self, key="text", **kwargs):
+            super().__init__(rewrite_func="forward_batch_input", **kwargs)
+            self.key = key
+
+        def forward_batch_input(self, data):
+            return list({record[self.key]: record for record in data}.values())
+
+    assert Unique()([{"text": "a"}, {"text": "a"}]) == [{"text": "a"}]
+    assert settings_of(Unique(_save_data=False)).save_data is False
+
+
+@pytest.mark.parametrize("method", ["forward_batch_input", "backward", True])
+def test_an_init_that_passes_up_another_method_is_told_to_leave_it_out(group, method):
+    class Step(group):
+        def __init__(self):
+            super().__init__(rewrite_func=method)
+
+        def forward(self, data):
+            return data
+
+    with pytest.raises(OperatorOptionError, match=r"Step.*'rewrite_func'.*defines forward, .*out"):
+        Step()
+
+
+def test_an_init_may_pass_up_options_of_forward(group):
+    class Step(group):
+        def __init__(self, warmth=1):
+            super().__init__(temperature=warmth * 2)
+
+        def forward(self, data, temperature=0):
+            return {"temperature": temperature}
+
+    assert Step(_concurrency_mode="single")({}) == [{"temperature": 2}]
+    assert Step(warmth=4, _concurrency_mode="single")({}) == [{"temperature": 8}]
+
+
+def test_an_option_of_init_that_is_passed_up_reaches_forward(group):
+    class Step(group):
+        def __init__(self, temperature=0.7, **kwargs):
+            super().__init__(temperature=temperature, **kwargs)
+
+        def forward(self, data, **sent):
+            return {"sent": sent}
+
+    single = {"_concurrency_mode": "single"}
+    assert Step(**single)({}) == [{"sent": {"temperature": 0.7}}]
+    assert Step(temperature=0.1, top_p=1, **single)({}) == [
+        {"sent": {"temperature": 0.1, "top_p": 1}}
+    ]
+
+
+def test_what_is_passed_up_is_part_of_the_options_digest(group):
+    passed = {"temperature": 1}
+
+    class Step(group):
+        def __init__(self):
+            super().__init__(**passed)
+
+        def forward(self, data, temperature=0):
+            return data
+
+    before = Step().__dataops__.options_digest
+    passed["temperature"] = 2
+
+    assert Step().__dataops__.options_digest != before
+
+
+@pytest.mark.parametrize("as_class", [True, False])
+def test_a_forward_that_takes_any_option_is_given_them_as_a_function_is(registry, group, as_class):
+    class Ask(group):
+        def __init__(self, prompt="p", **kwargs):
+            super().__init__(_concurrency_mode="single", **kwargs)
+
+        def forward(self, data, **sent):
+            return {"sent": sent}
+
+    @registry("data.construction", _concurrency_mode="single")
+    def ask(data: dict, prompt="p", **sent):
+        return {"sent": sent}
+
+    operator = (Ask if as_class else ask.operator)(temperature=0.7)
+
+    assert operator({}) == [{"sent": {"temperature": 0.7}}]
+    assert operator.__dataops__.options == {"prompt": "p", "temperature": 0.7}
+    warmer = reconfigured(operator, {"temperature": 0.9}, ExecutionSettings())
+    assert warmer({}) == [{"sent": {"temperature": 0.9}}]
+    assert warmer.__dataops__.options_digest != operator.__dataops__.options_digest
+
+
+def test_an_init_may_use_an_option_before_forward_is_given_it(group):
+    class Ask(group):
+        def __init__(self, **kwargs):
+            self.retries = kwargs.pop("max_retries", 3)
+            super().__init__(**kwargs)
+
+        def forward(self, data, **sent):
+            return {"retries": self.retries, "sent": sent}
+
+    operator = Ask(max_retries=5, temperature=0.7, _concurrency_mode="single")
+    assert operator({}) == [{"retries": 5, "sent": {"temperature": 0.7}}]
+
+
+def test_an_init_without_kwargs_leaves_further_options_to_forward(group):
+    class Ask(group):
+        def __init__(self, prompt="p"):
+            self.prompt = prompt
+
+        def forward(self, data, **sent):
+            return {"prompt": self.prompt, "sent": sent}
+
+    operator = Ask(prompt="q", temperature=0.7, _concurrency_mode="single")
+    assert operator({}) == [{"prompt": "q", "sent": {"temperature": 0.7}}]
+
+
+def test_a_misspelt_setting_is_refused_even_if_forward_takes_any_option(group):
+    class Ask(group):
+        def forward(self, data, **sent):
+            return data
+
+    with pytest.raises(OperatorOptionError, match="did you mean '_max_workers'"):
+        Ask(_max_worker=3)
+
+
 def test_an_init_that_never_calls_its_base_works(group):
     class Step(group):
         def __init__(self, suffix):

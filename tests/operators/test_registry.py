@@ -3,6 +3,8 @@
 import importlib.util
 import sys
 import textwrap
+from collections.abc import Mapping
+from typing import TypedDict
 
 import pytest
 
@@ -176,14 +178,14 @@ def refused_registrations(registry):
 
     other_place.__name__ = "step"
     neither = {"__qualname__": "Neither"}
-    wrong = {"__qualname__": "Wrong", "_max_workers": 0, "forward": lambda s, d: d}
+    wrong = {"__qualname__": "Wrong", "_max_workers": -1, "forward": lambda s, d: d}
     return [
         lambda: registry("data.kept")(lambda data: data),
         lambda: registry("data.kept")(no_data),
         lambda: registry("data.new")(no_data),
         lambda: registry("data.new", rewrite_func="forward_batch_input")(waits),
         lambda: registry("data.kept")(other_place),
-        lambda: registry("data.new", _max_workers=0)(other_place),
+        lambda: registry("data.new", _max_workers=-1)(other_place),
         lambda: registry("data.new", _max_worker=2)(other_place),
         lambda: registry("data.new", rewrite_func="backward")(other_place),
         lambda: registry("new")(other_place),
@@ -215,6 +217,68 @@ def test_an_unknown_setting_at_registration_names_the_nearest(registry):
         registry("data.demo", _max_worker=3)
     with pytest.raises(OperatorOptionError, match="did you mean 'rewrite_func'"):
         registry("data.demo", rewrite_fun="forward")
+
+
+def test_an_operator_of_all_records_has_a_decorator_of_its_own(registry):
+    @registry.forward_batch_input("data.demo", _save_data=False)
+    def backwards(data: list[dict]):
+        return data[::-1]
+
+    operator = backwards()
+    assert operator.__dataops__.spec.kind == "dataset"
+    assert operator.__dataops__.resolved.save_data is False
+    assert operator([{"n": 1}, {"n": 2}]) == [{"n": 2}, {"n": 1}]
+
+
+def test_a_function_becomes_an_operator_without_being_registered(registry):
+    before = contents(registry)
+
+    def one(record: dict, mark="!"):
+        return {"text": record["text"] + mark}
+
+    def one_mapping(record: Mapping[str, str]):
+        return dict(record)
+
+    async def waits(record):
+        return record
+
+    class Document(TypedDict):
+        text: str
+
+    def typed(record: Document):
+        return record
+
+    def every(records: list[dict]):
+        return records
+
+    def unannotated(records):
+        return records
+
+    functions = (one, one_mapping, waits, typed, every, unannotated)
+    operators = [registry.of_function(function, "node") for function in functions]
+    kinds = [operator.__dataops__.spec.kind for operator in operators]
+    assert kinds == ["record"] * 4 + ["dataset"] * 2
+    assert operators[0].forward({"text": "a"}) == {"text": "a!"}
+    assert repr(operators[4]) == f"{__name__}.{every.__qualname__}()"
+    assert contents(registry) == before
+
+
+def test_a_function_that_is_not_registered_is_called_by_its_name_a_lambda_by_its_node(registry):
+    def clean(records):
+        return records
+
+    names = [
+        registry.of_function(function, "node").__dataops__.spec.qualified_name
+        for function in (clean, lambda records: records)
+    ]
+    assert names == ["clean", "node"]
+
+
+def test_a_function_that_is_not_registered_must_take_data_and_have_defaults(registry):
+    with pytest.raises(OperatorDefinitionError, match="its first parameter must take"):
+        registry.of_function(lambda: None, "node")
+    with pytest.raises(OperatorOptionError, match="'key' is required"):
+        registry.of_function(lambda records, key: records, "node")
 
 
 def test_an_unknown_rewrite_func_is_told_the_known_ones(registry):

@@ -32,7 +32,6 @@ def test_the_settings_are_those_of_the_document():
         ("_concurrency_mode", "Thread"),
         ("_concurrency_mode", 3),
         ("_concurrency_mode", ["thread"]),
-        ("_max_workers", 0),
         ("_max_workers", -1),
         ("_max_workers", 1.5),
         ("_max_workers", "4"),
@@ -70,6 +69,14 @@ def test_an_impossible_value_names_operator_setting_and_value(name, value):
 def test_a_wrong_mode_is_told_the_right_ones():
     with pytest.raises(OperatorOptionError, match="must be one of process, thread, async, single"):
         parse_settings("demo.step", {"_concurrency_mode": "fork"})
+
+
+def test_no_workers_count_as_not_given():
+    settings = parse_settings("demo.step", {"_max_workers": 0})
+
+    assert settings == ExecutionSettings()
+    assert settings.over(ExecutionSettings(max_workers=5)).max_workers == 5
+    assert settings.resolved(asynchronous=False).max_workers == default_workers("process")
 
 
 def test_none_counts_as_not_given():

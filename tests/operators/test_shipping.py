@@ -40,6 +40,21 @@ for number, operator in enumerate(OPERATORS):
 STUB = "class AssetKey: pass\n\ndef asset(function): return function\n"
 
 
+PASSING_UP = """
+from dagster_dataops import data, data_register
+
+class Ask(data_register.new_group("demo")):
+    def __init__(self, mark="!", **kwargs):
+        super().__init__(mark=mark * 2, **kwargs)
+
+    def forward(self, data, mark="", **sent):
+        data["text"] += mark + sent["temperature"]
+        return data
+
+OPERATORS = [data.demo.Ask(mark="?", temperature="hot")]
+"""
+
+
 @pytest.fixture
 def received(tmp_path, run_python):
     """Ship ``OPERATORS`` of a script and return what a fresh interpreter makes of them."""
@@ -111,6 +126,10 @@ OPERATORS = [
 
 def test_operators_of_a_script_reach_a_fresh_interpreter(received):
     assert received(OPERATORS_OF_A_SCRIPT) == "a! a?? ac a~ a! a!! []"
+
+
+def test_what_an_init_passed_up_reaches_a_fresh_interpreter(received):
+    assert received(PASSING_UP) == "a??hot []"
 
 
 def test_dagster_in_the_script_does_not_reach_the_worker(received):

@@ -130,3 +130,24 @@ def test_a_missing_option_is_named():
 
 def test_further_options_are_taken_where_the_function_takes_any():
     assert bind(sample, {"key": "k", "extra": 1}) == {"key": "k", "limit": 3, "extra": 1}
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"), [("text_fild", "text_field"), ("top_p", None), ("texts", None)]
+)
+def test_an_option_for_kwargs_that_looks_misspelt_is_logged(caplog, given, meant):
+    def function(data, text_field="text", top_k=1, **more):
+        return data, text_field, top_k, more
+
+    assert bind(function, {given: 1})[given] == 1
+    assert [record.levelname for record in caplog.records] == (["WARNING"] if meant else [])
+    assert f"did you mean {meant!r}?" in caplog.text if meant else not caplog.text
+
+
+def test_a_name_beside_the_one_that_it_is_like_is_no_misspelling(caplog):
+    def function(data, text_field="text", **more):
+        return data, text_field, more
+
+    bind(function, {"text_field": "a", "text_fields": "b"})
+
+    assert not caplog.records

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dagster_dataops import config, data_register, pipeline
+from dagster_dataops import config, data, data_register, pipeline
 from dagster_dataops.errors import InputError, WorkerError
 
 GROUP = "lazyllm_behaviours"
@@ -182,6 +182,78 @@ def test_an_operator_that_holds_a_model_stores_what_it_answers(root):
 def test_forward_and_forward_batch_input_can_be_called_directly():
     assert AddSuffix(suffix="!").forward({"content": "a"}) == {"content": "a!"}
     assert build_pre_suffix([{"content": "a"}], suffix="?") == [{"content": "a?"}]
+
+
+# ---------------------------------------------------------------- how its operators are written
+
+
+class BatchDedup(group):
+    def __init__(self, key="content", **kwargs):
+        super().__init__(rewrite_func="forward_batch_input", **kwargs)
+        self.key = key
+
+    def forward_batch_input(self, data, **kwargs):
+        assert not kwargs
+        return list({record[self.key]: record for record in data}.values())
+
+
+def test_a_class_may_tell_its_base_class_which_method_it_defines():
+    records = [{"content": "a"}, {"content": "b"}, {"content": "a"}]
+
+    assert contents(BatchDedup()(records)) == ["a", "b"]
+    every = {"_save_data": False, "_ignore_errors": False, "_max_workers": 0}
+    assert contents(BatchDedup(_concurrency_mode="single", **every)(records)) == ["a", "b"]
+
+
+class AskModel:
+    def __init__(self, model, prompt=None, max_retries=3, **kwargs):
+        super().__init__(_concurrency_mode="thread", **kwargs)
+        self.model, self.prompt, self.max_retries = model, prompt, max_retries
+
+    def forward(self, data, **kwargs):
+        return {**data, "sent": kwargs, "answer": self.model(data["content"])}
+
+
+class Extract(AskModel, group):
+    def __init__(self, model, prompt=None, input_keys=None, **kwargs):
+        super().__init__(model, prompt, **kwargs)
+        self.input_keys = input_keys
+
+
+def test_options_that_a_mixin_s_forward_takes_by_kwargs_reach_it():
+    operator = Extract(model=str.upper, max_retries=1, temperature=0.7, _max_workers=0)
+
+    assert operator({"content": "a"}) == [
+        {"content": "a", "sent": {"temperature": 0.7}, "answer": "A"}
+    ]
+    assert operator.max_retries == 1
+    assert 32 <= operator.__dataops__.resolved.max_workers <= 128
+
+
+def test_a_pipeline_may_hold_pipelines_and_functions():
+    with pipeline() as cleaning:
+        cleaning.uppercase = process_uppercase()
+        cleaning.dedup = BatchDedup()
+    with pipeline() as ppl:
+        ppl.clean = cleaning
+        ppl.first = lambda records: records[:1]
+
+    assert contents(ppl([{"content": "a"}, {"content": "A"}, {"content": "b"}])) == ["A"]
+
+
+def test_forward_of_a_function_operator_is_the_function_with_its_options():
+    operator = getattr(data, GROUP).process_uppercase(input_key="title")
+
+    assert operator.forward({"title": "a"}) == {"title": "A"}
+
+
+@data_register.forward_batch_input(f"data.{GROUP}")
+def keep_two(data: list[dict]):
+    return data[:2]
+
+
+def test_the_registrar_has_a_method_for_operators_of_all_records():
+    assert contents(keep_two()([{"content": text} for text in "abc"])) == ["a", "b"]
 
 
 # ---------------------------------------------------------------- D1, D2: one folder a class

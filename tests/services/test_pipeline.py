@@ -1,11 +1,22 @@
 """Tests of dagster_dataops.services.pipeline."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from dagster_dataops import JsonlDataset, Operator, OperatorGraph, data_register, pipeline
+from dagster_dataops import (
+    DataPipelineBuilder,
+    JsonlDataset,
+    Operator,
+    OperatorGraph,
+    combine,
+    config,
+    data_register,
+    pipeline,
+    read_jsonl,
+)
 from dagster_dataops.errors import PipelineDefinitionError
 
 GROUP = "pipelines"
@@ -181,7 +192,7 @@ def test_a_node_without_inputs_is_refused():
         ppl.add("a", suffix(), inputs=[])
 
 
-@pytest.mark.parametrize("thing", [len, "text", 3, None, lambda data: data])
+@pytest.mark.parametrize("thing", [len, "text", 3, None, object(), partial(texts)])
 def test_what_is_no_operator_is_refused_with_what_to_do(thing):
     with pytest.raises(PipelineDefinitionError, match="@data_register"), pipeline() as ppl:
         ppl.step = thing
@@ -290,3 +301,189 @@ def test_a_part_that_is_not_saved_feeds_those_that_are(root):
 
     assert texts(ppl(RECORDS)) == "A! B!"
     assert [path.name for path in (root / "docs").iterdir()] == ["suffix"]
+
+
+def inputs_of(ppl) -> dict[str, tuple[str, ...]]:
+    return {name: node.inputs for name, node in ppl.graph.nodes.items()}
+
+
+@pytest.fixture
+def cleaning():
+    with pipeline("cleaning") as ppl:
+        ppl.upper = Upper()
+        ppl.mark = suffix(mark="1")
+    return ppl
+
+
+def test_a_pipeline_inside_another_is_laid_flat_under_its_name(cleaning, root):
+    with pipeline("docs") as ppl:
+        ppl.first = suffix(mark="0")
+        ppl.clean = cleaning
+        ppl.last = suffix(mark="2")
+
+    assert inputs_of(ppl) == {
+        "first": ("source",),
+        "clean_upper": ("first",),
+        "clean_mark": ("clean_upper",),
+        "last": ("clean_mark",),
+    }
+    assert texts(ppl(RECORDS)) == "A012 B012"
+    assert sorted(path.name for path in (root / "docs").iterdir()) == sorted(ppl.graph.nodes)
+
+
+def test_a_nested_pipeline_stands_for_its_last_node(cleaning):
+    with pipeline() as ppl:
+        clean = ppl.add("clean", cleaning, inputs=[ppl.source])
+        ppl.add("attribute", suffix(), inputs=[ppl.clean])
+        ppl.add("by_name", suffix(), inputs=["clean"])
+        ppl.add("returned", suffix(), inputs=[clean])
+
+    assert clean == ppl.clean == "clean_mark"
+    assert {inputs_of(ppl)[name] for name in ("attribute", "by_name", "returned")} == {
+        ("clean_mark",)
+    }
+
+
+def test_a_name_of_a_nested_pipeline_may_be_used_before_it_is_added(cleaning):
+    with pipeline() as ppl:
+        ppl.add("early", suffix(), inputs=["clean"])
+        ppl.add("clean", cleaning, inputs=[ppl.source])
+
+    assert inputs_of(ppl)["early"] == ("clean_mark",)
+
+
+def test_one_pipeline_may_be_nested_twice(cleaning):
+    with pipeline() as ppl:
+        ppl.one = cleaning
+        ppl.two = cleaning
+        ppl.add("both", join(), inputs=[ppl.one, ppl.two])
+
+    assert list(ppl.graph.nodes) == ["one_upper", "one_mark", "two_upper", "two_mark", "both"]
+    assert ppl(RECORDS)[0] == {"left": "A1", "right": "A11"}
+
+
+def test_every_branch_and_join_of_a_nested_pipeline_is_kept():
+    with pipeline() as branching:
+        branching.upper = Upper()
+        branching.add("marked", suffix(), inputs=[branching.source])
+        branching.mixed = combine.concat([branching.upper, branching.source])
+        branching.add("joined", join(), inputs=[branching.upper, branching.marked])
+
+    with pipeline() as ppl:
+        ppl.zero = suffix(mark="0")
+        ppl.x = branching
+
+    assert inputs_of(ppl) == {
+        "zero": ("source",),
+        "x_upper": ("zero",),
+        "x_marked": ("zero",),
+        "x_mixed": ("x_upper", "zero"),
+        "x_joined": ("x_upper", "x_marked"),
+    }
+    assert ppl(RECORDS)[1] == {"left": "B0", "right": "b0!"}
+
+
+def test_pipelines_nest_at_any_depth(cleaning):
+    with pipeline() as middle:
+        middle.clean = cleaning
+    with pipeline() as ppl:
+        ppl.deep = middle
+
+    assert list(ppl.graph.nodes) == ["deep_clean_upper", "deep_clean_mark"]
+    assert texts(ppl(RECORDS)) == "A1 B1"
+
+
+def test_a_nested_pipeline_goes_on_where_the_flat_one_was(cleaning):
+    with pipeline("docs") as flat:
+        flat.clean_upper = Upper()
+        flat.clean_mark = suffix(mark="1")
+    with pipeline("docs") as nested:
+        nested.clean = cleaning
+
+    with config.temporary(data_process_resume=True):
+        flat.materialize(RECORDS)
+        again = nested.materialize(RECORDS)
+
+    assert all(report.reused for report in again.values())
+
+
+def test_a_nested_pipeline_takes_one_input(cleaning):
+    ppl = pipeline("docs")
+    ppl.a = suffix()
+    ppl.b = suffix()
+
+    with pytest.raises(PipelineDefinitionError, match=r"takes one input, not 2; .*combine\.concat"):
+        ppl.add("clean", cleaning, inputs=[ppl.a, ppl.b])
+
+
+@pytest.mark.parametrize("taken", ["clean", "clean_mark"])
+def test_names_of_a_nested_pipeline_must_be_free(cleaning, taken):
+    ppl = pipeline()
+    ppl.add(taken, suffix())
+
+    with pytest.raises(PipelineDefinitionError, match=f"two nodes are called '{taken}'"):
+        ppl.clean = cleaning
+    with ppl:
+        pass
+    assert list(ppl.graph.nodes) == [taken]
+
+    other = pipeline()
+    other.clean = cleaning
+    with pytest.raises(PipelineDefinitionError, match=f"two nodes are called '{taken}'"):
+        other.add(taken, suffix())
+
+
+def test_a_pipeline_that_is_not_complete_cannot_be_nested():
+    inner = pipeline("inner")
+    inner.a = suffix()
+    ppl = pipeline("outer")
+
+    with pytest.raises(PipelineDefinitionError, match=r"inner.* after its `with` block"):
+        ppl.clean = inner
+    with pytest.raises(PipelineDefinitionError, match=r"outer.* after its `with` block"):
+        ppl.itself = ppl
+
+
+def test_a_function_may_be_a_node_without_being_registered():
+    def backwards_again(records):
+        return records[::-1]
+
+    def shout(record: dict, mark="?"):
+        record["text"] += mark
+
+    with pipeline() as ppl:
+        ppl.first = lambda rows: rows[:1] + rows
+        ppl.back = backwards_again
+        ppl.shout = shout
+
+    assert texts(ppl(RECORDS)) == "b? a? a?"
+
+
+def test_a_function_of_two_lists_joins_two_nodes():
+    def both(left: list[dict], right: list[dict]):
+        return [{"text": a["text"] + b["text"]} for a, b in zip(left, right, strict=True)]
+
+    with pipeline() as ppl:
+        ppl.upper = Upper()
+        ppl.add("both", both, inputs=[ppl.upper, ppl.source])
+
+    assert texts(ppl(RECORDS)) == "Aa Bb"
+
+
+def test_a_changed_function_is_seen_when_a_run_resumes():
+    def run(step) -> str:
+        with pipeline("docs") as ppl:
+            ppl.step = step
+        return texts(ppl(RECORDS))
+
+    with config.temporary(data_process_resume=True):
+        assert run(lambda rows: rows[:1]) == "a"
+        assert run(lambda rows: rows[1:]) == "b"
+
+
+def test_a_reader_as_a_function_is_no_node():
+    def lines(path: str = "a.jsonl") -> DataPipelineBuilder:
+        return read_jsonl(path)
+
+    with pytest.raises(PipelineDefinitionError, match="is the reader lines"), pipeline() as ppl:
+        ppl.lines = lines
