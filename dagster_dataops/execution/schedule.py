@@ -10,7 +10,7 @@ whose range takes too long gives back what it has not begun.
 from collections import deque
 from typing import Final
 
-from dagster_dataops.datasets.lines import Interval, next_line_start
+from dagster_dataops.datasets.lines import Interval, count_records, next_line_start
 from dagster_dataops.execution.messages import Mode, Range
 
 _TARGET_SECONDS: Final = 0.25
@@ -66,6 +66,15 @@ class Schedule:
     def seconds_left(self) -> float:
         """How long one worker would take for what is left; 0 as long as nothing tells of that."""
         return self._left * (self._seconds_per_byte or 0.0) if self._telling else 0.0
+
+    def has_more_than(self, ranges: int) -> bool:
+        """Return whether more than so many ranges can be taken; a record is the least of them."""
+        found = len(self._returned)
+        for gap in self._gaps:
+            if gap.end - gap.start > _MAX_BYTES:  # too many to be counted
+                return True
+            found += count_records(self._descriptor, gap)
+        return found > ranges
 
     def take(self, sharing: int) -> Range | None:
         """Return the next range, or ``None`` if nothing is left.

@@ -37,6 +37,8 @@ class ExecutionSettings:
         backoff: Seconds before the second try; about doubled before each further one.
         reuse_outcomes: Whether what became of a record is kept for later runs: of an input that
             has changed, the records that were in it before are not worked on again.
+        fresh_workers: Whether worker processes are started for this operator alone, instead of
+            ones that have served other operators, whose modules they have loaded.
     """
 
     concurrency_mode: ConcurrencyMode | None = None
@@ -48,6 +50,7 @@ class ExecutionSettings:
     retry_on: RetryOn | None = None
     backoff: float | None = None
     reuse_outcomes: bool | None = None
+    fresh_workers: bool | None = None
 
     def over(self, lower: "ExecutionSettings") -> "ExecutionSettings":
         """Return these settings, with what they leave open taken from ``lower``."""
@@ -72,6 +75,7 @@ class ExecutionSettings:
             retry_on=self.retry_on,
             backoff=DEFAULT_BACKOFF if self.backoff is None else self.backoff,
             reuse_outcomes=self.reuse_outcomes is True,
+            fresh_workers=self.fresh_workers is True,
         )
 
 
@@ -92,6 +96,7 @@ class ResolvedSettings:
     retry_on: RetryOn | None
     backoff: float
     reuse_outcomes: bool
+    fresh_workers: bool
 
 
 SETTING_NAMES: Final = frozenset(f"_{field.name}" for field in fields(ExecutionSettings))
