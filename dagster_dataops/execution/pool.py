@@ -33,6 +33,7 @@ from dagster_dataops.operators.operator import Operator
 from dagster_dataops.operators.shipping import ship
 
 _GRACE_SECONDS: Final = 1.0
+_FORGET_SECONDS: Final = 5.0  # a busy machine may need some; a worker started anew needs more
 _SERVERS: Final = 2  # one may have been killed; where two do not help, a third would not
 _BOOT: Final = (
     "import sys, json; a = json.loads(sys.argv[1]); sys.path[:] = a['path']; "
@@ -189,15 +190,19 @@ class WorkerPool:
             worker.signal(signal.SIGTERM)
 
     def close(self, seconds: float) -> None:
-        """Wait ``seconds`` for the workers to become idle or to end, then kill all others."""
-        until = time.monotonic() + seconds
+        """Give back those workers that serve other runs as well, and end all others.
+
+        Args:
+            seconds: How long these have to end by themselves.
+        """
+        began = time.monotonic()
         try:
             for worker in list(self.workers):
-                left = max(0.0, until - time.monotonic())
+                since = time.monotonic() - began
                 if self._serves_others(worker):
-                    self._give_back(worker, left)
+                    self._give_back(worker, max(0.0, _FORGET_SECONDS - since))
                 else:
-                    worker.wait(left)
+                    worker.wait(max(0.0, seconds - since))
             for worker in self.workers:
                 worker.signal(signal.SIGKILL)
             for worker in self.workers:

@@ -38,7 +38,7 @@ _DEATHS: Final = 3
 _IMPATIENCE_SECONDS: Final = 0.01
 _FORK_SECONDS: Final = 0.05
 _SPAWN_SECONDS: Final = 0.3
-_COMPUTING_DEMAND: Final = 0.4  # of a core, on average
+_COMPUTING_DEMAND: Final = 0.4  # of a core
 _LITTLE_GAIN: Final = 10
 _MOST_STILLBORN: Final = 3
 _GRACE_SECONDS: Final = 1.0
@@ -137,7 +137,7 @@ class _Run:
         another one brings little: only what is left for long is worth its start.
         """
         workers, cores = self._pool.workers, default_workers("process")
-        demand = sum(worker.demand for worker in workers) / len(workers)
+        demand = max(worker.demand for worker in workers)
         computing = len(workers) >= cores and demand > _COMPUTING_DEMAND
         return (1 + starting // cores) * (_LITTLE_GAIN if computing else 1)
 

@@ -6,12 +6,12 @@ operator instance over registration over default.
 """
 
 import math
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Final, Literal, TypeAlias, cast, get_args
 
 from dagster_dataops.errors import OperatorOptionError
+from dagster_dataops.operators.cores import usable_cores
 
 ConcurrencyMode: TypeAlias = Literal["process", "thread", "async", "single"]
 MODES: Final[tuple[str, ...]] = get_args(ConcurrencyMode)
@@ -104,12 +104,12 @@ SETTING_NAMES: Final = frozenset(f"_{field.name}" for field in fields(ExecutionS
 
 def default_workers(mode: ConcurrencyMode) -> int:
     """Return the workers of ``mode``: the usable cores, or calls in flight as LazyLLM has them."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    cores = usable_cores()
     match mode:
         case "process":
-            return cores or 1
+            return cores
         case "thread" | "async":
-            return min(max(32, 5 * (cores or 1)), 128)
+            return min(max(32, 5 * cores), 128)
         case "single":
             return 1
 
