@@ -88,6 +88,10 @@ class OperatorNodeModel(dg.Model):
         default=None,
         description="Whether records that were in an earlier input are not worked on again.",
     )
+    fresh_workers: Annotated[bool | str | None, or_template("boolean")] = Field(
+        default=None,
+        description="Whether its worker processes are started for it alone.",
+    )
     pool: str | None = Field(default=None, description="Concurrency pool of its step.")
     max_error_rate: ErrorRateField = Field(
         default=None,

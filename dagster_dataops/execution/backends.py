@@ -1,35 +1,6 @@
 """Which backend runs a job."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
-
 from dagster_dataops.execution.job import Job
-from dagster_dataops.operators.operator import Operator
-
-if TYPE_CHECKING:
-    from dagster_dataops.execution.pool import WorkerPool
-
-
-@contextmanager
-def workers_ahead(operator: Operator, lock_descriptor: int) -> Iterator["WorkerPool | None"]:
-    """Have the first worker process load the operator while the checkpoint is looked at.
-
-    Yields:
-        For the job; whoever takes them has to end them. Those that nobody started end here.
-    """
-    if operator.__dataops__.resolved.concurrency_mode != "process":
-        yield None
-        return
-    from dagster_dataops.execution.pool import WorkerPool
-
-    pool = WorkerPool(operator, (lock_descriptor,))
-    try:
-        pool.begin()
-        yield pool
-    finally:
-        if not pool.started:
-            pool.close(0.0)
 
 
 def run_backend(job: Job, lock_descriptor: int) -> None:

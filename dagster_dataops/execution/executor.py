@@ -21,7 +21,7 @@ from dagster_dataops.checkpoints.resuming import Decision, ResumePolicy, decide
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import content_interval
 from dagster_dataops.errors import InputError, RunStoppedError, StorageError
-from dagster_dataops.execution.backends import run_backend, workers_ahead
+from dagster_dataops.execution.backends import run_backend
 from dagster_dataops.execution.earlier import EarlierResult
 from dagster_dataops.execution.gathering import gathered
 from dagster_dataops.execution.job import Job
@@ -122,17 +122,14 @@ class _Attempt:
     def _run_record_operator(
         self, dataset: JsonlDataset, fingerprint: RunFingerprint, found: list[CheckpointContent]
     ) -> Manifest:
-        with workers_ahead(self._operator, self._lock.descriptor) as workers:
-            stamp = dataset.stamp()
-            decision = self._decide(dataset, fingerprint, found)
-            run, flush_seconds = self._context.run, self._context.flush_seconds
-            checkpoint = Checkpoint(decision.content, fingerprint, run, flush_seconds)
-            try:
-                job = self._job(dataset, checkpoint, stamp)
-                job.workers = workers
-                return self._run_job(job, decision, fingerprint)
-            finally:
-                checkpoint.close()
+        stamp = dataset.stamp()
+        decision = self._decide(dataset, fingerprint, found)
+        run, flush_seconds = self._context.run, self._context.flush_seconds
+        checkpoint = Checkpoint(decision.content, fingerprint, run, flush_seconds)
+        try:
+            return self._run_job(self._job(dataset, checkpoint, stamp), decision, fingerprint)
+        finally:
+            checkpoint.close()
 
     def _run_job(self, job: Job, decision: Decision, fingerprint: RunFingerprint) -> Manifest:
         progress = self._context.progress

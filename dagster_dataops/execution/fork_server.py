@@ -1,9 +1,9 @@
 """ForkServer: a lean process that forks workers for a parent that has threads of its own.
 
 Forking such a parent can deadlock the child, and a fresh interpreter costs 0.15 s of a core for
-each worker of each step. One that has imported the engine is kept instead, from the first worker
-until the parent ends, and a fork of it that waits to become the next worker. Neither imports what
-users wrote, so that every worker sees their modules as they are when it starts.
+each worker. One that has imported the engine is kept instead, from the first worker until the
+parent ends. It imports nothing that users wrote, so that every worker sees their modules as they
+are when it starts.
 
 ``multiprocessing.forkserver`` is not used: there is one for the whole process, with the modules
 that others have it load, which may be Dagster; it runs the parent's ``__main__`` in every child,
@@ -85,13 +85,12 @@ class ForkServer:
         """Of the server."""
         return self._process.pid
 
-    def fork(self, connection: int, lifeline: int, heartbeat: int) -> ServedProcess:
+    def fork(self, connection: int, lifeline: int) -> ServedProcess:
         """Return a new worker process, which takes descriptors of these open files.
 
         Args:
             connection: The worker's end.
             lifeline: The pipe that it ends with.
-            heartbeat: Of shared memory; -1 for none.
 
         Raises:
             EOFError: The server is gone.
@@ -99,9 +98,7 @@ class ForkServer:
         """
         status, told = os.pipe()
         try:
-            with _Standard() as shown:
-                given = [connection, lifeline, told, *shown, *([heartbeat] * (heartbeat >= 0))]
-                socket.send_fds(self._channel, [environment()], given)
+            socket.send_fds(self._channel, [environment()], [connection, lifeline, told])
             pid, pidfd = self._answer()
         except BaseException:
             os.close(status)
@@ -123,7 +120,7 @@ class ForkServer:
 
     def close(self) -> None:
         """End it, whatever it is doing; its workers go on."""
-        self._channel.close()  # it ends by that, and takes its spare along
+        self._channel.close()  # it ends by that
         try:
             self._process.wait(_PARTING_SECONDS)
         except subprocess.TimeoutExpired:
@@ -138,17 +135,6 @@ class ForkServer:
 
 class _CannotForkError(OSError):
     """The server is there; the system refuses."""
-
-
-class _Standard:
-    """Standard output and error as they are now; where one is closed, nowhere."""
-
-    def __enter__(self) -> list[int]:
-        self._null = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
-        return [number if _is_open(number) else self._null for number in (1, 2)]
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self._null)
 
 
 class _Kept:
@@ -185,7 +171,7 @@ def server_pid() -> int | None:
     return None if server is None else server.pid
 
 
-def forked(connection: int, lifeline: int, heartbeat: int) -> ServedProcess | None:
+def forked(connection: int, lifeline: int) -> ServedProcess | None:
     """Return a process that a server has forked, arguments as `ForkServer.fork`.
 
     One is started where there is none, or where it was started in other surroundings.
@@ -199,7 +185,7 @@ def forked(connection: int, lifeline: int, heartbeat: int) -> ServedProcess | No
     """
     with _kept.lock:
         try:
-            return _server().fork(connection, lifeline, heartbeat)
+            return _server().fork(connection, lifeline)
         except _CannotForkError:
             raise
         except (EOFError, OSError):
@@ -225,14 +211,6 @@ def _engine() -> list[str]:
     """Return the modules of ours that are loaded here, but for those that others' may come with."""
     names = (name.split(".") for name in list(sys.modules) if name.startswith(f"{_PACKAGE}."))
     return sorted(".".join(parts) for parts in names if parts[1] not in _NOT_LEAN)
-
-
-def _is_open(descriptor: int) -> bool:
-    try:
-        os.fstat(descriptor)
-    except OSError:
-        return False
-    return True
 
 
 def _readable(descriptor: int, milliseconds: int) -> bool:

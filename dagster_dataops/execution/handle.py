@@ -1,14 +1,17 @@
 """Worker: one worker process, seen from its parent."""
 
+import math
 import os
 import select
 import signal
 import time
 from collections import deque
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dagster_dataops.execution.heartbeat import Heartbeat
+from dagster_dataops.execution.messages import Kind
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -16,6 +19,10 @@ if TYPE_CHECKING:
     from dagster_dataops.checkpoints.spans import Span
     from dagster_dataops.execution.fork_server import ServedProcess
     from dagster_dataops.execution.messages import Range
+
+
+_NONE: Final = -1
+_open: "Final[set[Worker]]" = set()
 
 
 class Overdue(NamedTuple):
@@ -28,10 +35,23 @@ class Overdue(NamedTuple):
 class Worker:
     """One worker process, seen from its parent.
 
-    Attributes:
+    Args:
+        pid: Its number.
         connection: The parent's end of the pipe.
-        segment: Number of its segment.
+        segment: See below.
+        heartbeat: See below.
+        served: The process, if a server forked it.
+        lifeline: The writing end of the pipe that it ends with; -1 for none.
+        circumstances: What it was started in, if it can serve several runs.
+
+    Attributes:
+        segment: Number of its segment in the run it serves.
+        told_at: When it was told of that run; a monotonic time.
         ready: Whether it has said that it is ready.
+        ready_at: When it did.
+        fresh: Whether this is its first run.
+        behind: How many earlier runs it has still to say of that it is through with them; what it
+            says until then is of no interest.
         ranges: What it was given and has not finished, in order.
         late: Whether the first of these takes too long, so that it is given no other meanwhile.
         held: What it has finished and not settled: what is open of ranges, and all their spans, by
@@ -44,28 +64,28 @@ class Worker:
         settled_to: Up to which byte the first of these is settled.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - made in few places
         self,
         pid: int,
         connection: "Connection[bytes, bytes]",
         segment: int,
         heartbeat: Heartbeat | None = None,
         served: "ServedProcess | None" = None,
+        *,
+        lifeline: int = _NONE,
+        circumstances: object = None,
     ) -> None:
         self.pid = pid
         self._served = served
+        self._lifeline = lifeline
         self.connection = connection
-        self.segment = segment
-        self.ready = False
-        self.ranges: deque[Range] = deque()
-        self.late = False
-        self.held: dict[int, tuple[Range, list[Span]]] = {}
-        self.places: dict[int, int] = {}
+        self.circumstances = circumstances
         self.hearing = False
-        self.heartbeat = heartbeat
-        self.overdue: Overdue | None = None
-        self.settled_to = 0
+        self.fresh = True
+        self.behind = 0
         self.status: int | None = None
+        self.heartbeat: Heartbeat | None = None
+        self.begin(segment, heartbeat)
         try:
             self._pidfd = os.pidfd_open(pid) if served is None else served.pidfd
         except (AttributeError, OSError):  # its end shows by that of the pipe alone
@@ -73,6 +93,47 @@ class Worker:
         self._ended = select.poll()  # `select.select` takes no descriptor above 1,023
         if self._pidfd >= 0:
             self._ended.register(self._pidfd, select.POLLIN)
+        _open.add(self)
+
+    def begin(self, segment: int, heartbeat: Heartbeat | None) -> None:
+        """Forget all that an earlier run has left, and serve one with this segment."""
+        if self.heartbeat is not None:
+            self.heartbeat.close()
+        self.segment = segment
+        self.heartbeat = heartbeat
+        self.told_at = time.monotonic()
+        self.ready = False
+        self.ready_at = math.inf
+        self.ranges: deque[Range] = deque()
+        self.late = False
+        self.held: dict[int, tuple[Range, list[Span]]] = {}
+        self.places: dict[int, int] = {}
+        self.overdue: Overdue | None = None
+        self.settled_to = 0
+        self._busy_before = 0.0
+
+    def welcome(self) -> None:
+        """Take note that it is ready."""
+        self.ready = True
+        self.ready_at = time.monotonic()
+        self._busy_before = self._busy_seconds()
+
+    @property
+    def demand(self) -> float:
+        """The share of a core that it has asked for since it was ready, whether it got it or not.
+
+        About 1 for an operator that computes, 0 for one that waits; 0 where nothing tells.
+        """
+        seconds = time.monotonic() - self.ready_at
+        return (self._busy_seconds() - self._busy_before) / seconds if seconds > 0 else 0.0
+
+    def _busy_seconds(self) -> float:
+        """Return for how long its main thread has run, or waited for a core to run on."""
+        try:
+            ran, waited, _ = Path(f"/proc/{self.pid}/schedstat").read_text("ascii").split()
+        except (OSError, ValueError):
+            return 0.0
+        return (int(ran) + int(waited)) / 1e9
 
     @property
     def descriptors(self) -> list[int]:
@@ -137,9 +198,31 @@ class Worker:
                 else:  # its number may be another's once the server has reaped it
                     signal.pidfd_send_signal(self._pidfd, number)
 
+    def has_forgotten(self, seconds: float) -> bool:
+        """Return whether it has said, or says within so many seconds, that it is idle."""
+        until = time.monotonic() + seconds
+        try:
+            while self.connection.poll(max(0.0, until - time.monotonic())):
+                if self.hear()[0] == Kind.IDLE:
+                    return True
+        except (EOFError, OSError):
+            pass
+        return False
+
+    def end(self, seconds: float) -> None:
+        """Kill it and wait so long for its end."""
+        self.signal(signal.SIGKILL)
+        self.wait(seconds)
+        self.close()
+
     def close(self) -> None:
-        """Let go of everything that was kept for the process."""
+        """Let go of everything that was kept for the process, which ends with its lifeline."""
+        if self not in _open:
+            return
+        _open.discard(self)
         self.connection.close()
+        if self._lifeline >= 0:
+            os.close(self._lifeline)
         if self._pidfd >= 0:
             os.close(self._pidfd)
         if self._served is not None:
@@ -155,3 +238,9 @@ class Worker:
             known = -status in set(signal.Signals)
             return f"killed by {signal.Signals(-status).name if known else f'signal {-status}'}"
         return f"exit status {status}"
+
+
+def close_all() -> None:
+    """Let go of all workers, in a forked child: should it live on, its parent's may not."""
+    for worker in list(_open):
+        worker.close()

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
 from dagster_dataops.checkpoints.outcomes import digests_in
@@ -17,9 +17,6 @@ from dagster_dataops.execution.progress import Progress, ProgressState
 from dagster_dataops.execution.settling import Interrupts
 from dagster_dataops.operators.operator import Operator
 from dagster_dataops.operators.settings import ResolvedSettings
-
-if TYPE_CHECKING:
-    from dagster_dataops.execution.pool import WorkerPool
 
 _TICK_SECONDS: Final = 0.1
 _STOP_CHECK_SECONDS: Final = 1.0
@@ -40,7 +37,6 @@ class Job:
         progress: Whom to tell.
         should_stop: Asked once a second; a reason to stop, or ``None``.
         interrupts: What signals raise in the main thread.
-        workers: Worker processes, if any were begun before there was a job.
         afterwards: What a backend need not wait for; it is over before the attempt is.
     """
 
@@ -54,7 +50,6 @@ class Job:
     progress: Progress
     should_stop: Callable[[], str | None]
     interrupts: Interrupts
-    workers: "WorkerPool | None" = None
     afterwards: ExitStack = field(default_factory=ExitStack)
     _next_tick: float = field(default=0.0, init=False)
     _next_stop_check: float = field(default=0.0, init=False)
@@ -78,11 +73,6 @@ class Job:
         """Journal finished spans, whose outputs lie in a row from ``offset`` of ``segment``."""
         digests = digests_in(self.dataset.path, spans) if self.keeps_outcomes else None
         self.checkpoint.settle(segment, offset, spans, digests)
-
-    def take_workers(self) -> "WorkerPool | None":
-        """Return the workers, which whoever asks has to end."""
-        taken, self.workers = self.workers, None
-        return taken
 
     def tick(self) -> None:
         """Show progress, sync, and stop if told to; cheap when called often.

@@ -1,7 +1,8 @@
 """What the parent and its worker processes say to one another, as bytes.
 
-Parent to worker: ranges of the input, where outputs belong, and "stop". Worker to parent: "ready",
-settled spans (never their output, which lies in a segment), finished ranges, and failures.
+Parent to worker: the operator, ranges of the input, where outputs belong, and "stop". Worker to
+parent: "ready", settled spans (never their output, which lies in a segment), finished ranges,
+failures, and "idle".
 """
 
 import math
@@ -81,6 +82,8 @@ class Kind(IntEnum):
     UNABLE = 7  # the operator cannot be loaded
     SHORTENED = 8  # the range under way takes too long: it ends sooner, the rest is for others
     SPAN_IN_PLACE = 9  # settled in the main segment
+    STALE = 10  # a module's file has changed since it was imported there
+    IDLE = 11  # the run is forgotten; another can be served
 
 
 _RANGE: Final = struct.Struct("<QQBdq")

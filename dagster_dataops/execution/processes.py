@@ -19,6 +19,7 @@ from dagster_dataops.errors import StorageError, WorkerError
 from dagster_dataops.execution import fork_server, messages
 from dagster_dataops.execution.failures import Failed, Failure, error_line, timed_out
 from dagster_dataops.execution.handle import Overdue, Worker
+from dagster_dataops.execution.idle_workers import idle_workers
 from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.messages import Done, Kind, Mode, Place, Range
 from dagster_dataops.execution.placing import Placing
@@ -26,6 +27,7 @@ from dagster_dataops.execution.pool import WorkerPool
 from dagster_dataops.execution.schedule import Schedule
 from dagster_dataops.execution.worker import Assignment
 from dagster_dataops.forking import may_fork
+from dagster_dataops.operators.settings import default_workers
 
 if TYPE_CHECKING:
     from dagster_dataops.checkpoints.segments import SegmentWriter
@@ -36,6 +38,8 @@ _DEATHS: Final = 3
 _IMPATIENCE_SECONDS: Final = 0.01
 _FORK_SECONDS: Final = 0.05
 _SPAWN_SECONDS: Final = 0.3
+_COMPUTING_DEMAND: Final = 0.4  # of a core
+_LITTLE_GAIN: Final = 10
 _MOST_STILLBORN: Final = 3
 _GRACE_SECONDS: Final = 1.0
 _LAST_WORDS_SECONDS: Final = 1.0  # for all workers together
@@ -64,7 +68,7 @@ class _Run:
         self._job = job
         self._descriptor = descriptor
         self._schedule = Schedule(descriptor, job.todo, job.settings.max_workers)
-        self._pool = job.take_workers() or WorkerPool(job.operator, unshared)
+        self._pool = WorkerPool(job.operator, unshared)
         self._own_segment: SegmentWriter | None = None
         # Where outputs belong is only asked where nothing was settled before.
         self._placing = Placing(job.content.start) if job.todo == [job.content] else None
@@ -76,16 +80,17 @@ class _Run:
         # A small input is done before a second worker would be there.
         size = sum(end - start for start, end in job.todo)
         self._missing = min(job.settings.max_workers, size) - 1
-        self._last_done = time.monotonic()  # a range, the first worker's start, or the run's
+        self._last_done = 0.0  # when a range was, or when the first worker was ready
         self._stillborn = 0  # workers in a row that died before they were ready
 
     def run(self) -> None:
         try:
             self._start_worker()
             while self._failed is None and self._busy():
-                if self._missing:
+                impatient = self._missing and self._ever_ready
+                if impatient:
                     self._start_missing()
-                self._listen(_WAIT_SECONDS if not self._missing else _IMPATIENCE_SECONDS)
+                self._listen(_IMPATIENCE_SECONDS if impatient else _WAIT_SECONDS)
                 self._job.tick()
             if self._failed is None:
                 self._pool.dismiss()
@@ -99,19 +104,42 @@ class _Run:
         return bool(self._schedule) or any(worker.ranges or worker.held for worker in workers)
 
     def _start_missing(self) -> None:
-        """Start the other workers, if what is left takes longer than starting them.
+        """Start further workers as long as what is left for each takes longer than a start.
 
-        A range that takes its time tells of that sooner than the pace of those before it.
+        A range that takes its time tells of that sooner than the pace of those before it. Time
+        counts from when the first worker was ready.
         """
-        at_work = time.monotonic() - self._last_done
-        seconds = max(self._schedule.seconds_left, at_work)
-        if seconds <= _FORK_SECONDS:  # asked after every range: no look at what can be forked
+        left, at_work = self._schedule.seconds_left, time.monotonic() - self._last_done
+        if max(left, at_work) <= _FORK_SECONDS:  # asked after every range: no look at the rest
             return
-        quickly = self._ever_ready and (may_fork() or fork_server.running())
-        if quickly or seconds > _SPAWN_SECONDS:
-            missing, self._missing = self._missing, 0
-            for _ in range(missing):
-                self._start_worker()
+        workers, seconds = self._pool.workers, self._start_seconds()
+        while self._missing:
+            starting = sum(not worker.ready for worker in workers)
+            price = seconds * self._start_factor(starting)
+            if max(left / len(workers), at_work) <= price:
+                return
+            if not self._schedule.has_more_than(starting):
+                return
+            self._missing -= 1
+            self._start_worker()
+
+    def _start_seconds(self) -> float:
+        """Return how long a worker takes until it is ready."""
+        if may_fork() or idle_workers:
+            return _FORK_SECONDS
+        least = _FORK_SECONDS if fork_server.running() else _SPAWN_SECONDS
+        return max(least, self._pool.start_seconds)
+
+    def _start_factor(self, starting: int) -> float:
+        """Return how much longer than a single start another one may well take.
+
+        Those that start at once share the cores. Where workers that compute have taken these,
+        another one brings little: only what is left for long is worth its start.
+        """
+        workers, cores = self._pool.workers, default_workers("process")
+        demand = max(worker.demand for worker in workers)
+        computing = len(workers) >= cores and demand > _COMPUTING_DEMAND
+        return (1 + starting // cores) * (_LITTLE_GAIN if computing else 1)
 
     def _start_worker(self) -> None:
         job = self._job
@@ -125,11 +153,11 @@ class _Run:
             check_input=job.check_input,
             one_by_one=job.keeps_outcomes,
         )
-        self._supply(self._pool.start(assignment))
+        self._pool.start(assignment)
 
     def _supply(self, worker: Worker) -> None:
         """Give a worker its next ranges; it may have died in the meantime, which shows later."""
-        if self._ending:
+        if self._ending or not worker.ready:
             return
         depth = 1 if worker.late else self._schedule.depth
         while len(worker.ranges) < depth and (given := self._take()):
@@ -160,7 +188,10 @@ class _Run:
             message = worker.hear()
         except (EOFError, OSError):
             return False
-        self._hear(worker, message)
+        if worker.behind:
+            worker.behind -= message[0] == Kind.IDLE
+        else:
+            self._hear(worker, message)
         return True
 
     def _end_overdue(self, limit: float, now: float) -> None:
@@ -192,6 +223,9 @@ class _Run:
                 self._settle_placed(worker, messages.unpack_position(message))
             case Kind.SHORTENED:
                 self._shorten(worker, messages.unpack_position(message))
+            case Kind.STALE:
+                self._pool.discard(worker)
+                self._start_worker()
             case Kind.FAILED:
                 self._failed = self._failed or messages.unpack_failed(message)
             case _:
@@ -206,8 +240,10 @@ class _Run:
     def _welcome(self, worker: Worker) -> None:
         if not self._ever_ready:
             self._last_done = time.monotonic()
-        worker.ready = self._ever_ready = True
+        self._ever_ready = True
+        self._pool.welcome(worker)
         self._stillborn = 0
+        self._supply(worker)
 
     def _finished(self, worker: Worker, done: Done, held: list[Span]) -> None:
         """Take note that a range is done: settled, or held with the spans ``held``."""
@@ -292,10 +328,10 @@ class _Run:
         """Bear with a worker killed from outside while it starts, not with ones that never do.
 
         SIGKILL is nothing that a worker's own start could end in; anything else is, unless
-        other workers have started well.
+        other workers have started well. One that was idle before does not count.
         """
-        self._stillborn += 1
-        from_outside = self._ever_ready or worker.status == -signal.SIGKILL
+        self._stillborn += worker.fresh
+        from_outside = self._ever_ready or not worker.fresh or worker.status == -signal.SIGKILL
         if not from_outside or self._stillborn > _MOST_STILLBORN:
             reason = f"a worker died before it was ready ({worker.cause_of_death})"
             raise WorkerError(self._job.name, reason)
@@ -327,7 +363,7 @@ class _Run:
     def _end(self) -> None:
         """End the workers; on failure or interrupt settle what they have finished first.
 
-        Those that have nothing left to do end while their result is published.
+        Those that have nothing left to do become idle, or end, while their result is published.
         """
         self._ending = True
         if not self._busy() and self._failed is None:

@@ -10,6 +10,7 @@ whose range takes too long gives back what it has not begun.
 from collections import deque
 from typing import Final
 
+from dagster_dataops.datasets.files import read_range
 from dagster_dataops.datasets.lines import Interval, next_line_start
 from dagster_dataops.execution.messages import Mode, Range
 
@@ -66,6 +67,19 @@ class Schedule:
     def seconds_left(self) -> float:
         """How long one worker would take for what is left; 0 as long as nothing tells of that."""
         return self._left * (self._seconds_per_byte or 0.0) if self._telling else 0.0
+
+    def has_more_than(self, ranges: int) -> bool:
+        """Return whether more than so many ranges can be taken, for each of them has a record.
+
+        Only the first lines are counted, which may be fewer than there are.
+        """
+        found = len(self._returned)
+        for start, end in self._gaps:
+            lines = read_range(self._descriptor, start, min(end - start, _MIN_BYTES))
+            found += lines.count(b"\n") + (not lines.endswith(b"\n"))
+            if found > ranges:
+                return True
+        return found > ranges
 
     def take(self, sharing: int) -> Range | None:
         """Return the next range, or ``None`` if nothing is left.

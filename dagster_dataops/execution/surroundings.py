@@ -16,13 +16,17 @@ _LIMITS: Final = sorted(
 )
 
 
+def place() -> tuple[object, ...]:
+    """Return where this process reads and writes files, which an operator may have changed."""
+    return _working_directory(), _file_mode_mask()
+
+
 def surroundings() -> tuple[object, ...]:
     """Return what a process has from its parent for good, and a worker is to have as of now."""
     return (
         {name: value for name, value in os.environ.items() if name.startswith(_AT_START)},
         list(sys.path),
-        _working_directory(),
-        _file_mode_mask(),
+        place(),
         os.getpgrp(),
         os.getsid(0),
         os.getpriority(os.PRIO_PROCESS, 0),

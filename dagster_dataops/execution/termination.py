@@ -27,6 +27,12 @@ class Termination:
         self._requested = False
         self._raised = False
 
+    def install(self) -> None:
+        """Leave Ctrl-C to the parent, and take SIGTERM."""
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, self.request)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+
     def request(self, _number: int, _frame: FrameType | None) -> None:
         """Handle the signal."""
         self._requested = True
@@ -79,7 +85,5 @@ def signals_held_back() -> Iterator[None]:
 def set_signals() -> Termination:
     """Leave Ctrl-C to the parent; on SIGTERM settle what is finished and end."""
     termination = Termination()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, termination.request)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+    termination.install()
     return termination

@@ -1,17 +1,22 @@
-"""A worker process: takes ranges, settles their lines, reports spans. It never imports Dagster."""
+"""A worker process: takes ranges, settles their lines, reports spans. It never imports Dagster.
 
+One that was forked from the run's process serves that run. Any other is sent the operator, serves
+run after run, and forgets each before the next: what remains are the modules that were imported.
+"""
+
+import gc
+import importlib
 import os
 import select
-import sys
 import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from threading import Lock
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import orjson
 
@@ -25,17 +30,27 @@ from dagster_dataops.execution.heartbeat import Heartbeat
 from dagster_dataops.execution.holding import HeldRange, Holding
 from dagster_dataops.execution.lifeline import bind_to_lifeline
 from dagster_dataops.execution.limits import Forward
+from dagster_dataops.execution.loaded_modules import LoadedModules
 from dagster_dataops.execution.messages import STOP, Done, Kind, Mode, Place, Range
 from dagster_dataops.execution.settling import Settle, settling
 from dagster_dataops.execution.spanning import SpanLoop
+from dagster_dataops.execution.standard_streams import (
+    flush_streams,
+    leave_streams,
+    receive_streams,
+)
+from dagster_dataops.execution.surroundings import place
 from dagster_dataops.execution.termination import Terminated, Termination, set_signals
 from dagster_dataops.operators.operator import Operator
 from dagster_dataops.operators.shipping import receive
 
+_IDLE_MS: Final = 60_000  # without a run, after which a worker ends
+_TIDY_MS: Final = 1_000  # without a run, after which it looks for garbage
+
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What a worker is told once.
+    """What a worker is told of a run.
 
     Attributes:
         input: The input file.
@@ -65,8 +80,13 @@ def serve(
     assignment: Assignment,
     operator: Operator,
     termination: Termination,
-) -> None:
-    """Work until told to stop, terminated, or left alone."""
+) -> bool:
+    """Work until told to stop, terminated, or left alone.
+
+    Returns:
+        Whether it was told to stop, so that nothing was cut short.
+    """
+    stopped = False
     with (
         suppress(Terminated, EOFError, ConnectionError),
         _settling(operator, assignment) as (settle, heartbeat),
@@ -75,9 +95,11 @@ def serve(
             worker = _Worker(connection, assignment, operator, settle, termination, heartbeat)
         except (OSError, DataOpsError) as error:
             connection.send_bytes(messages.pack_fault(str(error)))
-            return
-        connection.send_bytes(bytes([Kind.READY]))
-        worker.run()
+            return False
+        with closing(worker):
+            connection.send_bytes(bytes([Kind.READY]))
+            stopped = worker.run()
+    return stopped
 
 
 @contextmanager
@@ -94,18 +116,18 @@ def _settling(
         with settling(operator, (Terminated,)) as settle:
             yield settle, None
         return
-    heartbeat = Heartbeat(assignment.heartbeat)
-    if operator.__dataops__.spec.asynchronous:  # these keep their time themselves
-        with settling(operator, (Terminated,), around=heartbeat.around) as settle:
+    with closing(Heartbeat(assignment.heartbeat)) as heartbeat:
+        if operator.__dataops__.spec.asynchronous:  # these keep their time themselves
+            with settling(operator, (Terminated,), around=heartbeat.around) as settle:
+                yield settle, heartbeat
+            return
+        alarm = Alarm(seconds)
+
+        def around(forward: Forward) -> Forward:
+            return heartbeat.around(alarm.around(forward))
+
+        with alarm.installed(), settling(operator, (Terminated,), around=around) as settle:
             yield settle, heartbeat
-        return
-    alarm = Alarm(seconds)
-
-    def around(forward: Forward) -> Forward:
-        return heartbeat.around(alarm.around(forward))
-
-    with alarm.installed(), settling(operator, (Terminated,), around=around) as settle:
-        yield settle, heartbeat
 
 
 class _Worker:
@@ -127,6 +149,7 @@ class _Worker:
         self._folder = Path(assignment.folder)
         self._number = assignment.segment
         self._segment: SegmentWriter | None = None  # made when it is needed
+        self._input = _opened(assignment)
         self._main = SegmentWriter(self._folder, assignment.main_segment, shared=True)
         self._holding = Holding(self._spill)
         self._current: HeldRange | None = None
@@ -135,7 +158,7 @@ class _Worker:
         self._speaking = Lock()  # one message at a time
         self._loop = SpanLoop(
             termination.during(settle),
-            _opened(assignment),
+            self._input,
             self._take,
             operator=operator.__dataops__.spec.qualified_name,
             ignore_errors=assignment.ignore_errors,
@@ -144,16 +167,28 @@ class _Worker:
             shortened=self._shorten,
         )
 
-    def run(self) -> None:
-        """Do what is ordered; whatever ends it leaves what was finished settled."""
+    def run(self) -> bool:
+        """Do what is ordered; whatever ends it leaves what was finished settled.
+
+        Returns:
+            Whether it was told to stop.
+        """
         try:
             try:
-                self._obey()
+                return self._obey()
             finally:
                 self._loop.close()
                 self._holding.spill_all()
         except DataOpsError as error:  # the disk
             self._say(messages.pack_fault(str(error)))
+            return False
+
+    def close(self) -> None:
+        """Let go of the input and the segments."""
+        os.close(self._input)
+        self._main.close()
+        if self._segment is not None:
+            self._segment.close()
 
     def _say(self, message: bytes) -> None:
         with self._speaking:
@@ -163,13 +198,14 @@ class _Worker:
         with suppress(OSError):  # nobody is left to hear it
             self._say(messages.pack_shortened(end))
 
-    def _obey(self) -> None:
+    def _obey(self) -> bool:
         while (message := self._next_order()) != STOP:
             order = messages.unpack_order(message)
             if isinstance(order, Place):
                 self._place(order)
             elif not self._work(order):
-                return
+                return False
+        return True
 
     def _next_order(self) -> bytes:
         if self._orders:
@@ -288,36 +324,69 @@ def _opened(assignment: Assignment) -> int:
 
 def end() -> NoReturn:
     """End the process at once, without the exit handlers of whoever was forked."""
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError, AttributeError):
-            stream.flush()
+    flush_streams()
     os._exit(0)
 
 
-def main(connection_descriptor: int, lifeline: int, heartbeat: int) -> None:
-    """Entry of a worker that shares no memory with its parent.
+def main(connection_descriptor: int, lifeline: int) -> NoReturn:
+    """Entry of a worker that shares no memory with its parent, and serves run after run.
 
     Args:
         connection_descriptor: Whence it is sent all else.
         lifeline: The pipe that it ends with.
-        heartbeat: See `Assignment`; the descriptor need not be the parent's.
     """
     bind_to_lifeline(lifeline)
     termination = set_signals()
     connection: Connection[bytes, bytes] = Connection(connection_descriptor)
-    payload = connection.recv_bytes()
+    modules = LoadedModules()
+    with suppress(Terminated, EOFError, ConnectionError):
+        while _is_wanted(connection, termination) and _serve_next(connection, termination, modules):
+            leave_streams()
+            connection.send_bytes(bytes([Kind.IDLE]))
+    end()
+
+
+def _is_wanted(connection: "Connection[bytes, bytes]", termination: Termination) -> bool:
+    """Wait for the next run, and tidy up if it does not come soon; return whether it came."""
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    with termination:
+        if poll.poll(_TIDY_MS):
+            return True
+        gc.collect()
+        return bool(poll.poll(_IDLE_MS))
+
+
+def _serve_next(
+    connection: "Connection[bytes, bytes]", termination: Termination, modules: LoadedModules
+) -> bool:
+    """Serve one run; return whether this process is fit for another one."""
+    heartbeat = receive_streams(connection)
+    payload, fields = connection.recv_bytes(), orjson.loads(connection.recv_bytes())
+    termination.install()  # an operator may have had signals of its own
+    before, began = place(), time.time_ns()
+    if modules.changed():
+        connection.send_bytes(bytes([Kind.STALE]))
+        return False
+    importlib.invalidate_caches()  # files may have come since
+    operator = _received(connection, payload)
+    if operator is None:
+        return False
+    modules.take_note(began)
+    told = {**fields, "stamp": tuple(fields["stamp"]), "heartbeat": heartbeat}
+    stopped = serve(connection, Assignment(**told), operator, termination)
+    modules.take_note(began)  # what was imported while it worked
+    return stopped and place() == before
+
+
+def _received(connection: "Connection[bytes, bytes]", payload: bytes) -> Operator | None:
+    """Return the operator; ``None``, said to the parent, if it cannot be loaded."""
     try:
-        operator = receive(payload)
+        return receive(payload)
     except BaseException as error:  # noqa: BLE001 - importing user code may raise anything
         import traceback
 
         text = "".join(traceback.format_exception(error))
-        connection.send_bytes(
-            messages.pack_fault(f"it cannot be loaded there:\n{text}", Kind.UNABLE)
-        )
-        end()
-    with suppress(EOFError):  # it is not needed after all
-        fields = orjson.loads(connection.recv_bytes())
-        told = {**fields, "stamp": tuple(fields["stamp"]), "heartbeat": heartbeat}
-        serve(connection, Assignment(**told), operator, termination)
-    end()
+        fault = messages.pack_fault(f"it cannot be loaded there:\n{text}", Kind.UNABLE)
+        connection.send_bytes(fault)
+        return None

@@ -6,12 +6,12 @@ operator instance over registration over default.
 """
 
 import math
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Final, Literal, TypeAlias, cast, get_args
 
 from dagster_dataops.errors import OperatorOptionError
+from dagster_dataops.operators.cores import usable_cores
 
 ConcurrencyMode: TypeAlias = Literal["process", "thread", "async", "single"]
 MODES: Final[tuple[str, ...]] = get_args(ConcurrencyMode)
@@ -37,6 +37,8 @@ class ExecutionSettings:
         backoff: Seconds before the second try; about doubled before each further one.
         reuse_outcomes: Whether what became of a record is kept for later runs: of an input that
             has changed, the records that were in it before are not worked on again.
+        fresh_workers: Whether worker processes are started for this operator alone, instead of
+            ones that have served other operators, whose modules they have loaded.
     """
 
     concurrency_mode: ConcurrencyMode | None = None
@@ -48,6 +50,7 @@ class ExecutionSettings:
     retry_on: RetryOn | None = None
     backoff: float | None = None
     reuse_outcomes: bool | None = None
+    fresh_workers: bool | None = None
 
     def over(self, lower: "ExecutionSettings") -> "ExecutionSettings":
         """Return these settings, with what they leave open taken from ``lower``."""
@@ -72,6 +75,7 @@ class ExecutionSettings:
             retry_on=self.retry_on,
             backoff=DEFAULT_BACKOFF if self.backoff is None else self.backoff,
             reuse_outcomes=self.reuse_outcomes is True,
+            fresh_workers=self.fresh_workers is True,
         )
 
 
@@ -92,6 +96,7 @@ class ResolvedSettings:
     retry_on: RetryOn | None
     backoff: float
     reuse_outcomes: bool
+    fresh_workers: bool
 
 
 SETTING_NAMES: Final = frozenset(f"_{field.name}" for field in fields(ExecutionSettings))
@@ -99,12 +104,12 @@ SETTING_NAMES: Final = frozenset(f"_{field.name}" for field in fields(ExecutionS
 
 def default_workers(mode: ConcurrencyMode) -> int:
     """Return the workers of ``mode``: the usable cores, or calls in flight as LazyLLM has them."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    cores = usable_cores()
     match mode:
         case "process":
-            return cores or 1
+            return cores
         case "thread" | "async":
-            return min(max(32, 5 * (cores or 1)), 128)
+            return min(max(32, 5 * cores), 128)
         case "single":
             return 1
 

@@ -126,7 +126,7 @@ def test_a_server_that_was_killed_is_replaced_and_its_workers_go_on(tmp_path: Pa
     assert fork_server.server_pid() not in {None, killed}
     assert not psutil.pid_exists(killed)  # nor is it a zombie
     assert [each.connection.recv_bytes()[0] for each in (worker, other)] == [Kind.READY] * 2
-    pool.dismiss()
+    pool.terminate()
     assert worker.wait(10)
     assert other.wait(10)
     assert other.status == 0

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops.execution.backends import workers_ahead
 from dagster_dataops.execution.handle import Worker
+from dagster_dataops.execution.idle_workers import idle_workers
 from dagster_dataops.execution.messages import Kind
 from dagster_dataops.execution.pool import WorkerPool
 from dagster_dataops.execution.worker import Assignment
@@ -30,8 +30,13 @@ def test_workers_start_and_end_on_demand(tmp_path: Path, spawned: bool) -> None:
     assert [worker.connection.recv_bytes()[0] for worker in workers] == [Kind.READY] * 2
     pool.dismiss()
     pool.close(10.0)
+    assert pool.workers == []
+    if spawned:
+        assert set(pids) <= set(idle_workers.pids)
+        idle_workers.end()
+    else:
+        assert [worker.status for worker in workers] == [0, 0]
     assert not alive(pids)
-    assert [worker.status for worker in workers] == [0, 0]
 
 
 @pytest.mark.parametrize("spawned", [False, True], ids=["forked", "spawned"])
@@ -46,54 +51,6 @@ def test_the_death_of_a_worker_is_told_in_words(tmp_path: Path, spawned: bool) -
     worker.signal(signal.SIGTERM)  # too late, and harmless
     pool.discard(worker)
     assert pool.workers == []
-    pool.close(0.0)
-
-
-def test_a_worker_that_was_begun_ahead_is_the_first_that_starts(tmp_path: Path) -> None:
-    with second_thread(True):
-        _serve_one(tmp_path)
-        pool = WorkerPool(act(), ())
-        pool.begin()
-        (begun,) = pool.workers
-        assert not pool.started
-        assignment = _assignment(tmp_path, 3)
-        first = pool.start(assignment)
-        assert first is begun
-        assert first.segment == 3
-        second = pool.start(replace(assignment, segment=4))
-    assert pool.started
-    assert [each.connection.recv_bytes()[0] for each in (first, second)] == [Kind.READY] * 2
-    pool.dismiss()
-    pool.close(10.0)
-    assert [first.status, second.status] == [0, 0]
-
-
-def test_workers_that_nobody_needed_end_with_what_began_them(tmp_path: Path) -> None:
-    with second_thread(True):
-        _serve_one(tmp_path)
-        with workers_ahead(act(_concurrency_mode="process"), 0) as pool:
-            assert pool is not None
-            (begun,) = pool.workers
-        wait_until(lambda: not alive([begun.pid]), 10, "its end")
-        pool.close(0.0)  # once more, harmless
-        with pytest.raises(ZeroDivisionError), workers_ahead(act(), 0) as pool:
-            raise ZeroDivisionError
-    assert pool is None or not pool.workers
-
-
-def test_no_worker_is_begun_ahead_where_none_is_at_hand() -> None:
-    wait_until(may_fork, 10, "threads of other tests are gone")
-    with second_thread(False), workers_ahead(act(_concurrency_mode="process"), 0) as pool:
-        assert pool is not None
-        assert not pool.workers
-    with workers_ahead(act(_concurrency_mode="thread"), 0) as pool:
-        assert pool is None
-
-
-def _serve_one(tmp_path: Path) -> None:
-    """Have a server that forks workers."""
-    pool = WorkerPool(act(), ())
-    pool.start(_assignment(tmp_path, 1))
     pool.close(0.0)
 
 

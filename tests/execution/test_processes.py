@@ -291,3 +291,100 @@ def test_workers_that_never_start_are_an_error_and_no_endless_restart(
     with pytest.raises(WorkerError, match="died before it was ready"):
         run(act(_max_workers=1), dataset, node(tmp_path))
     assert (tmp_path / "starts").stat().st_size == most
+
+
+_SLOW_MODULE = """
+import os, threading, time
+from pathlib import Path
+from dagster_dataops import data_register
+
+HERE = Path(__file__).parent
+with (HERE / "imports.log").open("a") as log:
+    log.write(f"{os.getpid()}\\n")
+time.sleep(0.5)
+threading.Thread(target=time.sleep, args=(3600,), daemon=True).start()  # as numpy has
+
+
+@data_register("data.slow", _concurrency_mode="process", _max_workers=2)
+def same(record):
+    return record
+
+
+@data_register("data.slow", _concurrency_mode="process", _max_workers=16)
+def waits_for_others(record, others=1, folder=""):
+    (HERE / folder).mkdir(exist_ok=True)
+    (HERE / folder / str(os.getpid())).touch()
+    until = time.monotonic() + 60
+    while len(list((HERE / folder).iterdir())) < others and time.monotonic() < until:
+        time.sleep(0.01)
+
+
+@data_register("data.slow", _concurrency_mode="process", _max_workers=16)
+def computes(record):
+    until = time.process_time() + 0.02
+    while time.process_time() < until:
+        pass
+"""
+
+
+@pytest.fixture
+def slow_module(tmp_path: Path) -> Path:
+    """A folder with a module that is slow to import, and forbids forking once it is."""
+    (tmp_path / "slow_module.py").write_text(_SLOW_MODULE)
+    write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(1000)])
+    write_input(tmp_path / "few.jsonl", [{"n": n} for n in range(16)])
+    return tmp_path
+
+
+def _imports_of(folder: Path) -> int:
+    """Return how often it was imported by workers; the first time was by their parent."""
+    return len((folder / "imports.log").read_text().split()) - 1
+
+
+def test_a_pipeline_imports_a_module_at_most_once_a_worker(
+    slow_module: Path, run_python: Callable[..., str]
+) -> None:
+    run_python("""
+from dagster_dataops import pipeline
+import slow_module
+with pipeline("chain") as ppl:
+    for number in range(8):
+        ppl.add(f"node{number}", slow_module.same())
+assert len(ppl("input.jsonl")) == 1000
+""")
+    assert 1 <= _imports_of(slow_module) <= 4  # two workers; a busy machine may have lost one
+
+
+def test_a_few_tiny_records_start_one_worker_however_many_are_allowed(
+    slow_module: Path, run_python: Callable[..., str]
+) -> None:
+    run_python("""
+import slow_module
+assert len(slow_module.same(_max_workers=16)("few.jsonl")) == 16
+""")
+    assert 1 <= _imports_of(slow_module) <= 3  # usually 1; a worker that hangs has others started
+
+
+@pytest.mark.parametrize("name", ["few.jsonl", "input.jsonl"])
+def test_workers_that_wait_are_as_many_as_are_allowed_but_no_more_than_records(
+    slow_module: Path, run_python: Callable[..., str], name: str
+) -> None:
+    rows, most = (16, 40) if name == "few.jsonl" else (1000, 6)
+    run_python(f"""
+import slow_module
+operator = slow_module.waits_for_others(others={min(rows, most)}, folder="x", _max_workers={most})
+assert len(operator("{name}")) == {rows}
+""")
+    assert _imports_of(slow_module) == min(rows, most) == len(list((slow_module / "x").iterdir()))
+
+
+def test_workers_that_compute_are_not_many_more_than_cores_if_their_start_takes_long(
+    slow_module: Path, run_python: Callable[..., str]
+) -> None:
+    run_python("""
+import os
+import slow_module
+os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])
+assert len(slow_module.computes()("few.jsonl")) == 16
+""")
+    assert 1 <= _imports_of(slow_module) <= 3

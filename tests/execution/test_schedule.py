@@ -239,3 +239,20 @@ def test_the_last_ranges_of_a_large_input_are_small(tmp_path: Path) -> None:
         sizes = [taken.end - taken.start for taken in _taken(schedule, 1e-9, sharing=2)]
     assert max(sizes) > 1_000_000
     assert all(size < 70_000 for size in sizes[-2:])
+
+
+@pytest.mark.parametrize("newline", [b"\n", b""], ids=["ended", "open end"])
+def test_there_are_never_more_ranges_than_lines(tmp_path: Path, newline: bytes) -> None:
+    with _schedule(tmp_path / "input", b"abc\n" * 4 + b"abc" + newline, 2) as schedule:
+        assert schedule.has_more_than(4)
+        assert not schedule.has_more_than(5)
+        given_range = schedule.take(2)
+        assert given_range is not None
+        assert not schedule.has_more_than(4)
+        schedule.give_back(given_range)
+        assert schedule.has_more_than(4)
+
+
+def test_the_lines_of_a_long_input_need_not_all_be_counted(tmp_path: Path) -> None:
+    with _schedule(tmp_path / "input", b"abc\n" * 1_000_000, 2) as schedule:
+        assert schedule.has_more_than(1000)

@@ -13,6 +13,7 @@ from typing import Any
 import psutil
 
 from dagster_dataops.execution import fork_server
+from dagster_dataops.execution.idle_workers import idle_workers
 
 _PRELUDE = """
 import asyncio, json, os, re, signal, sys, threading, time
@@ -160,25 +161,14 @@ def alive(pids: "set[int] | list[int]") -> list[int]:
 def children_of(pid: int) -> list[int]:
     """Return the living children of a process, and theirs.
 
-    Of this process without the server that workers are forked from, which is kept, and its spare.
+    Of this process without what it keeps: idle workers, and the server that forks workers.
     """
     try:
         found = [child.pid for child in psutil.Process(pid).children(recursive=True)]
     except psutil.NoSuchProcess:
         return []
-    server = fork_server.server_pid()
-    return [child for child in alive(found) if child != server and not _is_spare(child, server)]
-
-
-def _is_spare(pid: int, server: int | None) -> bool:
-    """Whether a child of the server is no worker: it has no lifeline."""
-    try:
-        if psutil.Process(pid).ppid() != server:
-            return False
-        opened = [str(path.readlink()) for path in Path(f"/proc/{pid}/fd").iterdir()]
-    except (OSError, psutil.NoSuchProcess):
-        return False
-    return not any(name.startswith("pipe:") for name in opened)
+    kept = {fork_server.server_pid(), *idle_workers.pids}
+    return [child for child in alive(found) if child not in kept]
 
 
 def alive_in_session(leader: int) -> list[int]:
