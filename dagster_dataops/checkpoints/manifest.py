@@ -148,6 +148,14 @@ class Manifest:
         """Return the handle on the result, which is at ``path``."""
         return JsonlDataset(path.absolute(), self.size_bytes, self.rows_out, self.fingerprint)
 
+    def tells_of(self, result: Path) -> bool:
+        """Whether the file at ``result`` is there and was not replaced or edited by other hands."""
+        try:
+            status = result.stat()
+        except OSError:
+            return False
+        return (status.st_size, status.st_mtime_ns) == (self.size_bytes, self.modified_ns)
+
     @property
     def all_seconds(self) -> float:
         """How long all attempts together were at work on it."""
@@ -177,14 +185,8 @@ _KINDS: Final[dict[str, tuple[type, ...]]] = {
 def published(folder: NodeFolder) -> tuple[JsonlDataset, Manifest] | None:
     """Return a node's published result, or ``None`` if there is none that is intact."""
     manifest = Manifest.load(folder.manifest)
-    try:
-        status = folder.result.stat()
-    except OSError:
+    if manifest is None or not manifest.tells_of(folder.result):
         return None
-    if manifest is None:
-        return None
-    if (status.st_size, status.st_mtime_ns) != (manifest.size_bytes, manifest.modified_ns):
-        return None  # replaced or edited by other hands since
     return manifest.dataset(folder.result), manifest
 
 

@@ -47,6 +47,15 @@ def make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
 
 
+def make_folder_durably(folder: Path) -> None:
+    """Create ``folder`` and its parents where they are missing, to survive a power loss."""
+    with storage(folder, "create the folder"):
+        missing = [made for made in (folder, *folder.parents) if not made.exists()]
+        folder.mkdir(parents=True, exist_ok=True)
+        for made in missing:
+            sync_folder(made.parent)
+
+
 def sync_folder(folder: Path) -> None:
     """Make renames inside ``folder`` survive a power loss."""
     descriptor = os.open(folder, os.O_RDONLY)
