@@ -30,7 +30,7 @@ from dagster_dataops.checkpoints.spans import Span, columns_of
 from dagster_dataops.checkpoints.stopwatch import Stopwatch
 from dagster_dataops.checkpoints.table import SpanTable
 from dagster_dataops.datasets.background import background
-from dagster_dataops.datasets.files import make_folder, storage, sync_folder
+from dagster_dataops.datasets.files import make_folder, read_if_there, storage, sync_folder
 from dagster_dataops.errors import StorageError
 
 _CHECKPOINT: Final = re.compile(r"([1-9][0-9]*)")
@@ -69,10 +69,7 @@ class CheckpointContent:
     def read(cls, folder: Path, name: str = "journal") -> "CheckpointContent":
         """Read a journal; a missing or damaged one yields what is left of it."""
         content = cls(folder, None, [], SpanTable())
-        try:
-            data = (folder / name).read_bytes()
-        except FileNotFoundError:
-            return content
+        data = read_if_there(folder / name, "read the journal")
         before = 0.0
         for kind, payload in read_frames(data):
             if kind == FrameKind.SPANS:

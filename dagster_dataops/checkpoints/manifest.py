@@ -135,9 +135,17 @@ class Manifest:
     def load(cls, path: Path) -> "Manifest | None":
         """Return the manifest at ``path``, or ``None`` if there is none that can be read."""
         try:
-            content: dict[str, Any] = orjson.loads(path.read_bytes())
+            return cls.parse(path.read_bytes())
+        except OSError:
+            return None
+
+    @classmethod
+    def parse(cls, data: bytes) -> "Manifest | None":
+        """Return the manifest that ``data`` is, or ``None`` if it is none."""
+        try:
+            content: dict[str, Any] = orjson.loads(data)
             loaded = cls(**content)
-        except (OSError, TypeError, orjson.JSONDecodeError):
+        except (TypeError, orjson.JSONDecodeError):
             return None
         wrong = [name for name, kind in _KINDS.items() if type(getattr(loaded, name)) not in kind]
         if wrong or not all(isinstance(run, dict) for run in loaded.kept_from):

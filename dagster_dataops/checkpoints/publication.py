@@ -13,7 +13,13 @@ from pathlib import Path
 from dagster_dataops.checkpoints.manifest import Manifest, NodeFolder, published
 from dagster_dataops.checkpoints.removal import Removal
 from dagster_dataops.datasets.digests import holds
-from dagster_dataops.datasets.files import draft_of, storage, sync_folder, write_draft
+from dagster_dataops.datasets.files import (
+    draft_of,
+    read_if_there,
+    storage,
+    sync_folder,
+    write_draft,
+)
 
 
 def commit(folder: NodeFolder, manifest: Manifest) -> Manifest:
@@ -84,10 +90,11 @@ def finish_interrupted(folder: NodeFolder) -> Manifest | None:
     A manifest's draft whose result is not there counts for nothing: the checkpoints stay.
     """
     draft = draft_of(folder.manifest)
-    manifest = Manifest.load(draft)
+    manifest = Manifest.parse(read_if_there(draft, "finish publishing the result"))
     if manifest is None or not _is_there(folder, manifest):
-        draft.unlink(missing_ok=True)
-        draft_of(folder.kept).unlink(missing_ok=True)  # operators that make none leave it alone
+        with storage(folder.path, "delete drafts of a run that was cut short"):
+            draft.unlink(missing_ok=True)
+            draft_of(folder.kept).unlink(missing_ok=True)  # operators that make none leave it alone
         Removal(folder).finish()
         return None
     _finish(folder, manifest)

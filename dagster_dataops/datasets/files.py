@@ -19,6 +19,18 @@ def storage(path: Path, action: str) -> Iterator[None]:
         raise StorageError(str(path), action, error.strerror or str(error)) from error
 
 
+def read_if_there(path: Path, action: str) -> bytes:
+    """Return the content of ``path``; nothing of a file that is not there.
+
+    An error is no missing file: what cannot be read now may be there tomorrow.
+    """
+    with storage(path, action):
+        try:
+            return path.read_bytes()
+        except FileNotFoundError:
+            return b""
+
+
 def write_all(descriptor: int, data: bytes | memoryview) -> None:
     """Write every byte of ``data``; a single ``write`` may stop short."""
     written = os.write(descriptor, data)

@@ -108,7 +108,8 @@ class JsonlWriter:
         if not self._file.closed:
             with suppress(OSError):  # a full disk refuses the buffer's rest once more
                 self._file.close()
-            self._draft.unlink(missing_ok=True)
+            with suppress(OSError):
+                self._draft.unlink(missing_ok=True)
 
 
 def _write_back(path: Path) -> None:

@@ -1,3 +1,4 @@
+import errno
 import itertools
 import os
 import shutil
@@ -206,6 +207,32 @@ def test_a_manifests_draft_whose_result_is_gone_does_not_cost_the_checkpoint(
     report = run(act(), dataset, folder, run="next", resume=ResumePolicy.AUTO)
     assert report.manifest.resumed == len(_NEW)
     assert report.notes == (f"resuming: {len(_NEW)} records settled by run killed",)
+    _check_new(folder)
+
+
+def test_a_manifests_draft_that_cannot_be_read_now_is_no_missing_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = _start(tmp_path)
+    dataset = write_input(tmp_path / "new.jsonl", _NEW)
+
+    def publish() -> None:
+        _dying(pytest.MonkeyPatch(), publication, "_finish", 1, before=True)
+        run(act(_concurrency_mode="single"), dataset, folder, run="killed")
+
+    assert in_child(publish) == DyingAfter.STATUS
+    real = Path.read_bytes
+
+    def refuse(path: Path) -> bytes:
+        if path == draft_of(folder.manifest):
+            raise OSError(errno.EIO, "Input/output error")
+        return real(path)
+
+    with monkeypatch.context() as patch, pytest.raises(StorageError, match="finish publishing"):
+        patch.setattr(Path, "read_bytes", refuse)
+        run(act(), dataset, folder)
+    report = run(act(), dataset, folder, run="next", earlier_runs=frozenset({"killed"}))
+    assert report.reused
     _check_new(folder)
 
 
