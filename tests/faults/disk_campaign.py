@@ -36,14 +36,13 @@ from dagster_dataops.datasets.background import background, deleting
 from dagster_dataops.errors import DataOpsError
 from tests.faults.calls import calls_in
 from tests.faults.filecalls import Action, Control, Entry, compiler, preloaded, read_log
-from tests.faults.power import Disk, losses
+from tests.faults.power import LOSSES, Disk, losses
 from tests.faults.scenarios import SCENARIOS, Scenario, Source
 
 CAMPAIGNS: Final = ("power", "kill", "error")
 _DONE, _REFUSED, _BROKEN, _HUNG = 0, 3, 9, "hung"
 _LONGEST: Final = 120  # seconds that an attempt may take on a machine with much to do
 _CONTENT: Final = ("result", "errors", "manifest", "published")
-_MIXED: Final = 4  # losses that are drawn, for each call
 _WITH_WORKERS: Final = "process"
 
 State = dict[str, Any]
@@ -240,7 +239,29 @@ def _ended(child: int) -> int | str:
 # ------------------------------------------------------------------------ the campaigns
 
 
-def _power(bench: Bench, tally: Tally, chance: random.Random, cases: int) -> None:
+@dataclass(frozen=True)
+class Draw:
+    """Which cases are tried.
+
+    Attributes:
+        chance: Whence they are drawn.
+        cases: How many; 0 for all.
+        late: Of how many calls at the end; 0 for all.
+    """
+
+    chance: random.Random
+    cases: int
+    late: int
+
+    def from_(self, calls: int, ways: int) -> set[tuple[int, int]]:
+        """Return some of so many calls, each with one of the ways to disturb it."""
+        first = max(0, calls - self.late) if self.late else 0
+        everything = [(number, way) for number in range(first, calls) for way in range(ways)]
+        few = 0 < self.cases < len(everything)
+        return set(self.chance.sample(everything, self.cases) if few else everything)
+
+
+def _power(bench: Bench, tally: Tally, draw: Draw) -> None:
     log = bench.home / "log"
     log.write_bytes(b"")
     bench.reset()
@@ -249,7 +270,7 @@ def _power(bench: Bench, tally: Tally, chance: random.Random, cases: int) -> Non
     entries = list(read_log(log))
     resumed = _resumed_undisturbed(bench) if bench.stops else 0
     tally.calls = len(entries)
-    chosen = _chosen(len(entries) + 1, 5 + _MIXED, chance, cases)
+    chosen = draw.from_(len(entries) + 1, LOSSES)
     paid, safe, latest = bench.paid, set[int](), set[int]()
     for number in range(len(entries) + 1):
         at_end = number == len(entries)
@@ -257,7 +278,7 @@ def _power(bench: Bench, tally: Tally, chance: random.Random, cases: int) -> Non
         journal = disk.play(entry) if entry else None
         if journal is not None:  # what the sync before this one made safe has had its time
             safe, latest = latest, latest | _settled(bench, journal)
-        for place, loss in enumerate(losses(chance.randrange(1 << 30), _MIXED)):
+        for place, loss in enumerate(losses(draw.chance.randrange(1 << 30))):
             if (number, place) not in chosen and not (at_end and place == 0):
                 continue
             disk.leave(bench.disk, loss)
@@ -294,8 +315,7 @@ def _words(entry: Entry | None) -> str:
 def _disturb(
     bench: Bench,
     tally: Tally,
-    chance: random.Random,
-    cases: int,
+    draw: Draw,
     faults: list[Fault],
     *,
     reads: bool,
@@ -303,7 +323,7 @@ def _disturb(
     bench.reset()
     bench.child(lambda scenario: scenario.disturbed(), reads=reads)
     tally.calls = bench.control.count
-    for number, place in sorted(_chosen(tally.calls, len(faults), chance, cases)):
+    for number, place in sorted(draw.from_(tally.calls, len(faults))):
         fault = faults[place]
         bench.reset()
         ended = bench.child(
@@ -326,18 +346,13 @@ def _disturb(
         _count(bench, tally, what, wrong)
 
 
-def _kill(bench: Bench, tally: Tally, chance: random.Random, cases: int) -> None:
+def _kill(bench: Bench, tally: Tally, draw: Draw) -> None:
     alone = _KILLS_OF_ONE if bench.name.endswith(_WITH_WORKERS) else []
-    _disturb(bench, tally, chance, cases, [*_KILLS, *alone], reads=False)
+    _disturb(bench, tally, draw, [*_KILLS, *alone], reads=False)
 
 
-def _error(bench: Bench, tally: Tally, chance: random.Random, cases: int) -> None:
-    _disturb(bench, tally, chance, cases, _ERRORS, reads=True)
-
-
-def _chosen(calls: int, ways: int, chance: random.Random, cases: int) -> set[tuple[int, int]]:
-    everything = [(number, way) for number in range(calls) for way in range(ways)]
-    return set(chance.sample(everything, cases) if 0 < cases < len(everything) else everything)
+def _error(bench: Bench, tally: Tally, draw: Draw) -> None:
+    _disturb(bench, tally, draw, _ERRORS, reads=True)
 
 
 def _count(bench: Bench, tally: Tally, what: str, wrong: list[str]) -> None:
@@ -360,9 +375,10 @@ def _tallies(given: argparse.Namespace, folder: Path) -> Iterator[Tally]:
                 tally = Tally(f"{campaign} {name} {mode}")
                 began = time.monotonic()
                 chance = random.Random(f"{given.seed} {tally.name}")
+                draw = Draw(chance, given.cases, given.late)
                 with tempfile.TemporaryDirectory(dir=folder) as place:
                     bench = Bench(Path(place) / "home", name, mode, control)
-                    _RUN[campaign](bench, tally, chance, given.cases)
+                    _RUN[campaign](bench, tally, draw)
                 tally.seconds = time.monotonic() - began
                 yield tally
 
@@ -374,6 +390,7 @@ def main() -> int:
     parser.add_argument("--scenarios", nargs="+", choices=SCENARIOS, default=list(SCENARIOS))
     parser.add_argument("--modes", nargs="+", help="all that the scenario has by default")
     parser.add_argument("--cases", type=int, default=0, help="drawn for each; all by default")
+    parser.add_argument("--late", type=int, default=0, help="only of so many calls at the end")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin none later")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()

@@ -10,8 +10,9 @@ import random
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from tests.faults.filecalls import Entry, Operation
 
@@ -68,8 +69,12 @@ class Loss:
     zeros: bool = False
 
 
-def losses(seed: int, mixed: int) -> Iterator[Loss]:
-    """Yield the extreme losses, and some that are drawn."""
+_MIXED: Final = 3
+_MOST_NAMES: Final = 5
+
+
+def losses(seed: int) -> Iterator[Loss]:
+    """Yield `LOSSES` losses: extreme ones, some that are drawn, and those of single names."""
     chance = random.Random(seed)
 
     def every(count: int) -> list[bool]:
@@ -89,8 +94,17 @@ def losses(seed: int, mixed: int) -> Iterator[Loss]:
     yield Loss("all writes are zeros", every, every, zeros=True)
     yield Loss("all names are lost and no writes", none, every)
     yield Loss("of names and writes only the latest is kept", last, last)
-    for number in range(mixed):
+    for number in range(_MIXED):
         yield Loss(f"some names and writes are lost ({number})", some, some, chance.random() < 0.3)
+    for back in range(1, _MOST_NAMES + 1):
+        yield Loss(f"one name is lost, {back} from the latest", partial(_all_but, back), every)
+
+
+def _all_but(back: int, count: int) -> list[bool]:
+    return [place != count - back for place in range(count)]
+
+
+LOSSES: Final = 5 + _MIXED + _MOST_NAMES
 
 
 class Disk:

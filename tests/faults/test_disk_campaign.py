@@ -42,8 +42,8 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def _run(campaign: str, scenario: str, modes: list[str], cases: int) -> None:
-    given = [campaign, "--scenarios", scenario, "--modes", *modes, "--cases", str(cases)]
+def _run(campaign: str, scenario: str, modes: list[str], *numbers: str) -> None:
+    given = [campaign, "--scenarios", scenario, "--modes", *modes, *numbers]
     run = subprocess.run(
         [sys.executable, str(_CAMPAIGN), *given], capture_output=True, text=True, check=False
     )
@@ -53,14 +53,18 @@ def _run(campaign: str, scenario: str, modes: list[str], cases: int) -> None:
 
 @pytest.mark.parametrize("scenario", _POWER)
 def test_a_loss_of_power_at_any_call_costs_nothing_that_was_safe(scenario: str) -> None:
-    _run("power", scenario, _POWER[scenario], 20)
+    _run("power", scenario, _POWER[scenario], "--cases", "20")
+
+
+def test_a_loss_of_power_at_any_call_of_publishing_leaves_one_whole_result() -> None:
+    _run("power", "over", ["single"], "--late", "18")
 
 
 @pytest.mark.parametrize("scenario", _DISTURBED)
 def test_a_kill_at_any_call_is_gone_on_from(scenario: str) -> None:
-    _run("kill", scenario, _DISTURBED[scenario], 10)
+    _run("kill", scenario, _DISTURBED[scenario], "--cases", "10")
 
 
 @pytest.mark.parametrize("scenario", _DISTURBED)
 def test_an_error_of_any_call_is_gone_on_from(scenario: str) -> None:
-    _run("error", scenario, _DISTURBED[scenario], 10)
+    _run("error", scenario, _DISTURBED[scenario], "--cases", "10")
