@@ -30,7 +30,7 @@ from dagster_dataops.checkpoints.spans import Span, columns_of
 from dagster_dataops.checkpoints.stopwatch import Stopwatch
 from dagster_dataops.checkpoints.table import SpanTable
 from dagster_dataops.datasets.background import background
-from dagster_dataops.datasets.files import make_folder, storage
+from dagster_dataops.datasets.files import make_folder, read_if_there, storage, sync_folder
 from dagster_dataops.errors import StorageError
 
 _CHECKPOINT: Final = re.compile(r"([1-9][0-9]*)")
@@ -69,10 +69,7 @@ class CheckpointContent:
     def read(cls, folder: Path, name: str = "journal") -> "CheckpointContent":
         """Read a journal; a missing or damaged one yields what is left of it."""
         content = cls(folder, None, [], SpanTable())
-        try:
-            data = (folder / name).read_bytes()
-        except FileNotFoundError:
-            return content
+        data = read_if_there(folder / name, "read the journal")
         before = 0.0
         for kind, payload in read_frames(data):
             if kind == FrameKind.SPANS:
@@ -158,6 +155,7 @@ class Checkpoint:
         self.stopwatch = Stopwatch(content.seconds)
         self._flush_seconds = flush_seconds
         self._dirty: set[int] = set()
+        self._unsynced_parents = [self.folder.parent, self.folder.parent.parent]
         self._next_sync: float | None = None
         self._syncing = threading.Lock()
         self._sync_fault: StorageError | None = None
@@ -239,7 +237,7 @@ class Checkpoint:
         self._next_sync = due + max(self._flush_seconds, spent * _SYNC_SHARE)
 
     def sync(self) -> None:
-        """Make every settled span survive a power loss: first outputs, then the journal."""
+        """Make every settled span survive a power loss: outputs, then the journal, then names."""
         with self._syncing:
             if self._closed:
                 return
@@ -253,6 +251,15 @@ class Checkpoint:
                     finally:
                         os.close(descriptor)
             self._journal.sync()
+            self._sync_names()
+
+    def _sync_names(self) -> None:
+        """Make the names of journal and segments survive a power loss, and that of the folder."""
+        with storage(self.folder, "sync"):
+            sync_folder(self.folder)
+            while self._unsynced_parents:
+                sync_folder(self._unsynced_parents[0])
+                del self._unsynced_parents[0]
 
     def reject(self, starts: list[int]) -> None:
         """Forget spans whose output turned out to be damaged."""

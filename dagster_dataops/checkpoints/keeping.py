@@ -5,6 +5,7 @@ nothing but the failed records is still to do: going on from there retries them 
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
@@ -171,4 +172,5 @@ class Keeping:
     ) -> None:
         self._journal.close()
         if not self._finished:
-            self._journal.path.unlink(missing_ok=True)
+            with suppress(OSError):  # a draft, which the next attempt deletes
+                self._journal.path.unlink(missing_ok=True)

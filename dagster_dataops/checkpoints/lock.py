@@ -17,7 +17,7 @@ from typing import Final
 
 import orjson
 
-from dagster_dataops.datasets.files import make_folder, storage
+from dagster_dataops.datasets.files import make_folder_durably, storage
 from dagster_dataops.errors import FolderLockedError, StorageError
 
 _POLL_SECONDS: Final = 0.05
@@ -41,7 +41,7 @@ class FolderLock:
     """
 
     def __init__(self, folder: Path, run: str, wait_seconds: float) -> None:
-        make_folder(folder)
+        make_folder_durably(folder)
         self.path = folder / ".lock"
         with storage(self.path, "open the lock file"):
             # Whoever may write here could make it a link to a file that we would overwrite.

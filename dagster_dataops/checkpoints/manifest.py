@@ -135,9 +135,17 @@ class Manifest:
     def load(cls, path: Path) -> "Manifest | None":
         """Return the manifest at ``path``, or ``None`` if there is none that can be read."""
         try:
-            content: dict[str, Any] = orjson.loads(path.read_bytes())
+            return cls.parse(path.read_bytes())
+        except OSError:
+            return None
+
+    @classmethod
+    def parse(cls, data: bytes) -> "Manifest | None":
+        """Return the manifest that ``data`` is, or ``None`` if it is none."""
+        try:
+            content: dict[str, Any] = orjson.loads(data)
             loaded = cls(**content)
-        except (OSError, TypeError, orjson.JSONDecodeError):
+        except (TypeError, orjson.JSONDecodeError):
             return None
         wrong = [name for name, kind in _KINDS.items() if type(getattr(loaded, name)) not in kind]
         if wrong or not all(isinstance(run, dict) for run in loaded.kept_from):
@@ -147,6 +155,14 @@ class Manifest:
     def dataset(self, path: Path) -> JsonlDataset:
         """Return the handle on the result, which is at ``path``."""
         return JsonlDataset(path.absolute(), self.size_bytes, self.rows_out, self.fingerprint)
+
+    def tells_of(self, result: Path) -> bool:
+        """Whether the file at ``result`` is there and was not replaced or edited by other hands."""
+        try:
+            status = result.stat()
+        except OSError:
+            return False
+        return (status.st_size, status.st_mtime_ns) == (self.size_bytes, self.modified_ns)
 
     @property
     def all_seconds(self) -> float:
@@ -177,14 +193,8 @@ _KINDS: Final[dict[str, tuple[type, ...]]] = {
 def published(folder: NodeFolder) -> tuple[JsonlDataset, Manifest] | None:
     """Return a node's published result, or ``None`` if there is none that is intact."""
     manifest = Manifest.load(folder.manifest)
-    try:
-        status = folder.result.stat()
-    except OSError:
+    if manifest is None or not manifest.tells_of(folder.result):
         return None
-    if manifest is None:
-        return None
-    if (status.st_size, status.st_mtime_ns) != (manifest.size_bytes, manifest.modified_ns):
-        return None  # replaced or edited by other hands since
     return manifest.dataset(folder.result), manifest
 
 

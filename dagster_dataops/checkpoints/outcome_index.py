@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, Self
 
@@ -70,4 +70,5 @@ class OutcomeIndex:
 
     def __exit__(self, *_: object) -> None:
         self._database.close()
-        self._path.unlink(missing_ok=True)
+        with suppress(OSError):  # it goes with the checkpoint
+            self._path.unlink(missing_ok=True)

@@ -107,18 +107,20 @@ def _input_unchanged(
 
 
 def torn(content: CheckpointContent, dataset: JsonlDataset) -> list[int]:
-    """Return the starts of spans that end within a line.
+    """Return the starts of spans next to a gap that do not begin and end with a line.
 
-    So ends one that was read from a file just cut short, and now whole again: its last line was
-    not the line that now stands there.
+    A span ends within a line if its file had just been cut short when it was read, and is whole
+    again. It begins within a line if the newline before it was overwritten since: that byte is in
+    the gap, which no checksum covers.
     """
     interval = content_interval(dataset.path)
-    opened = {gap.start for gap in content.table.gaps(interval)} - {interval.start}
+    edges = {edge for gap in content.table.gaps(interval) for edge in gap} - {interval.start}
     with dataset.path.open("rb") as file:
-        within = {at for at in opened if read_range(file.fileno(), at - 1, 1) != b"\n"}
+        within = {at for at in edges if read_range(file.fileno(), at - 1, 1) != b"\n"}
     if not within:
         return []
-    return [s.start for s, _, _ in content.table.ordered() if s.start + s.length in within]
+    spans = (span for span, _, _ in content.table.ordered())
+    return [s.start for s in spans if s.start in within or s.start + s.length in within]
 
 
 def resuming(content: CheckpointContent, fingerprint: RunFingerprint, dataset: JsonlDataset) -> str:

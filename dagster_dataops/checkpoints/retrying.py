@@ -87,7 +87,9 @@ def decide_retry(
         result = None
     if result is not None:
         note = _retrying(*result, fingerprint, usable)
-        return Decision(seeded_by_result(folder), note)
+        content = seeded_by_result(folder)
+        content.table = content.table.without(torn(content, dataset))
+        return Decision(content, note)
     if usable:
         return _go_on(folder, usable[0], fingerprint, dataset)
     return decide(folder, found, fingerprint, ResumePolicy.FAILED_RECORDS, dataset)

@@ -83,7 +83,7 @@ def reuse(
         shutil.rmtree(new, ignore_errors=True)
         raise
     if not seed.records:
-        shutil.rmtree(new)
+        shutil.rmtree(new, ignore_errors=True)
         return None
     content = CheckpointContent.read(new)
     runs = " and ".join(content.attempts)

@@ -183,7 +183,6 @@ class StreamCheckpoint(Checkpoint):
         """
         draft = draft_of(result)
         with storage(draft, "write"):
-            os.ftruncate(self._segment.descriptor, self.size)
             if not linked(self._segment.path, draft):
                 shutil.copyfile(self._segment.path, draft)
             with draft.open("rb") as file:

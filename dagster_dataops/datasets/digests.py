@@ -23,3 +23,17 @@ def content_digest(path: Path) -> str:
     except OSError as error:
         raise InputError(str(path), f"cannot be read: {error.strerror}") from error
     return f"xxh3:{digest.hexdigest()}"
+
+
+def holds(path: Path, size_bytes: int, fingerprint: str | None) -> bool:
+    """Whether a file has exactly these bytes; read only if it has so many.
+
+    Args:
+        path: The file; it may be missing.
+        size_bytes: How many bytes they are.
+        fingerprint: Their digest.
+    """
+    try:
+        return path.stat().st_size == size_bytes and content_digest(path) == fingerprint
+    except (OSError, InputError):
+        return False

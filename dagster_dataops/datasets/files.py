@@ -19,6 +19,18 @@ def storage(path: Path, action: str) -> Iterator[None]:
         raise StorageError(str(path), action, error.strerror or str(error)) from error
 
 
+def read_if_there(path: Path, action: str) -> bytes:
+    """Return the content of ``path``; nothing of a file that is not there.
+
+    An error is no missing file: what cannot be read now may be there tomorrow.
+    """
+    with storage(path, action):
+        try:
+            return path.read_bytes()
+        except FileNotFoundError:
+            return b""
+
+
 def write_all(descriptor: int, data: bytes | memoryview) -> None:
     """Write every byte of ``data``; a single ``write`` may stop short."""
     written = os.write(descriptor, data)
@@ -45,6 +57,15 @@ def make_folder(folder: Path) -> None:
     """Create ``folder`` and its parents where they are missing."""
     with storage(folder, "create the folder"):
         folder.mkdir(parents=True, exist_ok=True)
+
+
+def make_folder_durably(folder: Path) -> None:
+    """Create ``folder`` and its parents where they are missing, to survive a power loss."""
+    with storage(folder, "create the folder"):
+        missing = [made for made in (folder, *folder.parents) if not made.exists()]
+        folder.mkdir(parents=True, exist_ok=True)
+        for made in missing:
+            sync_folder(made.parent)
 
 
 def sync_folder(folder: Path) -> None:

@@ -12,6 +12,7 @@ import xxhash
 
 from dagster_dataops.datasets.background import background
 from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.digests import holds
 from dagster_dataops.datasets.files import (
     copy_durably,
     create_anew,
@@ -90,10 +91,13 @@ class JsonlWriter:
         )
 
     def publish(self) -> JsonlDataset:
-        """Finish and put the draft in place."""
+        """Finish and put the draft in place, unless the file there holds the same bytes."""
         dataset = self.finish()
         with storage(self.path, "replace the file"):
-            self._draft.replace(self.path)
+            if holds(self.path, dataset.size_bytes, dataset.fingerprint):
+                self._draft.unlink()
+            else:
+                self._draft.replace(self.path)
             sync_folder(self.path.parent)
         return dataset
 
@@ -104,7 +108,8 @@ class JsonlWriter:
         if not self._file.closed:
             with suppress(OSError):  # a full disk refuses the buffer's rest once more
                 self._file.close()
-            self._draft.unlink(missing_ok=True)
+            with suppress(OSError):
+                self._draft.unlink(missing_ok=True)
 
 
 def _write_back(path: Path) -> None:

@@ -142,8 +142,7 @@ class _Attempt:
             finally:
                 progress.finish(job.state())
             manifest = self._manifest(drafts, job.checkpoint, fingerprint)
-            self._publish(job.checkpoint, manifest)
-        return manifest
+            return self._publish(job.checkpoint, manifest)
 
     def _decide(
         self, dataset: JsonlDataset, fingerprint: RunFingerprint, found: list[CheckpointContent]
@@ -225,10 +224,9 @@ class _Attempt:
         checkpoint = Checkpoint(content, fingerprint, self._context.run, 0.0)
         try:
             manifest = self._manifest(drafts, checkpoint, fingerprint)
-            self._publish(checkpoint, manifest)
+            return self._publish(checkpoint, manifest)
         finally:
             checkpoint.close()
-        return manifest
 
     def _run_stream_operator(
         self,
@@ -260,19 +258,19 @@ class _Attempt:
                 self._context.progress.finish(writer.state())
             manifest = self._manifest(writer.drafts(self._folder), checkpoint, flow.fingerprint)
             manifest = replace(manifest, seeds=stream.seeds)
-            self._publish(checkpoint, manifest)
+            manifest = self._publish(checkpoint, manifest)
         finally:
             checkpoint.close()
         return self._report(manifest, reused=False)
 
-    def _publish(self, checkpoint: Checkpoint, manifest: Manifest) -> None:
+    def _publish(self, checkpoint: Checkpoint, manifest: Manifest) -> Manifest:
         """Put the result in place, unless the run has ended in the meantime."""
         reason = self._context.should_stop()
         if reason is not None:
             raise RunStoppedError(manifest.operator, reason)
         checkpoint.close()
         self._lock.check()
-        commit(self._folder, manifest)
+        return commit(self._folder, manifest)
 
     def _manifest(
         self, drafts: Drafts, checkpoint: Checkpoint, fingerprint: RunFingerprint

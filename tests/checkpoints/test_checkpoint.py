@@ -67,6 +67,21 @@ def test_every_attempt_writes_segments_of_its_own(tmp_path: Path) -> None:
     assert existing(tmp_path)[0].attempts == ["one", "two", "three"]
 
 
+def test_a_segment_never_has_the_number_of_one_that_is_there(tmp_path: Path) -> None:
+    """Some numbers are missing: of workers that were killed before they wrote anything."""
+    first = _checkpoint(tmp_path)
+    first.take_segment_number()
+    first.new_segment().close()
+    first.take_segment_number()
+    last = first.new_segment()
+    last.close()
+    first.close()
+    assert len(list(first.folder.glob("segment-*"))) == 2
+    second = _checkpoint(tmp_path, "two")
+    assert second.take_segment_number() == last.number + 1
+    second.close()
+
+
 def test_a_folder_without_a_journal_is_an_empty_checkpoint(tmp_path: Path) -> None:
     (tmp_path / "1").mkdir()
     content = existing(tmp_path)[0]

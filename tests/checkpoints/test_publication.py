@@ -1,3 +1,4 @@
+import errno
 import itertools
 import os
 import shutil
@@ -188,6 +189,116 @@ def test_a_dataset_operator_killed_while_publishing_leaves_a_whole_result(
     run(turn_around(), longer, folder)
     assert folder.result.read_bytes().count(b"\n") == 8
     assert not folder.checkpoints.exists()
+
+
+def test_a_manifests_draft_whose_result_is_gone_does_not_cost_the_checkpoint(
+    tmp_path: Path,
+) -> None:
+    """A power loss may keep the name of a later file and lose that of an earlier one."""
+    folder = _start(tmp_path)
+    dataset = write_input(tmp_path / "new.jsonl", _NEW)
+
+    def publish() -> None:
+        _dying(pytest.MonkeyPatch(), publication, "_finish", 1, before=True)
+        run(act(_concurrency_mode="single"), dataset, folder, run="killed")
+
+    assert in_child(publish) == DyingAfter.STATUS
+    draft_of(folder.result).unlink()
+    report = run(act(), dataset, folder, run="next", resume=ResumePolicy.AUTO)
+    assert report.manifest.resumed == len(_NEW)
+    assert report.notes == (f"resuming: {len(_NEW)} records settled by run killed",)
+    _check_new(folder)
+
+
+def test_a_manifests_draft_that_cannot_be_read_now_is_no_missing_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = _start(tmp_path)
+    dataset = write_input(tmp_path / "new.jsonl", _NEW)
+
+    def publish() -> None:
+        _dying(pytest.MonkeyPatch(), publication, "_finish", 1, before=True)
+        run(act(_concurrency_mode="single"), dataset, folder, run="killed")
+
+    assert in_child(publish) == DyingAfter.STATUS
+    real = Path.read_bytes
+
+    def refuse(path: Path) -> bytes:
+        if path == draft_of(folder.manifest):
+            raise OSError(errno.EIO, "Input/output error")
+        return real(path)
+
+    with monkeypatch.context() as patch, pytest.raises(StorageError, match="finish publishing"):
+        patch.setattr(Path, "read_bytes", refuse)
+        run(act(), dataset, folder)
+    report = run(act(), dataset, folder, run="next", earlier_runs=frozenset({"killed"}))
+    assert report.reused
+    _check_new(folder)
+
+
+@pytest.mark.parametrize("kind", ["record", "dataset"])
+def test_a_result_published_again_with_the_same_bytes_keeps_its_files(
+    tmp_path: Path, kind: str
+) -> None:
+    """Readers on other machines lose a file that is replaced, and stamps stay as they were."""
+    folder = node(tmp_path)
+    dataset = write_input(tmp_path / "input.jsonl", _OLD)
+    operator = act(_concurrency_mode="single") if kind == "record" else turn_around()
+    first = run(operator, dataset, folder, run="first")
+    files = [path for path in (folder.result, folder.errors) if path.exists()]
+    before = [(path.stat().st_ino, path.stat().st_mtime_ns) for path in files]
+    again = run(operator, dataset, folder, run="again", resume=ResumePolicy.NEVER)
+    assert [(path.stat().st_ino, path.stat().st_mtime_ns) for path in files] == before
+    assert again.manifest.run == "again"
+    assert again.dataset == first.dataset
+    assert published(folder) == (again.dataset, again.manifest)
+    assert not list(folder.path.glob(".*.draft"))
+    assert not folder.checkpoints.exists()
+
+
+def test_a_result_that_was_damaged_without_a_trace_is_replaced(tmp_path: Path) -> None:
+    folder = _start(tmp_path)
+    status = folder.result.stat()
+    folder.result.write_bytes(folder.result.read_bytes().replace(b"0", b"1"))
+    os.utime(folder.result, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert published(folder)
+    _start(tmp_path)
+
+
+_AGAIN = [
+    "after the error file's draft",
+    "before the manifest's draft",
+    "after the manifest's draft",
+    "before the checkpoints are removed",
+    "before the folder is synced",
+    "after everything is done",
+]
+
+
+@pytest.mark.parametrize("step", _AGAIN)
+def test_a_death_while_publishing_the_same_bytes_again_leaves_the_result(
+    tmp_path: Path, step: str
+) -> None:
+    folder = _start(tmp_path)
+    dataset = write_input(tmp_path / "old.jsonl", _OLD)
+    operator = act(_concurrency_mode="single")
+    inode = folder.result.stat().st_ino
+
+    def publish() -> None:
+        owner, name, calls, before = _STEPS[step]
+        _dying(pytest.MonkeyPatch(), owner, name, calls, before=before)
+        run(operator, dataset, folder, run="killed")
+
+    assert in_child(publish) == DyingAfter.STATUS
+    assert published(folder)
+    report = run(operator, dataset, folder, run="next", resume=ResumePolicy.AUTO)
+    found = published(folder)
+    assert found
+    assert found[0] == report.dataset
+    assert folder.result.stat().st_ino == inode
+    assert folder.result.read_bytes() == expected_results(_OLD)
+    assert [row["index"] for row in error_rows(folder)] == expected_failures(_OLD)
+    assert not list(folder.path.glob(".*.draft"))
 
 
 def test_a_publication_cut_short_is_finished_by_the_next_run_and_not_made_again(

@@ -365,3 +365,64 @@ def test_a_line_read_while_its_file_was_cut_short_is_done_again(
     assert calls == list(range(1, 20))
     assert node(tmp_path).result.read_bytes() == _expected()
     assert report.manifest.failed == 0
+
+
+def _settle(operator: Any, dataset: Any, path: Path, numbers: list[int]) -> None:
+    """Leave the checkpoint of a killed run that has settled these records, and no others."""
+    content = dataset.path.read_bytes().splitlines(keepends=True)
+    checkpoint = Checkpoint(
+        fresh(node(path).checkpoints),
+        RunFingerprint.of(operator.__dataops__, dataset.identity),
+        "killed",
+        1.0,
+    )
+    with closing(checkpoint.new_segment()) as segment:
+        for number in numbers:
+            output = lines([{"n": number * 2}])
+            span = Span(
+                start=sum(map(len, content[:number])),
+                length=len(content[number]),
+                records=1,
+                emitted=1,
+                dropped=0,
+                failed=0,
+                output_bytes=len(output),
+                error_bytes=0,
+                input_check=checksum(content[number]),
+                output_check=checksum(output),
+            )
+            checkpoint.settle(segment.number, segment.append(output), [span])
+    checkpoint.close()
+
+
+@pytest.mark.parametrize("policy", [ResumePolicy.AUTO, ResumePolicy.FAILED_RECORDS])
+def test_a_settled_record_whose_line_was_joined_to_the_one_before_is_done_again(
+    tmp_path: Path, registry, calls, policy: ResumePolicy
+) -> None:
+    """The newline between an open and a settled record became a space: the size is the same."""
+    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
+    _settle(_operator(registry), dataset, tmp_path, [1, 2, *range(6, 20)])
+    content = dataset.path.read_bytes()
+    for joined in (b'{"n":0}\n', b'{"n":5}\n'):
+        content = content.replace(joined, joined[:-1] + b" ")
+    dataset.path.write_bytes(content)
+    resumed = _go_on(_operator(registry), dataset, tmp_path, policy)
+    assert calls == [3, 4]
+    assert resumed.manifest.resumed == 14
+    fresh_run = run(_operator(registry), dataset, node(tmp_path, "fresh"))
+    assert resumed.dataset.path.read_bytes() == fresh_run.dataset.path.read_bytes()
+    counts = [(each.manifest.rows_in, each.manifest.failed) for each in (resumed, fresh_run)]
+    assert counts == [(18, 2), (18, 2)]
+
+
+@pytest.mark.parametrize("count", [15, 25], ids=["shorter", "longer"])
+def test_an_input_of_another_length_starts_afresh(
+    tmp_path: Path, registry, calls, count: int
+) -> None:
+    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
+    _interrupt(_operator(registry), dataset, tmp_path, 12)
+    changed = [{"n": n} for n in range(count)]
+    report = _go_on(_operator(registry), write_input(dataset.path, changed), tmp_path)
+    assert "since the input has changed since" in report.notes[0]
+    assert calls == list(range(count))
+    assert report.dataset.path.read_bytes() == lines({"n": n * 2} for n in range(count))

@@ -547,6 +547,16 @@ def test_an_input_that_was_only_touched_is_the_same(fixable: Fixable) -> None:
     assert fixable.calls == [3]
 
 
+def test_a_record_whose_line_was_joined_to_a_failed_one_is_done_again(fixable: Fixable) -> None:
+    """The newline after a failed record became a space: no record that was kept has changed."""
+    fixable.run([3], ResumePolicy.AUTO)
+    content = fixable.dataset.path.read_bytes()
+    fixable.dataset.path.write_bytes(content.replace(b'{"n":3}\n', b'{"n":3} '))
+    report = fixable.run([])
+    assert fixable.result() == [0, 1, 2, 5, 6, 7, 8, 9]
+    assert (report.manifest.rows_in, report.manifest.failed) == (9, 1)
+
+
 def test_an_input_of_equal_size_but_other_records_is_refused(fixable: Fixable) -> None:
     fixable.run([3], ResumePolicy.AUTO)
     content = fixable.dataset.path.read_bytes()

@@ -20,7 +20,7 @@ from dagster_dataops.checkpoints.resuming import ResumePolicy
 from dagster_dataops.data import data_register
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.writing import write_records
-from dagster_dataops.errors import OperatorOptionError, RecordError
+from dagster_dataops.errors import OperatorOptionError, RecordError, RunStoppedError
 from dagster_dataops.execution.report import RunReport
 from tests.execution.helpers import (
     MODES,
@@ -281,6 +281,35 @@ def test_a_result_damaged_on_disk_is_found_out_and_made_again(tmp_path: Path) ->
     this.run([*records[1:], {"n": 77, "do": "drop", "text": ""}])
     assert sorted(this.asked) == [3, 77]
     assert path.read_bytes() == expected_results(records[1:])
+
+
+def test_what_was_kept_of_another_result_is_not_looked_up(tmp_path: Path) -> None:
+    """As after a loss of power, or where files were copied: the places would be wrong."""
+    this = _Node(tmp_path)
+    records = plan(("keep", "expand") * 6)
+    this.run(records[::-1])
+    other = this.folder.kept.read_bytes()
+    this.run(records)
+    this.folder.kept.write_bytes(other)
+    report = this.run(records[:-1])
+    assert this.asked == list(range(11))
+    assert report.notes == ()
+    this.check(records[:-1])
+
+
+def test_outcomes_that_were_found_stay_found_though_the_input_is_touched(tmp_path: Path) -> None:
+    """A run that looked them up was stopped; touching the file changes none of its lines."""
+    this = _Node(tmp_path)
+    records = plan(("keep", "drop") * 10)
+    path = tmp_path / "input.jsonl"
+    this.run(write_input(path, records[:15]))
+    with pytest.raises(RunStoppedError):
+        this.run(write_input(path, records), run="stopped", should_stop=lambda: "told to")
+    os.utime(path, ns=(1, 1))
+    report = this.run(JsonlDataset.of_file(path))
+    assert report.notes[0].startswith("resuming: ")
+    assert report.manifest.resumed >= 15
+    this.check(records)
 
 
 def test_failed_records_are_retried_alone_and_all_outcomes_stay_known(tmp_path: Path) -> None:

@@ -77,6 +77,19 @@ def test_a_refused_write_leaves_the_previous_file_and_no_draft(tmp_path):
     assert names(tmp_path) == ["a.jsonl"]
 
 
+def test_the_same_records_again_leave_the_file_as_it_is(tmp_path):
+    path = tmp_path / "a.jsonl"
+    first = write_records(path, [{"a": 1}], "list")
+    before = path.stat()
+
+    assert write_records(path, [{"a": 1}], "list") == first
+    assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+    assert names(tmp_path) == ["a.jsonl"]
+
+    write_records(path, [{"a": 2}], "list")
+    assert path.read_text() == '{"a":2}\n'
+
+
 def test_an_error_in_the_source_of_the_records_leaves_no_draft(tmp_path):
     def broken():
         yield {"a": 1}
@@ -131,3 +144,17 @@ def test_a_full_disk_is_a_storage_error_and_leaves_no_draft(run_python, tmp_path
         )
     )
     assert names(path.parent) == []
+
+
+def test_what_lies_behind_the_lines_of_an_adopted_draft_is_cut_off(tmp_path):
+    source = tmp_path / "segment"
+    source.write_bytes(b'{"a":1}\n{"a":2}\n{"left":"behind"}\n')
+
+    with JsonlWriter(tmp_path / "a.jsonl", source) as writer:
+        assert writer.adopted
+        writer.keep(b'{"a":1}\n', 1)
+        writer.write(b'{"a":3}\n')
+        dataset = writer.publish()
+
+    assert dataset.path.read_bytes() == b'{"a":1}\n{"a":3}\n'
+    assert dataset.size_bytes == len(dataset.path.read_bytes())

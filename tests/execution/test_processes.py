@@ -15,13 +15,16 @@ from dagster_dataops.data import data_register
 from dagster_dataops.errors import InputError, RecordError, RunStoppedError, WorkerError
 from dagster_dataops.execution import pool
 from tests.execution.helpers import (
+    SMALL,
     TINY,
     act,
     cut_by,
     error_rows,
+    expected_failures,
     expected_results,
     lines,
     node,
+    operator_for,
     plan,
     run,
     second_thread,
@@ -71,6 +74,19 @@ def test_class_operators_defined_in_a_function_reach_the_workers(
     with second_thread(spawned):
         run(Suffix(suffix="!", _max_workers=2), dataset, node(tmp_path))
     assert node(tmp_path).result.read_bytes() == b'{"text":"a!"}\n' * 5
+
+
+def test_spans_with_failed_records_are_settled_once_and_undamaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their error lines have no place in the result, which other outputs are written to at once."""
+    cut_by(monkeypatch, SMALL)
+    records = plan(["keep", "fail", "expand", "drop", "keep", "keep"] * 20)
+    dataset = write_input(tmp_path / "input.jsonl", records)
+    report = run(operator_for("process", 2), dataset, node(tmp_path))
+    assert report.notes == ()
+    assert node(tmp_path).result.read_bytes() == expected_results(records)
+    assert [row["index"] for row in error_rows(node(tmp_path))] == expected_failures(records)
 
 
 def test_what_cannot_be_sent_is_a_worker_error_that_says_what_to_do(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Tests of dagster_dataops.execution.streaming: streams written with their positions."""
 
 import itertools
+import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -193,6 +194,40 @@ def test_damaged_output_is_made_again(tmp_path: Path) -> None:
     assert node(tmp_path).result.read_bytes() == lines(ROWS)
     assert 0 < report.manifest.resumed < 250
     assert second.calls == list(range(report.manifest.resumed, COUNT))
+
+
+def test_what_lies_behind_the_position_gone_on_from_is_no_part_of_the_result(
+    tmp_path: Path,
+) -> None:
+    """A killed run writes items that it does not settle, and a loss of power may leave anything."""
+    interrupted(tmp_path, read_sequence(ROWS).map(Working(stop_at=300)))
+    (segment,) = node(tmp_path).checkpoints.glob("*/segment-*")
+    with segment.open("ab") as file:
+        file.write(b'{"n":"never settled"}\n' * 10_000)
+    report = write(tmp_path, read_sequence(ROWS).map(Working()))
+    assert report.manifest.resumed > 0
+    assert node(tmp_path).result.read_bytes() == lines(ROWS)
+    assert report.dataset.size_bytes == len(lines(ROWS))
+
+
+def test_what_a_stopped_run_put_into_quarantine_is_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the position that says so, before the run comes back."""
+    synced: dict[str, bytes] = {}
+    real = os.fdatasync
+
+    def fdatasync(descriptor: int) -> None:
+        real(descriptor)
+        path = Path(f"/proc/self/fd/{descriptor}").readlink()
+        synced[path.name] = path.read_bytes()
+
+    monkeypatch.setattr(os, "fdatasync", fdatasync)
+    stream = read_sequence(ROWS).map(failing).map(Working(stop_at=310))
+    interrupted(tmp_path, stream.and_return(on_error="quarantine"))
+    (place,) = node(tmp_path).checkpoints.glob("*/quarantine.jsonl")
+    assert place.read_bytes().count(b"\n") == 4
+    assert synced[place.name] == place.read_bytes()
 
 
 def test_a_checkpoint_of_which_nothing_is_left_is_told_of(tmp_path: Path) -> None:

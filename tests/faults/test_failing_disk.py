@@ -3,6 +3,7 @@
 import errno
 import os
 import shutil
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,8 @@ from dagster_dataops.checkpoints.resuming import ResumePolicy
 from dagster_dataops.data import data_register
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import InputError, StorageError
+from dagster_dataops.execution import job as job_module
+from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.report import RunReport
 from dagster_dataops.forking import may_fork
 from tests.execution.helpers import (
@@ -407,3 +410,44 @@ def test_a_dataset_operator_on_a_full_disk_keeps_its_previous_result(tmp_path: P
         disk.change("size=4m")
         run(turn_around(), new, node(disk.path))
         assert node(disk.path).result.read_bytes().count(b"\n") == _COUNT
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_sync_that_fails_while_the_result_is_about_to_be_composed_is_no_result(
+    tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the disk may have dropped is no base for a result, although it can be read now."""
+    runs = _Runs(tmp_path, mode)
+    complete = threading.Event()
+    check_complete = Job.check_complete
+    real = os.fdatasync
+
+    def checked(job: Job) -> None:
+        complete.set()
+        check_complete(job)
+
+    def refuse(descriptor: int) -> None:
+        if Path(f"/proc/self/fd/{descriptor}").readlink().name.startswith("segment-"):
+            assert complete.wait(60)
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        real(descriptor)
+
+    with monkeypatch.context() as patch, pytest.raises(StorageError, match="Input/output error"):
+        patch.setattr(job_module, "_TICK_SECONDS", 0.0)
+        patch.setattr(Job, "check_complete", checked)
+        patch.setattr(os, "fdatasync", refuse)
+        runs.attempt("first")
+    assert not runs.folder.result.exists()
+    assert runs.check_the_next_attempt() == set(range(_COUNT))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_run_whose_lock_was_replaced_publishes_nothing(tmp_path: Path, mode: str) -> None:
+    """Another run may hold the new one by now."""
+    runs = _Runs(tmp_path, mode)
+    lock = runs.folder.path / ".lock"
+    _HOOKS.at[12] = lambda: (lock.unlink(), lock.touch())
+    with pytest.raises(StorageError, match="removed or replaced"):
+        runs.attempt("first")
+    assert not runs.folder.result.exists()
+    runs.check_the_next_attempt()

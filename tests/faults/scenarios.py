@@ -1,0 +1,467 @@
+"""Scenarios of disk faults: what lies in a folder, and the attempt that is disturbed there.
+
+All of them write below ``home / "disk"``; inputs and notes of calls are beside it.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+import orjson
+import pytest
+from typing_extensions import override
+
+from dagster_dataops.checkpoints.checkpoint import existing
+from dagster_dataops.checkpoints.manifest import Manifest, NodeFolder, published, write_result
+from dagster_dataops.checkpoints.resuming import ResumePolicy
+from dagster_dataops.checkpoints.table import SpanTable
+from dagster_dataops.data import data_register
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.execution import job, streaming
+from dagster_dataops.execution.executor import OperatorExecutor
+from dagster_dataops.execution.given_stream import given_stream
+from dagster_dataops.execution.report import RunContext
+from dagster_dataops.streams.pipeline import DataPipeline
+from dagster_dataops.streams.sources import read_jsonl
+from tests.execution.helpers import SMALL, cut_by, lines
+from tests.faults import calls
+
+COUNT: Final = 40
+_OLD: Final = range(100, 130)
+_STOP_AT: Final = 25
+_RUNS: Final = frozenset({"disturbed", "next"})
+
+
+class Switches:
+    """What the operators do besides their work; no part of their code.
+
+    Attributes:
+        failing: Whether records fail that may.
+        stop_at: The record at which the attempt is interrupted.
+        seconds: For how long each is worked on.
+    """
+
+    failing = True
+    stop_at: int | None = None
+    seconds = 0.0
+
+
+_SWITCHES: Final = Switches()
+
+
+def _become(record: dict[str, Any]) -> Any:
+    number = record["n"]
+    time.sleep(_SWITCHES.seconds)
+    if number == _SWITCHES.stop_at:
+        raise KeyboardInterrupt
+    calls.note(number)
+    match number % 7:
+        case 0:
+            record["kept"] = True
+            return None
+        case 1:
+            return [{"n": number, "part": part} for part in range(3)]
+        case 2:
+            return []
+        case 4 if _SWITCHES.failing:
+            raise ValueError(number)
+    return {"n": number, "text": record["text"] * 2}
+
+
+@data_register("data.scenarios", _max_workers=2)
+def work(record):
+    return _become(record)
+
+
+@data_register("data.scenarios", _max_workers=4)
+async def work_async(record):
+    await asyncio.sleep(0)
+    return _become(record)
+
+
+@data_register("data.scenarios", rewrite_func="forward_batch_input")
+def join(left: list[dict], right: list[dict]):
+    found = {row["n"]: row for row in right}
+    return [{**row, "right": found.get(row["n"])} for row in left]
+
+
+_selections: Any = data_register.new_group("scenario_selections")
+
+
+class Select(_selections):
+    """Keeps the first record of each remainder, and all of the odd ones."""
+
+    def sketch(self, record: dict[str, Any]) -> int:
+        number = int(record["n"])
+        calls.note(number)
+        if number % 11 == 4:
+            raise ValueError(number)
+        return number % 9
+
+    def keep(self, sketches: Iterable[int], scratch: Path) -> Iterator[bool]:
+        seen: set[int] = set()
+        (scratch / "seen").write_text("scratch")
+        for sketch in sketches:
+            yield sketch not in seen or sketch % 2 == 1
+            seen.add(sketch)
+
+
+def _map(item: dict[str, Any]) -> dict[str, Any]:
+    time.sleep(_SWITCHES.seconds)
+    calls.note(item["n"])
+    return {"n": item["n"], "text": item["text"][::-1]}
+
+
+def _map_some(item: dict[str, Any]) -> dict[str, Any]:
+    if item["n"] % 13 == 5:
+        raise ValueError(item["n"])
+    return _map(item)
+
+
+def rows(numbers: Iterable[int]) -> list[dict[str, Any]]:
+    return [{"n": number, "text": f"é {number}"} for number in numbers]
+
+
+def _never() -> None:
+    """Go on."""
+
+
+class Scenario:
+    """One attempt over ``COUNT`` records, in a folder where nothing is.
+
+    Args:
+        home: Where everything is.
+        mode: Of the operator.
+
+    Attributes:
+        options: Of the operator.
+        modes: Which modes there are.
+        stops: Whether the disturbed attempt is told to stop, instead of finishing.
+        policy: Of all attempts.
+        inputs: Names of the files it is given.
+    """
+
+    options: ClassVar[dict[str, Any]] = {}
+    modes: ClassVar[Sequence[str]] = ("single",)
+    stops: ClassVar[bool] = False
+    policy: ClassVar[ResumePolicy] = ResumePolicy.AUTO
+    inputs: ClassVar[Sequence[str]] = ("input.jsonl",)
+
+    def __init__(self, home: Path, mode: str) -> None:
+        self.home, self.mode = home, mode
+        self.disk = home / "disk"
+        self.folder = NodeFolder(self.disk / "results" / "node", "node")
+
+    # ---------------------------------------------------------------- what lies there
+
+    def prepare(self) -> None:
+        """Make inputs, and what earlier attempts left."""
+        self.disk.mkdir(parents=True)
+        self._write("input.jsonl", range(COUNT))
+
+    def _write(self, name: str, numbers: Iterable[int]) -> None:
+        (self.home / name).write_bytes(lines(rows(numbers)))
+
+    def _run_over_old(self) -> None:
+        """Publish a result of another input."""
+        self._write("old.jsonl", _OLD)
+        self._run("old", ["old.jsonl"], "single")
+
+    def _interrupt(self) -> None:
+        """Leave the checkpoint of an attempt that was interrupted."""
+        _SWITCHES.stop_at = _STOP_AT
+        with pytest.raises(KeyboardInterrupt):
+            self._run("interrupted", self.inputs, "single")
+        _SWITCHES.stop_at = None
+
+    # ---------------------------------------------------------------- attempts
+
+    def disturbed(self) -> None:
+        """Make the attempt that is recorded or disturbed; it syncs and looks up all the time."""
+        for module in (job, streaming):
+            module._TICK_SECONDS = 0.0005  # type: ignore[attr-defined]
+            module._STOP_CHECK_SECONDS = 0.0  # type: ignore[attr-defined]
+        _SWITCHES.seconds = 0.001
+        self.attempt("disturbed")
+
+    def attempt(self, run: str) -> None:
+        """Make an attempt, which finishes if it is not disturbed or told to stop."""
+        self._run(run, self.inputs, self.mode)
+
+    def _reason_to_stop(self) -> str | None:
+        done = len(calls.calls_in(Path(os.environ["CALLS"])))
+        return "told to" if done > _STOP_AT else None
+
+    def operator(self, mode: str) -> Any:
+        """Return the operator; that of one scenario is the same in every mode."""
+        chosen = work_async if self.mode == "async" else work
+        return chosen(_concurrency_mode=mode, **self.options)
+
+    def _run(self, run: str, names: Sequence[str], mode: str) -> None:
+        cut_by(pytest.MonkeyPatch(), SMALL)
+        datasets = [JsonlDataset.of_file(self.home / name) for name in names]
+        context = RunContext(
+            run=run,
+            resume=self.policy if run in _RUNS else ResumePolicy.AUTO,
+            earlier_runs=_RUNS if run in _RUNS else frozenset(),
+            lock_seconds=20,
+            flush_seconds=0.0,
+            should_stop=self._reason_to_stop if self.stops and run == "disturbed" else _never,
+        )
+        OperatorExecutor(context).run(self.operator(mode), datasets, self.folder)
+
+    # ---------------------------------------------------------------- what is found
+
+    def state(self) -> dict[str, Any]:
+        """Return what a reader finds: bytes, counts, and the names in the folder."""
+        folder = self.folder
+        manifest = Manifest.load(folder.manifest)
+        counts = ("rows_in", "rows_out", "dropped", "failed", "size_bytes", "fingerprint")
+        names = {path.name for path in folder.path.iterdir()} if folder.path.exists() else set()
+        return {
+            "result": folder.result.read_bytes() if folder.result.exists() else None,
+            "errors": folder.errors.read_bytes() if folder.errors.exists() else None,
+            "manifest": manifest and {name: getattr(manifest, name) for name in counts},
+            "published": published(folder) is not None,
+            "names": sorted(names - {".lock", folder.input.name}),
+        }
+
+    def paid(self) -> set[int]:
+        """Return the records that need no call, by what earlier attempts left."""
+        found = (self.settled(made.table) for made in existing(self.folder.checkpoints))
+        return set().union(*found)
+
+    def settled(self, table: SpanTable) -> set[int]:
+        """Return the records of a checkpoint's table."""
+        content = (self.home / "input.jsonl").read_bytes()
+        spans = (content[s.start : s.start + s.length] for s, _, _ in table.ordered())
+        return {orjson.loads(line)["n"] for span in spans for line in span.splitlines()}
+
+
+class Over(Scenario):
+    """In place of an older result with an error file."""
+
+    modes = ("single", "process")
+
+    @override
+    def prepare(self) -> None:
+        super().prepare()
+        self._run_over_old()
+
+
+class Fresh(Scenario):
+    """Nothing is there."""
+
+    modes = ("single", "thread", "async", "process")
+
+
+class Again(Scenario):
+    """The very result is there already, and is made anew."""
+
+    @override
+    def prepare(self) -> None:
+        super().prepare()
+        self._run("old", self.inputs, "single")
+
+
+class Resume(Scenario):
+    """An attempt was interrupted."""
+
+    modes = ("single", "thread", "async", "process")
+
+    @override
+    def prepare(self) -> None:
+        super().prepare()
+        self._interrupt()
+
+
+class Stopped(Over):
+    """The attempt is told to stop, in place of an older result."""
+
+    modes = ("single", "thread", "process")
+    stops = True
+
+
+class Retry(Scenario):
+    """Failed records of the published result are retried."""
+
+    modes = ("single", "process")
+    policy = ResumePolicy.FAILED_RECORDS
+
+    @override
+    def prepare(self) -> None:
+        super().prepare()
+        self._run("old", self.inputs, "single")
+
+    @override
+    def attempt(self, run: str) -> None:
+        _SWITCHES.failing = False
+        super().attempt(run)
+
+    @override
+    def paid(self) -> set[int]:
+        return {number for number in range(COUNT) if number % 7 != 4}
+
+
+class RetryUnfinished(Retry):
+    """Failed records of an interrupted attempt are retried."""
+
+    modes = ("single",)
+
+    @override
+    def prepare(self) -> None:
+        Scenario.prepare(self)
+        self._interrupt()
+
+    @override
+    def paid(self) -> set[int]:
+        return {number for number in range(_STOP_AT) if number % 7 != 4}
+
+
+class Reuse(Scenario):
+    """Outcomes of another input are used again."""
+
+    modes = ("single", "thread")
+    options: ClassVar[dict[str, Any]] = {"_reuse_outcomes": True}
+
+    @override
+    def prepare(self) -> None:
+        super().prepare()
+        self._write("old.jsonl", [number for number in range(5, 60) if number % 6])
+        self._run("old", ["old.jsonl"], "single")
+
+    @override
+    def paid(self) -> set[int]:
+        return {number for number in range(5, COUNT) if number % 6 and number % 7 != 4}
+
+
+class Selection(Over):
+    """A selection operator, in place of an older result."""
+
+    @override
+    def operator(self, mode: str) -> Any:
+        return Select(_concurrency_mode=mode, _max_workers=2)
+
+
+class Join(Over):
+    """A dataset operator over two inputs, in place of an older result."""
+
+    modes = ("single",)
+    inputs = ("input.jsonl", "other.jsonl")
+
+    @override
+    def prepare(self) -> None:
+        self._write_other()
+        super().prepare()
+
+    def _write_other(self) -> None:
+        self.home.mkdir(exist_ok=True)
+        self._write("other.jsonl", range(20, 50))
+
+    @override
+    def _run_over_old(self) -> None:
+        self._write("old.jsonl", _OLD)
+        self._run("old", ["old.jsonl", "other.jsonl"], "single")
+
+    @override
+    def operator(self, mode: str) -> Any:
+        return join()
+
+
+class Gather(Join):
+    """A record operator over two inputs, in place of an older result."""
+
+    operator = Scenario.operator
+
+    @override
+    def settled(self, table: SpanTable) -> set[int]:
+        return set()  # numbers come twice
+
+
+class Combine(Join):
+    """A stream operator over two inputs, in place of an older result."""
+
+    @override
+    def operator(self, mode: str) -> Any:
+        from dagster_dataops.combine import RoundRobin
+
+        return RoundRobin(allow_repeats=False)
+
+
+class Stream(Scenario):
+    """A stream."""
+
+    inputs = ()
+    function = staticmethod(_map)
+
+    @override
+    def operator(self, mode: str) -> Any:
+        return given_stream("scenario", self._stream)
+
+    def _stream(self) -> Any:
+        items: DataPipeline = read_jsonl(self.home / "input.jsonl").shuffle(10, seed=1)  # type: ignore[assignment]
+        return items.map(self.function).filter(_some).and_return(on_error="quarantine")
+
+
+def _some(item: dict[str, Any]) -> bool:
+    return bool(item["n"] % 7 != 3)
+
+
+class StreamOver(Stream):
+    """The same in place of an older result."""
+
+    @override
+    def prepare(self) -> None:
+        super().prepare()
+        self._write("input.jsonl", _OLD)
+        self._run("old", (), "single")
+        self._write("input.jsonl", range(COUNT))
+
+
+class StreamStopped(StreamOver):
+    """The attempt is told to stop."""
+
+    stops = True
+
+
+class StreamQuarantine(StreamStopped):
+    """Some of its items fail."""
+
+    function = staticmethod(_map_some)
+
+
+class Source(Scenario):
+    """Records that no operator made."""
+
+    @override
+    def prepare(self) -> None:
+        super().prepare()
+        write_result(self.folder, rows(_OLD), "old")
+
+    @override
+    def attempt(self, run: str) -> None:
+        write_result(self.folder, rows(range(COUNT)), run)
+
+
+SCENARIOS: Final[dict[str, type[Scenario]]] = {
+    "fresh": Fresh,
+    "over": Over,
+    "again": Again,
+    "resume": Resume,
+    "stopped": Stopped,
+    "retry": Retry,
+    "retry-unfinished": RetryUnfinished,
+    "reuse": Reuse,
+    "selection": Selection,
+    "join": Join,
+    "gather": Gather,
+    "combine": Combine,
+    "stream": Stream,
+    "stream-over": StreamOver,
+    "stream-stopped": StreamStopped,
+    "stream-quarantine": StreamQuarantine,
+    "source": Source,
+}

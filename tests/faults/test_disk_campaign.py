@@ -1,0 +1,70 @@
+"""Part of the campaigns of disk faults: any call disturbed, or the power lost after it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.faults.filecalls import compiler
+
+_CAMPAIGN = Path(__file__).with_name("disk_campaign.py")
+_POWER = {
+    "fresh": ["single", "process"],
+    "over": ["single"],
+    "again": ["single"],
+    "resume": ["thread"],
+    "stopped": ["single"],
+    "retry": ["single"],
+    "retry-unfinished": ["single"],
+    "reuse": ["single"],
+    "selection": ["single"],
+    "join": ["single"],
+    "gather": ["single"],
+    "combine": ["single"],
+    "stream-over": ["single"],
+    "stream-stopped": ["single"],
+    "source": ["single"],
+}
+_DISTURBED = {
+    "over": ["process"],
+    "resume": ["single"],
+    "retry": ["single"],
+    "reuse": ["single"],
+    "selection": ["single"],
+    "join": ["single"],
+    "stream-over": ["single"],
+}
+
+pytestmark = pytest.mark.skipif(
+    compiler() is None,
+    reason="the recording library needs a C compiler on Linux",
+)
+
+
+def _run(campaign: str, scenario: str, modes: list[str], *numbers: str) -> None:
+    given = [campaign, "--scenarios", scenario, "--modes", *modes, *numbers]
+    run = subprocess.run(
+        [sys.executable, str(_CAMPAIGN), *given], capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert " 0 wrong" in run.stdout
+
+
+@pytest.mark.parametrize("scenario", _POWER)
+def test_a_loss_of_power_at_any_call_costs_nothing_that_was_safe(scenario: str) -> None:
+    _run("power", scenario, _POWER[scenario], "--cases", "20")
+
+
+def test_a_loss_of_power_at_any_call_of_publishing_leaves_one_whole_result() -> None:
+    _run("power", "over", ["single"], "--late", "18")
+
+
+@pytest.mark.parametrize("scenario", _DISTURBED)
+def test_a_kill_at_any_call_is_gone_on_from(scenario: str) -> None:
+    _run("kill", scenario, _DISTURBED[scenario], "--cases", "10")
+
+
+@pytest.mark.parametrize("scenario", _DISTURBED)
+def test_an_error_of_any_call_is_gone_on_from(scenario: str) -> None:
+    _run("error", scenario, _DISTURBED[scenario], "--cases", "10")
