@@ -185,15 +185,14 @@ def test_an_operator_without_options_has_no_table_of_them(
 
 
 def test_a_rotated_key_and_another_timeout_make_no_asset_stale(
-    tmp_path: Path, registry: OperatorRegistry
+    root: Path, registry: OperatorRegistry
 ) -> None:
     @registry("data.text")
     def ask(record: dict, api_key: str = "", timeout: float = 30, model: str = "a") -> dict:
         return record
 
     def version(**options: Any) -> str | None:
-        pipeline = pipeline_of("docs", node=ask(**options))
-        definitions = definitions_of(pipeline, tmp_path / "texts.jsonl")
+        definitions = definitions_of(pipeline_of(node=ask(**options)), "texts.jsonl", root)
         return spec_of(definitions, "docs", "node").code_version
 
     usual = version(api_key="one")

@@ -59,7 +59,7 @@ _FILES = {
         from contextlib import contextmanager
         from functools import partial
         from pathlib import Path
-        import thirdparty
+        import vendored
         import proj.other
         from proj import texts
         from proj.texts import clean, slow
@@ -90,12 +90,12 @@ _FILES = {
                     return self.finish(clean(one) + texts.clean(one) + proj.other.used(one))
         def target(data):
             return [doubled(data), SCALE(1), SHIFT.of(1), PART, COUNTED(1), slow("a"), Target,
-                    HERE, LINES, re.sub, thirdparty.f(1)]
+                    HERE, LINES, re.sub, vendored.f(1)]
         """,
-    "site-packages/thirdparty/__init__.py": "def f(value):\n    return value\n",
-    "site-packages/third_party-1.0.dist-info/METADATA": "Name: third-party\nVersion: 1.0\n",
-    "site-packages/third_party-1.0.dist-info/top_level.txt": "thirdparty\n",
-    "site-packages/third_party-1.0.dist-info/RECORD": "thirdparty/__init__.py,,\n",
+    "site-packages/vendored/__init__.py": "def f(value):\n    return value\n",
+    "site-packages/vendored_code-1.0.dist-info/METADATA": "Name: vendored-code\nVersion: 1.0\n",
+    "site-packages/vendored_code-1.0.dist-info/top_level.txt": "vendored\n",
+    "site-packages/vendored_code-1.0.dist-info/RECORD": "vendored/__init__.py,,\n",
 }
 _FILES = {name: textwrap.dedent(text) for name, text in _FILES.items()}
 _PRINT = """
@@ -147,7 +147,7 @@ CHANGES = {
     "a module imported when it runs": ("proj/lazy.py", "last(text)", 'last(text) + ""'),
     "what such a module imports": ("proj/deep.py", '"d"', '"e"'),
     "the version of a distribution": (
-        "site-packages/third_party-1.0.dist-info/METADATA",
+        "site-packages/vendored_code-1.0.dist-info/METADATA",
         "Version: 1.0",
         "Version: 1.1",
     ),
@@ -169,7 +169,7 @@ SAME = {
     "a docstring elsewhere": ("proj/lazy.py", "def late(text):", 'def late(text):\n    "Late."'),
     "line breaks": ("proj/texts.py", "return text[:LIMIT]", "return text[\n        :LIMIT\n    ]"),
     "code of a distribution, but not its version": (
-        "site-packages/thirdparty/__init__.py",
+        "site-packages/vendored/__init__.py",
         "return value",
         "return value + 1",
     ),
@@ -191,7 +191,7 @@ def test_an_operator_has_the_same_version_when_this_changes(
         ("", {"PYTHONHASHSEED": "7"}),
         ("", {"PYTHONDONTWRITEBYTECODE": "1"}),
         ("import proj.lazy, proj.other, dagster\n", {}),
-        ("import thirdparty, proj.texts\nproj.texts.slow('a')\n", {}),
+        ("import vendored, proj.texts\nproj.texts.slow('a')\n", {}),
     ],
     ids=["hash seed", "no bytecode", "other imports first", "a filled lru_cache"],
 )
