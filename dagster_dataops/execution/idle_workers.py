@@ -1,7 +1,8 @@
 """Idle workers: processes that have served a run and wait, modules loaded, for the next one.
 
 They belong to this process and to none of its runs, hold no lock, input or segment, and end with
-it, or by themselves after a minute without a run.
+it, or by themselves after a minute without a run. What modules keep in globals stays as long as the
+worker.
 """
 
 import atexit
