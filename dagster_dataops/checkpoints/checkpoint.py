@@ -19,6 +19,7 @@ from dagster_dataops.checkpoints.fingerprint import CHANGEABLE, RunFingerprint
 from dagster_dataops.checkpoints.journal import (
     FrameKind,
     Journal,
+    frame,
     json_frame,
     read_clock,
     read_frames,
@@ -79,6 +80,8 @@ class CheckpointContent:
                 spans = read_spans(payload)
                 if spans:
                     content.table.add(spans.columns, spans.segment, spans.offset)
+            elif kind == FrameKind.REOPENED:
+                content.table = content.table.without_failed()
             elif kind == FrameKind.ATTEMPT:
                 content.add_attempt(payload)
                 before = content.seconds
@@ -258,6 +261,19 @@ class Checkpoint:
         """Forget spans whose output turned out to be damaged."""
         self.table = self.table.without(starts)
         self.main_segment = None
+
+    def reopen_failed(self, parts: list[tuple[Span, int, int]]) -> None:
+        """Let failed records count as not settled, now and for later attempts.
+
+        Args:
+            parts: What did not fail of the spans that hold them: span, segment, offset.
+        """
+        packed = [(segment, offset, columns_of([span])) for span, segment, offset in parts]
+        frames = [spans_frame(*part) for part in packed]
+        self._journal.append(frame(FrameKind.REOPENED, b"") + b"".join(frames))
+        self.table = self.table.without_failed()
+        for segment, offset, columns in packed:
+            self.table.add(columns, segment, offset)
 
     def adoptable(self) -> Path | None:
         """Return the main segment if it can become the result, what is missing being put in."""

@@ -40,6 +40,7 @@ class FrameKind(IntEnum):
     CLOCK = 5  # seconds for which the attempt had been at work when it settled what is before
     POSITION = 6  # where a stream stood when all items before it were written
     STAGES = 7  # JSON: what the stream of those positions consists of
+    REOPENED = 9  # no spans before it count that hold failed records
     DIGESTS = 8  # of the input of spans of one record each: those of the frame that follows
 
 

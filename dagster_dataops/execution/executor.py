@@ -17,10 +17,11 @@ from dagster_dataops.checkpoints.fingerprint import RunFingerprint
 from dagster_dataops.checkpoints.lock import FolderLock
 from dagster_dataops.checkpoints.manifest import Manifest, NodeFolder
 from dagster_dataops.checkpoints.publication import commit, finish_interrupted
+from dagster_dataops.checkpoints.reopening import reopen_failed
 from dagster_dataops.checkpoints.resuming import Decision, ResumePolicy, decide
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import content_interval
-from dagster_dataops.errors import InputError, RunStoppedError, StorageError
+from dagster_dataops.errors import InputError, OutageError, RunStoppedError, StorageError
 from dagster_dataops.execution.backends import run_backend, workers_ahead
 from dagster_dataops.execution.earlier import EarlierResult
 from dagster_dataops.execution.gathering import gathered
@@ -58,6 +59,7 @@ class OperatorExecutor:
         Raises:
             FolderLockedError: Another run is at work there.
             RecordError: A record failed and failures are not ignored.
+            OutageError: Every record failed, or call after call; the published result stands.
             DatasetOperatorError: A dataset operator failed.
             StorageError: The disk refused.
             RetryRefusedError: Failed records were to be retried alone, and cannot be.
@@ -197,11 +199,8 @@ class _Attempt:
         """
         for _ in range(1 + _MOST_REPAIRS):
             job.todo = job.checkpoint.table.gaps(job.content)
-            if job.todo:
-                with _kept(job.checkpoint):
-                    run_backend(job, self._lock.descriptor)
-            job.check_input_unchanged()
-            job.check_complete()
+            with _kept(job.checkpoint):
+                self._settle(job)
             job.checkpoint.check_synced()
             selects = self._operator.__dataops__.spec.kind == "selection"
             drafts = (
@@ -215,6 +214,18 @@ class _Attempt:
             job.checkpoint.reject(drafts.damaged)
         reason = "what is read back is not what was written, time and again; check the disk"
         raise StorageError(str(job.checkpoint.folder), "compose the result", reason)
+
+    def _settle(self, job: Job) -> None:
+        """Settle what is open; after an outage failed records are open again for later attempts."""
+        try:
+            if job.todo:
+                run_backend(job, self._lock.descriptor)
+            job.check_input_unchanged()
+            job.check_complete()
+            job.check_any_succeeded()
+        except OutageError:
+            reopen_failed(job.checkpoint, job.dataset)
+            raise
 
     def _run_dataset_operator(
         self, datasets: Sequence[JsonlDataset], fingerprint: RunFingerprint

@@ -17,6 +17,7 @@ from dagster_dataops.datasets.files import read_range
 from dagster_dataops.datasets.lines import Interval, next_line_start
 from dagster_dataops.errors import StorageError, WorkerError
 from dagster_dataops.execution import fork_server, messages
+from dagster_dataops.execution.breaker import Breaker
 from dagster_dataops.execution.failures import Failed, Failure, error_line, timed_out
 from dagster_dataops.execution.handle import Overdue, Worker
 from dagster_dataops.execution.job import Job
@@ -50,6 +51,7 @@ def run_processes(job: Job, unshared: tuple[int, ...]) -> None:
 
     Raises:
         RecordError: A record failed and failures are not ignored.
+        OutageError: Call after call of one worker failed, or worker after worker died.
         WorkerError: Workers cannot be started.
     """
     descriptor = os.open(job.dataset.path, os.O_RDONLY | os.O_CLOEXEC)
@@ -70,6 +72,7 @@ class _Run:
         self._placing = Placing(job.content.start) if job.todo == [job.content] else None
         self._main_segment = job.checkpoint.take_main_segment()
         self._failed: Failed | None = None
+        self._deaths = Breaker(job.settings.stop_after_failures)
         self._ending = False
         self._stamp = job.dataset.stamp()
         self._ever_ready = False
@@ -201,6 +204,8 @@ class _Run:
         in_place = message[0] == Kind.SPAN_IN_PLACE
         offset, span = messages.unpack_span(message)
         self._job.settle(self._main_segment if in_place else worker.segment, offset, [span])
+        if span.failed < span.records:
+            self._deaths.succeeded()
         return span
 
     def _welcome(self, worker: Worker) -> None:
@@ -304,7 +309,8 @@ class _Run:
         """Settle a record that cost its worker as failed, without running it again."""
         data = read_range(self._descriptor, killer.start, killer.end - killer.start)
         failed = Failed(killer.start, data.rstrip(b"\n"), failure)
-        if not self._job.settings.ignore_errors:
+        self._deaths.failed(failure)
+        if self._deaths.open or not self._job.settings.ignore_errors:
             self._failed = failed
             return
         settled = Settled.of(
