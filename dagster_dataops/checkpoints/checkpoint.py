@@ -77,9 +77,7 @@ class CheckpointContent:
         before = 0.0
         for kind, payload in read_frames(data):
             if kind == FrameKind.SPANS:
-                spans = read_spans(payload)
-                if spans:
-                    content.table.add(spans.columns, spans.segment, spans.offset)
+                content.add_spans(payload)
             elif kind == FrameKind.REOPENED:
                 content.table = content.table.without_failed()
             elif kind == FrameKind.ATTEMPT:
@@ -91,6 +89,12 @@ class CheckpointContent:
                 content.seconds = before + (read_clock(payload) or 0.0)
         content.table = content.table.without_overlaps()
         return content
+
+    def add_spans(self, payload: bytes) -> None:
+        """Take note of settled spans."""
+        spans = read_spans(payload)
+        if spans:
+            self.table.add(spans.columns, spans.segment, spans.offset)
 
     def add_attempt(self, payload: bytes) -> None:
         """Take note of an attempt; what is none makes this a checkpoint of nobody knows what."""

@@ -25,15 +25,13 @@ def reopen_failed(checkpoint: Checkpoint, dataset: JsonlDataset) -> None:
         checkpoint: Of a run that ended without a result.
         dataset: Its input.
     """
-    check_input = dataset.fingerprint is None
-    parts = []
     with dataset.path.open("rb") as source:
-        for segment, offset, span, output in _with_failed(checkpoint.folder, checkpoint.table):
-            for part, at in _parts(span, output):
-                if check_input:
-                    given = read_range(source.fileno(), part.start, part.length)
-                    part = part._replace(input_check=checksum(given))
-                parts.append((part, segment, offset + at))
+        descriptor = source.fileno() if dataset.fingerprint is None else None
+        parts = [
+            (part, segment, offset + at)
+            for segment, offset, span, output in _with_failed(checkpoint.folder, checkpoint.table)
+            for part, at in _parts(span, output, descriptor)
+        ]
     checkpoint.reopen_failed(parts)
     checkpoint.sync()
 
@@ -60,22 +58,27 @@ def _with_failed(folder: Path, table: SpanTable) -> Iterator[tuple[int, int, Spa
         reader.close()
 
 
-def _parts(span: Span, output: bytes) -> Iterator[tuple[Span, int]]:
-    """Yield the parts of a span that did not fail, and where in its output each begins."""
+def _parts(span: Span, output: bytes, source: int | None) -> Iterator[tuple[Span, int]]:
+    """Yield the parts of a span that did not fail, and where in its output each begins.
+
+    They carry a checksum of their input if that is open as ``source``.
+    """
     failed = failed_records(output[span.output_bytes :])
     for first, last in parts_between(span, [record.place for record in failed]):
         records, lines = last.records - first.records, output[first.output : last.output]
         if records:
+            start, length = first.start, last.start - first.start
+            given = b"" if source is None else read_range(source, start, length)
             part = Span(
-                start=first.start,
-                length=last.start - first.start,
+                start=start,
+                length=length,
                 records=records,
                 emitted=lines.count(b"\n"),
                 dropped=last.dropped - first.dropped,
                 failed=0,
                 output_bytes=len(lines),
                 error_bytes=0,
-                input_check=0,
+                input_check=0 if source is None else checksum(given),
                 output_check=checksum(lines),
             )
             yield part, first.output

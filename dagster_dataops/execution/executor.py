@@ -1,5 +1,6 @@
 """OperatorExecutor: one operator over one dataset, from lock to published result."""
 
+import shutil
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -129,12 +130,10 @@ class _Attempt:
             decision = self._decide(dataset, fingerprint, found)
             run, flush_seconds = self._context.run, self._context.flush_seconds
             checkpoint = Checkpoint(decision.content, fingerprint, run, flush_seconds)
-            try:
+            with _closing(checkpoint):
                 job = self._job(dataset, checkpoint, stamp)
                 job.workers = workers
                 return self._run_job(job, decision, fingerprint)
-            finally:
-                checkpoint.close()
 
     def _run_job(self, job: Job, decision: Decision, fingerprint: RunFingerprint) -> Manifest:
         progress = self._context.progress
@@ -261,7 +260,7 @@ class _Attempt:
 
             refuse_whole(self._folder, "stream")
         checkpoint, stream, note = flow.checkpoint(self._context, self._folder, found)
-        try:
+        with _closing(checkpoint):
             writer = StreamWriter(flow.name, stream, checkpoint, self._context)
             self._context.progress.start(self._folder.name, writer.state())
             try:
@@ -269,14 +268,14 @@ class _Attempt:
                     self._note(note + saved(checkpoint.stopwatch.before))
                 with _kept(checkpoint):
                     writer.run()
+                    if self._operator.__dataops__.resolved.stop_after_failures:
+                        writer.check_any_item()
                 checkpoint.check_synced()
             finally:
                 self._context.progress.finish(writer.state())
             manifest = self._manifest(writer.drafts(self._folder), checkpoint, flow.fingerprint)
             manifest = replace(manifest, seeds=stream.seeds)
             self._publish(checkpoint, manifest)
-        finally:
-            checkpoint.close()
         return self._report(manifest, reused=False)
 
     def _publish(self, checkpoint: Checkpoint, manifest: Manifest) -> None:
@@ -329,6 +328,19 @@ class _Attempt:
             notes=tuple(self._notes),
             seconds=time.monotonic() - self._began,
         )
+
+
+@contextmanager
+def _closing(checkpoint: Checkpoint) -> Iterator[None]:
+    """Close the checkpoint; after an outage in which nothing succeeded, delete it."""
+    try:
+        yield
+    except OutageError:
+        if not checkpoint.table.records:
+            shutil.rmtree(checkpoint.folder, ignore_errors=True)
+        raise
+    finally:
+        checkpoint.close()
 
 
 @contextmanager

@@ -181,7 +181,7 @@ class Job:
         )
 
     def outage_of(self, failure: Failure) -> OutageError:
-        """Return the error of a run that calls failed for, one after the other, with ``failure``."""
+        """Return the error of a run whose calls failed one after the other, as ``failure`` says."""
         where = " in one worker process" if self.settings.concurrency_mode == "process" else ""
         found = (
             f"{self.settings.stop_after_failures:,} calls failed with {failure.exception}{where}, "
