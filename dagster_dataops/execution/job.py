@@ -162,7 +162,7 @@ class Job:
             example = f"The first, record {index} ({self.dataset.path}, line {line}): " + told(
                 first.told["exception"], first.told["message"], first.told["traceback"]
             )
-        raise OutageError(self.name, f"all {table.failed:,} records failed", example)
+        raise OutageError(self.name, f"all records failed ({table.failed:,})", example)
 
     def error_of(self, failed: Failed) -> RecordError | OutageError:
         """Return the error of a failure that ended the run."""

@@ -93,7 +93,7 @@ class _Whole:
     def _check_any_succeeded(self) -> None:
         drafts, allowed = self._drafts, not self._settings.stop_after_failures
         if self._first_refused and drafts.failed == drafts.records and not allowed:
-            found = f"all {drafts.failed:,} lines of its input are no records"
+            found = f"no line of its input is a record ({drafts.failed:,} lines)"
             raise OutageError(self._name, found, f"The first: {self._first_refused}")
 
     def _called(self, datasets: Sequence[JsonlDataset]) -> Iterator[object]:
