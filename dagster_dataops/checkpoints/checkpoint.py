@@ -19,11 +19,12 @@ from dagster_dataops.checkpoints.fingerprint import CHANGEABLE, RunFingerprint
 from dagster_dataops.checkpoints.journal import (
     FrameKind,
     Journal,
-    frame,
     json_frame,
     read_clock,
     read_frames,
+    read_reopened,
     read_spans,
+    reopened_frame,
     spans_frame,
 )
 from dagster_dataops.checkpoints.segments import SegmentWriter, segment_path
@@ -79,7 +80,7 @@ class CheckpointContent:
             if kind == FrameKind.SPANS:
                 content.add_spans(payload)
             elif kind == FrameKind.REOPENED:
-                content.table = content.table.without_failed()
+                content.table = content.table.without(read_reopened(payload))
             elif kind == FrameKind.ATTEMPT:
                 content.add_attempt(payload)
                 before = content.seconds
@@ -266,18 +267,23 @@ class Checkpoint:
         self.table = self.table.without(starts)
         self.main_segment = None
 
-    def reopen_failed(self, parts: list[tuple[Span, int, int]]) -> None:
-        """Let failed records count as not settled, now and for later attempts.
+    def reopen(self, starts: list[int], segment: int, offset: int, spans: list[Span]) -> None:
+        """Take spans back, and settle in their place what of them stays, in one step.
 
         Args:
-            parts: What did not fail of the spans that hold them: span, segment, offset.
+            starts: Where in the input the spans start that count no more.
+            segment: Number of the segment with the outputs of those that count instead.
+            offset: Where in it these lie, one after the other.
+            spans: In that order.
         """
-        packed = [(segment, offset, columns_of([span])) for span, segment, offset in parts]
-        frames = [spans_frame(*part) for part in packed]
-        self._journal.append(frame(FrameKind.REOPENED, b"") + b"".join(frames))
-        self.table = self.table.without_failed()
-        for segment, offset, columns in packed:
+        told = reopened_frame(starts)
+        self.table = self.table.without(starts)
+        if spans:
+            columns = columns_of(spans)
+            told += spans_frame(segment, offset, columns)
             self.table.add(columns, segment, offset)
+            self._dirty.add(segment)
+        self._journal.append(told)
 
     def adoptable(self) -> Path | None:
         """Return the main segment if it can become the result, what is missing being put in."""

@@ -1,15 +1,17 @@
-"""Reopening: the failed records of an unfinished run are to be tried again by later attempts.
+"""Reopening: failed records of an unfinished run are to be tried again by later attempts.
 
-Failures of an outage say nothing of their records. What succeeded in the spans that hold them stays
-settled where it is: nothing is copied.
+Failures of an outage say nothing of their records. What else is in the spans that hold them stays
+settled: it is copied to a segment of its own.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
 from dagster_dataops.checkpoints.failed import FailedRecord, failed_records
-from dagster_dataops.checkpoints.keeping import parts_between
+from dagster_dataops.checkpoints.keeping import Cut, parts_between
+from dagster_dataops.checkpoints.outputs import Settled
 from dagster_dataops.checkpoints.reading import SegmentReader
 from dagster_dataops.checkpoints.segments import checksum
 from dagster_dataops.checkpoints.spans import Span
@@ -18,67 +20,92 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.files import read_range
 
 
-def reopen_failed(checkpoint: Checkpoint, dataset: JsonlDataset) -> None:
-    """Let the failed records of a checkpoint count as not tried, durably.
+def reopen(checkpoint: Checkpoint, dataset: JsonlDataset, failed: Collection[int] | None) -> None:
+    """Let failed records of a checkpoint count as not tried, durably.
 
     Args:
-        checkpoint: Of a run that ended without a result.
+        checkpoint: Of a run that ends without a result.
         dataset: Its input.
+        failed: Byte positions of those records in the input; ``None`` for all that failed.
     """
-    with dataset.path.open("rb") as source:
+    starts: list[int] = []
+    spans: list[Span] = []
+    with (
+        dataset.path.open("rb") as source,
+        closing(checkpoint.new_segment()) as segment,
+    ):
         descriptor = source.fileno() if dataset.fingerprint is None else None
-        parts = [
-            (part, segment, offset + at)
-            for segment, offset, span, output in _with_failed(checkpoint.folder, checkpoint.table)
-            for part, at in _parts(span, output, descriptor)
-        ]
-    checkpoint.reopen_failed(parts)
+        for span, output in _with_failed(checkpoint.folder, checkpoint.table):
+            records = failed_records(output[span.output_bytes :])
+            again = [one for one in records if failed is None or one.place.offset in failed]
+            if again:
+                starts.append(span.start)
+                stay = [one for one in records if one not in again]
+                for part in _parts(span, output, again, stay, descriptor):
+                    segment.append(part.output, part.errors)
+                    spans.append(part.span)
+    checkpoint.reopen(starts, segment.number, 0, spans)
     checkpoint.sync()
 
 
 def first_failure(folder: Path, table: SpanTable) -> FailedRecord | None:
     """Return the first failed record of a checkpoint that can be read, ``None`` if none can."""
-    for _, _, span, output in _with_failed(folder, table):
+    for span, output in _with_failed(folder, table):
         return failed_records(output[span.output_bytes :])[0]
     return None
 
 
-def _with_failed(folder: Path, table: SpanTable) -> Iterator[tuple[int, int, Span, bytes]]:
-    """Yield segment, offset, span, and result and error lines of spans that hold failed records.
-
-    Damaged ones are left out.
-    """
+def _with_failed(folder: Path, table: SpanTable) -> Iterator[tuple[Span, bytes]]:
+    """Yield spans that hold failed records, with their lines; damaged ones are left out."""
     reader = SegmentReader(folder)
     try:
         for span, segment, offset in table.with_failed():
             output = reader.read(segment, offset, span.output_bytes + span.error_bytes)
             if checksum(output) == span.output_check:
-                yield segment, offset, span, output
+                yield span, output
     finally:
         reader.close()
 
 
-def _parts(span: Span, output: bytes, source: int | None) -> Iterator[tuple[Span, int]]:
-    """Yield the parts of a span that did not fail, and where in its output each begins.
+def _parts(
+    span: Span,
+    output: bytes,
+    again: Sequence[FailedRecord],
+    stay: Sequence[FailedRecord],
+    source: int | None,
+) -> Iterator[Settled]:
+    """Yield a span in parts, less the records that are to be tried ``again``.
 
-    They carry a checksum of their input if that is open as ``source``.
+    The parts carry a checksum of their input if that is open as ``source``.
     """
-    failed = failed_records(output[span.output_bytes :])
-    for first, last in parts_between(span, [record.place for record in failed]):
-        records, lines = last.records - first.records, output[first.output : last.output]
-        if records:
-            start, length = first.start, last.start - first.start
-            given = b"" if source is None else read_range(source, start, length)
-            part = Span(
-                start=start,
-                length=length,
-                records=records,
-                emitted=lines.count(b"\n"),
-                dropped=last.dropped - first.dropped,
-                failed=0,
-                output_bytes=len(lines),
-                error_bytes=0,
-                input_check=0 if source is None else checksum(given),
-                output_check=checksum(lines),
-            )
-            yield part, first.output
+    for first, last in parts_between(span, [record.place for record in again]):
+        records, length = last.records - first.records, last.start - first.start
+        if not records:
+            continue
+        errors = [
+            _moved(record, first)
+            for record in stay
+            if first.start <= record.place.offset < last.start
+        ]
+        lines = output[first.output : last.output]
+        yield Settled.of(
+            first.start,
+            length,
+            records=records,
+            emitted=lines.count(b"\n"),
+            dropped=last.dropped - first.dropped,
+            failed=len(errors),
+            output=lines,
+            errors=b"".join(error.line() for error in errors),
+            source=None if source is None else read_range(source, first.start, length),
+        )
+
+
+def _moved(record: FailedRecord, first: Cut) -> FailedRecord:
+    """Return a failed record as it stands in the part of its span that starts at ``first``."""
+    place = record.place._replace(
+        position=record.place.position - first.records,
+        output=record.place.output - first.output,
+        dropped=record.place.dropped - first.dropped,
+    )
+    return record._replace(place=place)

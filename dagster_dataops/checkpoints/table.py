@@ -107,10 +107,6 @@ class SpanTable:
             return self
         return self._only([start not in refused for start in self._columns[0]])
 
-    def without_failed(self) -> "SpanTable":
-        """Return the table less the spans that hold failed records."""
-        return self._only([not failed for failed in self._columns[5]]) if self.failed else self
-
     def with_failed(self) -> Iterator[tuple[Span, int, int]]:
         """Yield (span, segment, offset) of the spans that hold failed records, in input order."""
         return (row for row in self.ordered() if row[0].failed)

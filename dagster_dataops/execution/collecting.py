@@ -61,7 +61,8 @@ class Collector:
         self._fault: BaseException | None = None
         self._segment_closed = False
         self._stop = threading.Event()
-        self.breaker = Breaker(job.settings.stop_after_failures, self._stop.set)
+        settings = job.settings
+        self.breaker = Breaker(settings.stop_after_failures, self._stop.set, settings.max_workers)
         self.taken = 0
         self.exhausted = False
 
@@ -113,7 +114,7 @@ class Collector:
             self._stop.set()
             return
         self._finished.append((line, outcome))
-        self.breaker.count(outcome)
+        self.breaker.count(outcome, line.start)
         # A hot operator can keep the main thread from running: whoever fills the queue drains it.
         if len(self._finished) >= _DRAIN_RECORDS and not self.stopped:
             try:
@@ -195,6 +196,7 @@ class Collector:
         if self._first_failure is not None:
             raise self._job.error_of(self._first_failure) from self._first_failure.failure.error
         if self.breaker.failure is not None:
+            self._job.last_failed = set(self.breaker.last_failed)
             raise self._job.outage_of(self.breaker.failure) from self.breaker.failure.error
 
     def watch(

@@ -18,7 +18,7 @@ from dagster_dataops.checkpoints.fingerprint import RunFingerprint
 from dagster_dataops.checkpoints.lock import FolderLock
 from dagster_dataops.checkpoints.manifest import Manifest, NodeFolder
 from dagster_dataops.checkpoints.publication import commit, finish_interrupted
-from dagster_dataops.checkpoints.reopening import reopen_failed
+from dagster_dataops.checkpoints.reopening import reopen
 from dagster_dataops.checkpoints.resuming import Decision, ResumePolicy, decide
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import content_interval
@@ -223,7 +223,7 @@ class _Attempt:
             job.check_complete()
             job.check_any_succeeded()
         except OutageError:
-            reopen_failed(job.checkpoint, job.dataset)
+            reopen(job.checkpoint, job.dataset, job.last_failed)
             raise
 
     def _run_dataset_operator(

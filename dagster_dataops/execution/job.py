@@ -48,6 +48,8 @@ class Job:
         should_stop: Asked once a second; a reason to stop, or ``None``.
         interrupts: What signals raise in the main thread.
         workers: Worker processes, if any were begun before there was a job.
+        last_failed: Where that ended the run: byte positions of the records that failed with
+            nothing succeeding afterwards; ``None`` for all that failed.
         afterwards: What a backend need not wait for; it is over before the attempt is.
     """
 
@@ -62,6 +64,7 @@ class Job:
     should_stop: Callable[[], str | None]
     interrupts: Interrupts
     workers: "WorkerPool | None" = None
+    last_failed: "set[int] | None" = None
     afterwards: ExitStack = field(default_factory=ExitStack)
     _next_tick: float = field(default=0.0, init=False)
     _next_stop_check: float = field(default=0.0, init=False)

@@ -81,6 +81,7 @@ class Kind(IntEnum):
     UNABLE = 7  # the operator cannot be loaded
     SHORTENED = 8  # the range under way takes too long: it ends sooner, the rest is for others
     SPAN_IN_PLACE = 9  # settled in the main segment
+    LAST_FAILED = 10  # what failed, with nothing succeeding afterwards, before the worker ended
 
 
 _RANGE: Final = struct.Struct("<QQBdq")
@@ -162,6 +163,17 @@ def unpack_failed(message: bytes) -> Failed:
     """Return the failure of a message, without its line."""
     offset, *fields = orjson.loads(message[1:])
     return Failed(offset, b"", Failure(*fields))
+
+
+def pack_last_failed(starts: list[int]) -> bytes:
+    """Return where the records start that failed last."""
+    return bytes([Kind.LAST_FAILED]) + orjson.dumps(starts)
+
+
+def unpack_last_failed(message: bytes) -> list[int]:
+    """Return where the records start that failed last."""
+    starts: list[int] = orjson.loads(message[1:])
+    return starts
 
 
 def pack_fault(text: str, kind: Kind = Kind.FAULT) -> bytes:

@@ -136,7 +136,7 @@ class Pending:
                     stretch.line.removesuffix(b"\n"),
                     stretch.failure,
                 )
-                breaker.failed(stretch.failure)
+                breaker.count(stretch.failure, failed.offset)
                 if breaker.open or not self._terms.ignore_errors:
                     refused = failed
                     break

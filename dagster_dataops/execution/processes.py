@@ -73,6 +73,7 @@ class _Run:
         self._main_segment = job.checkpoint.take_main_segment()
         self._failed: Failed | None = None
         self._deaths = Breaker(job.settings.stop_after_failures)
+        self._last_failed: list[int] = []  # records, told by workers that end
         self._ending = False
         self._stamp = job.dataset.stamp()
         self._ever_ready = False
@@ -95,6 +96,7 @@ class _Run:
         finally:
             self._end()
         if self._failed is not None:
+            self._job.last_failed = {*self._last_failed, *self._deaths.last_failed}
             raise self._job.error_of(self._failed)
 
     def _busy(self) -> bool:
@@ -195,6 +197,8 @@ class _Run:
                 self._settle_placed(worker, messages.unpack_position(message))
             case Kind.SHORTENED:
                 self._shorten(worker, messages.unpack_position(message))
+            case Kind.LAST_FAILED:
+                self._last_failed += messages.unpack_last_failed(message)
             case Kind.FAILED:
                 self._failed = self._failed or messages.unpack_failed(message)
             case _:
@@ -309,7 +313,7 @@ class _Run:
         """Settle a record that cost its worker as failed, without running it again."""
         data = read_range(self._descriptor, killer.start, killer.end - killer.start)
         failed = Failed(killer.start, data.rstrip(b"\n"), failure)
-        self._deaths.failed(failure)
+        self._deaths.count(failure, killer.start)
         if self._deaths.open or not self._job.settings.ignore_errors:
             self._failed = failed
             return
@@ -366,6 +370,8 @@ class _Run:
     def _settle_last(self, worker: Worker, message: bytes) -> None:
         if message[0] in (Kind.SPAN, Kind.SPAN_IN_PLACE):
             self._settle(worker, message)
+        elif message[0] == Kind.LAST_FAILED:
+            self._last_failed += messages.unpack_last_failed(message)
         elif message[0] == Kind.PLACED:
             start = messages.unpack_position(message)
             if start in worker.held and start in worker.places:

@@ -58,6 +58,7 @@ def run_single(job: Job) -> None:
                 for start, end in _ranges(descriptor, job.todo):
                     failed = loop.run(start, end, one_by_one=job.keeps_outcomes)
                     if failed is not None:
+                        job.last_failed = set(breaker.last_failed)
                         raise job.error_of(failed) from failed.failure.error
     finally:
         original.end_clone()

@@ -142,6 +142,7 @@ class _Worker:
         self._at: int | None = None  # where the next span of the range under way belongs
         self._one_by_one = assignment.one_by_one
         self._speaking = Lock()  # one message at a time
+        self._breaker = means.breaker
         self._loop = SpanLoop(
             termination.during(means.settle),
             _opened(assignment),
@@ -162,6 +163,8 @@ class _Worker:
             finally:
                 self._loop.close()
                 self._holding.spill_all()
+                if failed := self._breaker.last_failed:
+                    self._say(messages.pack_last_failed(failed))
         except DataOpsError as error:  # the disk
             self._say(messages.pack_fault(str(error)))
 
