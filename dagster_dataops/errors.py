@@ -22,6 +22,7 @@
     |-- UnencodableError             a value that a jsonl file cannot hold
     |-- OperatorError                an operator failed
     |   |-- RecordError                  on one record
+    |   |-- OutageError                  on every record, or on one after another
     |   |-- DatasetOperatorError         on the whole dataset
     |   `-- PartitionsFailedError        on some partitions of a run of several
     |-- StorageError                 the disk refused
@@ -181,6 +182,30 @@ class RecordError(OperatorError):
     exception: str
     message: str
     traceback_text: str
+
+
+class OutageError(OperatorError):
+    """An operator failed on every record, or on one record after another; nothing was published.
+
+    Attributes:
+        operator: Qualified name, such as ``demo.process_uppercase``.
+        found: What failed, as a clause.
+        example: One of the failures: the exception, its text and where it was raised.
+    """
+
+    facts = ("operator", "found", "example")
+    sentence = (
+        "Operator {operator} stopped: {found}. Nothing was published: an earlier result stands.\n"
+        "{example}\n"
+        "What succeeded is kept, failed records count as not tried. Repair the cause and run again "
+        "to go on from there (in Dagster re-execute or materialize, in plain Python with "
+        "config.data_process_resume = True). If the records are the cause, set "
+        "_stop_after_failures to a larger number, or to 0 to never stop and to publish even a "
+        "result whose records all failed (`stop_after_failures` in YAML and in the launchpad)."
+    )
+    operator: str
+    found: str
+    example: str
 
 
 class DatasetOperatorError(OperatorError):

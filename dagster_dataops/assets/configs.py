@@ -55,6 +55,12 @@ class OperatorConfig(dg.Config):
         description="Seconds before the second try, about doubled before each further one; left "
         "empty, as defined.",
     )
+    stop_after_failures: Annotated[int | None, SkipValidation] = Field(
+        default=None,
+        description="How many calls have to fail with one exception, none succeeding in between, "
+        "for the run to stop; re-execution then goes on from there. 0 never stops it, and "
+        "publishes even a result whose records all failed. Left empty, as defined.",
+    )
     limit: Annotated[int, SkipValidation] = Field(
         default=0,
         description="Above 0: a preview of so many input records. It is shown as an observation; "
@@ -166,6 +172,7 @@ def _settings(operator: Operator, config: OperatorConfig) -> ExecutionSettings:
         "_retries": config.retries,
         "_retry_on": config.retry_on or None,
         "_backoff": config.backoff,
+        "_stop_after_failures": config.stop_after_failures,
     }
     try:
         return parse_settings(operator.__dataops__.spec.qualified_name, chosen)

@@ -98,7 +98,9 @@ def build_definitions(  # noqa: PLR0913 - all there is to say, by name
         new_files: Adds a sensor that makes a dynamic partition of each new file of the source.
         max_error_rate: Which share of an operator's records may fail before its check
             ``failed_records`` does not pass: a number in [0, 1], an `ErrorRateCheck`, or either of
-            them by node. By default any failed record is a warning. ``None``: no such check.
+            them by node. By default any failed record is a warning. If more than half of the
+            records failed, it is an error that holds up what is downstream, unless an
+            `ErrorRateCheck` says how severe it is. ``None``: no such check.
         checks: Of results, by node, such as ``{"upper": [checks.no_nulls("text")]}``; by ``source``
             for the source. They have a step for each asset, after its own; in ``single_step``
             those that block are made within the one step, as soon as their asset is there.

@@ -6,7 +6,7 @@ The operator's own step yields it from the counts that it has anyway, so it cost
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 import dagster as dg
 
@@ -19,6 +19,11 @@ from dagster_dataops.errors import ConfigurationError, PipelineDefinitionError
 from dagster_dataops.graph.graph import OperatorGraph
 
 FAILED_RECORDS: Final = "failed_records"
+_HELD_UP: Final = (
+    " What is downstream is held up. Repair the cause and retry the failed records alone (the job "
+    "retry_failed_records_...), or allow for more in max_error_rate."
+)
+_MOST: Final = 0.5  # of the records may fail without holding up what is downstream
 
 
 class RunOutcome(Protocol):
@@ -41,8 +46,10 @@ class ErrorRateCheck:
 
     Attributes:
         max_error_rate: The share of input records that may fail, in [0, 1].
-        severity: Of the check that did not pass, ``WARN`` or ``ERROR``; by default ``ERROR`` if it
-            blocks, else ``WARN``.
+        severity: Of the check that did not pass, ``WARN`` or ``ERROR``. Left open, it is ``ERROR``
+            if the check blocks; else ``WARN`` as long as no more than half of the records failed,
+            and an ``ERROR`` that blocks if more did: what is downstream would be made of the
+            smaller part of the data. ``WARN`` never blocks.
         blocking: Whether nothing downstream runs when it did not pass. The result is published
             all the same, so that its failed records can be retried alone.
     """
@@ -62,9 +69,17 @@ class ErrorRateCheck:
             text = f"At most {_percent(self.max_error_rate)} of the records fail."
         else:
             text = "No record fails."
-        return dg.AssetCheckSpec(
-            FAILED_RECORDS, asset=key, description=text, blocking=self.blocking
-        )
+        return dg.AssetCheckSpec(FAILED_RECORDS, asset=key, description=text, blocking=self.blocks)
+
+    @property
+    def blocks(self) -> bool:
+        """Whether it can hold up what is downstream."""
+        return self.blocking or self.severity is None
+
+    def severity_at(self, share: float) -> dg.AssetCheckSeverity:
+        """Return how grave it is that ``share`` of the records failed, if that is too much."""
+        grave: Literal["WARN", "ERROR"] = "ERROR" if share > _MOST else "WARN"
+        return severity_of(self.severity, blocking=self.blocking, default=grave)
 
 
 ErrorRate: TypeAlias = "float | ErrorRateCheck | None"
@@ -158,11 +173,14 @@ def error_rate_result(
     text = "No record failed."
     if failed:
         text = f"{failed:,} of {records:,} records failed, {_percent(share)}."
+    severity = rate.severity_at(share)
+    if share > rate.max_error_rate and rate.blocks and severity is dg.AssetCheckSeverity.ERROR:
+        text += _HELD_UP
     return dg.AssetCheckResult(
         passed=share <= rate.max_error_rate,
         asset_key=key,
         check_name=FAILED_RECORDS,
-        severity=severity_of(rate.severity, blocking=rate.blocking, default="WARN"),
+        severity=severity,
         description=text,
         metadata={
             f"{METADATA_PREFIX}/failed_share": share,

@@ -23,7 +23,8 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.writing import first_lines
 from dagster_dataops.execution.given_stream import of_first
 from dagster_dataops.execution.report import RunReport
-from dagster_dataops.operators.operator import Operator
+from dagster_dataops.operators.operator import Operator, reconfigured
+from dagster_dataops.operators.settings import ExecutionSettings
 
 _FOLDER: Final = ".preview"  # no asset's: a leading dot is escaped in those
 _KEPT: Final = ("rows_in", "rows_out", "rows_dropped", "rows_failed", "errors")
@@ -107,13 +108,16 @@ def run_preview(
     folder: NodeFolder,
     limit: int,
 ) -> RunReport:
-    """Run ``operator`` over the first ``limit`` records of every input, beside its result."""
+    """Run ``operator`` over the first ``limit`` records of every input, beside its result.
+
+    Failures are what a preview is to show: it does not stop, even if every record fails.
+    """
     place = preview_folder(folder)
     heads = [
         first_lines(dataset, place.path / f"{place.name}_head_{number}.jsonl", limit)
         for number, dataset in enumerate(inputs, 1)
     ]
-    first = of_first(operator, limit)
+    first = reconfigured(of_first(operator, limit), {}, ExecutionSettings(stop_after_failures=0))
     return dataops.run_operator(context, first, heads, place, ResumePolicy.NEVER)
 
 

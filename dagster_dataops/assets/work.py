@@ -126,6 +126,8 @@ def _checked(plan: AssetPlan) -> CheckedAsset:
 def _blocks(plan: AssetPlan, event: StepEvent) -> bool:
     if not isinstance(event, dg.AssetCheckResult) or event.passed:
         return False
+    if event.severity is not dg.AssetCheckSeverity.ERROR:
+        return False
     return any(spec.blocking and spec.name == event.check_name for spec in plan.check_specs)
 
 

@@ -158,7 +158,8 @@ class PipelineAttributes(dg.Resolvable):
             model_field_type=ErrorRateField,
             description="Share of an operator's records that may fail before its check does, or "
             "`{max_error_rate, severity, blocking}`, or `unchecked` for no such check; that of a "
-            "single operator stands with it.",
+            "single operator stands with it. If more than half of the records failed, it holds up "
+            "what is downstream unless `severity` is given.",
         ),
     ] = None
     source_checks: Annotated[

@@ -92,6 +92,11 @@ class OperatorNodeModel(dg.Model):
         default=None,
         description="Whether its worker processes are started for it alone.",
     )
+    stop_after_failures: Annotated[int | str | None, or_template("integer", minimum=0)] = Field(
+        default=None,
+        description="How many calls have to fail with one exception, none succeeding in between, "
+        "for the run to stop; 0 never stops it.",
+    )
     pool: str | None = Field(default=None, description="Concurrency pool of its step.")
     max_error_rate: ErrorRateField = Field(
         default=None,

@@ -22,7 +22,9 @@ from dagster_dataops.checkpoints.journal import (
     json_frame,
     read_clock,
     read_frames,
+    read_reopened,
     read_spans,
+    reopened_frame,
     spans_frame,
 )
 from dagster_dataops.checkpoints.segments import SegmentWriter, segment_path
@@ -73,9 +75,9 @@ class CheckpointContent:
         before = 0.0
         for kind, payload in read_frames(data):
             if kind == FrameKind.SPANS:
-                spans = read_spans(payload)
-                if spans:
-                    content.table.add(spans.columns, spans.segment, spans.offset)
+                content.add_spans(payload)
+            elif kind == FrameKind.REOPENED:
+                content.table = content.table.without(read_reopened(payload))
             elif kind == FrameKind.ATTEMPT:
                 content.add_attempt(payload)
                 before = content.seconds
@@ -85,6 +87,12 @@ class CheckpointContent:
                 content.seconds = before + (read_clock(payload) or 0.0)
         content.table = content.table.without_overlaps()
         return content
+
+    def add_spans(self, payload: bytes) -> None:
+        """Take note of settled spans."""
+        spans = read_spans(payload)
+        if spans:
+            self.table.add(spans.columns, spans.segment, spans.offset)
 
     def add_attempt(self, payload: bytes) -> None:
         """Take note of an attempt; what is none makes this a checkpoint of nobody knows what."""
@@ -265,6 +273,24 @@ class Checkpoint:
         """Forget spans whose output turned out to be damaged."""
         self.table = self.table.without(starts)
         self.main_segment = None
+
+    def reopen(self, starts: list[int], segment: int, offset: int, spans: list[Span]) -> None:
+        """Take spans back, and settle in their place what of them stays, in one step.
+
+        Args:
+            starts: Where in the input the spans start that count no more.
+            segment: Number of the segment with the outputs of those that count instead.
+            offset: Where in it these lie, one after the other.
+            spans: In that order.
+        """
+        told = reopened_frame(starts)
+        self.table = self.table.without(starts)
+        if spans:
+            columns = columns_of(spans)
+            told += spans_frame(segment, offset, columns)
+            self.table.add(columns, segment, offset)
+            self._dirty.add(segment)
+        self._journal.append(told)
 
     def adoptable(self) -> Path | None:
         """Return the main segment if it can become the result, what is missing being put in."""

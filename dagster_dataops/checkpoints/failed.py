@@ -29,6 +29,10 @@ class FailedRecord(NamedTuple):
     place: FailedPlace
     told: dict[str, Any]
 
+    def line(self) -> bytes:
+        """Return it as it stands in a segment."""
+        return orjson.dumps({**self.place._asdict(), **self.told}, option=orjson.OPT_APPEND_NEWLINE)
+
 
 def failed_records(lines: bytes) -> list[FailedRecord]:
     """Return what the error lines of a span say, in input order."""

@@ -13,6 +13,7 @@ frames that everything hangs on are there twice.
 import math
 import os
 import struct
+from array import array
 from collections.abc import Iterator
 from enum import IntEnum
 from pathlib import Path
@@ -41,6 +42,7 @@ class FrameKind(IntEnum):
     POSITION = 6  # where a stream stood when all items before it were written
     STAGES = 7  # JSON: what the stream of those positions consists of
     DIGESTS = 8  # of the input of spans of one record each: those of the frame that follows
+    REOPENED = 9  # where spans start that count no more, as records in them are to be tried again
 
 
 class Frame(NamedTuple):
@@ -154,6 +156,20 @@ def json_frame(kind: FrameKind, content: dict[str, Any]) -> bytes:
     """Return the frame of a JSON object, and its copy."""
     payload = orjson.dumps(content)
     return frame(kind, payload) + frame(FrameKind.COPY, bytes([kind]) + payload)
+
+
+def reopened_frame(starts: list[int]) -> bytes:
+    """Return the frame that takes back the spans before it that start at ``starts``."""
+    return frame(FrameKind.REOPENED, array("Q", starts).tobytes())
+
+
+def read_reopened(payload: bytes) -> list[int]:
+    """Return where the spans start that a frame takes back; nothing if it cannot be read."""
+    starts = array("Q")
+    if len(payload) % starts.itemsize:
+        return []
+    starts.frombytes(payload)
+    return starts.tolist()
 
 
 class Journal:

@@ -4,7 +4,7 @@ What it writes is the journal of a checkpoint whose only segment is that output,
 nothing but the failed records is still to do: going on from there retries them alone.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -29,13 +29,27 @@ _PIECE_BYTES: Final = 1 << 20
 _BATCH_SPANS: Final = 4096
 
 
-class _Cut(NamedTuple):
+class Cut(NamedTuple):
     """A place between two records of a span: how much of it comes before."""
 
     start: int
     records: int = 0
     output: int = 0
     dropped: int = 0
+
+
+def parts_between(span: Span, failed: Sequence[FailedPlace]) -> Iterator[tuple[Cut, Cut]]:
+    """Yield where the parts of a span before, between and after its failed records start and end.
+
+    There is one part more than there are failed records; some hold no records.
+    """
+    end = span.start + span.length
+    before = Cut(span.start)
+    for place in failed:
+        yield before, Cut(place.offset, place.position, place.output, place.dropped)
+        after = min(place.offset + place.length + 1, end)
+        before = Cut(after, place.position + 1, place.output, place.dropped)
+    yield before, Cut(end, span.records, span.output_bytes, span.dropped)
 
 
 class _Piece:
@@ -109,20 +123,14 @@ class Keeping:
         if self._apart and not failed:
             self._take(span)
             return
-        end = span.start + span.length
-        before = _Cut(span.start)
-        for place in failed:
-            self._keep(
-                before, _Cut(place.offset, place.position, place.output, place.dropped), output
-            )
-            self._end_piece()
-            after = min(place.offset + place.length + 1, end)
-            before = _Cut(after, place.position + 1, place.output, place.dropped)
-        self._keep(before, _Cut(end, span.records, span.output_bytes, span.dropped), output)
+        for number, (first, last) in enumerate(parts_between(span, failed)):
+            if number:
+                self._end_piece()
+            self._keep(first, last, output)
         if self._apart:
             self._end_piece()
 
-    def _keep(self, first: _Cut, last: _Cut, output: bytes) -> None:
+    def _keep(self, first: Cut, last: Cut, output: bytes) -> None:
         records = last.records - first.records
         if not records:  # blank lines at most
             return

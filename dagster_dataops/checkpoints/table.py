@@ -107,6 +107,10 @@ class SpanTable:
             return self
         return self._only([start not in refused for start in self._columns[0]])
 
+    def with_failed(self) -> Iterator[tuple[Span, int, int]]:
+        """Yield (span, segment, offset) of the spans that hold failed records, in input order."""
+        return (row for row in self.ordered() if row[0].failed)
+
     def without_overlaps(self) -> "SpanTable":
         """Return the table with the latest of spans that overlap, as a damaged one's successor."""
         order = self._order()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dagster_dataops.datasets.formats import check_json_lines
 from dagster_dataops.datasets.lines import LineCounter, content_interval, iterate_lines
 from dagster_dataops.errors import InputError
 from dagster_dataops.records import Record, decode
@@ -35,16 +36,18 @@ class JsonlDataset:
 
     @classmethod
     def of_file(cls, path: str | os.PathLike[str]) -> "JsonlDataset":
-        """Return a handle on an existing file; nothing of it is read but its first bytes.
+        """Return a handle on an existing file; nothing of it is read but its first lines.
 
         Raises:
-            InputError: There is no such file, or it is none.
+            InputError: There is no such file, it is none, or it is another format than JSON Lines.
         """
         try:
             absolute = Path(path).expanduser().absolute()
         except RuntimeError as error:  # ~somebody who does not exist
             raise InputError(str(path), str(error)) from None
-        return cls(path=absolute, size_bytes=content_interval(absolute).end)
+        size_bytes = content_interval(absolute).end
+        check_json_lines(absolute)
+        return cls(path=absolute, size_bytes=size_bytes)
 
     @property
     def identity(self) -> str:

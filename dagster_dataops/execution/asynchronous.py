@@ -24,7 +24,7 @@ def run_async(job: Job) -> None:
         RunStoppedError: Too many calls go on although they were cancelled.
     """
     collector = Collector(job)
-    retries = retries_of(job.settings)
+    retries = retries_of(job.settings, breaker=collector.breaker)
     calls = _Calls(job, collector, retries)
     thread = threading.Thread(target=calls.run, name=job.name, daemon=True)
     thread.start()

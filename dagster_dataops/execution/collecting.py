@@ -15,6 +15,7 @@ from dagster_dataops.checkpoints.outputs import Settled
 from dagster_dataops.checkpoints.segments import checksum
 from dagster_dataops.checkpoints.spans import Span
 from dagster_dataops.datasets.lines import Line, iterate_lines
+from dagster_dataops.execution.breaker import Breaker
 from dagster_dataops.execution.clones import Original
 from dagster_dataops.execution.failures import Failed, Failure, Outcome, error_line
 from dagster_dataops.execution.job import Job
@@ -42,6 +43,7 @@ class Collector:
     Attributes:
         taken: How many lines were handed out, about: nobody waits for another to count.
         exhausted: Whether there are no more.
+        breaker: Counts the failed tries, and stops the run once it is open.
     """
 
     def __init__(self, job: Job) -> None:
@@ -59,6 +61,8 @@ class Collector:
         self._fault: BaseException | None = None
         self._segment_closed = False
         self._stop = threading.Event()
+        settings = job.settings
+        self.breaker = Breaker(settings.stop_after_failures, self._stop.set, settings.max_workers)
         self.taken = 0
         self.exhausted = False
 
@@ -110,6 +114,7 @@ class Collector:
             self._stop.set()
             return
         self._finished.append((line, outcome))
+        self.breaker.count(outcome, line.start)
         # A hot operator can keep the main thread from running: whoever fills the queue drains it.
         if len(self._finished) >= _DRAIN_RECORDS and not self.stopped:
             try:
@@ -190,6 +195,9 @@ class Collector:
             raise self._fault
         if self._first_failure is not None:
             raise self._job.error_of(self._first_failure) from self._first_failure.failure.error
+        if self.breaker.failure is not None:
+            self._job.last_failed = set(self.breaker.last_failed)
+            raise self._job.outage_of(self.breaker.failure) from self.breaker.failure.error
 
     def watch(
         self, running: "list[threading.Thread]", gather: Callable[[], None] | None = None

@@ -1,5 +1,6 @@
 """OperatorExecutor: one operator over one dataset, from lock to published result."""
 
+import shutil
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,10 +18,11 @@ from dagster_dataops.checkpoints.fingerprint import RunFingerprint
 from dagster_dataops.checkpoints.lock import FolderLock
 from dagster_dataops.checkpoints.manifest import Manifest, NodeFolder
 from dagster_dataops.checkpoints.publication import commit, finish_interrupted
+from dagster_dataops.checkpoints.reopening import reopen
 from dagster_dataops.checkpoints.resuming import Decision, ResumePolicy, decide
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import content_interval
-from dagster_dataops.errors import InputError, RunStoppedError, StorageError
+from dagster_dataops.errors import InputError, OutageError, RunStoppedError, StorageError
 from dagster_dataops.execution.backends import run_backend
 from dagster_dataops.execution.earlier import EarlierResult
 from dagster_dataops.execution.gathering import gathered
@@ -58,6 +60,7 @@ class OperatorExecutor:
         Raises:
             FolderLockedError: Another run is at work there.
             RecordError: A record failed and failures are not ignored.
+            OutageError: Every record failed, or call after call; the published result stands.
             DatasetOperatorError: A dataset operator failed.
             StorageError: The disk refused.
             RetryRefusedError: Failed records were to be retried alone, and cannot be.
@@ -126,10 +129,8 @@ class _Attempt:
         decision = self._decide(dataset, fingerprint, found)
         run, flush_seconds = self._context.run, self._context.flush_seconds
         checkpoint = Checkpoint(decision.content, fingerprint, run, flush_seconds)
-        try:
+        with _closing(checkpoint):
             return self._run_job(self._job(dataset, checkpoint, stamp), decision, fingerprint)
-        finally:
-            checkpoint.close()
 
     def _run_job(self, job: Job, decision: Decision, fingerprint: RunFingerprint) -> Manifest:
         progress = self._context.progress
@@ -193,11 +194,8 @@ class _Attempt:
         """
         for _ in range(1 + _MOST_REPAIRS):
             job.todo = job.checkpoint.table.gaps(job.content)
-            if job.todo:
-                with _kept(job.checkpoint):
-                    run_backend(job, self._lock.descriptor)
-            job.check_input_unchanged()
-            job.check_complete()
+            with _kept(job.checkpoint):
+                self._settle(job)
             job.checkpoint.check_synced()
             selects = self._operator.__dataops__.spec.kind == "selection"
             drafts = (
@@ -211,6 +209,18 @@ class _Attempt:
             job.checkpoint.reject(drafts.damaged)
         reason = "what is read back is not what was written, time and again; check the disk"
         raise StorageError(str(job.checkpoint.folder), "compose the result", reason)
+
+    def _settle(self, job: Job) -> None:
+        """Settle what is open; after an outage failed records are open again for later attempts."""
+        try:
+            if job.todo:
+                run_backend(job, self._lock.descriptor)
+            job.check_input_unchanged()
+            job.check_complete()
+            job.check_any_succeeded()
+        except OutageError:
+            reopen(job.checkpoint, job.dataset, job.last_failed)
+            raise
 
     def _run_dataset_operator(
         self, datasets: Sequence[JsonlDataset], fingerprint: RunFingerprint
@@ -245,7 +255,7 @@ class _Attempt:
 
             refuse_whole(self._folder, "stream")
         checkpoint, stream, note = flow.checkpoint(self._context, self._folder, found)
-        try:
+        with _closing(checkpoint):
             writer = StreamWriter(flow.name, stream, checkpoint, self._context)
             self._context.progress.start(self._folder.name, writer.state())
             try:
@@ -253,14 +263,14 @@ class _Attempt:
                     self._note(note + saved(checkpoint.stopwatch.before))
                 with _kept(checkpoint):
                     writer.run()
+                    if self._operator.__dataops__.resolved.stop_after_failures:
+                        writer.check_any_item()
                 checkpoint.check_synced()
             finally:
                 self._context.progress.finish(writer.state())
             manifest = self._manifest(writer.drafts(self._folder), checkpoint, flow.fingerprint)
             manifest = replace(manifest, seeds=stream.seeds)
             manifest = self._publish(checkpoint, manifest)
-        finally:
-            checkpoint.close()
         return self._report(manifest, reused=False)
 
     def _publish(self, checkpoint: Checkpoint, manifest: Manifest) -> Manifest:
@@ -313,6 +323,19 @@ class _Attempt:
             notes=tuple(self._notes),
             seconds=time.monotonic() - self._began,
         )
+
+
+@contextmanager
+def _closing(checkpoint: Checkpoint) -> Iterator[None]:
+    """Close the checkpoint; after an outage in which nothing succeeded, delete it."""
+    try:
+        yield
+    except OutageError:
+        if not checkpoint.table.records:
+            shutil.rmtree(checkpoint.folder, ignore_errors=True)
+        raise
+    finally:
+        checkpoint.close()
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from dagster_dataops.execution.limits import RecordTimeout
 from dagster_dataops.operators.outcome import ContractError
 from dagster_dataops.records import decode
 
+INVALID_LINE: Final = "InvalidLine"  # the exception of a line that is no record
 _MAX_RAW_BYTES: Final = 64 << 10
 _MAX_TEXT: Final = 64 << 10
 _ODD: Final = (Exception, SystemExit, GeneratorExit)  # what no signal of ours raises
@@ -75,6 +76,11 @@ def _message(error: BaseException) -> str:
     return text[:_MAX_TEXT].encode(errors="backslashreplace").decode()
 
 
+def told(exception: str, message: str, traceback_text: str) -> str:
+    """Return what is told of a failure within another error: exception, message, traceback."""
+    return f"{exception}: {message}\n{traceback_text}".rstrip()
+
+
 class Failed(NamedTuple):
     """A failure and where in the input it happened.
 
@@ -134,5 +140,5 @@ def failure_of_line(line: bytes) -> Failure | None:
     try:
         decode(line)
     except ValueError as error:
-        return Failure("InvalidLine", str(error), "")
-    return Failure("InvalidLine", "no record", "")  # pragma: no cover - decode() refused it before
+        return Failure(INVALID_LINE, str(error), "")
+    return Failure(INVALID_LINE, "no record", "")  # pragma: no cover - decode() refused it before

@@ -8,11 +8,18 @@ from typing import Final
 
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
 from dagster_dataops.checkpoints.outcomes import digests_in
+from dagster_dataops.checkpoints.reopening import first_failure
 from dagster_dataops.checkpoints.spans import Span
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import Interval, LineCounter, count_records
-from dagster_dataops.errors import InputError, RecordError, RunStoppedError, WorkerError
-from dagster_dataops.execution.failures import Failed
+from dagster_dataops.errors import (
+    InputError,
+    OutageError,
+    RecordError,
+    RunStoppedError,
+    WorkerError,
+)
+from dagster_dataops.execution.failures import Failed, Failure, told
 from dagster_dataops.execution.progress import Progress, ProgressState
 from dagster_dataops.execution.settling import Interrupts
 from dagster_dataops.operators.operator import Operator
@@ -37,6 +44,8 @@ class Job:
         progress: Whom to tell.
         should_stop: Asked once a second; a reason to stop, or ``None``.
         interrupts: What signals raise in the main thread.
+        last_failed: Where that ended the run: byte positions of the records that failed with
+            nothing succeeding afterwards; ``None`` for all that failed.
         afterwards: What a backend need not wait for; it is over before the attempt is.
     """
 
@@ -50,6 +59,7 @@ class Job:
     progress: Progress
     should_stop: Callable[[], str | None]
     interrupts: Interrupts
+    last_failed: "set[int] | None" = None
     afterwards: ExitStack = field(default_factory=ExitStack)
     _next_tick: float = field(default=0.0, init=False)
     _next_stop_check: float = field(default=0.0, init=False)
@@ -129,13 +139,30 @@ class Job:
             reason = f"{undone:,} records were left undone; run again to go on with them"
             raise WorkerError(self.name, reason)
 
-    def error_of(self, failed: Failed) -> RecordError:
-        """Return the error that a failure is raised as."""
-        with self.dataset.path.open("rb") as file:
-            line = LineCounter(file.fileno()).line_at(failed.offset)
-            before = Interval(self.content.start, failed.offset)
-            index = count_records(file.fileno(), before)
+    def check_any_succeeded(self) -> None:
+        """Refuse to publish if every record failed, unless the settings allow that.
+
+        Raises:
+            OutageError: Every one did.
+        """
+        table = self.checkpoint.table
+        if not self.settings.stop_after_failures or not 0 < table.failed == table.records:
+            return
+        example = "What they failed with cannot be read back."
+        first = first_failure(self.checkpoint.folder, table)
+        if first is not None:
+            index, line = self._place_of(first.place.offset)
+            example = f"The first, record {index} ({self.dataset.path}, line {line}): " + told(
+                first.told["exception"], first.told["message"], first.told["traceback"]
+            )
+        raise OutageError(self.name, f"all records failed ({table.failed:,})", example)
+
+    def error_of(self, failed: Failed) -> RecordError | OutageError:
+        """Return the error of a failure that ended the run."""
         failure = failed.failure
+        if self.settings.ignore_errors:  # no single one ends it
+            return self.outage_of(failure)
+        index, line = self._place_of(failed.offset)
         return RecordError(
             self.name,
             index,
@@ -145,3 +172,19 @@ class Job:
             failure.message,
             failure.traceback_text,
         )
+
+    def outage_of(self, failure: Failure) -> OutageError:
+        """Return the error of a run whose calls failed one after the other, as ``failure`` says."""
+        where = " in one worker process" if self.settings.concurrency_mode == "process" else ""
+        found = (
+            f"{self.settings.stop_after_failures:,} calls failed with {failure.exception}{where}, "
+            f"and none succeeded in between; the records left of {self.dataset.path} were not tried"
+        )
+        text = told(failure.exception, failure.message, failure.traceback_text)
+        return OutageError(self.name, found, f"The last of these failures: {text}")
+
+    def _place_of(self, offset: int) -> tuple[int, int]:
+        """Return index, counted from 0, and line, counted from 1, of the record at ``offset``."""
+        with self.dataset.path.open("rb") as file:
+            line = LineCounter(file.fileno()).line_at(offset)
+            return count_records(file.fileno(), Interval(self.content.start, offset)), line

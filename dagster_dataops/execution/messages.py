@@ -84,6 +84,7 @@ class Kind(IntEnum):
     SPAN_IN_PLACE = 9  # settled in the main segment
     STALE = 10  # a module's file has changed since it was imported there
     IDLE = 11  # the run is forgotten; another can be served
+    LAST_FAILED = 12  # what failed, with nothing succeeding afterwards, before the worker ended
 
 
 _RANGE: Final = struct.Struct("<QQBdq")
@@ -165,6 +166,17 @@ def unpack_failed(message: bytes) -> Failed:
     """Return the failure of a message, without its line."""
     offset, *fields = orjson.loads(message[1:])
     return Failed(offset, b"", Failure(*fields))
+
+
+def pack_last_failed(starts: list[int]) -> bytes:
+    """Return where the records start that failed last."""
+    return bytes([Kind.LAST_FAILED]) + orjson.dumps(starts)
+
+
+def unpack_last_failed(message: bytes) -> list[int]:
+    """Return where the records start that failed last."""
+    starts: list[int] = orjson.loads(message[1:])
+    return starts
 
 
 def pack_fault(text: str, kind: Kind = Kind.FAULT) -> bytes:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from dagster_dataops.checkpoints.outputs import Settled
 from dagster_dataops.datasets.lines import split_lines
+from dagster_dataops.execution.breaker import Breaker
 from dagster_dataops.execution.failures import Failed, error_line
 from dagster_dataops.execution.settling import Settle
 
@@ -18,6 +19,7 @@ class Terms(NamedTuple):
         ignore_errors: Whether a failure is written down or ends the range.
         check_input: Whether spans carry a checksum of their input.
         rung: Holds something once a slice has taken long enough; see `Bell.rung`.
+        breaker: Counts failures; once it is open, the failure that opened it ends the range.
     """
 
     write: Callable[[Settled], None]
@@ -25,6 +27,7 @@ class Terms(NamedTuple):
     ignore_errors: bool
     check_input: bool
     rung: Sequence[bool]
+    breaker: Breaker
 
 
 class Pending:
@@ -95,7 +98,7 @@ class Pending:
         """Settle the slice under way, or less if the bell rings meanwhile.
 
         Returns:
-            A failure that is not to be ignored.
+            A failure that is not to be ignored, or that opened the breaker.
         """
         mark, errors_mark, anchor = len(self._output), len(self._errors), self._anchor
         lines = self._lines[self._next : self._begun]
@@ -112,8 +115,8 @@ class Pending:
     def _advance(
         self, settle: Settle, lines: list[bytes]
     ) -> tuple[Failed | None, BaseException | None]:
-        """Return a failure that is not to be ignored, and what interrupted the operator."""
-        iterator, rung = iter(lines), self._terms.rung
+        """Return the failure that ends the range, and what interrupted the operator."""
+        iterator, rung, breaker = iter(lines), self._terms.rung, self._terms.breaker
         done = blank = dropped = emitted = 0
         refused: Failed | None = None
         while True:
@@ -121,6 +124,8 @@ class Pending:
             done += stretch.settled
             dropped += stretch.dropped
             emitted += stretch.settled - stretch.dropped + stretch.extra
+            if stretch.settled:
+                breaker.succeeded()
             if stretch.line is None or stretch.interrupt is not None:
                 break
             if stretch.failure is None:
@@ -131,7 +136,8 @@ class Pending:
                     stretch.line.removesuffix(b"\n"),
                     stretch.failure,
                 )
-                if not self._terms.ignore_errors:
+                breaker.count(stretch.failure, failed.offset)
+                if breaker.open or not self._terms.ignore_errors:
                     refused = failed
                     break
                 line = error_line(

@@ -17,6 +17,7 @@ from dagster_dataops.datasets.files import read_range
 from dagster_dataops.datasets.lines import Interval, next_line_start
 from dagster_dataops.errors import StorageError, WorkerError
 from dagster_dataops.execution import fork_server, messages
+from dagster_dataops.execution.breaker import Breaker
 from dagster_dataops.execution.failures import Failed, Failure, error_line, timed_out
 from dagster_dataops.execution.handle import Overdue, Worker
 from dagster_dataops.execution.idle_workers import idle_workers
@@ -54,6 +55,7 @@ def run_processes(job: Job, unshared: tuple[int, ...]) -> None:
 
     Raises:
         RecordError: A record failed and failures are not ignored.
+        OutageError: Call after call of one worker failed, or worker after worker died.
         WorkerError: Workers cannot be started.
     """
     descriptor = os.open(job.dataset.path, os.O_RDONLY | os.O_CLOEXEC)
@@ -74,6 +76,8 @@ class _Run:
         self._placing = Placing(job.content.start) if job.todo == [job.content] else None
         self._main_segment = job.checkpoint.take_main_segment()
         self._failed: Failed | None = None
+        self._deaths = Breaker(job.settings.stop_after_failures)
+        self._last_failed: list[int] = []  # records, told by workers that end
         self._ending = False
         self._stamp = job.dataset.stamp()
         self._ever_ready = False
@@ -97,6 +101,7 @@ class _Run:
         finally:
             self._end()
         if self._failed is not None:
+            self._job.last_failed = {*self._last_failed, *self._deaths.last_failed}
             raise self._job.error_of(self._failed)
 
     def _busy(self) -> bool:
@@ -226,6 +231,8 @@ class _Run:
             case Kind.STALE:
                 self._pool.discard(worker)
                 self._start_worker()
+            case Kind.LAST_FAILED:
+                self._last_failed += messages.unpack_last_failed(message)
             case Kind.FAILED:
                 self._failed = self._failed or messages.unpack_failed(message)
             case _:
@@ -235,6 +242,8 @@ class _Run:
         in_place = message[0] == Kind.SPAN_IN_PLACE
         offset, span = messages.unpack_span(message)
         self._job.settle(self._main_segment if in_place else worker.segment, offset, [span])
+        if span.failed < span.records:
+            self._deaths.succeeded()
         return span
 
     def _welcome(self, worker: Worker) -> None:
@@ -340,7 +349,8 @@ class _Run:
         """Settle a record that cost its worker as failed, without running it again."""
         data = read_range(self._descriptor, killer.start, killer.end - killer.start)
         failed = Failed(killer.start, data.rstrip(b"\n"), failure)
-        if not self._job.settings.ignore_errors:
+        self._deaths.count(failure, killer.start)
+        if self._deaths.open or not self._job.settings.ignore_errors:
             self._failed = failed
             return
         settled = Settled.of(
@@ -396,6 +406,8 @@ class _Run:
     def _settle_last(self, worker: Worker, message: bytes) -> None:
         if message[0] in (Kind.SPAN, Kind.SPAN_IN_PLACE):
             self._settle(worker, message)
+        elif message[0] == Kind.LAST_FAILED:
+            self._last_failed += messages.unpack_last_failed(message)
         elif message[0] == Kind.PLACED:
             start = messages.unpack_position(message)
             if start in worker.held and start in worker.places:

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from dagster_dataops.errors import UnencodableError
+from dagster_dataops.execution.breaker import Breaker
 from dagster_dataops.execution.failures import Failure
 from dagster_dataops.execution.progress import Progress
 from dagster_dataops.operators.outcome import ContractError
@@ -26,10 +27,15 @@ class Retries:
         settings: How many, after what, how soon. Each pause is about twice the one before it and
             a minute at most; a random half of it keeps many callers from coming back together.
         pause: Waits that many seconds; what it raises ends the tries.
+        breaker: Counts every failed try but a record's last, which whoever settles it counts. Once
+            it is open there are no further tries.
     """
 
     def __init__(
-        self, settings: ResolvedSettings, pause: Callable[[float], None] = time.sleep
+        self,
+        settings: ResolvedSettings,
+        pause: Callable[[float], None] = time.sleep,
+        breaker: Breaker | None = None,
     ) -> None:
         from tenacity import (
             retry_if_result,
@@ -44,10 +50,12 @@ class Retries:
         self._tried_again = 0
         self._recovered = 0
         self._pause = pause
+        self._breaker = breaker or Breaker(0)
         self._policy: dict[str, Any] = {
             "stop": stop_after_attempt(settings.retries + 1),
             "wait": wait_exponential(half, max=cap) + wait_random_exponential(half, max=cap),
             "retry": retry_if_result(self.worthwhile),
+            "before_sleep": self._count_failed,
             "retry_error_callback": _last_outcome,
         }
 
@@ -56,6 +64,7 @@ class Retries:
         return (
             isinstance(outcome, Failure)
             and outcome.error is not None
+            and not self._breaker.open
             and matches(outcome.error, self._retry_on)
         )
 
@@ -75,10 +84,12 @@ class Retries:
 
         def tried() -> T | Failure:
             nonlocal count
+            if count and self._breaker.open:
+                return failure
             count += 1
             return failure if count == 1 else attempt()
 
-        outcome = Retrying(sleep=self._pause, **self._policy)(tried)
+        outcome = Retrying(sleep=self._wait, **self._policy)(tried)
         return self._counted(outcome, count)
 
     async def again_async(
@@ -91,11 +102,22 @@ class Retries:
 
         async def tried() -> T | Failure:
             nonlocal count
+            if count and self._breaker.open:
+                return failure
             count += 1
             return failure if count == 1 else await attempt()
 
         outcome: T | Failure = await AsyncRetrying(**self._policy)(tried)
         return self._counted(outcome, count)
+
+    def _wait(self, seconds: float) -> None:
+        if not self._breaker.open:
+            self._pause(seconds)
+
+    def _count_failed(self, state: "RetryCallState") -> None:
+        outcome = _last_outcome(state)
+        if isinstance(outcome, Failure):
+            self._breaker.failed(outcome)
 
     def _counted(self, outcome: T | Failure, attempts: int) -> T | Failure:
         failed = isinstance(outcome, Failure)
@@ -115,10 +137,12 @@ class Retries:
 
 
 def retries_of(
-    settings: ResolvedSettings, pause: Callable[[float], None] = time.sleep
+    settings: ResolvedSettings,
+    pause: Callable[[float], None] = time.sleep,
+    breaker: Breaker | None = None,
 ) -> Retries | None:
     """Return the further tries that ``settings`` ask for; ``None`` if they ask for none."""
-    return Retries(settings, pause) if settings.retries else None
+    return Retries(settings, pause, breaker) if settings.retries else None
 
 
 def tell(retries: Retries | None, progress: Progress) -> None:

@@ -8,6 +8,7 @@ from dagster_dataops.checkpoints.outputs import Settled
 from dagster_dataops.checkpoints.segments import SegmentWriter
 from dagster_dataops.datasets.lines import Interval, next_line_start
 from dagster_dataops.execution.alarms import Alarm, alarm_obstacle
+from dagster_dataops.execution.breaker import Breaker
 from dagster_dataops.execution.clones import Original
 from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.retrying import Retries, retries_of, tell
@@ -23,6 +24,7 @@ def run_single(job: Job) -> None:
     Raises:
         RecordError: A record failed and failures are not ignored; its cause is what the
             operator raised.
+        OutageError: Call after call failed.
     """
     main = SegmentWriter(job.checkpoint.folder, job.checkpoint.take_main_segment())
     beside = job.checkpoint.new_segment()
@@ -39,7 +41,8 @@ def run_single(job: Job) -> None:
         job.tick()
 
     descriptor = os.open(job.dataset.path, os.O_RDONLY | os.O_CLOEXEC)
-    retries = retries_of(job.settings)
+    breaker = Breaker(job.settings.stop_after_failures)
+    retries = retries_of(job.settings, breaker=breaker)
     try:
         with _settling(job, retries) as settle:
             loop = SpanLoop(
@@ -49,11 +52,13 @@ def run_single(job: Job) -> None:
                 operator=job.name,
                 ignore_errors=job.settings.ignore_errors,
                 check_input=job.check_input,
+                breaker=breaker,
             )
             with closing(loop):
                 for start, end in _ranges(descriptor, job.todo):
                     failed = loop.run(start, end, one_by_one=job.keeps_outcomes)
                     if failed is not None:
+                        job.last_failed = set(breaker.last_failed)
                         raise job.error_of(failed) from failed.failure.error
     finally:
         original.end_clone()

@@ -14,6 +14,7 @@ from typing import Final
 from dagster_dataops.checkpoints.outputs import Settled
 from dagster_dataops.datasets.lines import Interval, next_line_start, read_lines
 from dagster_dataops.execution.bell import Bell
+from dagster_dataops.execution.breaker import Breaker
 from dagster_dataops.execution.clones import Original
 from dagster_dataops.execution.failures import Failed
 from dagster_dataops.execution.pending import Pending, Terms
@@ -38,6 +39,7 @@ class SpanLoop:
         operator: Qualified name, for error lines.
         ignore_errors: Whether a failure is written down or ends the range.
         check_input: Whether spans carry a checksum of their input.
+        breaker: Ends the range once it is open.
         announce: Told the byte position of every record before it is begun.
         shortened: Told where a range ends now that takes too long, while it is under way: what is
             behind that, others may begin. Also by another thread, as a single record may be what
@@ -56,6 +58,7 @@ class SpanLoop:
         operator: str,
         ignore_errors: bool,
         check_input: bool,
+        breaker: Breaker | None = None,
         announce: Callable[[int], None] | None = None,
         shortened: Callable[[int], None] | None = None,
     ) -> None:
@@ -71,7 +74,8 @@ class SpanLoop:
         self._until = math.inf
         self.position = 0
         self.bell = Bell(SETTLE_SECONDS / _RINGS, self._look)
-        self._terms = Terms(write, operator, ignore_errors, check_input, self.bell.rung)
+        breaker = breaker or Breaker(0)
+        self._terms = Terms(write, operator, ignore_errors, check_input, self.bell.rung, breaker)
 
     def run(
         self, start: int, end: int, *, one_by_one: bool = False, patience: float = math.inf
@@ -85,7 +89,8 @@ class SpanLoop:
             patience: The seconds after which what is not begun is left to others.
 
         Returns:
-            The first failure if failures are not ignored; what came before it is settled.
+            The first failure if failures are not ignored, or the one that opened the breaker; what
+            came before it is settled.
         """
         fixed_slice = 1 if one_by_one else 0
         self._until = time.monotonic() + patience

@@ -20,6 +20,7 @@ from dagster_dataops.checkpoints.resuming import runs_of
 from dagster_dataops.checkpoints.streaming import StreamCheckpoint, decide_stream
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import (
+    OutageError,
     RunStoppedError,
     StreamItemError,
     StreamStateError,
@@ -187,6 +188,20 @@ class StreamWriter:
         finally:
             bell.stop()
         self._settle(time.monotonic())
+
+    def check_any_item(self) -> None:
+        """Refuse to publish if items failed and no item came through.
+
+        Raises:
+            OutageError: So it is.
+        """
+        failed = self._stream.errors
+        if self._written or not failed:
+            return
+        example = "The log says what they failed with."
+        for entry in self._stream.quarantined[:1]:
+            example = f"The first: {entry['exception']}: {entry['message']}"
+        raise OutageError(self._name, f"no item came through and {failed:,} failed", example)
 
     def _write(self, items: Iterator[Any], bell: Bell) -> None:
         dumps, rung, written = orjson.dumps, bell.rung, self._written

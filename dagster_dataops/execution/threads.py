@@ -35,7 +35,7 @@ def run_threads(job: Job) -> None:
         RunStoppedError: Too many calls did not return that were given up.
     """
     collector = Collector(job)
-    retries = retries_of(job.settings, collector.pause)
+    retries = retries_of(job.settings, collector.pause, collector.breaker)
     stuck = Stuck(job.settings.max_workers)
 
     def work() -> None:

@@ -20,6 +20,7 @@ from dagster_dataops.datasets.lines import Line, LineCounter, content_interval, 
 from dagster_dataops.datasets.writing import JsonlWriter
 from dagster_dataops.errors import (
     DatasetOperatorError,
+    OutageError,
     RecordError,
     RunStoppedError,
     UnencodableError,
@@ -42,6 +43,7 @@ def run_whole(
     Raises:
         DatasetOperatorError: It raised, or returned something that is no dataset.
         RecordError: An input line is no record and failures are not ignored.
+        OutageError: No input line is a record.
     """
     with (
         storage(folder.path, "write the result"),
@@ -66,6 +68,8 @@ class _Whole:
         self._results = results
         self._errors = errors
         self._name = operator.__dataops__.spec.qualified_name
+        self._settings = operator.__dataops__.resolved
+        self._first_refused = ""
         self._drafts = Drafts()
         self._bytes = 0
         self._total_bytes = 0
@@ -81,9 +85,16 @@ class _Whole:
                 self._tick()
         finally:
             self._context.progress.finish(self._state())
+        self._check_any_succeeded()
         drafts.dropped = max(0, drafts.records - drafts.failed - self._results.rows)
         drafts.finish(self._results, self._errors)
         return drafts
+
+    def _check_any_succeeded(self) -> None:
+        drafts, allowed = self._drafts, not self._settings.stop_after_failures
+        if self._first_refused and drafts.failed == drafts.records and not allowed:
+            found = f"no line of its input is a record ({drafts.failed:,} lines)"
+            raise OutageError(self._name, found, f"The first: {self._first_refused}")
 
     def _called(self, datasets: Sequence[JsonlDataset]) -> Iterator[object]:
         """Yield what the operator returns, one by one."""
@@ -144,7 +155,8 @@ class _Whole:
     def _refuse(
         self, dataset: JsonlDataset, index: int, number: int, line: Line, reason: str
     ) -> None:
-        if not self._operator.__dataops__.resolved.ignore_errors:
+        self._first_refused = self._first_refused or f"{dataset.path}, line {number}: {reason}"
+        if not self._settings.ignore_errors:
             raise RecordError(
                 self._name, index, str(dataset.path), number, "InvalidLine", reason, ""
             )

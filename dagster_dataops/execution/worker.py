@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from threading import Lock
-from typing import Final, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 import orjson
 
@@ -25,6 +25,7 @@ from dagster_dataops.checkpoints.segments import SegmentWriter
 from dagster_dataops.errors import DataOpsError, StorageError
 from dagster_dataops.execution import messages
 from dagster_dataops.execution.alarms import Alarm
+from dagster_dataops.execution.breaker import Breaker
 from dagster_dataops.execution.clones import Original
 from dagster_dataops.execution.heartbeat import Heartbeat
 from dagster_dataops.execution.holding import HeldRange, Holding
@@ -32,6 +33,7 @@ from dagster_dataops.execution.lifeline import bind_to_lifeline
 from dagster_dataops.execution.limits import Forward
 from dagster_dataops.execution.loaded_modules import LoadedModules
 from dagster_dataops.execution.messages import STOP, Done, Kind, Mode, Place, Range
+from dagster_dataops.execution.retrying import retries_of
 from dagster_dataops.execution.settling import Settle, settling
 from dagster_dataops.execution.spanning import SpanLoop
 from dagster_dataops.execution.standard_streams import (
@@ -89,10 +91,10 @@ def serve(
     stopped = False
     with (
         suppress(Terminated, EOFError, ConnectionError),
-        _settling(operator, assignment) as (settle, heartbeat),
+        _settling(operator, assignment) as means,
     ):
         try:
-            worker = _Worker(connection, assignment, operator, settle, termination, heartbeat)
+            worker = _Worker(connection, assignment, operator, means, termination)
         except (OSError, DataOpsError) as error:
             connection.send_bytes(messages.pack_fault(str(error)))
             return False
@@ -102,32 +104,40 @@ def serve(
     return stopped
 
 
+class _Means(NamedTuple):
+    """What settles lines, what counts failures, and what tells the parent the record at work."""
+
+    settle: Settle
+    breaker: Breaker
+    heartbeat: Heartbeat | None
+
+
 @contextmanager
-def _settling(
-    operator: Operator, assignment: Assignment
-) -> Iterator[tuple[Settle, Heartbeat | None]]:
-    """Yield what settles lines, and what tells the parent which, where there is a time limit.
+def _settling(operator: Operator, assignment: Assignment) -> Iterator[_Means]:
+    """Yield how lines are settled; there is a heartbeat where there is a time limit.
 
     An alarm ends calls that take too long. Code that holds the interpreter hears none: then the
     parent ends the worker.
     """
-    seconds = operator.__dataops__.resolved.timeout
-    if seconds is None or assignment.heartbeat < 0:
-        with settling(operator, (Terminated,)) as settle:
-            yield settle, None
+    resolved, interrupts = operator.__dataops__.resolved, (Terminated,)
+    breaker = Breaker(resolved.stop_after_failures)
+    retries = retries_of(resolved, breaker=breaker)
+    if resolved.timeout is None or assignment.heartbeat < 0:
+        with settling(operator, interrupts, retries=retries) as settle:
+            yield _Means(settle, breaker, None)
         return
     with closing(Heartbeat(assignment.heartbeat)) as heartbeat:
         if operator.__dataops__.spec.asynchronous:  # these keep their time themselves
-            with settling(operator, (Terminated,), around=heartbeat.around) as settle:
-                yield settle, heartbeat
+            with settling(operator, interrupts, heartbeat.around, retries) as settle:
+                yield _Means(settle, breaker, heartbeat)
             return
-        alarm = Alarm(seconds)
+        alarm = Alarm(resolved.timeout)
 
         def around(forward: Forward) -> Forward:
             return heartbeat.around(alarm.around(forward))
 
-        with alarm.installed(), settling(operator, (Terminated,), around=around) as settle:
-            yield settle, heartbeat
+        with alarm.installed(), settling(operator, interrupts, around, retries) as settle:
+            yield _Means(settle, breaker, heartbeat)
 
 
 class _Worker:
@@ -136,9 +146,8 @@ class _Worker:
         connection: "Connection[bytes, bytes]",
         assignment: Assignment,
         operator: Operator,
-        settle: Settle,
+        means: _Means,
         termination: Termination,
-        heartbeat: Heartbeat | None,
     ) -> None:
         self._original = Original()
         self._connection = connection
@@ -156,14 +165,16 @@ class _Worker:
         self._at: int | None = None  # where the next span of the range under way belongs
         self._one_by_one = assignment.one_by_one
         self._speaking = Lock()  # one message at a time
+        self._breaker = means.breaker
         self._loop = SpanLoop(
-            termination.during(settle),
+            termination.during(means.settle),
             self._input,
             self._take,
             operator=operator.__dataops__.spec.qualified_name,
             ignore_errors=assignment.ignore_errors,
             check_input=assignment.check_input,
-            announce=heartbeat.announce if heartbeat else None,
+            breaker=means.breaker,
+            announce=means.heartbeat.announce if means.heartbeat else None,
             shortened=self._shorten,
         )
 
@@ -179,6 +190,8 @@ class _Worker:
             finally:
                 self._loop.close()
                 self._holding.spill_all()
+                if failed := self._breaker.last_failed:
+                    self._say(messages.pack_last_failed(failed))
         except DataOpsError as error:  # the disk
             self._say(messages.pack_fault(str(error)))
             return False

@@ -1,13 +1,16 @@
 """Runs operators and graphs in plain Python, below the configured root."""
 
 import getpass
+import logging
 import os
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+import orjson
 
 from dagster_dataops.checkpoints.manifest import NodeFolder
 from dagster_dataops.checkpoints.resuming import ResumePolicy
@@ -22,6 +25,8 @@ from dagster_dataops.execution.report import RunContext, RunReport
 from dagster_dataops.graph.columns import check_source
 from dagster_dataops.graph.graph import SOURCE, OperatorGraph, OperatorNode
 from dagster_dataops.operators.operator import Operator
+
+_LOG: Final = logging.getLogger("dagster_dataops")
 
 
 def run_operator(operator: Operator, data: object) -> Any:
@@ -71,6 +76,8 @@ def materialize(graph: OperatorGraph, data: object, *, scratch: Path) -> dict[st
         remade = any(not reports[name].reused for name in node.inputs if name != SOURCE)
         whole = node.operator.__dataops__.spec.kind != "record" and len(graph.nodes) > 1
         report = _run_node(context, node, inputs, folder, else_anew=remade or whole)
+        if report.error_path is not None:
+            _warn_of_failures(node, report, report.error_path)
         if node.operator.__dataops__.output is not None:
             copy_durably(report.dataset.path, exported_path(node))
             _check_ours(report)
@@ -132,6 +139,25 @@ def _check_ours(report: RunReport) -> None:
     if (size_bytes, modified_ns) != (report.manifest.size_bytes, report.manifest.modified_ns):
         reason = "another run replaced it before it was read; give each its own data_process_path"
         raise InputError(str(report.dataset.path), reason)
+
+
+def _warn_of_failures(node: OperatorNode, report: RunReport, errors: Path) -> None:
+    """Log one warning; without any logging set up, Python prints it to standard error."""
+    with errors.open("rb") as file:
+        first = orjson.loads(file.readline())
+    kept = errors if _saves(node) else "a file that is not kept, since _save_data is False"
+    _LOG.warning(
+        "%s: %s of %s records failed. The first, record %s (%s, line %s): %s: %s. All are in %s",
+        node.operator.__dataops__.spec.qualified_name,
+        f"{report.manifest.failed:,}",
+        f"{report.manifest.rows_in:,}",
+        first["index"],
+        first["path"],
+        first["line"],
+        first["exception"],
+        first["message"],
+        kept,
+    )
 
 
 def _saves(node: OperatorNode) -> bool:

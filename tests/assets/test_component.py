@@ -45,6 +45,7 @@ operators:
     retries: 2
     retry_on: [TimeoutError]
     backoff: 0.25
+    stop_after_failures: 40
   - name: joined
     operator: "{group}.join"
     inputs: [marked, source]
@@ -71,6 +72,7 @@ def chain_in_python(group, source, **keywords):
             _retries=2,
             _retry_on=["TimeoutError"],
             _backoff=0.25,
+            _stop_after_failures=40,
         )
         ppl.add("joined", operators.join(), inputs=[ppl.marked, ppl.source])
     return build_definitions(ppl, source=source, **keywords)

@@ -296,17 +296,19 @@ def test_settings_override_those_of_the_operator(tag: Any) -> None:
 
 
 def test_time_limits_and_tries_can_be_changed_and_lifted(tag: Any) -> None:
-    operator = tag(_timeout=5, _retries=2, _retry_on=OSError, _backoff=1)
+    operator = tag(_timeout=5, _retries=2, _retry_on=OSError, _backoff=1, _stop_after_failures=9)
     kind = config_type_of(OperatorNode("node", operator, (SOURCE,)))
 
     def resolved(**given: Any) -> tuple[Any, ...]:
         found = configured(operator, kind(**given)).__dataops__.resolved
-        return found.timeout, found.retries, found.retry_on, found.backoff
+        times = found.timeout, found.retries, found.retry_on, found.backoff
+        return *times, found.stop_after_failures
 
-    assert resolved() == (5, 2, (OSError,), 1)
-    assert resolved(timeout=0, retries=0, backoff=0) == (None, 0, (OSError,), 0)
-    changed = resolved(timeout=0.5, retries=9, retry_on=["TimeoutError", "a.B"], backoff=3)
-    assert changed == (0.5, 9, ("TimeoutError", "a.B"), 3)
+    assert resolved() == (5, 2, (OSError,), 1, 9)
+    lifted = resolved(timeout=0, retries=0, backoff=0, stop_after_failures=0)
+    assert lifted == (None, 0, (OSError,), 0, 0)
+    given = {"retries": 9, "retry_on": ["TimeoutError", "a.B"], "stop_after_failures": 8}
+    assert resolved(timeout=0.5, backoff=3, **given) == (0.5, 9, ("TimeoutError", "a.B"), 3, 8)
 
 
 @pytest.mark.parametrize("config", [{"timeout": -1.0}, {"retries": -1}, {"backoff": -1.0}])
@@ -380,6 +382,7 @@ def test_the_launchpad_schema_names_every_option(tag: Any, root: Path) -> None:
         "retries",
         "retry_on",
         "backoff",
+        "stop_after_failures",
         "limit",
         "resume",
     }

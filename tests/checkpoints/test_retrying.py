@@ -75,12 +75,12 @@ def _work(record: dict[str, Any], switch: str) -> Any:
     return {"n": record["n"], "text": "é" * record["n"]}
 
 
-@data_register("data.retrying")
+@data_register("data.retrying", _stop_after_failures=0)
 def flaky(record, switch=""):
     return _work(record, switch)
 
 
-@data_register("data.retrying")
+@data_register("data.retrying", _stop_after_failures=0)
 async def flaky_async(record, switch=""):
     return _work(record, switch)
 
@@ -478,7 +478,7 @@ def test_a_retry_by_the_same_operator_is_a_finished_result_as_any_other(tmp_path
 
 
 def test_nothing_is_kept_from_a_result_in_which_everything_failed(fixable: Fixable) -> None:
-    fixable.run(range(10), ResumePolicy.AUTO)
+    fixable.run(range(10), ResumePolicy.AUTO, _stop_after_failures=0)
     report = fixable.run([])
     assert fixable.result() == list(range(10))
     assert (report.manifest.kept_from, report.manifest.resumed) == ([], 0)
@@ -762,7 +762,7 @@ def test_several_inputs_gathered_into_one_are_recognized(tmp_path: Path) -> None
 
 def test_an_error_file_row_says_nothing_of_our_bookkeeping(tmp_path: Path) -> None:
     dataset = write_input(tmp_path / "input.jsonl", [{"n": 1, "do": "fail", "text": ""}])
-    run(act(_concurrency_mode="single"), dataset, node(tmp_path))
+    run(act(_concurrency_mode="single", _stop_after_failures=0), dataset, node(tmp_path))
     (row,) = error_rows(node(tmp_path))
     names = "index path line operator exception message traceback attempts input"
     assert list(row) == names.split()

@@ -50,12 +50,12 @@ def _ask(record: dict[str, Any], log: str) -> Any:
     return outcome_of(record)
 
 
-@data_register("data.reuse_tests", _reuse_outcomes=True)
+@data_register("data.reuse_tests", _reuse_outcomes=True, _stop_after_failures=0)
 def asked(record, log, tag=""):
     return _ask(record, log)
 
 
-@data_register("data.reuse_tests", _reuse_outcomes=True)
+@data_register("data.reuse_tests", _reuse_outcomes=True, _stop_after_failures=0)
 async def asked_async(record, log, tag=""):
     return _ask(record, log)
 

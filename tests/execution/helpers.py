@@ -77,8 +77,12 @@ def turn_around(records):
 
 
 def operator_for(mode: str, workers: int, **given: Any) -> Any:
-    """Return the operator that does what records say, for one concurrency mode."""
+    """Return the operator that does what records say, for one concurrency mode.
+
+    However many records fail, its runs go through to the end unless ``given`` says otherwise.
+    """
     chosen = act_async if mode == "async" else act
+    given = {"_stop_after_failures": 0, **given}
     return chosen(_concurrency_mode=mode, _max_workers=workers, **given)
 
 

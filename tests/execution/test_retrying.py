@@ -49,12 +49,12 @@ def _act(record: dict[str, Any], folder: str) -> object:
     return record.get("answers", record)
 
 
-@data_register(_GROUP, _backoff=0, _max_workers=2)
+@data_register(_GROUP, _backoff=0, _max_workers=2, _stop_after_failures=0)
 def shaky(record, folder=""):
     return _act(record, folder)
 
 
-@data_register(_GROUP, _backoff=0, _max_workers=2)
+@data_register(_GROUP, _backoff=0, _max_workers=2, _stop_after_failures=0)
 async def shaky_async(record, folder=""):
     await asyncio.sleep(0)
     return _act(record, folder)

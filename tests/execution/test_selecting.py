@@ -85,7 +85,7 @@ def rising(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def operator_for(mode: str, **given: Any) -> Any:
     cls = RisingSlowly if mode == "async" else RisingNumbers
-    return cls(_concurrency_mode=mode, _max_workers=2, **given)
+    return cls(_concurrency_mode=mode, _max_workers=2, _stop_after_failures=0, **given)
 
 
 NUMBERS = st.lists(st.one_of(st.none(), st.integers(0, 9)), max_size=40)

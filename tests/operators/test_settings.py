@@ -48,6 +48,9 @@ def test_the_settings_are_those_of_the_document():
         ("_retries", -1),
         ("_retries", 1.0),
         ("_retries", True),
+        ("_stop_after_failures", -1),
+        ("_stop_after_failures", 2.0),
+        ("_stop_after_failures", False),
         ("_retry_on", []),
         ("_retry_on", ["not a name"]),
         ("_retry_on", [int]),
@@ -92,6 +95,7 @@ def test_none_counts_as_not_given():
         ("ignore_errors", False, True),
         ("timeout", 0, 9.5),
         ("retries", 0, 3),
+        ("stop_after_failures", 0, 3),
         ("retry_on", ("OSError",), (ValueError,)),
         ("backoff", 0.0, 2.0),
     ],
@@ -178,3 +182,20 @@ def test_time_limits_and_tries_are_no_part_of_what_an_operator_computes(registry
     assert fingerprints[0] == fingerprints[1] == fingerprints[2]
     assert patient().__dataops__.resolved.timeout == 5
     assert patient().__dataops__.options_digest == plain().__dataops__.options_digest
+
+
+@pytest.mark.parametrize(
+    ("mode", "workers", "number"),
+    [
+        ("single", 1, 150),
+        ("thread", 32, 150),
+        ("async", 1000, 4000),
+        ("process", 2, 500),
+        ("process", 64, 150),
+    ],
+)
+def test_failures_that_stop_a_run_depend_on_the_calls_in_flight(mode, workers, number):
+    settings = ExecutionSettings(concurrency_mode=mode, max_workers=workers)
+    assert settings.resolved(asynchronous=False).stop_after_failures == number
+    never = ExecutionSettings(stop_after_failures=0).over(settings)
+    assert never.resolved(asynchronous=False).stop_after_failures == 0

@@ -5,6 +5,8 @@ import copy
 import dataclasses
 import json
 import os
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -12,7 +14,13 @@ from pathlib import Path
 import pytest
 
 from dagster_dataops import JsonlDataset, config, data_register, pipeline
-from dagster_dataops.errors import FolderLockedError, InputError, RecordError, RetryRefusedError
+from dagster_dataops.errors import (
+    FolderLockedError,
+    InputError,
+    OutageError,
+    RecordError,
+    RetryRefusedError,
+)
 from dagster_dataops.services import running
 
 GROUP = "calls_from_python"
@@ -92,7 +100,9 @@ def test_anything_else_is_an_error_of_that_record_alone(root, mode, returned):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_an_error_row_holds_position_input_exception_and_traceback(root, mode):
-    operator = answer(returned="data['missing']", change=True, _concurrency_mode=mode)
+    operator = answer(
+        returned="data['missing']", change=True, _concurrency_mode=mode, _stop_after_failures=0
+    )
 
     assert operator([{"n": 1}]) == []
     [error] = errors_of(root, "answer")
@@ -187,7 +197,7 @@ def test_a_second_call_replaces_the_first_result(root):
 
 def test_a_second_call_without_errors_clears_the_errors_of_the_first(root):
     operator = suffix()
-    operator([{"no text": 1}])
+    operator([{"no text": 1}, {"text": "a"}])
     assert len(errors_of(root, "suffix")) == 1
 
     operator([{"text": "a"}])
@@ -397,7 +407,7 @@ def test_a_pipeline_goes_past_a_node_that_takes_all_records_at_once(switch, tmp_
         assert [record["n"] for record in ppl(source)] == [1, 0]
         assert calls() == ["1"]
         backwards()([{"n": 1}])
-    Path(source).write_text("no record\n")
+    source.write_text('no record\n{"n":1}\n')
     backwards()(source)
     with (
         config.temporary(data_process_resume="failed_records"),
@@ -451,3 +461,55 @@ def test_a_result_that_another_run_replaced_before_it_was_read_is_refused(monkey
 
     with pytest.raises(InputError, match="another run replaced it before it was read"):
         slow()([{"n": 1}])
+
+
+def test_failed_records_are_one_warning_with_the_first_of_them_and_the_error_file(root, caplog):
+    with pipeline("docs") as ppl:
+        ppl.first = suffix()
+        ppl.second = suffix()
+
+    assert ppl([{"text": "a"}, {"none": 1}, {"none": 2}]) == [{"text": "a!!"}]
+
+    (warning,) = [record for record in caplog.records if record.levelname == "WARNING"]
+    text = warning.getMessage()
+    assert warning.name == "dagster_dataops"
+    assert f"{GROUP}.suffix: 2 of 3 records failed. The first, record 1 (" in text
+    assert "line 2): KeyError: 'text'." in text
+    assert str(root / "docs" / "first" / "first_error.jsonl") in text
+
+
+def test_a_warning_says_that_the_error_file_is_not_kept_where_nothing_is_saved(caplog):
+    suffix(_save_data=False)([{"text": "a"}, {"none": 1}])
+
+    assert "not kept, since _save_data is False" in caplog.text
+
+
+def test_a_plain_script_shows_the_warning_without_any_logging_set_up(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from dagster_dataops import data_register\n"
+        "@data_register('data.demo', _concurrency_mode='single')\n"
+        "def shout(data): data['text'] = data['text'].upper()\n"
+        "print(shout()([{'text': 'a'}, {'none': 1}]))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout == "[{'text': 'A'}]\n"
+    assert done.stderr.count("1 of 2 records failed") == 1
+
+
+def test_a_call_in_which_every_record_fails_raises_instead_of_returning_nothing():
+    with pytest.raises(OutageError, match=r"all records failed \(5\)"):
+        suffix()([{"nope": 1}] * 5)
+
+
+def test_a_file_that_is_no_json_lines_is_refused_before_anything_runs(root, tmp_path):
+    path = tmp_path / "docs.csv"
+    path.write_text("id,text\n1,a\n")
+
+    with pytest.raises(InputError, match="looks like CSV.* read_delimited"):
+        suffix()(path)
+
+    assert not (root / "suffix").exists()
