@@ -23,7 +23,7 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.writing import first_lines
 from dagster_dataops.execution.given_stream import of_first
 from dagster_dataops.execution.report import RunReport
-from dagster_dataops.operators.operator import Operator
+from dagster_dataops.operators.operator import Operator, exporting
 
 _FOLDER: Final = ".preview"  # no asset's: a leading dot is escaped in those
 _KEPT: Final = ("rows_in", "rows_out", "rows_dropped", "rows_failed", "errors")
@@ -113,7 +113,7 @@ def run_preview(
         first_lines(dataset, place.path / f"{place.name}_head_{number}.jsonl", limit)
         for number, dataset in enumerate(inputs, 1)
     ]
-    first = of_first(operator, limit)
+    first = exporting(of_first(operator, limit), None)
     return dataops.run_operator(context, first, heads, place, ResumePolicy.NEVER)
 
 

@@ -1,5 +1,6 @@
 """OperatorDeclaration: an operator as a defs.yaml declares it, and the pipeline of several."""
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final
@@ -20,6 +21,7 @@ from dagster_dataops.assets.yaml_places import (
     NOWHERE,
     TEMPLATE,
     YamlPlace,
+    in_project,
     or_template,
     rendered,
 )
@@ -86,6 +88,12 @@ class OperatorNodeModel(dg.Model):
         default=None,
         description="Whether records that were in an earlier input are not worked on again.",
     )
+    output: str | None = Field(
+        default=None,
+        description="Where the result is exported to as well: a file if it ends in `.jsonl`, else "
+        "a folder; its path is taken from the folder of the project.",
+        examples=["exports"],
+    )
     pool: str | None = Field(default=None, description="Concurrency pool of its step.")
     max_error_rate: ErrorRateField = Field(
         default=None,
@@ -117,6 +125,7 @@ class OperatorDeclaration:
         options: By name.
         settings: How it is run, such as ``max_workers``, by name.
         inputs: Names of the nodes that it takes; None for the one before it.
+        output: Where its result is exported to as well.
         pool: Concurrency pool of its step.
         max_error_rate: Share of its records that may fail before its check does, or that check.
         checks: Of its result.
@@ -129,6 +138,7 @@ class OperatorDeclaration:
     options: Mapping[str, Any] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     inputs: Sequence[str] | None = None
+    output: str | os.PathLike[str] | None = None
     pool: str | None = None
     max_error_rate: YamlErrorRate = None
     checks: YamlChecks = ()
@@ -156,7 +166,7 @@ class OperatorDeclaration:
             raise self.place.at("operator").error(self.subject, error) from None
         except Exception as error:
             raise self.place.at("options").error(self.subject, error) from error
-        return operator
+        return operator if self.output is None else operator.set_output(self.output)
 
     def _registered(self) -> Any:
         group, _, name = self.operator.removeprefix("data.").partition(".")
@@ -190,6 +200,8 @@ def _declared(context: dg.ResolutionContext, model: OperatorNodeModel) -> Operat
         for name, value in model.model_dump(exclude_none=True, exclude=_RESOLVED).items()
     }
     settings = {name: given.pop(name) for name in sorted(_SETTINGS & given.keys())}
+    if "output" in given:
+        given["output"] = in_project(context, given["output"])
     return OperatorDeclaration(
         **given,
         settings=settings,

@@ -139,7 +139,9 @@ class Operator(metaclass=OperatorMeta):
 
         Args:
             path: A file if it ends in ``.jsonl``, else a folder in which the file takes the
-                name of the operator or node. Replaced whole or not at all.
+                name of the operator or node. Replaced whole or not at all, after the result was
+                published. Nodes with partitions need a folder: theirs are the files
+                ``<node>/<partition>.jsonl`` in it. Previews export nothing.
         """
         self.__dataops__ = replace(self.__dataops__, output=Path(path))
         return self
@@ -167,6 +169,15 @@ def reconfigured(
     merged = settings.over(before.settings)
     _check_settings(before.spec, merged)
     made.__dataops__ = replace(made.__dataops__, settings=merged, output=before.output)
+    return made
+
+
+def exporting(operator: Operator, output: Path | None) -> Operator:
+    """Return the operator with another place of its export; ``None`` for no export."""
+    if operator.__dataops__.output == output:
+        return operator
+    made = copy.copy(operator)
+    made.__dataops__ = replace(made.__dataops__, output=output)
     return made
 
 

@@ -229,3 +229,11 @@ def test_every_field_tells_what_it_is():
 )
 def test_a_pipeline_is_named_by_its_folder(tmp_path, folder, name):
     assert name_of(tmp_path / folder) == name
+
+
+def test_an_output_is_taken_from_the_folder_of_the_project(project):
+    project.write(f"{NODE}    output: exports\n")
+
+    with project.component() as (component, _):
+        output = component.operators[0].construct().__dataops__.output
+        assert output == project.sandbox.project_root / "exports"
