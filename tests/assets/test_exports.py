@@ -1,4 +1,4 @@
-"""``set_output`` under Dagster: the export, what the metadata says of it, and what exports nothing."""
+"""``set_output`` under Dagster: the export, and what the metadata says of it."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +17,6 @@ from tests.assets.helpers import (
     pipeline_of,
     read_jsonl,
     result_of,
-    write_jsonl,
 )
 
 Records = Callable[[int], Path]

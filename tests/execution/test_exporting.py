@@ -1,4 +1,4 @@
-"""Exports of results: rebuilt where they are missing or stale, and left alone where they are not."""
+"""Exports of results: rebuilt where they are missing or stale, else left alone."""
 
 from pathlib import Path
 
