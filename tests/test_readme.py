@@ -157,3 +157,28 @@ def test_its_pictures_are_small() -> None:
 
     assert len(pictures) == 3
     assert [str(path) for path in pictures if path.stat().st_size > 150_000] == []
+
+
+_SHIPPED = """
+from dagster_dataops import data_register
+
+for group in data_register.groups():
+    for name in data_register.operators(group):
+        operator = data_register.operator(group, name)
+        shown = repr(operator).removeprefix("<operator ").removesuffix(">")
+        first = " ".join(operator.__dataops_spec__.description.split()).replace("``", "`")
+        print(f"| `{shown}` | {first}")
+"""
+
+
+def test_the_operators_that_ship_are_listed_with_their_options_and_first_sentences(
+    run_python: Callable[..., str],
+) -> None:
+    _, _, after = TEXT.partition("#### Operators that ship\n\n")
+    listed = after.partition("\n\n")[0].splitlines()[2:]
+
+    shipped = run_python(_SHIPPED).splitlines()
+
+    assert len(listed) == len(shipped)
+    for row, operator in zip(listed, shipped, strict=True):
+        assert operator.startswith(f"{row.removesuffix(' |')}.")

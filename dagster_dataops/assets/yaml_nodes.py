@@ -32,7 +32,11 @@ from dagster_dataops.errors import (
     PipelineDefinitionError,
     UnknownOperatorError,
 )
-from dagster_dataops.operators.operator import Operator, unknown_operator
+from dagster_dataops.operators.operator import (
+    Operator,
+    setting_without_underscore,
+    unknown_operator,
+)
 from dagster_dataops.operators.settings import MODES, SETTING_NAMES
 from dagster_dataops.services.pipeline import Pipeline
 
@@ -161,7 +165,8 @@ class OperatorDeclaration:
                 **self.options, **{f"_{name}": value for name, value in self.settings.items()}
             )
         except OperatorOptionError as error:
-            raise self._option_place(error.option).error(self.subject, error) from None
+            said = self._said_of_settings(error)
+            raise self._option_place(error.option).error(self.subject, said) from None
         except DefinitionError as error:
             raise self.place.at("operator").error(self.subject, error) from None
         except Exception as error:
@@ -181,6 +186,14 @@ class OperatorDeclaration:
             own = "" if group in data_register.groups() else _OWN
             raise UnknownOperatorError(unknown.wanted, f"{unknown.known}{own}")
         return found
+
+    def _said_of_settings(self, error: OperatorOptionError) -> OperatorOptionError:
+        """Return the error as it is said here, where settings stand beside ``options``."""
+        setting = (setting_without_underscore(error.option) or "").removeprefix("_")
+        if error.option not in self.options or setting not in _SETTINGS:
+            return error
+        reason = f"is no option; write the execution setting {setting!r} beside `options`"
+        return OperatorOptionError(error.operator, error.option, reason)
 
     def _option_place(self, option: str) -> YamlPlace:
         setting = option.removeprefix("_")

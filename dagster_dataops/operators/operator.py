@@ -5,7 +5,7 @@ one only remembers: options are checked and bound, nothing is opened, read or wr
 """
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self, cast
@@ -20,7 +20,14 @@ from dagster_dataops.errors import (
 from dagster_dataops.operators.columns import DECLARATIONS, Declared
 from dagster_dataops.operators.secrecy import HIDDEN, is_secret
 from dagster_dataops.operators.settings import SETTING_NAMES, ExecutionSettings, parse_settings
-from dagster_dataops.operators.signature import bind_options, nearest, parameters_of, takes_any
+from dagster_dataops.operators.signature import (
+    bind_options,
+    nearest,
+    parameters_of,
+    positional_names,
+    signature_text,
+    takes_any,
+)
 from dagster_dataops.operators.spec import Invocation, OperatorSpec
 from dagster_dataops.operators.typed import check_types
 
@@ -37,6 +44,10 @@ class Registry(Protocol):
 
     def operator(self, group: str, name: str) -> "OperatorMeta":
         """Return a registered operator, or raise `UnknownOperatorError`."""
+        ...
+
+    def operators(self, group: str) -> list[str]:
+        """Return the names of the operators of a group, sorted."""
         ...
 
     def run(self, operator: "Operator", data: object) -> object:
@@ -73,19 +84,38 @@ class OperatorMeta(type):
         return cls.__dataops_registry__.operator(cls.__dataops_group__, name)
 
     @override
+    def __dir__(cls) -> list[str]:
+        """Return the names that ``data.<group>.`` can be completed to."""
+        return sorted({*super().__dir__(), *_operators_of(cls)})
+
+    @override
+    def __repr__(cls) -> str:
+        """Show an operator with its options, and a group with its operators."""
+        spec = getattr(cls, "__dataops_spec__", None)
+        if spec is not None:
+            return f"<operator data.{_shown(cls, spec)}>"
+        if "__dataops_registry__" not in cls.__dict__:
+            return super().__repr__()
+        operators = [getattr(cls, name) for name in _operators_of(cls)]
+        lines = [f"  {_shown(one, one.__dataops_spec__)}" for one in operators]
+        return "\n".join([f"<group data.{cls.__dataops_group__}, {len(lines)} operators>", *lines])
+
+    @override
     def __call__(cls, *positional: Any, **given: Any) -> Any:
-        """Construct the operator from options and settings, all by keyword."""
+        """Construct the operator from options and settings.
+
+        By position a class takes what its ``__init__`` does, and a reader its options. A function
+        operator takes none: its first argument would be a record.
+        """
         spec = getattr(cls, "__dataops_spec__", None)
         if spec is None:
             group = getattr(cls, "__dataops_group__", cls.__name__)
             raise OperatorDefinitionError(f"data.{group}", "it is a group; construct its operators")
-        if spec.kind == "reader":  # takes no records that could be meant
-            given = _by_name(spec, positional, given)
-        else:
-            _refuse_positional(spec, positional)
+        if positional:
+            given = _by_name(cls, spec, positional, given)
         settings = {name: value for name, value in given.items() if name in SETTING_NAMES}
         options = {name: value for name, value in given.items() if name not in SETTING_NAMES}
-        _refuse_misspelt_setting(spec, options)
+        _refuse_settings_among(spec, options)
         bound = bind_options(spec.qualified_name, spec.options, options, any_option=spec.any_option)
         if spec.kind == "reader":
             _check_reader(spec, options, settings)
@@ -111,7 +141,11 @@ class Operator(metaclass=OperatorMeta):
             return
         name = self.__dataops__.spec.qualified_name
         for unknown in settings.keys() - SETTING_NAMES:
-            raise OperatorOptionError(name, unknown, "is unknown to the operator's base class")
+            setting = setting_without_underscore(unknown)
+            reason = "is unknown to the operator's base class"
+            raise OperatorOptionError(
+                name, unknown, _lacks_underscore(setting) if setting else reason
+            )
         passed_up = parse_settings(name, settings)
         settings_now = self.__dataops__.settings.over(passed_up)
         self.__dataops__ = replace(self.__dataops__, settings=settings_now)
@@ -196,28 +230,50 @@ def _check_settings(spec: OperatorSpec, settings: ExecutionSettings) -> None:
         raise OperatorOptionError(spec.qualified_name, "_concurrency_mode", reason)
 
 
-def _refuse_positional(spec: OperatorSpec, positional: tuple[Any, ...]) -> None:
-    if positional:
-        first = f"{spec.options[0].name}=..." if spec.options else "none here"
-        reason = (
-            f"was given by position; options are given by keyword ({first}). To run the operator, "
-            "call what the construction returns"
-        )
-        raise OperatorOptionError(spec.qualified_name, repr(positional[0])[:60], reason)
+def _operators_of(group: OperatorMeta) -> list[str]:
+    if "__dataops_registry__" not in group.__dict__:
+        return []
+    return group.__dataops_registry__.operators(group.__dataops_group__)
+
+
+def _shown(cls: type, spec: OperatorSpec) -> str:
+    return f"{spec.qualified_name}{signature_text(spec.options, _positional_names(cls, spec))}"
 
 
 def _by_name(
-    spec: OperatorSpec, positional: tuple[Any, ...], given: dict[str, Any]
+    cls: type, spec: OperatorSpec, positional: tuple[Any, ...], given: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return all options of a reader by name."""
-    names = [option.name for option in spec.options]
+    """Return all options by name, those given by position as well.
+
+    Raises:
+        OperatorOptionError: There are too many, or one of them is given by name as well.
+    """
+    names = _positional_names(cls, spec)
     if len(positional) > len(names):
-        reason = f"is one option too many; its options: {', '.join(names) or 'none'}"
-        raise OperatorOptionError(spec.qualified_name, repr(positional[len(names)])[:60], reason)
+        known = [option.name for option in spec.options]
+        takes = (
+            f"the operator takes {len(names)} by position ({', '.join(names)})"
+            if names
+            else f"options are given by keyword ({known[0]}=...)"
+            if known
+            else "the operator takes no options"
+        )
+        reason = (
+            f"was given by position; {takes}. To run the operator, call what the construction "
+            "returns"
+        )
+        raise OperatorOptionError(spec.qualified_name, f"argument {len(names) + 1}", reason)
     first = dict(zip(names, positional, strict=False))
     for twice in first.keys() & given.keys():
         raise OperatorOptionError(spec.qualified_name, twice, "was given twice")
     return first | given
+
+
+def _positional_names(cls: type, spec: OperatorSpec) -> list[str]:
+    """Return what can be given by position, in order."""
+    if isinstance(spec.target, type):
+        return positional_names(cls.__mro__[: cls.__mro__.index(Operator)])
+    return [option.name for option in spec.options] if spec.kind == "reader" else []
 
 
 def _check_reader(
@@ -230,14 +286,33 @@ def _check_reader(
     check_types(spec.qualified_name, spec.options, options)
 
 
-def _refuse_misspelt_setting(spec: OperatorSpec, options: Mapping[str, Any]) -> None:
+def _refuse_settings_among(spec: OperatorSpec, options: Mapping[str, Any]) -> None:
+    """Refuse misspelt execution settings, and those that lack the leading underscore."""
     known = {option.name for option in spec.options}
     for name in options:
-        if name.startswith("_") and name not in known:
+        if name in known:
+            continue
+        if name.startswith("_"):
             near = nearest(name, SETTING_NAMES)
             hint = f"; did you mean {near!r}?" if near else ""
             reason = f"is no execution setting{hint} Settings: {', '.join(sorted(SETTING_NAMES))}"
             raise OperatorOptionError(spec.qualified_name, name, reason)
+        setting = setting_without_underscore(name)
+        if setting and not spec.any_option and nearest(name, known) is None:
+            reason = _lacks_underscore(setting, [option.name for option in spec.options])
+            raise OperatorOptionError(spec.qualified_name, name, reason)
+
+
+def setting_without_underscore(name: str) -> str | None:
+    """Return the execution setting that ``name`` is most likely meant to be, if any."""
+    if name.startswith("_"):
+        return None
+    return nearest(f"_{name}", SETTING_NAMES, likeness=0.8)
+
+
+def _lacks_underscore(setting: str, known: Iterable[str] = ()) -> str:
+    reason = f"is no option; did you mean the execution setting {setting!r}, with its underscore?"
+    return f"{reason} Its options: {', '.join(known)}" if known else reason
 
 
 def _init_arguments(

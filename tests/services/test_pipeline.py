@@ -290,3 +290,18 @@ def test_a_part_that_is_not_saved_feeds_those_that_are(root):
 
     assert texts(ppl(RECORDS)) == "A! B!"
     assert [path.name for path in (root / "docs").iterdir()] == ["suffix"]
+
+
+def test_a_pipeline_shows_its_graph():
+    with pipeline("docs") as ppl:
+        ppl.upper = Upper()
+        ppl.first = suffix(mark="1")
+        ppl.add("both", suffix(), inputs=[ppl.upper, ppl.first])
+
+    assert repr(ppl).splitlines() == [
+        "<pipeline 'docs', 3 nodes>",
+        f"  upper = {Upper()!r}  # takes source",
+        f"  first = {suffix(mark='1')!r}  # takes upper",
+        f"  both = {suffix()!r}  # takes upper, first",
+    ]
+    assert {"upper", "first", "both"} <= set(dir(ppl))
