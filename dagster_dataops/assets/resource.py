@@ -31,20 +31,20 @@ _RESUME_TAGS: Final = ("dagster/is_resume_retry", "dagster/is_asset_resume_retry
 class DataOpsResource(dg.ConfigurableResource[None]):
     """Runs operators in assets and ops; results and checkpoints are below one root folder."""
 
-    root: str = Field(
-        default="",
+    root: str | None = Field(
+        default=None,
         description=(
             "Folder of all results and checkpoints; every process of the deployment must reach "
-            "it. Empty: environment DATAOPS_DATA_PROCESS_PATH, else ./data_pipeline_res."
+            "it. Left empty: environment DATAOPS_DATA_PROCESS_PATH, else ./data_pipeline_res."
         ),
     )
-    max_workers: int = Field(
-        default=0,
+    max_workers: int | None = Field(
+        default=None,
         ge=0,
         description=(
             "Processes, or calls in flight, of operators that do not say it themselves. "
-            "0: the number of cores for processes, shared among the steps that run on this "
-            "machine at a time; 5 a core but at least 32 for calls."
+            "Left empty: the number of cores for processes, shared among the steps that run on "
+            "this machine at a time; 5 a core but at least 32 for calls."
         ),
     )
     flush_seconds: float = Field(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import dagster as dg
 
+from dagster_dataops.assets.descriptions import described
 from dagster_dataops.assets.metadata import dataset_metadata
 from dagster_dataops.assets.options import AssetOptions, backfills
 from dagster_dataops.assets.partitions import partitions_of
@@ -194,7 +195,7 @@ def _function_asset(
 
         @dg.asset(
             key=key,
-            description=function.__doc__,
+            description=described(function.__doc__),
             group_name=pipeline or "dataops",
             kinds={"python", "json"},
             io_manager_key=IO_MANAGER,
