@@ -13,6 +13,7 @@ from dagster_dataops.assets.messenger import Messenger
 from dagster_dataops.assets.observations import observations_of
 from dagster_dataops.assets.places import folder_of
 from dagster_dataops.assets.progress import DagsterProgress
+from dagster_dataops.assets.refresh_job import refreshes
 from dagster_dataops.assets.sharing import fair_settings
 from dagster_dataops.assets.untold import untold_in
 from dagster_dataops.assets.watch import RunWatch
@@ -129,6 +130,7 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         return RunContext(
             run=context.run.run_id,
             resume=resume,
+            reuse_finished=refreshes(context) and resume is ResumePolicy.AUTO,
             earlier_runs=_continued_runs(context),
             untold=untold_in(context, self.root_path, folder),
             flush_seconds=self.flush_seconds,

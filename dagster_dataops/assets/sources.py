@@ -17,8 +17,8 @@ from dagster_dataops.assets.patterns import PathPattern, is_pattern
 from dagster_dataops.assets.places import key_of
 from dagster_dataops.assets.resource import DataOpsResource
 from dagster_dataops.assets.several import Made, make_several
+from dagster_dataops.assets.source_results import standing_source, write_source
 from dagster_dataops.assets.stream_run import made_of_stream
-from dagster_dataops.checkpoints.manifest import write_result
 from dagster_dataops.errors import ConfigurationError, OperatorDefinitionError
 from dagster_dataops.execution.given_stream import Streamed, is_stream
 from dagster_dataops.operators.definition import checked_name
@@ -212,10 +212,14 @@ def _function_asset(
 
             def make(partition: str | None) -> Made:
                 folder = dataops.folder(key.path, partition)
-                records = function() if partition is None else function(partition)
-                if is_stream(records):
-                    return made_of_stream(context, dataops, function, records, folder, partition)
-                dataset = write_result(folder, records, context.run.run_id)
+                dataset = standing_source(context, folder, function)
+                if dataset is None:
+                    records = function() if partition is None else function(partition)
+                    if is_stream(records):
+                        return made_of_stream(
+                            context, dataops, function, records, folder, partition
+                        )
+                    dataset = write_source(context, folder, function, records)
                 return Made(dataset, dataset_metadata(dataset))
 
             keys = [partition for partition in partitions if partition is not None]
