@@ -20,7 +20,7 @@ from dagster_dataops.assets.several import Made, make_several
 from dagster_dataops.assets.source_results import standing_source, write_source
 from dagster_dataops.assets.stream_run import made_of_stream
 from dagster_dataops.errors import ConfigurationError, OperatorDefinitionError
-from dagster_dataops.execution.given_stream import Streamed, is_stream
+from dagster_dataops.execution.given_stream import Streamed, file_name, is_stream
 from dagster_dataops.operators.definition import checked_name
 from dagster_dataops.services.combined import Combined
 from dagster_dataops.streams.locations import packed_as
@@ -114,7 +114,8 @@ def _file_source(text: str, pipeline: str, options: AssetOptions) -> SourceAsset
         allowed = "without {partition}, or the pipeline must have partitions=..."
         raise ConfigurationError("source", text, allowed)
     path = Path(text).expanduser().absolute()
-    return SourceAsset(_key(pipeline, named_after(path.stem)), _file_spec(path, pipeline), path)
+    key = _key(pipeline, named_after(Path(file_name(text)).stem or path.stem))
+    return SourceAsset(key, _file_spec(key, path, pipeline), path)
 
 
 def function_name(function: Callable[..., Any]) -> str:
@@ -164,9 +165,9 @@ def named_after(stem: str) -> str:
     return "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in stem)
 
 
-def _file_spec(path: Path, pipeline: str) -> dg.AssetSpec:
+def _file_spec(key: dg.AssetKey, path: Path, pipeline: str) -> dg.AssetSpec:
     return dg.AssetSpec(
-        key=_key(pipeline, named_after(path.stem)),
+        key=key,
         description=f"The records in {path.name}.",
         group_name=pipeline or "dataops",
         kinds={"file", "json"},
