@@ -305,3 +305,13 @@ def test_a_pipeline_shows_its_graph():
         f"  both = {suffix()!r}  # takes upper, first",
     ]
     assert {"upper", "first", "both"} <= set(dir(ppl))
+
+
+def test_two_nodes_that_export_to_one_file_are_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with (
+        pytest.raises(PipelineDefinitionError, match="'first' and 'second' both export to"),
+        pipeline() as ppl,
+    ):
+        ppl.first = suffix().set_output("out.jsonl")
+        ppl.second = suffix().set_output(tmp_path / "out.jsonl")
