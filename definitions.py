@@ -1,8 +1,8 @@
 """A worked example: a text corpus from what every Python installation has on its disk.
 
 The long descriptions of the installed distributions and the docstrings of the standard library:
-thousands of documents, messy, with duplicates. ``dagster dev -w workspace.yaml`` shows it;
-``python definitions.py`` materializes it without the UI.
+thousands of documents, messy, with duplicates. ``python definitions.py`` materializes it without
+the UI, and ``dg dev -w workspace.yaml`` shows it (``pip install dagster-dg-cli``).
 """
 
 import ast
@@ -149,12 +149,14 @@ def main() -> None:
         job = defs.resolve_job_def("corpus_pipeline")
         console = {"loggers": {"console": {"config": {"log_level": "INFO"}}}}
         result = job.execute_in_process(run_config=console, instance=instance)
+    programs = Path(sys.executable).parent
+    dg_or_dagster = "dg" if (programs / "dg").exists() else "dagster"  # superseded, always there
     training = HOME / "results" / "corpus" / "training" / "training_results.jsonl"
     sys.stdout.write(
         f"\nMaterialized {len(result.get_asset_materialization_events())} assets.\n"
         f"Results:  {HOME / 'results' / 'corpus'}\n"
         f"The last: {training}\n"
-        f"The UI:   DAGSTER_HOME={HOME} {Path(sys.executable).parent / 'dagster'} dev "
+        f"The UI:   DAGSTER_HOME={HOME} {programs / dg_or_dagster} dev "
         f"-w {Path(__file__).parent.absolute() / 'workspace.yaml'}\n"
     )
 

@@ -1,8 +1,11 @@
 """The README's examples run, its commands are there, and the files that it names exist."""
 
 import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -132,6 +135,8 @@ def test_the_example_of_a_reader_reads_its_part_files(
 _MATERIALIZE = """
 from pathlib import Path
 
+import pytest
+
 from dagster_dataops import JsonlDataset
 
 assert defs.resolve_sensor_def("inbox_files_new_files").job_name == "inbox_pipeline"
@@ -167,3 +172,54 @@ def test_its_pictures_are_small() -> None:
 
     assert len(pictures) == 3
     assert [str(path) for path in pictures if path.stat().st_size > 150_000] == []
+
+
+_SHIPPED = """
+from dagster_dataops import data_register
+
+for group in data_register.groups():
+    for name in data_register.operators(group):
+        operator = data_register.operator(group, name)
+        shown = repr(operator).removeprefix("<operator ").removesuffix(">")
+        first = " ".join(operator.__dataops_spec__.description.split()).replace("``", "`")
+        print(f"| `{shown}` | {first}")
+"""
+
+
+def test_the_operators_that_ship_are_listed_with_their_options_and_first_sentences(
+    run_python: Callable[..., str],
+) -> None:
+    _, _, after = TEXT.partition("#### Operators that ship\n\n")
+    listed = after.partition("\n\n")[0].splitlines()[2:]
+
+    shipped = run_python(_SHIPPED).splitlines()
+
+    assert len(listed) == len(shipped)
+    for row, operator in zip(listed, shipped, strict=True):
+        assert operator.startswith(f"{row.removesuffix(' |')}.")
+
+
+COMMANDS = [
+    line.removeprefix("$ ").partition("  #")[0].strip()
+    for block in re.findall(r"```console\n(.*?)```", TEXT, re.DOTALL)
+    for line in block.splitlines()
+]
+
+
+def test_the_ui_is_started_by_the_command_that_dagster_recommends() -> None:
+    cli = pytest.importorskip("dagster_dg_cli.cli.dev")
+    started = [shlex.split(line)[2:] for line in COMMANDS if line.startswith("dg dev")]
+
+    assert started == [["-f", "definitions.py"], []]
+    for arguments in started:
+        cli.dev_command.make_context("dg dev", arguments)  # refuses unknown options
+    assert not any("dagster dev" in line for line in COMMANDS)
+
+
+def test_the_history_of_runs_is_kept_before_anything_is_run() -> None:
+    home = [at for at, line in enumerate(COMMANDS) if "export DAGSTER_HOME=" in line]
+    run = [at for at, line in enumerate(COMMANDS) if re.search(r"dg (dev|launch)", line)]
+    installed = [at for at, line in enumerate(COMMANDS) if "dagster-dg-cli" in line]
+
+    assert len(home) == len(installed) == 2
+    assert installed[0] < home[0] < run[0] < installed[1] < home[1] < run[1]

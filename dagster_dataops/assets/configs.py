@@ -8,6 +8,7 @@ only in the step, as an error worth a retry; so there are none here, and `checke
 is left before a record is touched, for good.
 """
 
+from enum import StrEnum
 from typing import Annotated, Any, Literal
 from weakref import WeakKeyDictionary
 
@@ -22,15 +23,21 @@ from dagster_dataops.identities.canonical import digest
 from dagster_dataops.operators.operator import Operator, reconfigured
 from dagster_dataops.operators.settings import ExecutionSettings, parse_settings
 
+# Enums: Dagster takes no `Literal` that may be left empty.
+Mode = StrEnum("Mode", {"process": "process", "thread": "thread", "single": "single"})
+AsyncMode = StrEnum(
+    "AsyncMode", {"process": "process", "thread": "thread", "async": "async", "single": "single"}
+)
+
 
 class OperatorConfig(dg.Config):
     """How an operator is run this time."""
 
-    max_workers: Annotated[int, SkipValidation] = Field(
-        default=0, description="Processes, or calls in flight; 0 leaves it as defined."
+    max_workers: Annotated[int | None, SkipValidation] = Field(
+        default=None, description="Processes, or calls in flight; left empty, as defined."
     )
-    concurrency_mode: Literal["defined", "process", "thread", "single"] = Field(
-        default="defined", description="How to run it; `defined` leaves it as defined."
+    concurrency_mode: Annotated[Mode | None, SkipValidation] = Field(
+        default=None, description="How to run it; left empty, as defined."
     )
     ignore_errors: Annotated[bool, SkipValidation] = Field(
         default=True,
@@ -61,11 +68,11 @@ class OperatorConfig(dg.Config):
         "for the run to stop; re-execution then goes on from there. 0 never stops it, and "
         "publishes even a result whose records all failed. Left empty, as defined.",
     )
-    limit: Annotated[int, SkipValidation] = Field(
-        default=0,
-        description="Above 0: a preview of so many input records. It is shown as an observation; "
+    limit: Annotated[int | None, SkipValidation] = Field(
+        default=None,
+        description="A preview of so many input records. It is shown as an observation; "
         "result, error file and checkpoint stay as they are, and steps that need the result are "
-        "skipped. Model calls made for it are paid for. 0: everything.",
+        "skipped. Model calls made for it are paid for. Left empty: all records.",
     )
     resume: Literal["auto", "never", "across_code", "failed_records"] = Field(
         default="auto",
@@ -79,7 +86,6 @@ class OperatorConfig(dg.Config):
     )
 
 
-_AsyncMode = Literal["defined", "process", "thread", "async", "single"]
 _Made = dict[tuple[str, bool], type[OperatorConfig]]
 
 _MADE: WeakKeyDictionary[type[Operator], _Made] = WeakKeyDictionary()
@@ -100,7 +106,7 @@ def _config_type(operator: Operator, *, stops: bool) -> type[OperatorConfig]:
     spec = operator.__dataops__.spec
     extra: dict[str, Any] = {}
     if spec.asynchronous:
-        extra["concurrency_mode"] = _changed("concurrency_mode", _AsyncMode, "defined")
+        extra["concurrency_mode"] = _changed("concurrency_mode", AsyncMode | None, None)
     if stops:
         extra["ignore_errors"] = _changed("ignore_errors", bool, default=False)
     title = "".join(word.capitalize() for word in spec.name.split("_"))
@@ -158,15 +164,14 @@ def limit_of(limit: int | None) -> int:
         ConfigurationError: That is no number of records.
     """
     if (limit or 0) < 0:
-        raise ConfigurationError("limit", limit, "a number of records, 0 for all of them")
+        raise ConfigurationError("limit", limit, "a number of records, empty for all of them")
     return limit or 0
 
 
 def _settings(operator: Operator, config: OperatorConfig) -> ExecutionSettings:
-    mode = config.concurrency_mode
     chosen = {
         "_max_workers": config.max_workers or None,
-        "_concurrency_mode": None if mode == "defined" else mode,
+        "_concurrency_mode": config.concurrency_mode,
         "_ignore_errors": config.ignore_errors,
         "_timeout": config.timeout,
         "_retries": config.retries,

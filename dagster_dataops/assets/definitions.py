@@ -16,6 +16,7 @@ from dagster_dataops.assets.jobs import pipeline_jobs
 from dagster_dataops.assets.options import AssetOptions, Automation
 from dagster_dataops.assets.pipeline_plan import plan_pipeline
 from dagster_dataops.assets.preview_job import preview_job
+from dagster_dataops.assets.refresh_job import refresh_jobs
 from dagster_dataops.assets.resource import DataOpsResource
 from dagster_dataops.assets.retry_job import retry_jobs
 from dagster_dataops.assets.schedules import pipeline_schedule
@@ -52,7 +53,8 @@ def build_definitions(  # noqa: PLR0913 - all there is to say, by name
     """Return definitions with an asset a node, jobs, resources and executor.
 
     One job materializes everything, ``<pipeline>_pipeline``; another retries failed records
-    alone, ``retry_failed_records_<pipeline>``; a third previews everything, ``<pipeline>_preview``,
+    alone, ``retry_failed_records_<pipeline>``; a third makes what is stale and all that is
+    downstream of it, ``<pipeline>_refresh``; a fourth previews everything, ``<pipeline>_preview``,
     of one partition where there are any.
 
     Args:
@@ -143,7 +145,11 @@ def build_definitions(  # noqa: PLR0913 - all there is to say, by name
     return dg.Definitions(
         assets=assets,
         asset_checks=declared,
-        jobs=[*jobs, *retry_jobs(ppl.graph.name, source, assets)],
+        jobs=[
+            *jobs,
+            *retry_jobs(ppl.graph.name, source, assets),
+            *refresh_jobs(planned.title, assets),
+        ],
         schedules=schedules,
         sensors=sensors,
         resources=dataops_resources(dataops),

@@ -66,9 +66,9 @@ class ErrorRateCheck:
     def spec(self, key: dg.AssetKey) -> dg.AssetCheckSpec:
         """Return the spec of the check on an operator's asset."""
         if self.max_error_rate:
-            text = f"At most {_percent(self.max_error_rate)} of the records fail."
+            text = f"Passes if at most {_percent(self.max_error_rate)} of the records fail."
         else:
-            text = "No record fails."
+            text = "Passes if no record fails."
         return dg.AssetCheckSpec(FAILED_RECORDS, asset=key, description=text, blocking=self.blocks)
 
     @property

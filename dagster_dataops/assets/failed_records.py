@@ -119,17 +119,17 @@ def failures(path: Path) -> str:
 
 
 def failure_table(groups: Iterable[FailureGroup]) -> dg.TableMetadataValue:
-    """Return the groups as a table, a row an example."""
+    """Return the groups as a table, a row an example; the first row of a group has its count."""
     rows: list[dict[str, _Cell]] = [
         {
             "exception": group.exception,
-            "records": group.records,
+            "records": None if number else group.records,
             "line": example.line,
             "message": example.message,
             "input": example.input,
         }
         for group in groups
-        for example in group.examples
+        for number, example in enumerate(group.examples)
     ]
     columns = {"exception": "string", "records": "int", "line": "int"}
     schema = dg.TableSchema(

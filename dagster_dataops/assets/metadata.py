@@ -89,6 +89,8 @@ def report_metadata(report: RunReport, partition: str | None = None) -> dict[str
         metadata[f"{METADATA_PREFIX}/notes"] = "; ".join(report.notes)
     if report.error_path is not None:
         metadata[f"{METADATA_PREFIX}/errors"] = dg.MetadataValue.md(failures(report.error_path))
+    if report.exported is not None:
+        metadata[f"{METADATA_PREFIX}/exported_to"] = dg.MetadataValue.path(report.exported)
     metadata[f"{METADATA_PREFIX}/seconds"] = round(report.seconds, 3)  # a number, to be plotted
     if report.seconds >= _LONG_SECONDS:
         metadata[f"{METADATA_PREFIX}/duration"] = duration(report.seconds)

@@ -1,4 +1,4 @@
-"""Observations: how far a step is, as numbers that the asset page plots while it runs."""
+"""Observations: how far a step is, as the asset page shows it while it runs."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -7,19 +7,21 @@ import dagster as dg
 
 from dagster_dataops.assets.assignments import Context
 from dagster_dataops.assets.selected import asset_in
+from dagster_dataops.assets.translator import METADATA_PREFIX
 from dagster_dataops.checkpoints.manifest import NodeFolder
 from dagster_dataops.execution.progress import LogPace, ProgressState
 
 _MOST: Final = 20  # each is a row among the asset's events
 _FIRST_SECONDS: Final = 5.0
-_GROWTH: Final = 1.7  # nine in ten minutes; the last but one after three days
+_GROWTH: Final = 2.0  # seven in ten minutes, each at about twice the age of the one before
+_BAR_CHARACTERS: Final = 20
 
 
 class Observations:
     """Asset observations of one run of one operator: none of a short one, at most 20 of any.
 
     The pauses between them grow, since nobody knows how long a run takes. The last is kept for
-    its end, and made if there were others, so that the plot ends where the run did.
+    its end, and made if there were others, so that what is shown ends where the run did.
 
     Args:
         context: Of the step.
@@ -62,15 +64,15 @@ class Observations:
 
 
 def progress_metadata(state: ProgressState, seconds: float) -> dict[str, Any]:
-    """Return the numbers to plot; what is not known yet is left out."""
-    share, left = state.share, state.seconds_left(seconds)
-    return {
-        "progress/records_done": state.records,
-        "progress/records_per_second": round(state.records_per_second(seconds), 2),
-        "progress/failed": state.failed,
-        **({} if share is None else {"progress/percent_done": round(100 * share, 1)}),
-        **({} if left is None else {"progress/seconds_left": round(left, 1)}),
-    }
+    """Return the one line to show: a bar where the total is known, then counts, rate, time left.
+
+    It is a text: Dagster plots numbers, beside those of the results.
+    """
+    text = state.describe(seconds)
+    if state.share is not None:
+        done = min(int(state.share * _BAR_CHARACTERS), _BAR_CHARACTERS)
+        text = f"{'█' * done}{'░' * (_BAR_CHARACTERS - done)} {text}"
+    return {f"{METADATA_PREFIX}/progress": text}
 
 
 def observations_of(context: Context, root: Path, folder: NodeFolder) -> Observations | None:

@@ -15,9 +15,9 @@ from dagster_dataops.assets.options import AssetOptions
 from dagster_dataops.assets.places import key_of
 from dagster_dataops.assets.preview import limit_over, run_preview
 from dagster_dataops.assets.resource import DataOpsResource
+from dagster_dataops.assets.source_results import standing_source, write_source
 from dagster_dataops.assets.sources import function_name
 from dagster_dataops.assets.stream_source import StreamSource, origin_of
-from dagster_dataops.checkpoints.manifest import write_result
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.execution.given_stream import Streamed
@@ -138,7 +138,9 @@ def _source_op(pipeline: str, source: JobSource, stream_name: str) -> dg.OpDefin
     @dg.op(name=name, description=source.__doc__)
     def _source(context: dg.OpExecutionContext, dataops: DataOpsResource) -> JsonlDataset:
         folder = dataops.folder(key_of(pipeline, name))
-        dataset = write_result(folder, source(), context.run.run_id)
+        dataset = standing_source(context, folder, source)
+        if dataset is None:
+            dataset = write_source(context, folder, source, source())
         context.add_output_metadata(dataset_metadata(dataset))
         return dataset
 

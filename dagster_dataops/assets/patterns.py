@@ -16,6 +16,7 @@ from dagster_dataops.errors import ConfigurationError, InputError
 PLACEHOLDER: Final = "partition"
 # What Dagster refuses in a key, what a database cannot hold, and the sign that escapes it.
 _UNSAFE: Final = re.compile(r"\.{3,}|[%\x00-\x1f\x7f\ud800-\udfff]")
+_WINDOWS: Final = re.compile(r"(?:^|/)(?:[A-Za-z]:|\\)\\")  # how its absolute paths begin
 
 
 class PathPattern:
@@ -59,7 +60,8 @@ class PathPattern:
     def name(self) -> str:
         """What an asset of these files can be called: their name or folder, without the key."""
         literals = "".join(text for text, *_ in string.Formatter().parse(self.text))
-        for part in reversed(literals.split("/")):
+        separators = r"[/\\]" if _WINDOWS.search(literals) else "/"
+        for part in reversed(re.split(separators, literals)):
             name = part.removesuffix(".jsonl").strip("-_. ")
             if name:
                 return re.sub(r"[^A-Za-z0-9_]", "_", name)

@@ -11,12 +11,12 @@ from dagster_dataops.assets.metadata import dataset_metadata
 from dagster_dataops.assets.options import AssetOptions
 from dagster_dataops.assets.plan import AssetPlan, plan_assets
 from dagster_dataops.assets.resource import DataOpsResource
+from dagster_dataops.assets.source_results import standing_source, write_source
 from dagster_dataops.assets.sources import Source, SourceAsset
 from dagster_dataops.assets.step import StepEvent
 from dagster_dataops.assets.stream_source import StreamSource, origin_of
 from dagster_dataops.assets.translator import DataOpsTranslator
 from dagster_dataops.assets.work import StepWork
-from dagster_dataops.checkpoints.manifest import write_result
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.graph.columns import check_source
 from dagster_dataops.graph.graph import SOURCE, OperatorGraph
@@ -70,7 +70,9 @@ class PlannedPipeline:
     ) -> dg.MaterializeResult[JsonlDataset]:
         """Write what a source function yields: in an op there is no asset that has done so."""
         folder = dataops.folder(self.origin.key.path)
-        dataset = write_result(folder, function(), context.run.run_id)
+        dataset = standing_source(context, folder, function)
+        if dataset is None:
+            dataset = write_source(context, folder, function, function())
         return dg.MaterializeResult(
             asset_key=self.origin.key,
             value=dataset,

@@ -101,10 +101,21 @@ def plan_assets(
             freshness_policy=options.freshness_policy,
         )
         spec = _completed(translator.get_asset_spec(data), data.upstream, options.root)
+        _check_export(graph, node, spec)
         plan = _plan(data, spec, origin, options)
         plans.append(replace(plan, error_rate=rates[node.name]))
         keys[node.name] = spec.key
     return plans
+
+
+def _check_export(graph: OperatorGraph, node: OperatorNode, spec: dg.AssetSpec) -> None:
+    output = node.operator.__dataops__.output
+    if spec.partitions_def is not None and output is not None and output.suffix == ".jsonl":
+        reason = (
+            f"node {node.name!r} has partitions, and set_output names one file for all of them, "
+            f"{output}; name a folder: each partition is a file <node>/<partition>.jsonl in it"
+        )
+        raise PipelineDefinitionError(graph.name, reason)
 
 
 def _completed(

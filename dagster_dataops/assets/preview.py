@@ -23,7 +23,7 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.writing import first_lines
 from dagster_dataops.execution.given_stream import of_first
 from dagster_dataops.execution.report import RunReport
-from dagster_dataops.operators.operator import Operator, reconfigured
+from dagster_dataops.operators.operator import Operator, exporting, reconfigured
 from dagster_dataops.operators.settings import ExecutionSettings
 
 _FOLDER: Final = ".preview"  # no asset's: a leading dot is escaped in those
@@ -117,7 +117,8 @@ def run_preview(
         first_lines(dataset, place.path / f"{place.name}_head_{number}.jsonl", limit)
         for number, dataset in enumerate(inputs, 1)
     ]
-    first = reconfigured(of_first(operator, limit), {}, ExecutionSettings(stop_after_failures=0))
+    first = exporting(of_first(operator, limit), None)
+    first = reconfigured(first, {}, ExecutionSettings(stop_after_failures=0))
     return dataops.run_operator(context, first, heads, place, ResumePolicy.NEVER)
 
 

@@ -13,6 +13,7 @@ from dagster_dataops.assets.messenger import Messenger
 from dagster_dataops.assets.observations import observations_of
 from dagster_dataops.assets.places import folder_of
 from dagster_dataops.assets.progress import DagsterProgress
+from dagster_dataops.assets.refresh_job import refreshes
 from dagster_dataops.assets.sharing import fair_settings
 from dagster_dataops.assets.untold import untold_in
 from dagster_dataops.assets.watch import RunWatch
@@ -31,20 +32,20 @@ _RESUME_TAGS: Final = ("dagster/is_resume_retry", "dagster/is_asset_resume_retry
 class DataOpsResource(dg.ConfigurableResource[None]):
     """Runs operators in assets and ops; results and checkpoints are below one root folder."""
 
-    root: str = Field(
-        default="",
+    root: str | None = Field(
+        default=None,
         description=(
             "Folder of all results and checkpoints; every process of the deployment must reach "
-            "it. Empty: environment DATAOPS_DATA_PROCESS_PATH, else ./data_pipeline_res."
+            "it. Left empty: environment DATAOPS_DATA_PROCESS_PATH, else ./data_pipeline_res."
         ),
     )
-    max_workers: int = Field(
-        default=0,
+    max_workers: int | None = Field(
+        default=None,
         ge=0,
         description=(
             "Processes, or calls in flight, of operators that do not say it themselves. "
-            "0: the number of cores for processes, shared among the steps that run on this "
-            "machine at a time; 5 a core but at least 32 for calls."
+            "Left empty: the number of cores for processes, shared among the steps that run on "
+            "this machine at a time; 5 a core but at least 32 for calls."
         ),
     )
     flush_seconds: float = Field(
@@ -129,6 +130,7 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         return RunContext(
             run=context.run.run_id,
             resume=resume,
+            reuse_finished=refreshes(context) and resume is ResumePolicy.AUTO,
             earlier_runs=_continued_runs(context),
             untold=untold_in(context, self.root_path, folder),
             flush_seconds=self.flush_seconds,

@@ -3,20 +3,26 @@
 An operator in worker processes takes all cores unless it is told otherwise. Where an executor
 runs several such steps at once, each of them would: steps times cores. So every one of them holds
 a lock file while it runs, whatever run, executor or deployment it belongs to, and one that begins
-takes its part of the cores by how many there are. The files are in the machine's temporary
-folder; the system gives up the locks of processes that die.
+takes its part of the cores by how many there are. The files are in a folder of the user's own in
+the machine's temporary folder; the system gives up the locks of processes that die.
 """
 
+import errno
 import fcntl
+import logging
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 from dagster_dataops.operators.operator import Operator
 from dagster_dataops.operators.settings import ExecutionSettings, default_workers
+
+_LOG: Final = logging.getLogger("dagster_dataops")
 
 
 @contextmanager
@@ -41,7 +47,8 @@ def fair_settings(operator: Operator, settings: ExecutionSettings) -> Iterator[E
 def running_step() -> Iterator[int]:
     """Count as a running step; give the number of those that run now, with this one.
 
-    Where there is no temporary folder to write to, every step counts as the only one.
+    Where there is no temporary folder to write to, or no folder of this user's own can be made
+    in it, every step counts as the only one.
     """
     try:
         descriptor, path = _begin(_folder())
@@ -56,8 +63,19 @@ def running_step() -> Iterator[int]:
 
 
 def _folder() -> Path:
+    """Return this user's folder of lock files, which no other user can write to.
+
+    Raises:
+        OSError: There is something else in its place, such as a folder or a link of another user.
+    """
     folder = Path(tempfile.gettempdir()) / f"dagster-dataops-steps-{os.getuid()}"
-    folder.mkdir(mode=0o700, exist_ok=True)
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
+        reason = "not a folder that this user owns and others cannot write to; remove it"
+        _LOG.warning("%s is %s; steps on this machine do not share its cores", folder, reason)
+        raise PermissionError(errno.EPERM, reason, str(folder))
     return folder
 
 
@@ -74,7 +92,7 @@ def _running(folder: Path) -> int:
     running = 0
     for path in folder.glob("[0-9]*"):
         with suppress(OSError):  # its step has just ended
-            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 path.unlink(missing_ok=True)

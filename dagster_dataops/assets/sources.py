@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import dagster as dg
 
+from dagster_dataops.assets.descriptions import described
 from dagster_dataops.assets.metadata import dataset_metadata
 from dagster_dataops.assets.options import AssetOptions, backfills
 from dagster_dataops.assets.partitions import partitions_of
@@ -16,10 +17,10 @@ from dagster_dataops.assets.patterns import PathPattern, is_pattern
 from dagster_dataops.assets.places import key_of
 from dagster_dataops.assets.resource import DataOpsResource
 from dagster_dataops.assets.several import Made, make_several
+from dagster_dataops.assets.source_results import standing_source, write_source
 from dagster_dataops.assets.stream_run import made_of_stream
-from dagster_dataops.checkpoints.manifest import write_result
 from dagster_dataops.errors import ConfigurationError, OperatorDefinitionError
-from dagster_dataops.execution.given_stream import Streamed, is_stream
+from dagster_dataops.execution.given_stream import Streamed, file_name, is_stream
 from dagster_dataops.operators.definition import checked_name
 from dagster_dataops.services.combined import Combined
 from dagster_dataops.streams.locations import packed_as
@@ -113,7 +114,8 @@ def _file_source(text: str, pipeline: str, options: AssetOptions) -> SourceAsset
         allowed = "without {partition}, or the pipeline must have partitions=..."
         raise ConfigurationError("source", text, allowed)
     path = Path(text).expanduser().absolute()
-    return SourceAsset(_key(pipeline, named_after(path.stem)), _file_spec(path, pipeline), path)
+    key = _key(pipeline, named_after(Path(file_name(text)).stem or path.stem))
+    return SourceAsset(key, _file_spec(key, path, pipeline), path)
 
 
 def function_name(function: Callable[..., Any]) -> str:
@@ -163,9 +165,9 @@ def named_after(stem: str) -> str:
     return "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in stem)
 
 
-def _file_spec(path: Path, pipeline: str) -> dg.AssetSpec:
+def _file_spec(key: dg.AssetKey, path: Path, pipeline: str) -> dg.AssetSpec:
     return dg.AssetSpec(
-        key=_key(pipeline, named_after(path.stem)),
+        key=key,
         description=f"The records in {path.name}.",
         group_name=pipeline or "dataops",
         kinds={"file", "json"},
@@ -194,7 +196,7 @@ def _function_asset(
 
         @dg.asset(
             key=key,
-            description=function.__doc__,
+            description=described(function.__doc__),
             group_name=pipeline or "dataops",
             kinds={"python", "json"},
             io_manager_key=IO_MANAGER,
@@ -211,10 +213,14 @@ def _function_asset(
 
             def make(partition: str | None) -> Made:
                 folder = dataops.folder(key.path, partition)
-                records = function() if partition is None else function(partition)
-                if is_stream(records):
-                    return made_of_stream(context, dataops, function, records, folder, partition)
-                dataset = write_result(folder, records, context.run.run_id)
+                dataset = standing_source(context, folder, function)
+                if dataset is None:
+                    records = function() if partition is None else function(partition)
+                    if is_stream(records):
+                        return made_of_stream(
+                            context, dataops, function, records, folder, partition
+                        )
+                    dataset = write_source(context, folder, function, records)
                 return Made(dataset, dataset_metadata(dataset))
 
             keys = [partition for partition in partitions if partition is not None]

@@ -22,6 +22,7 @@ from dagster_dataops.assets.several import Made, make_several
 from dagster_dataops.assets.upstream import Upstream
 from dagster_dataops.checkpoints.manifest import NodeFolder
 from dagster_dataops.execution.given_stream import of_partition
+from dagster_dataops.operators.operator import exporting
 
 if TYPE_CHECKING:
     from dagster_dataops.execution.report import RunReport
@@ -127,6 +128,9 @@ class _Step:
         files = ExternalFiles(self._plan.inputs)
         folder = self._folder(partition)
         operator = of_partition(self._operator, partition)
+        output = operator.__dataops__.output
+        if output is not None and partition is not None:
+            operator = exporting(operator, output / folder.name / f"{folder.path.name}.jsonl")
         report = run_or_retry(
             self._dataops, self._context, operator, upstream.datasets, folder, self._resume
         )

@@ -12,6 +12,7 @@ from typing import Any
 
 import dagster as dg
 
+from dagster_dataops.assets.descriptions import described
 from dagster_dataops.assets.markdown import table
 from dagster_dataops.assets.operator_step import StepOptions, operator_step
 from dagster_dataops.assets.options import AssetOptions
@@ -143,11 +144,12 @@ def _streamed(
 
 def _told_of(source: object) -> str:
     """Return what a reader tells of itself."""
-    return source.description if isinstance(source, Readable) else ""
+    told = described(source.description) if isinstance(source, Readable) else None
+    return told or ""
 
 
 def _description(operator: GivenStream, function: Callable[..., Any] | None) -> str:
-    told = function.__doc__ if function is not None else None
+    told = described(function.__doc__) if function is not None else None
     return told or f"The items of stream {operator.__dataops__.spec.name}."
 
 
@@ -209,7 +211,7 @@ def _combined(source: Combined, pipeline: str, options: AssetOptions) -> StreamS
     name = options.stream_name or invocation.spec.name.lower()
     spec = _spec(operator, pipeline, options).replace_attributes(
         key=dg.AssetKey(key_of(pipeline, name)),
-        description=invocation.spec.description,
+        description=described(invocation.spec.description),
         deps=list(dict.fromkeys(origin.key for origin in taken)),
         code_version=f"{invocation.spec.code_version[:12]}-{invocation.options_digest[:8]}",
         metadata=definition_metadata(node),

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import dagster as dg
 
+from dagster_dataops.assets.descriptions import described
 from dagster_dataops.assets.markdown import table
 from dagster_dataops.assets.places import key_of
 from dagster_dataops.assets.references import code_references
@@ -58,14 +59,14 @@ class DataOpsTranslator:
         """Return the spec of one operator node.
 
         By default the key is ``[pipeline, node]``, the group the pipeline's name, the
-        description the operator's docstring and the code version a digest of its source.
+        description the operator's docstring as Markdown, the code version a digest of its source.
         """
         node = data.node
         invocation = node.operator.__dataops__
         return dg.AssetSpec(
             key=dg.AssetKey(key_of(data.pipeline, node.name)),
             deps=list(data.upstream),
-            description=invocation.spec.description or None,
+            description=described(invocation.spec.description),
             group_name=data.pipeline or "dataops",
             code_version=f"{invocation.spec.code_version[:12]}-{invocation.options_digest[:8]}",
             kinds={"python", "json"},

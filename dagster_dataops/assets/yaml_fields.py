@@ -1,10 +1,8 @@
 """What the fields of a defs.yaml become: source, retry policy, resource."""
 
 import functools
-import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final, Literal, Self, TypeAlias
 
 import dagster as dg
@@ -15,7 +13,7 @@ from dagster_dataops.assets.sources import Source  # noqa: TC001 - text, as it i
 from dagster_dataops.assets.yaml_checks import CheckModel, ErrorRateField
 from dagster_dataops.assets.yaml_nodes import OperatorNodeModel
 from dagster_dataops.assets.yaml_partitions import NewFilesModel, OpModel, PartitionsModel
-from dagster_dataops.assets.yaml_places import YamlPlace, beside, rendered
+from dagster_dataops.assets.yaml_places import YamlPlace, beside, in_project, rendered
 from dagster_dataops.errors import ConfigurationError
 
 Modules: TypeAlias = Iterable[object]
@@ -127,8 +125,7 @@ def resolve_resource(
         return None
     given = rendered(context, model.model_dump(exclude_unset=True))
     if given.get("root"):
-        project = dg.ComponentLoadContext.from_resolution_context(context).project_root
-        given["root"] = os.path.normpath(project / Path(given["root"]).expanduser())
+        given["root"] = str(in_project(context, given["root"]))
     return DataOpsResource(**given)
 
 

@@ -1,5 +1,6 @@
 """OperatorDeclaration: an operator as a defs.yaml declares it, and the pipeline of several."""
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final
@@ -20,6 +21,7 @@ from dagster_dataops.assets.yaml_places import (
     NOWHERE,
     TEMPLATE,
     YamlPlace,
+    in_project,
     or_template,
     rendered,
 )
@@ -31,7 +33,11 @@ from dagster_dataops.errors import (
     PipelineDefinitionError,
     UnknownOperatorError,
 )
-from dagster_dataops.operators.operator import Operator, unknown_operator
+from dagster_dataops.operators.operator import (
+    Operator,
+    setting_without_underscore,
+    unknown_operator,
+)
 from dagster_dataops.operators.secrecy import without_secrets
 from dagster_dataops.operators.settings import MODES, SETTING_NAMES
 from dagster_dataops.services.pipeline import Pipeline
@@ -97,6 +103,12 @@ class OperatorNodeModel(dg.Model):
         description="How many calls have to fail with one exception, none succeeding in between, "
         "for the run to stop; 0 never stops it.",
     )
+    output: str | None = Field(
+        default=None,
+        description="Where the result is exported to as well: a file if it ends in `.jsonl`, else "
+        "a folder; its path is taken from the folder of the project.",
+        examples=["exports"],
+    )
     pool: str | None = Field(default=None, description="Concurrency pool of its step.")
     max_error_rate: ErrorRateField = Field(
         default=None,
@@ -128,6 +140,7 @@ class OperatorDeclaration:
         options: By name.
         settings: How it is run, such as ``max_workers``, by name.
         inputs: Names of the nodes that it takes; None for the one before it.
+        output: Where its result is exported to as well.
         pool: Concurrency pool of its step.
         max_error_rate: Share of its records that may fail before its check does, or that check.
         checks: Of its result.
@@ -140,6 +153,7 @@ class OperatorDeclaration:
     options: Mapping[str, Any] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     inputs: Sequence[str] | None = None
+    output: str | os.PathLike[str] | None = None
     pool: str | None = None
     max_error_rate: YamlErrorRate = None
     checks: YamlChecks = ()
@@ -162,12 +176,13 @@ class OperatorDeclaration:
                 **self.options, **{f"_{name}": value for name, value in self.settings.items()}
             )
         except OperatorOptionError as error:
-            raise self._refused(self._option_place(error.option), error) from None
+            said = self._said_of_settings(error)
+            raise self._refused(self._option_place(error.option), said) from None
         except DefinitionError as error:
             raise self._refused(self.place.at("operator"), error) from None
         except Exception as error:
             raise self._refused(self.place.at("options"), error) from error
-        return operator
+        return operator if self.output is None else operator.set_output(self.output)
 
     def _refused(self, place: YamlPlace, error: Exception) -> Exception:
         """Return the error for this operator; the excerpt of the file shows none of its secrets."""
@@ -190,6 +205,14 @@ class OperatorDeclaration:
             raise UnknownOperatorError(unknown.wanted, f"{unknown.known}{own}")
         return found
 
+    def _said_of_settings(self, error: OperatorOptionError) -> OperatorOptionError:
+        """Return the error as it is said here, where settings stand beside ``options``."""
+        setting = (setting_without_underscore(error.option) or "").removeprefix("_")
+        if error.option not in self.options or setting not in _SETTINGS:
+            return error
+        reason = f"is no option; write the execution setting {setting!r} beside `options`"
+        return OperatorOptionError(error.operator, error.option, reason)
+
     def _option_place(self, option: str) -> YamlPlace:
         setting = option.removeprefix("_")
         return self.place.at(*([setting] if option != setting else ["options", option]))
@@ -208,6 +231,8 @@ def _declared(context: dg.ResolutionContext, model: OperatorNodeModel) -> Operat
         for name, value in model.model_dump(exclude_none=True, exclude=_RESOLVED).items()
     }
     settings = {name: given.pop(name) for name in sorted(_SETTINGS & given.keys())}
+    if "output" in given:
+        given["output"] = in_project(context, given["output"])
     return OperatorDeclaration(
         **given,
         settings=settings,

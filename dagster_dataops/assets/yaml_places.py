@@ -84,3 +84,9 @@ def beside(context: dg.ResolutionContext, path: str) -> Path:
     tree = context.source_position_tree
     folder = Path(tree.position.filename).parent if tree else Path()
     return Path(os.path.normpath(folder / Path(path).expanduser()))
+
+
+def in_project(context: dg.ResolutionContext, path: str) -> Path:
+    """Return ``path`` taken from the folder of the project."""
+    project = dg.ComponentLoadContext.from_resolution_context(context).project_root
+    return Path(os.path.normpath(project / Path(path).expanduser()))

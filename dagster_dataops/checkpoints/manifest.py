@@ -2,9 +2,10 @@
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import orjson
@@ -98,7 +99,8 @@ class Manifest:
             told of it.
         attempts: The runs that worked on it, in order.
         seconds: Duration of the last attempt.
-        made_from: Fingerprint of operator, options, code and input.
+        made_from: Fingerprint of operator, options, code and input; of a source function the
+            digest of its code, as ``source``.
         kept_from: Runs whose records were kept, as asked, although their options or code were
             others; each with ``run``, ``options`` and ``code``. Almost always empty.
         resumed_from: The runs that had settled the ``resumed`` records, in order.
@@ -217,8 +219,19 @@ def load_result(folder: NodeFolder | str | os.PathLike[str]) -> JsonlDataset:
     return JsonlDataset.of_file(folder.result)
 
 
-def write_result(folder: NodeFolder, records: Iterable[object], run: str) -> JsonlDataset:
+def write_result(
+    folder: NodeFolder,
+    records: Iterable[object],
+    run: str,
+    made_from: Mapping[str, str] = MappingProxyType({}),
+) -> JsonlDataset:
     """Publish records that no operator made, such as those of a source.
+
+    Args:
+        folder: Where to.
+        records: Dicts.
+        run: Whose they are.
+        made_from: What they were made from, for those who look for it.
 
     Raises:
         InputError: One of them is no record.
@@ -239,7 +252,7 @@ def write_result(folder: NodeFolder, records: Iterable[object], run: str) -> Jso
         run=run,
         attempts=[run],
         seconds=round(time.monotonic() - began, 3),
-        made_from={},
+        made_from=dict(made_from),
     )
     write_durably(folder.manifest, manifest.to_bytes())
     return dataset

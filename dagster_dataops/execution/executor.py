@@ -25,6 +25,7 @@ from dagster_dataops.datasets.lines import content_interval
 from dagster_dataops.errors import InputError, OutageError, RunStoppedError, StorageError
 from dagster_dataops.execution.backends import run_backend
 from dagster_dataops.execution.earlier import EarlierResult
+from dagster_dataops.execution.exporting import export
 from dagster_dataops.execution.gathering import gathered
 from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.progress import saved
@@ -51,6 +52,8 @@ class OperatorExecutor:
     ) -> RunReport:
         """Run ``operator`` over ``inputs`` and publish the result in ``folder``.
 
+        The result is exported afterwards if the operator has an output, also one that was there.
+
         Args:
             operator: A record or dataset operator.
             inputs: One dataset, or several: joined one after the other for an operator that
@@ -68,7 +71,11 @@ class OperatorExecutor:
         """
         lock = FolderLock(folder.path, self.context.run, self.context.lock_seconds)
         try:
-            return _Attempt(self.context, operator, folder, lock).run(inputs)
+            report = _Attempt(self.context, operator, folder, lock).run(inputs)
+            output = operator.__dataops__.output
+            if output is None:
+                return report
+            return replace(report, exported=export(report.dataset, output, folder))
         finally:
             lock.release()
 

@@ -6,7 +6,7 @@ So is the source of a pipeline: a stream, a function that returns one, or an obj
 import copy
 import re
 from collections.abc import Callable
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Final, Protocol, runtime_checkable
 
 from dagster_dataops.datasets.dataset import JsonlDataset
@@ -179,8 +179,14 @@ def name_of_stream(stream: object) -> str:
 
 def stem_of(path: str) -> str:
     """Return the name of a file without what its kind adds, as of ``docs.jsonl.gz``."""
-    name = Path(path).name
+    name = file_name(path)
     return name.partition(".")[0] if not name.startswith(".") else name
+
+
+def file_name(path: str) -> str:
+    """Return the last part of a path; of one of Windows too, on whatever system this is."""
+    windows = PureWindowsPath(path)
+    return windows.name if windows.is_absolute() else Path(path).name
 
 
 def _plain(text: str) -> str:

@@ -231,12 +231,17 @@ class _Run:
             case Kind.STALE:
                 self._pool.discard(worker)
                 self._start_worker()
-            case Kind.LAST_FAILED:
-                self._last_failed += messages.unpack_last_failed(message)
-            case Kind.FAILED:
-                self._failed = self._failed or messages.unpack_failed(message)
+            case Kind.FAILED | Kind.LAST_FAILED:
+                self._hear_failures(message)
             case _:
                 self._raise_fault(message[0], messages.unpack_fault(message))
+
+    def _hear_failures(self, message: bytes) -> None:
+        """Note the failure that ends the run, or the records that failed last in a worker."""
+        if message[0] == Kind.FAILED:
+            self._failed = self._failed or messages.unpack_failed(message)
+        else:
+            self._last_failed += messages.unpack_last_failed(message)
 
     def _settle(self, worker: Worker, message: bytes) -> Span:
         in_place = message[0] == Kind.SPAN_IN_PLACE
@@ -407,7 +412,7 @@ class _Run:
         if message[0] in (Kind.SPAN, Kind.SPAN_IN_PLACE):
             self._settle(worker, message)
         elif message[0] == Kind.LAST_FAILED:
-            self._last_failed += messages.unpack_last_failed(message)
+            self._hear_failures(message)
         elif message[0] == Kind.PLACED:
             start = messages.unpack_position(message)
             if start in worker.held and start in worker.places:

@@ -62,6 +62,7 @@ class RunReport:
         reused: Whether an earlier run's result was taken as it is.
         notes: What the user was told.
         seconds: Duration of this attempt.
+        exported: The file that the result was exported to as well, if any.
     """
 
     node: str
@@ -71,6 +72,7 @@ class RunReport:
     reused: bool
     notes: tuple[str, ...]
     seconds: float
+    exported: Path | None = None
 
     @property
     def rows_resumed(self) -> int:

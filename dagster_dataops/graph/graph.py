@@ -51,7 +51,7 @@ class OperatorGraph:
         Raises:
             PipelineDefinitionError: There are no nodes, a name stands twice or can name no
                 folder, an input is unknown, inputs form a circle, an operator cannot take
-                that many, or declared columns do not fit.
+                that many, two nodes export to one file, or declared columns do not fit.
         """
         by_name: dict[str, OperatorNode] = {}
         if name:
@@ -66,6 +66,7 @@ class OperatorGraph:
         for node in by_name.values():
             _check_inputs(name, node, by_name)
         _check_order(name, by_name)
+        _check_exports(name, by_name)
         graph = cls(name, MappingProxyType(by_name))
         columns.check_columns(graph)
         return graph
@@ -119,6 +120,17 @@ def _check_inputs(graph: str, node: OperatorNode, known: Mapping[str, OperatorNo
             f"its inputs are {', '.join(node.inputs)}"
         )
         raise PipelineDefinitionError(graph, reason)
+
+
+def _check_exports(graph: str, nodes: Mapping[str, OperatorNode]) -> None:
+    files: dict[object, str] = {}
+    for node in nodes.values():
+        output = node.operator.__dataops__.output
+        if output is not None and output.suffix == ".jsonl":
+            other = files.setdefault(output.expanduser().absolute(), node.name)
+            if other != node.name:
+                reason = f"nodes {other!r} and {node.name!r} both export to {output}"
+                raise PipelineDefinitionError(graph, f"{reason}; give each a file of its own")
 
 
 def _check_order(graph: str, nodes: Mapping[str, OperatorNode]) -> None:

@@ -6,7 +6,7 @@ one only remembers: options are checked and bound, nothing is opened, read or wr
 
 import copy
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, cast
@@ -21,7 +21,14 @@ from dagster_dataops.errors import (
 from dagster_dataops.operators.columns import DECLARATIONS, Declared
 from dagster_dataops.operators.secrecy import holds_secret, shown, without_secrets
 from dagster_dataops.operators.settings import SETTING_NAMES, ExecutionSettings, parse_settings
-from dagster_dataops.operators.signature import bind_options, nearest, parameters_of, takes_any
+from dagster_dataops.operators.signature import (
+    bind_options,
+    nearest,
+    parameters_of,
+    positional_names,
+    signature_text,
+    takes_any,
+)
 from dagster_dataops.operators.spec import Invocation, OperatorSpec
 from dagster_dataops.operators.typed import check_types
 
@@ -40,6 +47,10 @@ class Registry(Protocol):
 
     def operator(self, group: str, name: str) -> "OperatorMeta":
         """Return a registered operator, or raise `UnknownOperatorError`."""
+        ...
+
+    def operators(self, group: str) -> list[str]:
+        """Return the names of the operators of a group, sorted."""
         ...
 
     def run(self, operator: "Operator", data: object) -> object:
@@ -76,8 +87,29 @@ class OperatorMeta(type):
         return cls.__dataops_registry__.operator(cls.__dataops_group__, name)
 
     @override
+    def __dir__(cls) -> list[str]:
+        """Return the names that ``data.<group>.`` can be completed to."""
+        return sorted({*super().__dir__(), *_operators_of(cls)})
+
+    @override
+    def __repr__(cls) -> str:
+        """Show an operator with its options, and a group with its operators."""
+        spec = getattr(cls, "__dataops_spec__", None)
+        if spec is not None:
+            return f"<operator data.{_shown(cls, spec)}>"
+        if "__dataops_registry__" not in cls.__dict__:
+            return super().__repr__()
+        operators = [getattr(cls, name) for name in _operators_of(cls)]
+        lines = [f"  {_shown(one, one.__dataops_spec__)}" for one in operators]
+        return "\n".join([f"<group data.{cls.__dataops_group__}, {len(lines)} operators>", *lines])
+
+    @override
     def __call__(cls, *positional: Any, **given: Any) -> Any:
-        """Construct the operator from options and settings, all by keyword."""
+        """Construct the operator from options and settings.
+
+        By position a class takes what its ``__init__`` does, and a reader its options. A function
+        operator takes none: its first argument would be a record.
+        """
         spec = getattr(cls, "__dataops_spec__", None)
         if spec is None:
             group = getattr(cls, "__dataops_group__", cls.__name__)
@@ -85,20 +117,18 @@ class OperatorMeta(type):
         try:
             return cls._constructed(spec, positional, given)
         except Exception as error:
-            named = dict(zip((option.name for option in spec.options), positional, strict=False))
+            named = dict(zip(_positional_names(cls, spec), positional, strict=False))
             raise_without_secrets(error, spec.qualified_name, {**named, **given})
             raise
 
     def _constructed(
         cls, spec: OperatorSpec, positional: tuple[Any, ...], given: dict[str, Any]
     ) -> Any:
-        if spec.kind == "reader":  # takes no records that could be meant
-            given = _by_name(spec, positional, given)
-        else:
-            _refuse_positional(spec, positional)
+        if positional:
+            given = _by_name(cls, spec, positional, given)
         settings = {name: value for name, value in given.items() if name in SETTING_NAMES}
         options = {name: value for name, value in given.items() if name not in SETTING_NAMES}
-        _refuse_misspelt_setting(spec, options)
+        _refuse_settings_among(spec, options)
         bound = bind_options(spec.qualified_name, spec.options, options, any_option=spec.any_option)
         to_init, to_forward = _further_options(cls, spec, options)
         if spec.kind == "reader":
@@ -162,7 +192,9 @@ class Operator(metaclass=OperatorMeta):
 
         Args:
             path: A file if it ends in ``.jsonl``, else a folder in which the file takes the
-                name of the operator or node. Replaced whole or not at all.
+                name of the operator or node. Replaced whole or not at all, after the result was
+                published. Nodes with partitions need a folder: theirs are the files
+                ``<node>/<partition>.jsonl`` in it. Previews export nothing.
         """
         self.__dataops__ = replace(self.__dataops__, output=Path(path))
         return self
@@ -221,6 +253,15 @@ def raise_without_secrets(error: Exception, operator: str, options: Mapping[str,
     ) from None
 
 
+def exporting(operator: Operator, output: Path | None) -> Operator:
+    """Return the operator with another place of its export; ``None`` for no export."""
+    if operator.__dataops__.output == output:
+        return operator
+    made = copy.copy(operator)
+    made.__dataops__ = replace(made.__dataops__, output=output)
+    return made
+
+
 def _settled(invocation: Invocation) -> Invocation:
     settings = invocation.settings.over(invocation.spec.settings)
     _check_settings(invocation.spec, settings)
@@ -236,28 +277,50 @@ def _check_settings(spec: OperatorSpec, settings: ExecutionSettings) -> None:
         raise OperatorOptionError(spec.qualified_name, "_concurrency_mode", reason)
 
 
-def _refuse_positional(spec: OperatorSpec, positional: tuple[Any, ...]) -> None:
-    if positional:
-        first = f"{spec.options[0].name}=..." if spec.options else "none here"
-        reason = (
-            f"was given by position; options are given by keyword ({first}). To run the operator, "
-            "call what the construction returns"
-        )
-        raise OperatorOptionError(spec.qualified_name, repr(positional[0])[:60], reason)
+def _operators_of(group: OperatorMeta) -> list[str]:
+    if "__dataops_registry__" not in group.__dict__:
+        return []
+    return group.__dataops_registry__.operators(group.__dataops_group__)
+
+
+def _shown(cls: type, spec: OperatorSpec) -> str:
+    return f"{spec.qualified_name}{signature_text(spec.options, _positional_names(cls, spec))}"
 
 
 def _by_name(
-    spec: OperatorSpec, positional: tuple[Any, ...], given: dict[str, Any]
+    cls: type, spec: OperatorSpec, positional: tuple[Any, ...], given: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return all options of a reader by name."""
-    names = [option.name for option in spec.options]
+    """Return all options by name, those given by position as well.
+
+    Raises:
+        OperatorOptionError: There are too many, or one of them is given by name as well.
+    """
+    names = _positional_names(cls, spec)
     if len(positional) > len(names):
-        reason = f"is one option too many; its options: {', '.join(names) or 'none'}"
-        raise OperatorOptionError(spec.qualified_name, repr(positional[len(names)])[:60], reason)
+        known = [option.name for option in spec.options]
+        takes = (
+            f"the operator takes {len(names)} by position ({', '.join(names)})"
+            if names
+            else f"options are given by keyword ({known[0]}=...)"
+            if known
+            else "the operator takes no options"
+        )
+        reason = (
+            f"was given by position; {takes}. To run the operator, call what the construction "
+            "returns"
+        )
+        raise OperatorOptionError(spec.qualified_name, f"argument {len(names) + 1}", reason)
     first = dict(zip(names, positional, strict=False))
     for twice in first.keys() & given.keys():
         raise OperatorOptionError(spec.qualified_name, twice, "was given twice")
     return first | given
+
+
+def _positional_names(cls: type, spec: OperatorSpec) -> list[str]:
+    """Return what can be given by position, in order."""
+    if isinstance(spec.target, type):
+        return positional_names(cls.__mro__[: cls.__mro__.index(Operator)])
+    return [option.name for option in spec.options] if spec.kind == "reader" else []
 
 
 def _check_reader(
@@ -270,14 +333,33 @@ def _check_reader(
     check_types(spec.qualified_name, spec.options, options)
 
 
-def _refuse_misspelt_setting(spec: OperatorSpec, options: Mapping[str, Any]) -> None:
+def _refuse_settings_among(spec: OperatorSpec, options: Mapping[str, Any]) -> None:
+    """Refuse misspelt execution settings, and those that lack the leading underscore."""
     known = {option.name for option in spec.options}
     for name in options:
-        if name.startswith("_") and name not in known:
+        if name in known:
+            continue
+        if name.startswith("_"):
             near = nearest(name, SETTING_NAMES)
             hint = f"; did you mean {near!r}?" if near else ""
             reason = f"is no execution setting{hint} Settings: {', '.join(sorted(SETTING_NAMES))}"
             raise OperatorOptionError(spec.qualified_name, name, reason)
+        setting = setting_without_underscore(name)
+        if setting and not spec.any_option and nearest(name, known) is None:
+            reason = _lacks_underscore(setting, [option.name for option in spec.options])
+            raise OperatorOptionError(spec.qualified_name, name, reason)
+
+
+def setting_without_underscore(name: str) -> str | None:
+    """Return the execution setting that ``name`` is most likely meant to be, if any."""
+    if name.startswith("_"):
+        return None
+    return nearest(f"_{name}", SETTING_NAMES, likeness=0.8)
+
+
+def _lacks_underscore(setting: str, known: Iterable[str] = ()) -> str:
+    reason = f"is no option; did you mean the execution setting {setting!r}, with its underscore?"
+    return f"{reason} Its options: {', '.join(known)}" if known else reason
 
 
 def _init_arguments(
@@ -318,11 +400,14 @@ def _check_passed_up(operator: Operator, options: Mapping[str, Any]) -> None:
         return
     taken = {one.name for one in parameters_of(getattr(operator, spec.method))[spec.inputs :]}
     for unknown in options.keys() - taken:
+        setting = setting_without_underscore(unknown)
         reason = (
             f"is unknown to the operator's base class, and {spec.method} does not take it; "
             "leave it out of super().__init__()"
         )
-        raise OperatorOptionError(spec.qualified_name, unknown, reason)
+        raise OperatorOptionError(
+            spec.qualified_name, unknown, _lacks_underscore(setting) if setting else reason
+        )
 
 
 def init_parameters(cls: type) -> dict[str, Any]:

@@ -127,7 +127,8 @@ class OperatorRegistry:
         return sorted(self._groups)
 
     def operators(self, group: str) -> list[str]:
-        """Return the names of the operators of ``group``, sorted."""
+        """Return the names of the operators of ``group``, sorted, with those of the libraries."""
+        self._load_libraries()
         return sorted(self._operators.get(group, ()))
 
     def group(self, name: str) -> Any:

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dagster_dataops.errors import OperatorOptionError
+from dagster_dataops.operators.secrecy import shown
 
 REQUIRED: Final = inspect.Parameter.empty
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 _ITERABLES = (Iterable, Iterator)
 _LOG: Final = logging.getLogger("dagster_dataops")
 _MISSPELT: Final = 0.85  # how alike names are: text_fild and text_field, but not top_k and top_p
+_LONGEST_DEFAULT: Final = 60  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,47 @@ def options_of(
         for parameter in parameters
         if parameter.kind in _NAMED and parameter.name not in hidden
     ]
+
+
+def positional_names(classes: Iterable[type]) -> list[str]:
+    """Return what ``__init__`` takes by position, in order.
+
+    Args:
+        classes: The class, then its bases; those above count where ``*args`` is passed on.
+    """
+    names: dict[str, None] = {}
+    for cls in classes:
+        if "__init__" not in cls.__dict__:
+            continue
+        parameters = parameters_of(cls.__dict__["__init__"])[1:]
+        names |= {one.name: None for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD}
+        if all(one.kind is not one.VAR_POSITIONAL for one in parameters):
+            break
+    return list(names)
+
+
+def signature_text(options: Iterable[OptionSpec], positional: Collection[str]) -> str:
+    """Return the options as a signature, such as ``(suffix, *, loud=False)``.
+
+    Args:
+        options: In the order of the signature.
+        positional: Names of those that can be given by position; they come first.
+    """
+    ordered = sorted(options, key=lambda option: option.name not in positional)
+    texts = [_option_text(option) for option in ordered]
+    first = next((at for at, one in enumerate(ordered) if one.name not in positional), None)
+    if first is not None:
+        texts.insert(first, "*")
+    return f"({', '.join(texts)})"
+
+
+def _option_text(option: OptionSpec) -> str:
+    if option.required:
+        return option.name
+    default = shown(option.name, option.default)
+    if len(default) > _LONGEST_DEFAULT:
+        default = "..."
+    return f"{option.name}={default}"
 
 
 def count_inputs(parameters: list[inspect.Parameter], *, dataset: bool) -> int:
@@ -124,12 +167,12 @@ def _unknown(name: str, known: Collection[str]) -> str:
     return f"is unknown{f'; did you mean {near!r}?' if near else '.'} Its options: {takes}"
 
 
-def nearest(name: str, known: Collection[str], cutoff: float = 0.6) -> str | None:
+def nearest(name: str, known: Collection[str], likeness: float = 0.6) -> str | None:
     """Return the known name that ``name`` is most likely a misspelling of.
 
     Args:
-        name: As given.
+        name: As it was written.
         known: What it may have been meant to be.
-        cutoff: How alike they must be, from 0 to 1.
+        likeness: How alike both must be at least, in [0, 1].
     """
-    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=cutoff)), None)
+    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=likeness)), None)

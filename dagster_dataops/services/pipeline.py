@@ -183,6 +183,19 @@ class Pipeline:
             raise AttributeError(msg)
         return NodeReference(name)
 
+    @override
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self._nodes})
+
+    @override
+    def __repr__(self) -> str:
+        """Show the graph: each node with its inputs and its operator."""
+        lines = [
+            f"  {node.name} = {node.operator!r}  # takes {', '.join(node.inputs)}"
+            for node in self._nodes.values()
+        ]
+        return "\n".join([f"<pipeline {self.name!r}, {len(lines)} nodes>", *lines])
+
     def __call__(self, data: object) -> Any:
         """Run every node over ``data``.
 

@@ -16,7 +16,6 @@ from dagster_dataops.checkpoints.manifest import NodeFolder
 from dagster_dataops.checkpoints.resuming import ResumePolicy
 from dagster_dataops.configuration import Resume, config
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.files import copy_durably
 from dagster_dataops.datasets.writing import write_records
 from dagster_dataops.errors import InputError, RetryRefusedError
 from dagster_dataops.execution.executor import OperatorExecutor
@@ -48,8 +47,8 @@ def run_graph(graph: OperatorGraph, data: object) -> Any:
     """
     with tempfile.TemporaryDirectory(prefix="dataops-") as scratch:
         report = materialize(graph, data, scratch=Path(scratch))[graph.last.name]
-        if graph.last.operator.__dataops__.output is not None:
-            return str(exported_path(graph.last))
+        if report.exported is not None:
+            return str(report.exported)
         records = report.dataset.read()
         _check_ours(report)
         return records
@@ -78,9 +77,6 @@ def materialize(graph: OperatorGraph, data: object, *, scratch: Path) -> dict[st
         report = _run_node(context, node, inputs, folder, else_anew=remade or whole)
         if report.error_path is not None:
             _warn_of_failures(node, report, report.error_path)
-        if node.operator.__dataops__.output is not None:
-            copy_durably(report.dataset.path, exported_path(node))
-            _check_ours(report)
         results[node.name] = report.dataset
         reports[node.name] = report
     return reports
@@ -208,16 +204,3 @@ def as_dataset(data: object, place: Path) -> JsonlDataset:
         reason = "give a list of dicts, one dict, the path of a jsonl file, or a JsonlDataset"
         raise InputError(f"of type {type(data).__name__}", reason)
     return write_records(place, records, "list")
-
-
-def exported_path(node: OperatorNode) -> Path:
-    """Return where a node's result is exported to.
-
-    Raises:
-        InputError: The node exports nothing.
-    """
-    output = node.operator.__dataops__.output
-    if output is None:
-        raise InputError(f"node {node.name!r}", "no output was set")
-    target = output.expanduser().absolute()
-    return target if target.suffix == ".jsonl" else target / f"{node.name}.jsonl"

@@ -1,7 +1,7 @@
 """OneFlow's mini data loader: a reader and a decoder of one's own, over two small part files.
 
 The reader's records, the decoder's, its two outputs ``x`` and ``y``, and a line through them are an
-asset each. ``dagster dev -f examples/mini_data_loader/definitions.py`` shows them;
+asset each. ``dg dev -f examples/mini_data_loader/definitions.py`` shows them;
 ``python examples/mini_data_loader/definitions.py`` materializes them without the UI.
 """
 

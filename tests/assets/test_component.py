@@ -474,7 +474,7 @@ def join(unique: list[dict], graded: list[dict]) -> list[dict]:
 
 def test_the_yaml_of_the_readme_runs(project, instance, root, monkeypatch):
     monkeypatch.setenv("API_KEY", "secret")
-    (written,) = re.findall(r"```yaml\n(.*?)```", README.read_text(), re.DOTALL)
+    (written,) = re.findall(r"```yaml\n(type: .*?)```", README.read_text(), re.DOTALL)
     folder = project.defs / "docs"
     folder.mkdir()
     (folder / "defs.yaml").write_text(written)

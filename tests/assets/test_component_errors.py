@@ -70,6 +70,12 @@ def raised_by(project):
             "is 'async', which needs an `async def` operator",
         ),
         ("max_workers: 2", "options: {size: 10}", "node 'second'", "ValueError: size is at most 9"),
+        (
+            "max_workers: 2",
+            "options: {max_workers: 2}",
+            "node 'second'",
+            "write the execution setting 'max_workers' beside `options`",
+        ),
         ("max_workers: 2", "inputs: [first_one]", "node 'second'", "did you mean 'first_1'?"),
         ("name: second", "name: materialize", "node 'materialize'", "cannot name a node"),
         ("[operators.py]", "[operator.py]", "module 'operator.py'", "a Python file or a module"),

@@ -236,3 +236,11 @@ def test_workers_may_be_left_to_the_default_by_a_zero(workers, allowed):
     node = OperatorPipelineComponent.model().model_json_schema()["$defs"]["OperatorNodeModel"]
 
     assert (workers >= node["properties"]["max_workers"]["minimum"]) is allowed
+
+
+def test_an_output_is_taken_from_the_folder_of_the_project(project):
+    project.write(f"{NODE}    output: exports\n")
+
+    with project.component() as (component, _):
+        output = component.operators[0].construct().__dataops__.output
+        assert output == project.sandbox.project_root / "exports"

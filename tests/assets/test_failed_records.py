@@ -95,10 +95,10 @@ def test_a_file_that_was_written_anew_is_read_anew(tmp_path: Path) -> None:
     assert counts(path) == {"A": 2}
 
 
-def test_the_table_has_a_row_an_example(tmp_path: Path) -> None:
+def test_the_table_has_a_row_an_example_and_counts_each_exception_once(tmp_path: Path) -> None:
     rows = [error(3, "KeyError", "'a'", {"b": 1}), error(4, "KeyError", "'c'", {})]
     table = failure_table(failure_groups([write_jsonl(tmp_path / "errors.jsonl", rows)]))
     assert [record.data for record in table.records] == [
         {"exception": "KeyError", "records": 2, "line": 3, "message": "'a'", "input": '{"b":1}'},
-        {"exception": "KeyError", "records": 2, "line": 4, "message": "'c'", "input": "{}"},
+        {"exception": "KeyError", "records": None, "line": 4, "message": "'c'", "input": "{}"},
     ]

@@ -122,3 +122,16 @@ def test_a_name_that_stands_twice_must_be_the_same(tmp_path: Path) -> None:
 def test_a_pattern_for_new_files_names_the_partition_alone(text: str) -> None:
     with pytest.raises(ConfigurationError, match=r"\{partition\}"):
         list(matching(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        (r"C:\data\logs\{partition}.jsonl", "logs"),
+        (r"C:\data\logs-{partition}.jsonl", "logs"),
+        (r"\\server\share\{partition}.jsonl", "share"),
+        ("/data/logs/{partition}.jsonl", "logs"),
+    ],
+)
+def test_a_path_of_windows_is_called_by_its_file_or_folder(text: str, name: str) -> None:
+    assert PathPattern(text, dg.StaticPartitionsDefinition(["a"])).name == name

@@ -129,7 +129,16 @@ def test_settings_left_empty_have_no_default_to_fill_in(registry: OperatorRegist
     (node,) = nodes(registry, {"count": 2})
     fields = config_schema(node)
     empty = {name for name, field in fields.items() if not field.default_provided}
-    assert empty == {"timeout", "retries", "retry_on", "backoff", "stop_after_failures"}
+    assert empty == {
+        "max_workers",
+        "concurrency_mode",
+        "limit",
+        "timeout",
+        "retries",
+        "retry_on",
+        "backoff",
+        "stop_after_failures",
+    }
     assert not any(fields[name].is_required for name in empty)
 
 

@@ -101,6 +101,50 @@ def test_without_a_folder_to_write_to_every_step_is_the_only_one(
         assert running == 1
 
 
+def plant_link(steps: Path) -> Path:
+    (steps.parent / "elsewhere").mkdir()
+    steps.symlink_to(steps.parent / "elsewhere")
+    return steps.parent / "elsewhere"
+
+
+def plant_open_folder(steps: Path) -> Path:
+    steps.mkdir()
+    steps.chmod(0o777)
+    return steps
+
+
+def plant_folder_of_another_user(steps: Path) -> Path:
+    if os.getuid():
+        pytest.skip("only root can make a folder of another user")
+    steps.mkdir(mode=0o700)
+    os.chown(steps, 65534, 65534)
+    return steps
+
+
+@pytest.mark.parametrize("plant", [plant_link, plant_open_folder, plant_folder_of_another_user])
+def test_a_folder_that_others_may_have_planted_is_not_used_and_the_log_says_so(
+    plant: Callable[[Path], Path], steps: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    planted = plant(steps)
+    victim = steps.parent / "victim"
+    victim.write_text("kept")
+    (planted / "1victim").symlink_to(victim)
+    with running_step() as running:
+        assert running == 1
+        assert os.listdir(planted) == ["1victim"]  # noqa: PTH208 - the names are what counts
+    assert f"{steps} is not a folder that this user owns" in caplog.text
+
+
+def test_a_link_among_the_lock_files_is_not_followed(steps: Path) -> None:
+    victim = steps.parent / "victim"
+    victim.write_text("kept")
+    with running_step():
+        (steps / "1victim").symlink_to(victim)
+        with running_step() as running:
+            assert running == 1 + 1
+        assert (steps / "1victim").is_symlink()
+
+
 @pytest.mark.parametrize(("others", "workers"), [(0, 8), (1, 4), (3, 2)])
 def test_a_step_starts_no_more_workers_than_its_share(
     others: int,

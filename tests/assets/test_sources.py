@@ -11,6 +11,7 @@ import pytest
 
 from dagster_dataops import DataOpsIOManager
 from dagster_dataops.assets.sources import source_asset
+from dagster_dataops.assets.stream_source import origin_of
 from dagster_dataops.errors import InputError, OperatorDefinitionError
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import (
@@ -156,3 +157,18 @@ def test_all_partitions_of_an_upstream_asset_are_joined_in_their_order(
         execute(definitions, instance, only=[["raw"]], partition_key=key)
     execute(definitions, instance, only=[["docs", "upper"]])
     assert result_of(root, "docs", "upper") == [UPPER[2], UPPER[0], UPPER[1]]
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        (r"C:\data\docs.jsonl", "docs"),
+        (r"\\server\share\docs.jsonl", "docs"),
+        ("C:/data/docs.jsonl", "docs"),
+        (r"C:\data\docs.jsonl.gz", "docs"),
+        (r"odd\name.jsonl", "odd_name"),
+        ("docs.v2.jsonl", "docs_v2"),
+    ],
+)
+def test_a_path_of_windows_gives_the_key_that_its_file_name_gives(path: str, name: str) -> None:
+    assert origin_of(path, "corpus").key == dg.AssetKey(["corpus", name])

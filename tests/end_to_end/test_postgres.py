@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import pytest
 
 from tests.end_to_end import postgres
@@ -118,3 +119,20 @@ def test_a_database_that_goes_away_for_a_moment_costs_no_record(
     queued.finish(run, "SUCCESS")
     assert queued.result(node) == UNDISTURBED
     assert len(queued.calls(node)) == RECORDS
+
+
+def test_the_instance_that_the_readme_describes_is_reached(
+    database: postgres.Postgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    block = next(text for text in readme.split("```yaml\n") if text.startswith("# dagster.yaml"))
+    settings = block.partition("```")[0]
+    assert "postgresql+psycopg2://" in block.partition("```")[2]
+    port = "port: 5432"  # a server on a socket has one too
+    listed = settings.replace("hostname: localhost", f"hostname: ''\n      {port}")
+    folder = f"postgres?host={database.folder}"
+    (tmp_path / "dagster.yaml").write_text(listed.replace("db_name: dagster", f"db_name: {folder}"))
+    monkeypatch.setenv("PG_USER", "dagster")
+    monkeypatch.setenv("PG_PASSWORD", "any")
+    with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
+        assert instance.get_runs_count() >= 0

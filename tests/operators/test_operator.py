@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from dagster_dataops import data
 from dagster_dataops.errors import OperatorOptionError
 from dagster_dataops.operators.operator import reconfigured
 from dagster_dataops.operators.settings import ExecutionSettings
@@ -57,6 +58,136 @@ def test_a_wrong_mode_is_refused_when_constructed(step):
 def test_an_option_by_position_is_refused_with_how_to_give_it(step):
     with pytest.raises(OperatorOptionError, match=r"given by keyword \(input_key=\.\.\.\)"):
         step("text")
+
+
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [
+        ("max_workers", "_max_workers"),
+        ("workers", "_max_workers"),
+        ("concurrency_mode", "_concurrency_mode"),
+        ("timeout", "_timeout"),
+    ],
+)
+def test_a_setting_without_its_underscore_names_the_setting(step, group, name, setting):
+    class Plain(group):
+        def forward(self, data):
+            return data
+
+    class Passing(group):
+        def __init__(self, text="a"):
+            super().__init__(**{name: 3})
+
+        def forward(self, data):
+            return data
+
+    for construct in (lambda: step(**{name: 3}), lambda: Plain(**{name: 3}), Passing):
+        with pytest.raises(
+            OperatorOptionError, match=f"did you mean the execution setting '{setting}"
+        ):
+            construct()
+
+
+def test_an_option_is_nearer_than_a_setting(group):
+    class Waits(group):
+        def __init__(self, time_out=1, **kwargs):
+            super().__init__(**kwargs)
+
+        def forward(self, data):
+            return data
+
+    with pytest.raises(OperatorOptionError, match="did you mean 'time_out'"):
+        Waits(timeout=3)
+
+
+class TestByPosition:
+    """Classes take by position what their ``__init__`` does."""
+
+    @pytest.fixture
+    def step(self, group):
+        class Step(group):
+            def __init__(self, suffix, input_key="text", *, loud=False, **kwargs):
+                super().__init__(**kwargs)
+                self.given = (suffix, input_key, loud)
+
+            def forward(self, data):
+                return data
+
+        return Step
+
+    def test_options_are_bound_in_the_order_of_init(self, step):
+        operator = step("!", "title", loud=True, _max_workers=3)
+
+        assert operator.given == ("!", "title", True)
+        assert dict(operator.__dataops__.options) == {
+            "suffix": "!",
+            "input_key": "title",
+            "loud": True,
+        }
+        assert settings_of(operator).max_workers == 3
+        by_name = step(suffix="!", input_key="title", loud=True)
+        assert operator.__dataops__.options_digest == by_name.__dataops__.options_digest
+
+    def test_a_registered_plain_class_does_so_too(self, registry):
+        @registry("data.construction")
+        class Plain:
+            def __init__(self, suffix):
+                self.suffix = suffix
+
+            def forward(self, data):
+                return data
+
+        assert Plain("!").suffix == "!"
+
+    def test_arguments_passed_on_are_those_of_the_class_above(self, step):
+        class Further(step):
+            def __init__(self, *args, **kwargs):
+                super().__init__(*args, **kwargs)
+
+        assert Further("!", "title").given == ("!", "title", False)
+
+    def test_an_option_given_twice_is_refused(self, step):
+        with pytest.raises(OperatorOptionError, match="'suffix' was given twice"):
+            step("!", suffix="?")
+
+    def test_one_too_many_is_refused_and_the_value_is_not_shown(self, step):
+        with pytest.raises(OperatorOptionError, match=r"takes 2 by position \(suffix, input_key\)"):
+            step("!", "text", True)
+        with pytest.raises(OperatorOptionError) as caught:
+            step("!", "text", "sk-secret")
+        assert "sk-secret" not in str(caught.value)
+
+    def test_records_given_to_a_class_without_options_are_refused_with_how_to_run_it(self, group):
+        class Bare(group):
+            def forward(self, data):
+                return data
+
+        with pytest.raises(OperatorOptionError, match="call what the construction returns"):
+            Bare([{"text": "a"}])
+
+
+def test_a_group_lists_its_operators_with_their_options(group, step):
+    class Mark(group):
+        def __init__(self, suffix, key="text", *, api_key="sk-1", **kwargs):
+            super().__init__(**kwargs)
+
+        def forward(self, data):
+            return data
+
+    assert repr(group) == (
+        "<group data.construction, 2 operators>\n"
+        "  construction.Mark(suffix, key='text', *, api_key=(hidden))\n"
+        "  construction.step(*, input_key='text', output_key=None)"
+    )
+    assert {"Mark", "step"} <= set(dir(group))
+    assert repr(Mark) == (
+        "<operator data.construction.Mark(suffix, key='text', *, api_key=(hidden))>"
+    )
+
+
+def test_a_group_of_the_library_lists_its_operators():
+    assert {"Chunk", "Normalize"} <= set(dir(data.text))
+    assert "text.Chunk(max_chars=1000" in repr(data.text)
 
 
 def test_async_mode_needs_an_async_operator(step):

@@ -487,3 +487,28 @@ def test_a_reader_as_a_function_is_no_node():
 
     with pytest.raises(PipelineDefinitionError, match="is the reader lines"), pipeline() as ppl:
         ppl.lines = lines
+
+
+def test_a_pipeline_shows_its_graph():
+    with pipeline("docs") as ppl:
+        ppl.upper = Upper()
+        ppl.first = suffix(mark="1")
+        ppl.add("both", suffix(), inputs=[ppl.upper, ppl.first])
+
+    assert repr(ppl).splitlines() == [
+        "<pipeline 'docs', 3 nodes>",
+        f"  upper = {Upper()!r}  # takes source",
+        f"  first = {suffix(mark='1')!r}  # takes upper",
+        f"  both = {suffix()!r}  # takes upper, first",
+    ]
+    assert {"upper", "first", "both"} <= set(dir(ppl))
+
+
+def test_two_nodes_that_export_to_one_file_are_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with (
+        pytest.raises(PipelineDefinitionError, match="'first' and 'second' both export to"),
+        pipeline() as ppl,
+    ):
+        ppl.first = suffix().set_output("out.jsonl")
+        ppl.second = suffix().set_output(tmp_path / "out.jsonl")

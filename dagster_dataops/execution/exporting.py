@@ -1,0 +1,41 @@
+"""Exports: a published result copied to where ``set_output`` says."""
+
+from pathlib import Path
+
+from dagster_dataops.checkpoints.manifest import NodeFolder
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.digests import content_digest
+from dagster_dataops.datasets.files import copy_durably, storage
+
+
+def exported_path(output: Path, name: str) -> Path:
+    """Return the file that a result is exported to.
+
+    Args:
+        output: As given to ``set_output``: a file if it ends in ``.jsonl``, else a folder.
+        name: Of the node; names the file in a folder.
+    """
+    target = output.expanduser().absolute()
+    return target if target.suffix == ".jsonl" else target / f"{name}.jsonl"
+
+
+def export(dataset: JsonlDataset, output: Path, folder: NodeFolder) -> Path:
+    """Copy a published result to its export and return the file.
+
+    The export is replaced whole or not at all. One that holds the same bytes already stays as it
+    is. Call it under the lock of ``folder``: no other run can replace the result meanwhile.
+
+    Raises:
+        StorageError: The target cannot be written.
+    """
+    target = exported_path(output, folder.name)
+    with storage(target, "export the result to it"):
+        if not _holds(target, dataset):
+            copy_durably(dataset.path, target)
+    return target
+
+
+def _holds(target: Path, dataset: JsonlDataset) -> bool:
+    if not target.is_file() or target.stat().st_size != dataset.size_bytes:
+        return False
+    return content_digest(target) == dataset.fingerprint

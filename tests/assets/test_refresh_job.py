@@ -1,0 +1,162 @@
+"""The job that makes what is stale and all that is downstream of it, in one run."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from dagster_dataops import pipeline
+from dagster_dataops.operators.registry import OperatorRegistry
+from tests.assets.helpers import definitions_of, execute, result_of, write_jsonl
+
+Records = Callable[[int], Path]
+COUNT = 5
+
+
+class Counted:
+    """Operators of a pipeline with a fan-out; counts the calls by node."""
+
+    def __init__(self, registry: OperatorRegistry) -> None:
+        self.calls: dict[str, int] = {}
+
+        @registry("data.text", _concurrency_mode="thread")
+        def mark(record: dict, node: str, suffix: str = "") -> dict:
+            self.calls[node] = self.calls.get(node, 0) + 1
+            return record | {node: suffix}
+
+        self.mark: Any = mark
+
+    def taken(self) -> dict[str, int]:
+        """Calls by node since this was asked last."""
+        taken = dict(self.calls)
+        self.calls.clear()
+        return taken
+
+    def source(self) -> Iterator[dict[str, Any]]:
+        self.calls["source"] = self.calls.get("source", 0) + 1
+        return ({"id": number} for number in range(COUNT))
+
+    def definitions(self, root: Path, source: Any, suffix: str = "", **keywords: Any) -> Any:
+        """A -> b -> c, and beside it other -> last; ``suffix`` is an option of a."""
+        with pipeline("docs") as ppl:
+            ppl.a = self.mark(node="a", suffix=suffix)
+            ppl.b = self.mark(node="b")
+            ppl.c = self.mark(node="c")
+            ppl.add("other", self.mark(node="other"), inputs=[ppl.source])
+            ppl.last = self.mark(node="last")
+        return definitions_of(ppl, source, root, **keywords)
+
+
+@pytest.fixture
+def counted(registry: OperatorRegistry) -> Counted:
+    return Counted(registry)
+
+
+def refresh(
+    definitions: dg.Definitions, instance: dg.DagsterInstance, **keywords: Any
+) -> dg.ExecuteInProcessResult:
+    job = definitions.resolve_job_def("docs_refresh")
+    result = job.execute_in_process(instance=instance, **keywords)
+    assert result.success
+    return result
+
+
+@pytest.mark.parametrize("layout", ["steps", "single_step"])
+def test_a_changed_option_makes_its_result_and_all_downstream_anew_and_leaves_the_rest(
+    counted: Counted, records: Records, root: Path, stored: dg.DagsterInstance, layout: Any
+) -> None:
+    source = records(COUNT)
+    execute(counted.definitions(root, source, layout=layout), stored)
+    assert counted.taken() == dict.fromkeys(["a", "b", "c", "other", "last"], COUNT)
+
+    changed = counted.definitions(root, source, suffix="!", layout=layout)
+    refresh(changed, stored)
+    assert counted.taken() == dict.fromkeys(["a", "b", "c"], COUNT)
+    assert all(row["a"] == "!" for row in result_of(root, "docs", "c"))
+
+    versions = refresh(changed, stored)
+    assert counted.taken() == {}
+    assert len(versions.get_asset_materialization_events()) == len(["a", "b", "c", "other", "last"])
+
+
+def test_after_a_refresh_dagster_finds_nothing_stale(
+    counted: Counted, records: Records, root: Path, stored: dg.DagsterInstance
+) -> None:
+    source = records(COUNT)
+    execute(counted.definitions(root, source), stored)
+    changed = counted.definitions(root, source, suffix="!")
+    refresh(changed, stored)
+    for node in ("a", "b", "c", "other", "last"):
+        key = dg.AssetKey(["docs", node])
+        event = stored.get_latest_materialization_event(key)
+        assert event is not None
+        assert event.asset_materialization is not None
+        tags = event.asset_materialization.tags or {}
+        spec = changed.resolve_asset_graph().get(key)
+        assert tags["dagster/code_version"] == spec.code_version
+
+
+def test_a_changed_file_and_a_missing_or_edited_result_are_made_anew(
+    counted: Counted, records: Records, root: Path, stored: dg.DagsterInstance
+) -> None:
+    source = records(COUNT)
+    definitions = counted.definitions(root, source)
+    refresh(definitions, stored)  # nothing was made before
+    assert set(counted.taken()) == {"a", "b", "c", "other", "last"}
+
+    (root / "docs" / "c" / "c_results.jsonl").write_text('{"edited":1}\n')
+    (root / "docs" / "last" / "last_results.jsonl").unlink()
+    refresh(definitions, stored)
+    assert counted.taken() == {"c": COUNT, "last": COUNT}
+
+    write_jsonl(source, [{"id": 100}])
+    refresh(definitions, stored)
+    assert counted.taken() == dict.fromkeys(["a", "b", "c", "other", "last"], 1)
+
+
+def test_a_launch_that_says_never_makes_that_result_anew(
+    counted: Counted, records: Records, root: Path, stored: dg.DagsterInstance
+) -> None:
+    definitions = counted.definitions(root, records(COUNT))
+    execute(definitions, stored)
+    counted.taken()
+    config = {"ops": {"docs__other": {"config": {"resume": "never"}}}}
+    refresh(definitions, stored, run_config=config)
+    assert counted.taken() == {"other": COUNT}
+
+
+def test_a_source_function_is_called_only_if_it_was_not_or_its_code_has_changed(
+    counted: Counted, root: Path, stored: dg.DagsterInstance
+) -> None:
+    def texts() -> Iterator[dict[str, Any]]:
+        return counted.source()
+
+    definitions = counted.definitions(root, texts)
+    refresh(definitions, stored)
+    assert counted.taken()["source"] == 1
+    refresh(definitions, stored)
+    assert counted.taken() == {}
+
+    def texts() -> Iterator[dict[str, Any]]:  # type: ignore[no-redef]
+        yield from counted.source()
+
+    refresh(counted.definitions(root, texts), stored)
+    assert counted.taken() == {"source": 1}
+
+
+def test_a_partitioned_pipeline_is_refreshed_by_partition(
+    counted: Counted, root: Path, stored: dg.DagsterInstance, tmp_path: Path
+) -> None:
+    letters = dg.StaticPartitionsDefinition(["a", "b"])
+    for letter in "ab":
+        write_jsonl(tmp_path / f"{letter}.jsonl", [{"id": letter}])
+    source = tmp_path / "{partition}.jsonl"
+    before = counted.definitions(root, source, partitions=letters)
+    for letter in "ab":
+        execute(before, stored, partition_key=letter)
+    counted.taken()
+    changed = counted.definitions(root, source, suffix="!", partitions=letters)
+    refresh(changed, stored, partition_key="b")
+    assert counted.taken() == {"a": 1, "b": 1, "c": 1}

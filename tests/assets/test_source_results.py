@@ -1,0 +1,135 @@
+"""Source functions are not called again for a run that died after they had given their records."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+from dagster._core.definitions.job_base import InMemoryJob
+from dagster._core.execution.api import execute_run
+
+from dagster_dataops import Operator
+from dagster_dataops.operators.registry import OperatorRegistry
+from tests.assets.helpers import (
+    definitions_of,
+    execute,
+    log_of,
+    pipeline_of,
+    result_of,
+)
+
+
+class Query:
+    """A source that costs, before an operator that fails until it is mended."""
+
+    def __init__(self, registry: OperatorRegistry, root: Path) -> None:
+        self.calls = 0
+        self.state = {"fails": True}
+        self.root = root
+
+        @registry("data.text", _concurrency_mode="thread", _ignore_errors=False)
+        def fragile(record: dict) -> None:
+            if self.state["fails"]:
+                msg = "not yet"
+                raise ValueError(msg)
+
+        self.operator: Operator = fragile()  # type: ignore[assignment]
+
+    def definitions(self, **keywords: Any) -> dg.Definitions:
+        def texts() -> Iterator[dict[str, Any]]:
+            self.calls += 1
+            return iter([{"call": self.calls}])
+
+        return definitions_of(pipeline_of(a=self.operator), texts, self.root, **keywords)
+
+    def given(self) -> list[dict[str, Any]]:
+        return result_of(self.root, "docs", "texts")
+
+
+@pytest.fixture
+def query(registry: OperatorRegistry, root: Path) -> Query:
+    return Query(registry, root)
+
+
+def reexecute_all(
+    definitions: dg.Definitions, instance: dg.DagsterInstance, parent: str, **tags: str
+) -> str:
+    """Execute all steps of a run again, as "Re-execute all" does; return the new run."""
+    job = definitions.resolve_implicit_global_asset_job_def()
+    known = instance.get_run_by_id(parent)
+    assert known is not None
+    run = instance.create_run_for_job(
+        job, parent_run_id=parent, root_run_id=known.root_run_id or parent, tags=tags
+    )
+    execute_run(InMemoryJob(job), run, instance)
+    return run.run_id
+
+
+def test_re_executing_all_of_a_failed_run_takes_what_the_function_gave(
+    query: Query, instance: dg.DagsterInstance
+) -> None:
+    definitions = query.definitions()
+    failed = execute(definitions, instance, raise_on_error=False)
+    again = reexecute_all(definitions, instance, failed.run_id)
+    query.state["fails"] = False
+    last = reexecute_all(definitions, instance, again)
+
+    assert query.calls == 1
+    assert query.given() == [{"call": 1}]
+    said = f"the 1 records that the source function gave in run {failed.run_id} are taken"
+    assert any(said in line for line in log_of(instance, last))
+    event = instance.get_latest_materialization_event(dg.AssetKey(["docs", "texts"]))
+    assert event is not None
+    assert event.run_id == last
+
+
+def test_a_new_materialization_and_a_re_execution_of_a_run_that_succeeded_call_it_again(
+    query: Query, instance: dg.DagsterInstance
+) -> None:
+    definitions = query.definitions()
+    execute(definitions, instance, raise_on_error=False)
+    query.state["fails"] = False
+    made = execute(definitions, instance)
+    assert query.calls == 2
+    reexecute_all(definitions, instance, made.run_id)
+    assert query.calls == 3
+
+
+def test_a_function_whose_code_has_changed_is_called_again(
+    query: Query, instance: dg.DagsterInstance
+) -> None:
+    failed = execute(query.definitions(), instance, raise_on_error=False)
+    query.state["fails"] = False
+
+    def texts() -> Iterator[dict[str, Any]]:
+        yield {"call": "another"}
+
+    definitions = definitions_of(pipeline_of(a=query.operator), texts, query.root)
+    reexecute_all(definitions, instance, failed.run_id)
+    assert query.given() == [{"call": "another"}]
+
+
+def test_a_result_that_was_edited_is_not_taken(query: Query, instance: dg.DagsterInstance) -> None:
+    failed = execute(query.definitions(), instance, raise_on_error=False)
+    query.state["fails"] = False
+    (query.root / "docs" / "texts" / "texts_results.jsonl").write_text('{"edited":1}\n')
+    reexecute_all(query.definitions(), instance, failed.run_id)
+    assert query.calls == 2
+
+
+def test_each_partition_has_a_result_of_its_own(query: Query, instance: dg.DagsterInstance) -> None:
+    def texts(key: str) -> Iterator[dict[str, Any]]:
+        query.calls += 1
+        yield {"key": key}
+
+    letters = dg.StaticPartitionsDefinition(["a", "b"])
+    definitions = definitions_of(
+        pipeline_of(a=query.operator), texts, query.root, partitions=letters
+    )
+    failed = execute(definitions, instance, partition_key="a", raise_on_error=False)
+    query.state["fails"] = False
+    reexecute_all(definitions, instance, failed.run_id, **{"dagster/partition": "b"})
+    assert query.calls == 2
+    reexecute_all(definitions, instance, failed.run_id, **{"dagster/partition": "a"})
+    assert query.calls == 2
