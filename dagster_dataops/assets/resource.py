@@ -51,7 +51,7 @@ class DataOpsResource(dg.ConfigurableResource[None]):
     flush_seconds: float = Field(
         default=1.0,
         ge=0.0,
-        description="Seconds of finished work that a power failure may cost. A kill costs none.",
+        description="Seconds of finished work that a power failure may cost. A kill costs less.",
     )
     lock_seconds: float = Field(
         default=15.0,

@@ -25,6 +25,7 @@ from dagster_dataops.checkpoints.journal import (
     read_reopened,
     read_spans,
     reopened_frame,
+    span_frame,
     spans_frame,
 )
 from dagster_dataops.checkpoints.segments import SegmentWriter, segment_path
@@ -203,10 +204,15 @@ class Checkpoint:
             spans: In that order.
             digests: Of their input, from `span_digests`, if their outcomes are to be found by it.
         """
-        columns = columns_of(spans)
-        spans_told = spans_frame(segment, offset, columns, digests)
-        self._journal.append(spans_told + self.stopwatch.settled())
-        self.table.add(columns, segment, offset)
+        if len(spans) == 1:  # the usual case of calls in flight, in a third of the time
+            told = span_frame(segment, offset, spans[0], digests)
+            self._journal.append(told + self.stopwatch.settled())
+            self.table.add_one(spans[0], segment, offset)
+        else:
+            columns = columns_of(spans)
+            told = spans_frame(segment, offset, columns, digests)
+            self._journal.append(told + self.stopwatch.settled())
+            self.table.add(columns, segment, offset)
         self._dirty.add(segment)
 
     def sync_if_due(self, now: float) -> None:

@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 import xxhash
 
-from dagster_dataops.checkpoints.spans import Column, pack, unpack
+from dagster_dataops.checkpoints.spans import Column, Span, pack, pack_one, unpack
 from dagster_dataops.datasets.files import storage, write_all
 
 _MAGIC: Final = b"DOJ1"
@@ -114,8 +114,16 @@ def spans_frame(
         columns: Their fields.
         digests: One for each span.
     """
-    place = _PLACE.pack(segment, offset, len(columns[0]))
-    spans = frame(FrameKind.SPANS, place + pack(columns))
+    return _spans_frame(_PLACE.pack(segment, offset, len(columns[0])), pack(columns), digests)
+
+
+def span_frame(segment: int, offset: int, span: Span, digests: list[bytes] | None = None) -> bytes:
+    """Return what `spans_frame` returns for the columns of one span."""
+    return _spans_frame(_PLACE.pack(segment, offset, 1), pack_one(span), digests)
+
+
+def _spans_frame(place: bytes, packed: bytes, digests: list[bytes] | None) -> bytes:
+    spans = frame(FrameKind.SPANS, place + packed)
     return spans if digests is None else frame(FrameKind.DIGESTS, place + b"".join(digests)) + spans
 
 

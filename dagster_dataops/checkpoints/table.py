@@ -54,6 +54,17 @@ class SpanTable:
         self.records += sum(columns[2])
         self.failed += sum(columns[5])
 
+    def add_one(self, span: Span, segment: int, offset: int) -> None:
+        """Add one span whose output lies at ``offset`` in ``segment``; quicker than `add`."""
+        self._known_order = None
+        for column, value in zip(self._columns, span, strict=True):
+            column.append(value)
+        self._segments.append(segment)
+        self._offsets.append(offset)
+        self.input_bytes += span.length
+        self.records += span.records
+        self.failed += span.failed
+
     def ordered(self) -> Iterator[tuple[Span, int, int]]:
         """Yield (span, segment, offset) in input order."""
         rows = self._order().rows

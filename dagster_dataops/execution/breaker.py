@@ -8,7 +8,7 @@ import threading
 from collections import Counter, deque
 from collections.abc import Callable
 
-from dagster_dataops.execution.failures import INVALID_LINE, Failure, Outcome
+from dagster_dataops.execution.failures import INVALID_LINE, Failure, Outcome, in_full
 
 
 def _nothing() -> None: ...
@@ -95,6 +95,6 @@ class Breaker:
             self._failed[failure.exception] += 1
             opens = not self.open and self._failed[failure.exception] >= self._limit
             if opens:
-                self.failure = failure
+                self.failure = in_full(failure)
         if opens:
             self._opened()

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from dagster_dataops.execution.failures import Failure, Outcome, failure_of, failure_of_line
+from dagster_dataops.execution.failures import Failure, Outcome, failure_of_line, in_full, raised
 from dagster_dataops.execution.limits import Forward, Stuck, TooManyStuckError
 from dagster_dataops.execution.loops import event_loop, run_through, within
 from dagster_dataops.execution.retrying import Retries, retries_of
@@ -54,22 +54,24 @@ def async_settler(
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
-            return failure_of(error)
+            return raised(error)
         except TooManyStuckError:
             raise
         except BaseException as error:  # noqa: BLE001 - user code may raise anything
-            return failure_of(error)
+            return raised(error)
 
-    return settle if retries is None else _retrying_async(settle, retries)
+    return _retrying_async(settle, retries)
 
 
 def _retrying_async(
-    settle: Callable[[bytes], Awaitable[Outcome]], retries: Retries
+    settle: Callable[[bytes], Awaitable[Outcome]], retries: Retries | None
 ) -> Callable[[bytes], Awaitable[Outcome]]:
+    """Return ``settle`` with further tries, and with the texts of what fails in the end."""
+
     async def settle_retrying(line: bytes) -> Outcome:
         outcome = await settle(line)
-        if isinstance(outcome, Failure) and retries.worthwhile(outcome):
-            return await retries.again_async(outcome, lambda: settle(line))
-        return outcome
+        if retries is not None and isinstance(outcome, Failure) and retries.worthwhile(outcome):
+            outcome = await retries.again_async(outcome, lambda: settle(line))
+        return in_full(outcome) if isinstance(outcome, Failure) else outcome
 
     return settle_retrying

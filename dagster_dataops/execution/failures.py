@@ -16,6 +16,8 @@ from dagster_dataops.records import decode
 INVALID_LINE: Final = "InvalidLine"  # the exception of a line that is no record
 _MAX_RAW_BYTES: Final = 64 << 10
 _MAX_TEXT: Final = 64 << 10
+_MOST_FRAMES: Final = 200  # of one exception: the innermost
+_MOST_EXCEPTIONS: Final = 100  # that led to one another
 _ODD: Final = (Exception, SystemExit, GeneratorExit)  # what no signal of ours raises
 _OUR_FOLDER: Final = str(Path(__file__).parent)
 
@@ -42,17 +44,64 @@ class Failure(NamedTuple):
 Outcome: TypeAlias = bytes | Failure | None
 
 
+def raised(error: BaseException) -> Failure:
+    """Return the failure that an exception stands for, without its texts.
+
+    They take some hundred microseconds to make, and are not needed if the record is tried again;
+    `in_full` adds them.
+    """
+    odd_result = isinstance(error, (ContractError, UnencodableError))
+    return Failure("InvalidResult" if odd_result else type(error).__name__, "", "", error)
+
+
+def in_full(failure: Failure) -> Failure:
+    """Return ``failure`` with the texts of its exception, if it has one."""
+    error = failure.error
+    if error is None:
+        return failure
+    odd_result = isinstance(error, (ContractError, UnencodableError))
+    text = "" if odd_result else _traceback_text(error)
+    return failure._replace(message=_message(error), traceback_text=text)
+
+
 def failure_of(error: BaseException) -> Failure:
     """Return the failure that an exception from user code stands for."""
-    name = type(error).__name__
-    if isinstance(error, (ContractError, UnencodableError)):
-        return Failure("InvalidResult", f"{_message(error)}", "", error)
+    return in_full(raised(error))
+
+
+def _traceback_text(error: BaseException) -> str:
+    trace = _operators_part(error)
     try:
-        lines = traceback.format_exception(type(error), error, _operators_part(error))
-        text = "".join(lines)[-_MAX_TEXT:].encode(errors="backslashreplace").decode()
+        if _are_many(error):
+            lines = [
+                f"(More than {_MOST_EXCEPTIONS} exceptions led to this one; they are left out.)\n",
+                "Traceback (most recent call last):\n",
+                *traceback.format_tb(trace, -_MOST_FRAMES),
+                f"{type(error).__name__}: {_message(error)}\n",
+            ]
+        else:
+            lines = traceback.format_exception(type(error), error, trace, limit=-_MOST_FRAMES)
+        return "".join(lines)[-_MAX_TEXT:].encode(errors="backslashreplace").decode()
     except _ODD:  # an exception whose own text cannot be made
-        text = f"{name} (its text cannot be shown)\n"
-    return Failure(name, _message(error), text, error)
+        return f"{type(error).__name__} (its text cannot be shown)\n"
+
+
+def _are_many(error: BaseException) -> bool:
+    """Return whether too many exceptions led to ``error`` for all of them to be formatted.
+
+    A loop that catches errors and goes on makes a chain as long as it runs: formatting one of
+    20,000 took half a minute.
+    """
+    found = {id(error): error}
+    waiting = [error]
+    while waiting and len(found) <= _MOST_EXCEPTIONS:
+        one = waiting.pop()
+        members = one.exceptions if isinstance(one, BaseExceptionGroup) else ()
+        for other in (one.__cause__, one.__context__, *members):
+            if other is not None and id(other) not in found:
+                found[id(other)] = other
+                waiting.append(other)
+    return len(found) > _MOST_EXCEPTIONS
 
 
 def _operators_part(error: BaseException) -> TracebackType | None:

@@ -31,7 +31,8 @@ class RunContext:
         earlier_runs: Runs that this one continues; what one of them published is not made again.
         untold: Asked, under the folder's lock, whether a run died before anybody was told of what
             it published; that is not made again either, unless everything is to be.
-        flush_seconds: How much finished work may be lost to a power failure. A kill loses none.
+        flush_seconds: How much finished work may be lost to a power failure. A kill loses less:
+            what process workers finished in the last half second, at most.
         lock_seconds: How long to wait for another run that may be dying.
         progress: Whom to tell.
         should_stop: Asked once a second; a reason to stop, or ``None``.

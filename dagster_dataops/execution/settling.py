@@ -13,8 +13,9 @@ import orjson
 from dagster_dataops.execution.failures import (
     Failure,
     Outcome,
-    failure_of,
     failure_of_line,
+    in_full,
+    raised,
 )
 from dagster_dataops.execution.limits import Forward, TooManyStuckError
 from dagster_dataops.execution.retrying import Retries, retries_of
@@ -95,21 +96,24 @@ def _as_it_is(forward: Forward) -> Forward:
 
 
 def _retrying(settle: Settle, retries: Retries | None, interrupts: Interrupts) -> Settle:
-    """Return ``settle`` with further tries; it is in no record's way that did not fail."""
-    if retries is None:
-        return settle
+    """Return ``settle`` with further tries, and with the texts of what fails in the end.
+
+    It is in no record's way that did not fail.
+    """
 
     def settle_retrying(lines: Iterator[bytes], output: bytearray, rung: Sequence[bool]) -> Stretch:
         stretch = settle(lines, output, rung)
         failure, line = stretch.failure, stretch.line
-        if failure is None or line is None or not retries.worthwhile(failure):
+        if failure is None or line is None:
             return stretch
+        if retries is None or not retries.worthwhile(failure):
+            return stretch._replace(failure=in_full(failure))
         try:
             outcome = retries.again(failure, lambda: settle_one(settle, line))
         except interrupts as error:
             return stretch._replace(failure=None, interrupt=error)
         if isinstance(outcome, Failure):
-            return stretch._replace(failure=outcome)
+            return stretch._replace(failure=in_full(outcome))
         output += outcome or b""
         return Stretch(
             stretch.settled + 1,
@@ -150,7 +154,7 @@ def _settler(forward: Callable[[Record], object], interrupts: Interrupts) -> Set
             except interrupts as error:
                 return Stretch(settled, dropped, extra, line, interrupt=error)
             except BaseException as error:  # noqa: BLE001 - user code may raise anything
-                return Stretch(settled, dropped, extra, line, failure_of(_made_clear(error, kept)))
+                return Stretch(settled, dropped, extra, line, raised(_made_clear(error, kept)))
             if encoded:
                 output += encoded
             else:

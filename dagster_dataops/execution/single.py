@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from typing import Final
 
 from dagster_dataops.checkpoints.outputs import Settled
 from dagster_dataops.checkpoints.segments import SegmentWriter
@@ -16,6 +17,7 @@ from dagster_dataops.execution.settling import Settle, settling
 from dagster_dataops.execution.spanning import SpanLoop
 
 _RANGE_BYTES = 4 << 20
+_SETTLE_SECONDS: Final = 0.01  # a call that takes longer is settled before the next one
 
 
 def run_single(job: Job) -> None:
@@ -53,6 +55,7 @@ def run_single(job: Job) -> None:
                 ignore_errors=job.settings.ignore_errors,
                 check_input=job.check_input,
                 breaker=breaker,
+                settle_seconds=_SETTLE_SECONDS,
             )
             with closing(loop):
                 for start, end in _ranges(descriptor, job.todo):

@@ -2,7 +2,8 @@
 
 What worker processes and single mode run. A span ends after a megabyte of input, after half a
 second of work, or when its output fills the buffer: so a kill costs at most that, whatever an
-operator takes for a record. Larger blocks would be slower: they leave the processor's cache.
+operator takes for a record. Single mode passes spans to no other process and settles more often.
+Larger blocks would be slower: they leave the processor's cache.
 """
 
 import math
@@ -40,6 +41,7 @@ class SpanLoop:
         ignore_errors: Whether a failure is written down or ends the range.
         check_input: Whether spans carry a checksum of their input.
         breaker: Ends the range once it is open.
+        settle_seconds: The work after which a span ends, where that is not `SETTLE_SECONDS`.
         announce: Told the byte position of every record before it is begun.
         shortened: Told where a range ends now that takes too long, while it is under way: what is
             behind that, others may begin. Also by another thread, as a single record may be what
@@ -59,12 +61,14 @@ class SpanLoop:
         ignore_errors: bool,
         check_input: bool,
         breaker: Breaker | None = None,
+        settle_seconds: float | None = None,
         announce: Callable[[int], None] | None = None,
         shortened: Callable[[int], None] | None = None,
     ) -> None:
         self._settle = settle
         self._descriptor = descriptor
         self._slice = 1
+        self._settle_seconds = SETTLE_SECONDS if settle_seconds is None else settle_seconds
         self._announce = announce
         self._original = Original()
         self._shortened = shortened
@@ -136,7 +140,7 @@ class SpanLoop:
                 with self._lock:
                     pending.begin(0)
                     self._shorten(pending)
-            late = now >= settled_at + SETTLE_SECONDS
+            late = now >= settled_at + self._settle_seconds
             if late or pending.size >= _BUFFER_BYTES or fixed_slice:
                 pending.flush()
                 settled_at = now

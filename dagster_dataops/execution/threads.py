@@ -1,7 +1,8 @@
 """Thread mode: as many calls in flight as there are workers, the next as soon as one completes.
 
 No futures and no window in input order: one slow call holds up nobody. A window of twice the
-workers would cost 2.6 to 8 times the time under heavy-tailed latencies.
+workers would cost 2.6 to 8 times the time under heavy-tailed latencies. A finished record is in the
+journal before its worker takes the next one; see `Collector` for where that is put off.
 """
 
 import threading

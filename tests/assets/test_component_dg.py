@@ -22,7 +22,7 @@ pytestmark = [
         importlib.util.find_spec("dagster_dg_cli") is None or not INSTALLED,
         reason="needs dagster-dg-cli, and this package installed with its entry point",
     ),
-    pytest.mark.timeout(240),
+    pytest.mark.timeout(3600),
 ]
 
 PYPROJECT = """

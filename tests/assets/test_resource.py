@@ -319,7 +319,7 @@ def test_workers_of_the_resource_stand_below_those_of_the_operator(
     instance: dg.DagsterInstance,
 ) -> None:
     threads: set[str] = set()
-    barrier = threading.Barrier(found, timeout=10)
+    barrier = threading.Barrier(found, timeout=300)
 
     @registry("data.text", _concurrency_mode="thread")
     def count(record: dict) -> None:

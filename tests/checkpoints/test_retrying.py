@@ -1,6 +1,7 @@
 """Failed records retried alone: who is called, which bytes come out, what is refused."""
 
 import itertools
+import math
 import os
 import random
 import shutil
@@ -25,7 +26,7 @@ from dagster_dataops.datasets import writing
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import content_interval, iterate_lines
 from dagster_dataops.errors import RetryRefusedError, RunStoppedError, StorageError
-from dagster_dataops.execution import collecting
+from dagster_dataops.execution import single
 from dagster_dataops.execution.report import RunReport
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.execution.helpers import (
@@ -127,7 +128,6 @@ class Rounds:
             (self.home / "pid").write_text(str(os.getpid()))
             with pytest.MonkeyPatch.context() as patch:
                 cut_by(patch, TINY)
-                patch.setattr(collecting, "DRAIN_SECONDS", 0.001)
                 self.run(resume, **context)
 
         assert in_child(die) == -signal.SIGKILL
@@ -304,8 +304,9 @@ def test_failures_of_an_unfinished_run_are_tried_again_and_nothing_else_that_is_
 
 
 def test_spans_of_many_records_are_split_so_that_only_the_failed_ones_are_redone(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(single, "_SETTLE_SECONDS", math.inf)
     records = plan_rounds([1 if n % 7 == 3 else 0 for n in range(100)], _KINDS)
     rounds = Rounds(tmp_path / "home", lines(records))
     (rounds.home / "die-90").touch()

@@ -20,6 +20,7 @@ import psutil
 T = TypeVar("T")
 HERE = Path(__file__).parent
 RECORDS = 600
+HANG_SECONDS = 1800  # nothing takes as long but what hangs, on however busy a machine
 LOCATION = "slow"
 IN_PROCESS = {"execution": {"config": {"in_process": {}}}}
 MULTIPROCESS = {"execution": {"config": {"multiprocess": {}}}}
@@ -105,11 +106,12 @@ class Call(NamedTuple):
     time: float
 
 
-def until(wanted: Callable[[], T], what: str, seconds: float = 240.0, pause: float = 0.03) -> T:
+def until(wanted: Callable[[], T], what: str, pause: float = 0.03) -> T:
     """Ask ``wanted`` until it gives something true, and return that."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + HANG_SECONDS
     while not (found := wanted()):
-        assert time.monotonic() < deadline, f"after {seconds:g} s there was still no sign of {what}"
+        late = f"after {HANG_SECONDS} s there was still no sign of {what}"
+        assert time.monotonic() < deadline, late
         time.sleep(pause)
     return found
 
@@ -198,7 +200,7 @@ class DagsterServer:
         body = json.dumps({"query": query, "variables": variables}).encode()
         headers = {"Content-Type": "application/json"}
         request = urllib.request.Request(f"{self.url}/graphql", body, headers)  # noqa: S310
-        with urllib.request.urlopen(request, timeout=120) as response:  # noqa: S310
+        with urllib.request.urlopen(request, timeout=HANG_SECONDS) as response:  # noqa: S310
             answer = json.load(response)
         assert "errors" not in answer, answer["errors"]
         return answer["data"]
@@ -352,17 +354,17 @@ class DagsterServer:
     def kill(self) -> None:
         """Kill the server with everything but its runs."""
         _kill(self.services())
-        self.process.wait(10)
+        self.process.wait(HANG_SECONDS)
 
     def kill_everything(self) -> None:
         """Kill the server and its runs at once, as a power cut does."""
         _kill(self.processes())
-        self.process.wait(10)
+        self.process.wait(HANG_SECONDS)
 
     def interrupt(self) -> None:
         """Press Ctrl-C in the server's terminal, and wait until all has ended."""
         os.killpg(self.process.pid, signal.SIGINT)
-        self.process.wait(240)
+        self.process.wait(HANG_SECONDS)
         until(lambda: not self.processes(), f"the end of {self.processes()}", pause=0.1)
 
     def stop(self) -> None:
@@ -371,7 +373,7 @@ class DagsterServer:
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(20)
         _kill(self.processes())
-        self.process.wait(5)
+        self.process.wait(HANG_SECONDS)
 
 
 def _kill(processes: list[psutil.Process]) -> None:

@@ -9,6 +9,7 @@ import orjson
 import psutil
 
 from tests.end_to_end.dagster_server import IN_PROCESS, RECORDS, Call, DagsterServer
+from tests.faults.crashing import slowness
 
 UNDISTURBED = b"".join(
     orjson.dumps(row | {"text": row["text"].upper()}) + b"\n" for row in DagsterServer.source()
@@ -64,7 +65,7 @@ def check_went_on(
     assert max(times.values()) <= 2
 
     last = max(call.time for call in before)
-    unsettled = sum(call.time > last - UNSETTLED_SECONDS for call in before)
+    unsettled = sum(call.time > last - UNSETTLED_SECONDS * slowness() for call in before)
     assert len(calls) - RECORDS <= in_flight + unsettled
 
     manifest = server.manifest(node)

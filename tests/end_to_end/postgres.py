@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from tests.end_to_end.dagster_server import until
+from tests.end_to_end.dagster_server import HANG_SECONDS, until
 
 _PROGRAMS = ("initdb", "postgres", "pg_isready", "psql")
 
@@ -105,4 +105,4 @@ class Postgres:
     def stop(self) -> None:
         """End it at once, with every connection."""
         self.process.send_signal(signal.SIGQUIT)  # without waiting for clients
-        self.process.wait(20)
+        self.process.wait(HANG_SECONDS)

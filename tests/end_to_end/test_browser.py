@@ -14,7 +14,7 @@ import orjson
 import pytest
 
 from tests.end_to_end.browser import OPTIONS, Browser
-from tests.end_to_end.dagster_server import RECORDS, DagsterServer
+from tests.end_to_end.dagster_server import HANG_SECONDS, RECORDS, DagsterServer
 from tests.end_to_end.going_on import UNDISTURBED
 
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
@@ -37,7 +37,7 @@ def browser(server: DagsterServer) -> Iterator[Browser]:
     with playwright.sync_playwright() as driver:
         chromium = driver.chromium.launch(executable_path=CHROMIUM, args=OPTIONS)
         page = chromium.new_page(viewport={"width": 1500, "height": 1000})
-        page.set_default_timeout(120_000)
+        page.set_default_timeout(1000 * HANG_SECONDS)
         yield Browser(page, server, "browsed", ARTIFACTS)
         chromium.close()
 

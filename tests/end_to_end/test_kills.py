@@ -47,7 +47,7 @@ def test_a_killed_run_that_is_re_executed_from_its_failure_goes_on_where_it_stop
     run = interrupted(server, "reexecuted", seconds=0.02)
     workers = {call.process for call in server.calls("reexecuted")}
     kill(step_of(server.calls("reexecuted")[0]))
-    until(lambda: all(map(gone, workers)), "the end of the workers", 20.0)
+    until(lambda: all(map(gone, workers)), "the end of the workers")
     server.finish(run, "FAILURE")
     before = server.calls("reexecuted")
     server.pace("reexecuted", 0)
@@ -68,20 +68,19 @@ def test_an_orphaned_step_ends_by_itself_and_who_goes_on_waits_for_it(
     step = step_of(server.calls(node)[-1])
     orphans = {call.process for call in server.calls(node)}
     server.pace(node, 0.2)  # it must not be through before it notices
-    killed = time.monotonic()
+    killed = time.time()
     kill(psutil.Process(step).ppid())
     server.finish(run, "FAILURE")
-    assert not gone(step)
-
     again = server.reexecute(run)
-    until(lambda: gone(step), "the end of the orphan", 40.0)
-    record("orphan_seconds", round(time.monotonic() - killed, 2))
+    until(lambda: gone(step), "the end of the orphan")
+    record("orphan_seconds", round(time.time() - killed, 2))
     server.pace(node, 0)
     server.finish(again, "SUCCESS")
 
     calls = server.calls(node)
     before = [call for call in calls if call.process in orphans]
     after = [call for call in calls if call.process not in orphans]
+    assert max(call.time for call in before) > killed, "the orphan outlived its parent"
     assert max(call.time for call in before) < min(call.time for call in after)
     record("done_twice", check_went_on(server, node, again, before, in_flight))
 
@@ -96,7 +95,7 @@ def test_a_killed_step_is_retried_and_goes_on_where_it_stopped(
     run = interrupted(server, node, MULTIPROCESS, 0.02)
     first = {call.process for call in server.calls(node)}
     kill(step_of(server.calls(node)[-1]))
-    until(lambda: all(map(gone, first)), "the end of the step and its workers", 20.0)
+    until(lambda: all(map(gone, first)), "the end of the step and its workers")
     server.pace(node, 0)
     server.finish(run, "SUCCESS")
     before = [call for call in server.calls(node) if call.process in first]

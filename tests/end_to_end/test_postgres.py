@@ -15,7 +15,7 @@ from tests.end_to_end.going_on import UNDISTURBED, check_went_on, gone, kill, st
 
 pytestmark = [
     pytest.mark.skipif(bool(postgres.missing()), reason=postgres.missing()),
-    pytest.mark.timeout(900),
+    pytest.mark.timeout(7200),
 ]
 
 AT_ONCE = 3

@@ -74,7 +74,7 @@ def test_a_terminated_step_leaves_as_canceled_and_goes_on_from_there(
     name = "whole_4"
     run = interrupted_in_second(server, name, IN_PROCESS)
     server.terminate(run)
-    until(lambda: server.status(run) == "CANCELED", "the end of the terminated run", 20.0)
+    until(lambda: server.status(run) == "CANCELED", "the end of the terminated run")
 
     server.pace(f"{name}_second", 0.0)
     again = server.reexecute(run, "FROM_ASSET_FAILURE")

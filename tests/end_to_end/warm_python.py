@@ -61,4 +61,4 @@ class WarmPython:
 
     def close(self) -> None:
         """End it."""
-        self._process.communicate(timeout=10)
+        self._process.communicate()

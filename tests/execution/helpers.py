@@ -160,12 +160,12 @@ class SpanSizes:
     settle_seconds: float
     slice_records: int
     range_bytes: int
-    drain_records: int
+    drain_seconds: float  # between drains by those who finished a record
 
 
-TINY = SpanSizes(0.0, 1, 1, 1)
-SMALL = SpanSizes(0.0, 3, 200, 5)
-USUAL = SpanSizes(0.5, 4096, 4 << 20, 512)
+TINY = SpanSizes(0.0, 1, 1, 0.0)
+SMALL = SpanSizes(0.0, 3, 200, 0.0002)
+USUAL = SpanSizes(0.5, 4096, 4 << 20, 0.05)
 
 
 def cut_by(patch: pytest.MonkeyPatch, sizes: SpanSizes) -> None:
@@ -173,10 +173,12 @@ def cut_by(patch: pytest.MonkeyPatch, sizes: SpanSizes) -> None:
     patch.setattr(spanning, "SETTLE_SECONDS", sizes.settle_seconds)
     patch.setattr(spanning, "BLOCK_BYTES", max(1, sizes.range_bytes // 4))
     patch.setattr(spanning, "_MAX_SLICE", sizes.slice_records)
+    patch.setattr(single, "_SETTLE_SECONDS", min(sizes.settle_seconds, 0.01))
     patch.setattr(single, "_RANGE_BYTES", sizes.range_bytes)
     patch.setattr(schedule, "_MAX_BYTES", sizes.range_bytes)
     patch.setattr(schedule, "_MIN_BYTES", min(sizes.range_bytes, 64 << 10))
-    patch.setattr(collecting, "_DRAIN_RECORDS", sizes.drain_records)
+    patch.setattr(collecting, "_PERIOD_SECONDS", sizes.drain_seconds)
+    patch.setattr(collecting, "_BURST_SECONDS", 0.0)
 
 
 class Listener(Progress):

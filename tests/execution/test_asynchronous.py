@@ -8,6 +8,7 @@ from dagster_dataops.checkpoints.resuming import ResumePolicy
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import RecordError
 from tests.execution.helpers import error_rows, lines, node, run, write_input
+from tests.faults.crashing import HANG_SECONDS
 
 _GROUP = "data.async_tests"
 
@@ -50,7 +51,7 @@ def test_a_failure_ends_the_step_and_cancels_what_is_in_flight(tmp_path: Path) -
             raise ValueError("two")
         if record["n"] > 2:
             try:
-                await asyncio.sleep(60)
+                await asyncio.sleep(3600)
             finally:
                 cancelled.release()
         return record
@@ -59,7 +60,7 @@ def test_a_failure_ends_the_step_and_cancels_what_is_in_flight(tmp_path: Path) -
     with pytest.raises(RecordError, match="record 2 .*ValueError: two"):
         run(one_fails(_ignore_errors=False), dataset, node(tmp_path))
     for _ in range(4):
-        assert cancelled.acquire(timeout=10)
+        assert cancelled.acquire(timeout=HANG_SECONDS)
 
     @data_register(_GROUP, _max_workers=5)
     async def fixed(record):

@@ -1,8 +1,10 @@
+import math
 import threading
 from pathlib import Path
 
 import pytest
 
+from dagster_dataops.checkpoints.checkpoint import CheckpointContent
 from dagster_dataops.errors import StorageError
 from dagster_dataops.execution import collecting
 from dagster_dataops.execution.collecting import Collector
@@ -18,7 +20,13 @@ def job(tmp_path: Path):
     made.checkpoint.close()
 
 
-def test_records_finished_in_any_order_are_settled_in_input_order(job) -> None:
+@pytest.fixture
+def deferring(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave it to the main thread to settle."""
+    monkeypatch.setattr(collecting, "_BURST_SECONDS", -math.inf)
+
+
+def test_records_finished_in_any_order_are_settled_in_input_order(job, deferring) -> None:
     collector = Collector(job)
     lines = [collector.take() for _ in range(10)]
     assert collector.take() is None
@@ -32,7 +40,7 @@ def test_records_finished_in_any_order_are_settled_in_input_order(job) -> None:
     collector.close()
 
 
-def test_failures_and_dropped_records_are_counted(job) -> None:
+def test_failures_and_dropped_records_are_counted(job, deferring) -> None:
     collector = Collector(job)
     lines = [collector.take() for _ in range(3)]
     collector.put(lines[0], b"")
@@ -44,20 +52,40 @@ def test_failures_and_dropped_records_are_counted(job) -> None:
     assert (span.records, span.dropped, span.failed) == (3, 1, 1)
 
 
-def test_whoever_fills_the_queue_drains_it(job, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collecting, "_DRAIN_RECORDS", 2)
+def journalled(job) -> int:
+    """Return how many records the journal on disk says are settled."""
+    return CheckpointContent.read(job.checkpoint.folder).table.records
+
+
+def test_whoever_finished_a_record_settles_it_before_anything_else(job) -> None:
     collector = Collector(job)
-    lines = [collector.take() for _ in range(3)]
-    for line in lines:
-        collector.put(line, b"x\n")
-    assert job.checkpoint.table.records == 2
+    for number in range(1, 11):
+        collector.put(collector.take(), b"x\n")
+        assert journalled(job) == number
     collector.watch([])
     collector.close()
-    assert job.checkpoint.table.records == 3
+
+
+def test_records_that_finish_faster_than_drains_are_due_are_settled_together(
+    job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 100
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    monkeypatch.setattr(collecting, "_PERIOD_SECONDS", 1)
+    monkeypatch.setattr(collecting, "_BURST_SECONDS", 1)
+    collector = Collector(job)
+    seen = []
+    for now in (100, 100, 100, 100, 101, 101, 101, 105, 105, 105):  # noqa: B007 - the clock's
+        collector.put(collector.take(), b"x\n")
+        seen.append(journalled(job))
+    assert seen == [1, 2, 2, 2, 5, 5, 5, 8, 9, 9]
+    collector.watch([])
+    collector.close()
+    assert journalled(job) == 10
 
 
 def test_a_failed_drain_keeps_what_it_could_not_settle(
-    job, monkeypatch: pytest.MonkeyPatch
+    job, deferring, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     collector = Collector(job)
     lines = [collector.take() for _ in range(2)]

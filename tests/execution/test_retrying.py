@@ -154,7 +154,7 @@ def test_a_stop_ends_the_pause_before_the_next_try(tmp_path: Path, mode: str) ->
     with pytest.raises(RunStoppedError, match="told to"):
         run(operator, dataset, node(tmp_path), should_stop=stop)
     for thread in set(threading.enumerate()) - before:
-        thread.join(20)
+        thread.join()
     assert set(threading.enumerate()) <= before
     assert all(path.stat().st_size == 1 for path in tmp_path.glob("tries-*"))
 

@@ -1,4 +1,5 @@
 import asyncio
+import traceback
 from typing import Any
 
 import orjson
@@ -177,3 +178,86 @@ def test_an_error_line_holds_the_record_and_where_it_was() -> None:
     }
     raw = error_line(Failed(0, b"\xffx" * 50_000, Failure("E", "m", "t")), "g.o")
     assert orjson.loads(raw)["input"] == "\\xffx" * (32 << 10)
+
+
+def _chain(length: int) -> ValueError:
+    """Return an exception that so many others led to, as after a loop that goes on."""
+    error = ValueError(0)
+    for number in range(1, length + 1):
+        later = ValueError(number)
+        later.__context__ = error
+        error = later
+    return error
+
+
+def _group(members: int) -> BaseException:
+    return ExceptionGroup("of many", [ValueError(number) for number in range(members)])
+
+
+def test_a_chain_of_exceptions_is_told_in_full() -> None:
+    text = failure_of(_chain(20)).traceback_text
+    assert [f"ValueError: {n}\n" in text for n in range(21)] == [True] * 21
+
+
+@pytest.mark.parametrize("error", [_chain(5_000), _group(5_000)], ids=["chain", "group"])
+def test_an_exception_that_thousands_led_to_is_told_without_them(
+    error: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    formatted = []
+    made = traceback.TracebackException.__init__
+
+    def counted(*given: Any, **named: Any) -> None:
+        formatted.append(given)
+        made(*given, **named)
+
+    monkeypatch.setattr(traceback.TracebackException, "__init__", counted)
+    failure = _settled(raises(error=error), b"{}")
+    assert isinstance(failure, Failure)
+    assert len(formatted) <= 100
+    assert failure.message == str(error)
+    assert "in raises" in failure.traceback_text
+    assert failure.traceback_text.endswith(f"{type(error).__name__}: {error}\n")
+    assert "left out" in failure.traceback_text
+
+
+def test_of_deep_recursion_the_innermost_calls_are_told() -> None:
+    def deeper(left: int) -> None:
+        if left:
+            deeper(left - 1)
+        raise ValueError("at the bottom")
+
+    try:
+        deeper(600)
+    except ValueError as error:
+        text = failure_of(error).traceback_text
+    assert "at the bottom" in text
+    assert "Previous line repeated 196 more times" in text
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_only_the_failure_of_the_last_try_is_formatted(
+    asynchronous: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class ToldError(Exception):
+        count = 0
+
+        def __str__(self) -> str:
+            ToldError.count += 1
+            return "told"
+
+    @data_register(_GROUP, _retries=5, _backoff=0)
+    def fails(record):
+        raise ToldError
+
+    @data_register(_GROUP, _retries=5, _backoff=0)
+    async def fails_async(record):
+        raise ToldError
+
+    if asynchronous:
+        failure = asyncio.run(_settled_async(fails_async(), b"{}"))
+    else:
+        failure = _settled(fails(), b"{}")
+    assert isinstance(failure, Failure)
+    assert (failure.message, failure.attempts) == ("told", 6)
+    assert failure.traceback_text.endswith("ToldError: told\n")
+    assert ToldError.count == 2  # once for the message, once for the traceback

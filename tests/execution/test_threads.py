@@ -1,5 +1,4 @@
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -8,6 +7,7 @@ from dagster_dataops.checkpoints.resuming import ResumePolicy
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import RecordError
 from tests.execution.helpers import error_rows, lines, node, run, write_input
+from tests.faults.crashing import HANG_SECONDS
 
 _GROUP = "data.thread_tests"
 
@@ -17,7 +17,7 @@ def test_as_many_calls_are_in_flight_as_there_are_workers(tmp_path: Path) -> Non
 
     @data_register(_GROUP, _concurrency_mode="thread", _max_workers=8)
     def meet(record):
-        barrier.wait(20)
+        barrier.wait(HANG_SECONDS)
 
     run(
         meet(), write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(16)]), node(tmp_path)
@@ -31,7 +31,7 @@ def test_slow_calls_after_quick_ones_are_made_by_all_threads(tmp_path: Path) -> 
     @data_register(_GROUP, _concurrency_mode="thread", _max_workers=8)
     def meet_at_the_end(record):
         if record["n"] >= 200:
-            barrier.wait(20)
+            barrier.wait(HANG_SECONDS)
 
     records = [{"n": n} for n in range(208)]
     run(meet_at_the_end(), write_input(tmp_path / "input.jsonl", records), node(tmp_path))
@@ -47,7 +47,7 @@ def test_a_slow_call_holds_up_nobody(tmp_path: Path) -> None:
             others_done.release()
         else:
             for _ in range(99):
-                assert others_done.acquire(timeout=20)
+                assert others_done.acquire(timeout=HANG_SECONDS)
 
     records = [{"n": n} for n in range(100)]
     run(first_waits_for_all(), write_input(tmp_path / "input.jsonl", records), node(tmp_path))
@@ -56,15 +56,17 @@ def test_a_slow_call_holds_up_nobody(tmp_path: Path) -> None:
 
 
 def test_the_first_failure_ends_the_step_with_calls_still_in_flight(tmp_path: Path) -> None:
-    release = threading.Event()
+    release, begun = threading.Event(), threading.Semaphore(0)
 
     @data_register(_GROUP, _concurrency_mode="thread", _max_workers=4)
     def one_fails(record, fixed=False):
         if record["n"] == 3:
-            time.sleep(0.1)
+            for _ in range(3):  # by those who have settled what comes before
+                begun.acquire()
             raise ValueError("three")
         if record["n"] > 3:
-            release.wait(20)
+            begun.release()
+            release.wait(HANG_SECONDS)
         return record
 
     records = [{"n": n} for n in range(10)]
@@ -75,7 +77,7 @@ def test_the_first_failure_ends_the_step_with_calls_still_in_flight(tmp_path: Pa
     assert isinstance(caught.value.__cause__, ValueError)
     release.set()
     for thread in set(threading.enumerate()) - before:
-        thread.join(10)
+        thread.join()
     report = run(one_fails(), dataset, node(tmp_path), resume=ResumePolicy.AUTO)
     assert report.manifest.resumed == 3
     assert [row["index"] for row in error_rows(node(tmp_path))] == [3]

@@ -24,6 +24,7 @@ from dagster_dataops.checkpoints.checkpoint import CheckpointContent, existing
 from dagster_dataops.checkpoints.journal import FrameKind, read_frames, read_spans
 from dagster_dataops.checkpoints.manifest import published
 from dagster_dataops.datasets.files import draft_of
+from tests.faults.crashing import slowness
 from tests.faults.moments import IN_PARENT, IN_WORKER
 from tests.faults.rounds import Kill, Round, play_rounds
 from tests.faults.tally import Campaign, command
@@ -122,10 +123,11 @@ class _Round(Round):
 
     def _check_fresh(self, lost: dict[int, float], kills: list[Kill]) -> None:
         """Refuse losses that were finished more than a second before every kill."""
-        allowed = _SECOND + self._workload.longest + _LATE
+        late = _LATE * slowness()
+        allowed = (_SECOND + self._workload.longest) * slowness() + late
         for record, moment in lost.items():
             ages = [kill.time - moment for kill in kills]
-            assert any(-_LATE <= age <= allowed for age in ages), (
+            assert any(-late <= age <= allowed for age in ages), (
                 f"record {record} was finished {ages} s before the kills {kills}, and lost"
             )
 

@@ -152,6 +152,7 @@ class Unfinished:
         dataset = write_input(home / "input.jsonl", _inputs())
         _STAGE.calls, _STAGE.gate = home / "calls", threading.Event()
         wait_until(may_fork, 10, "workers can be forked, with the place of their notes")
+        before = set(threading.enumerate())
         try:
             with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
                 cut_by(patch, sizes)
@@ -160,6 +161,9 @@ class Unfinished:
                 run(_operator(mode), dataset, node(home), run="first", progress=_Interrupting())
         finally:
             _STAGE.gate.set()
+            # A call left behind would else be noted as one of the run that comes after.
+            for thread in set(threading.enumerate()) - before:
+                thread.join()
             _STAGE.gate = None
         content = dataset.path.read_bytes()
         table = CheckpointContent.read(node(home).checkpoints / "1").table

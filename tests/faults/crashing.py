@@ -8,13 +8,15 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import psutil
 
 from dagster_dataops.execution import fork_server
 from dagster_dataops.execution.idle_workers import idle_workers
 
+HANG_SECONDS: Final = 1200.0  # nothing takes as long but what hangs, on however busy a machine
+_BUSY: Final = 60
 _PRELUDE = """
 import asyncio, json, os, re, signal, sys, threading, time
 from pathlib import Path
@@ -111,7 +113,7 @@ class Script:
                 **options,
             )
 
-    def finish(self, *arguments: str, seconds: float = 60, **options: Any) -> str:
+    def finish(self, *arguments: str, seconds: float = HANG_SECONDS, **options: Any) -> str:
         """Run it to its end and return all that it has ever printed."""
         with self.start(*arguments, **options) as process:
             status = process.wait(seconds)
@@ -137,13 +139,24 @@ class Script:
 def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None:
     """Wait until ``condition`` holds.
 
+    Args:
+        condition: What is waited for.
+        seconds: How long it takes at most on a machine that does nothing else. A busy one has
+            `_BUSY` times as long.
+        what: It, in words.
+
     Raises:
         AssertionError: It did not come true in time.
     """
-    until = time.monotonic() + seconds
+    until = time.monotonic() + min(_BUSY * seconds, HANG_SECONDS)
     while not condition():
-        assert time.monotonic() < until, f"waited {seconds} s in vain for: {what}"
+        assert time.monotonic() < until, f"waited {_BUSY * seconds} s in vain for: {what}"
         time.sleep(0.01)
+
+
+def slowness() -> float:
+    """Return how many times slower than an idle machine this one is, by its load; 1 at least."""
+    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 def alive(pids: "set[int] | list[int]") -> list[int]:

@@ -25,13 +25,14 @@ if __name__ == "__main__":
 
 from dagster_dataops.data import data_register
 from tests.execution.helpers import lines, node, run, write_input
+from tests.faults.crashing import HANG_SECONDS
 
 _LOCK = threading.RLock()
 _LOG = logging.getLogger("tests.faults.forking")
 _LOG.addHandler(logging.NullHandler())  # whose lock is taken for every line
 _LOG.propagate = False
 _MODULES = ("colorsys", "fractions", "netrc", "wave", "sched", "quopri")
-_DEADLOCK_SECONDS = 60
+_DEADLOCK_SECONDS = HANG_SECONDS
 
 
 @data_register("data.forking", _max_workers=2, _concurrency_mode="process")

@@ -15,7 +15,7 @@ from typing import ClassVar, Final, NamedTuple
 from dagster_dataops.checkpoints.manifest import NodeFolder
 from dagster_dataops.datasets.files import draft_of
 from tests.faults.calls import calls_in
-from tests.faults.crashing import alive_in_session, children_of, wait_until
+from tests.faults.crashing import HANG_SECONDS, alive_in_session, children_of, wait_until
 from tests.faults.tally import Campaign
 
 _ROOT: Final = Path(__file__).parents[2]
@@ -141,7 +141,7 @@ class Round(ABC):
         process = self._start(moment)
         try:
             kills = list(self._kill(process, moment)) if killing else []
-            status = process.wait(90)
+            status = process.wait(HANG_SECONDS)
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
@@ -178,7 +178,7 @@ class Round(ABC):
 
     def _kill(self, process: "subprocess.Popen[bytes]", moment: str) -> Iterator[Kill]:
         if moment:
-            process.wait(90)
+            process.wait(HANG_SECONDS)
             struck = self.home / "struck"
             if struck.exists():
                 name, _, _, victim, _ = moment.split(":", 4)

@@ -21,6 +21,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from dagster_dataops.checkpoints.positions import read_positions
+from tests.faults.crashing import slowness
 from tests.faults.moments import IN_STREAM
 from tests.faults.rounds import Kill, Round, play_rounds
 from tests.faults.stream_victim import BAD_EVERY, KINDS, make
@@ -95,7 +96,7 @@ class _Round(Round):
                 last, attempt = self._latest[item]
                 age = self._killed[attempt] - last
                 self.campaign.oldest = max(self.campaign.oldest, age)
-                assert age <= self._flush + _LATE, (
+                assert age <= (self._flush + _LATE) * slowness(), (
                     f"item {item} was finished {age:.2f} s before attempt {attempt} was killed, "
                     f"with {self._flush} s between positions, and worked on again"
                 )

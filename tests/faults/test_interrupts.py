@@ -14,7 +14,14 @@ import pytest
 from dagster_dataops.checkpoints.lock import FolderLock
 from tests.execution.helpers import act, lines, node, plan, write_input
 from tests.execution.helpers import run as run_here
-from tests.faults.crashing import Script, alive, alive_in_session, killed_at_exit, wait_until
+from tests.faults.crashing import (
+    HANG_SECONDS,
+    Script,
+    alive,
+    alive_in_session,
+    killed_at_exit,
+    wait_until,
+)
 
 _QUICK, _ALL = 40, 60
 
@@ -23,25 +30,25 @@ KIND = os.environ["KIND"]
 
 def wait():
     if KIND == "sleeps":
-        time.sleep(60)
+        time.sleep(3600)
     elif KIND == "computes":
-        until = time.monotonic() + 60
+        until = time.monotonic() + 3600
         while time.monotonic() < until:
             sum(range(1000))
     elif KIND == "holds the interpreter":
         re.match(r"(a+)+$", "a" * 40 + "b")
     elif KIND == "runs a program":
         import subprocess
-        subprocess.run(["sleep", "61"])
+        subprocess.run(["sleep", "3601"])
     elif KIND == "carries on":
         while True:
             try:
-                time.sleep(60)
+                time.sleep(3600)
             except BaseException:
                 continue
     elif KIND == "catches all":
         try:
-            time.sleep(60)
+            time.sleep(3600)
         except BaseException:
             pass
 
@@ -60,7 +67,7 @@ def work(record):
 async def work_async(record):
     if record["n"] >= 40 and KIND == "sleeps" and not (HOME / "at once").exists():
         log("pids.log", record["n"])
-        await asyncio.sleep(60)
+        await asyncio.sleep(3600)
         return None
     return act(record)
 
@@ -114,7 +121,7 @@ class _Run:
 def _check_ends(run: _Run, process: "subprocess.Popen[str]", workers: set[int]) -> None:
     """The run ends as interrupted Python does, in one process, and leaves none behind."""
     wait_until(lambda: not alive(workers - {process.pid}), 2, "all workers are gone")
-    assert process.wait(10) == -signal.SIGINT, run.script.output()
+    assert process.wait(HANG_SECONDS) == -signal.SIGINT, run.script.output()
     wait_until(lambda: not alive_in_session(process.pid), 2, "nothing is left")
     assert [int(entry[0]) for entry in run.script.log("interrupted.log")] == [process.pid]
     FolderLock(run.script.folder / "node", "next", 0).release()
@@ -168,7 +175,7 @@ def test_a_second_ctrl_c_leaves_no_worker_either(tmp_path: Path, kind: str, paus
                 os.killpg(process.pid, signal.SIGINT)
                 time.sleep(pause)
         wait_until(lambda: not alive(workers), 2, "all workers are gone")
-        assert process.wait(10) == -signal.SIGINT
+        assert process.wait(HANG_SECONDS) == -signal.SIGINT
         wait_until(lambda: not alive_in_session(process.pid), 2, "nothing is left")
     run.finish()
 
@@ -178,7 +185,7 @@ def test_sigterm_ends_plain_python_and_its_workers(tmp_path: Path, mode: str) ->
     run = _Run(tmp_path, mode, "carries on")
     with run.busy() as (process, _):
         process.terminate()
-        assert process.wait(10) == -signal.SIGTERM
+        assert process.wait(HANG_SECONDS) == -signal.SIGTERM
         wait_until(lambda: not alive_in_session(process.pid), 2, "nothing is left")
     run.finish()
 
@@ -201,7 +208,7 @@ def _interrupt_early(run: _Run, folder: Path, seconds: float) -> None:
         wait_until(lambda: lock.exists() or process.poll() is not None, 30, "its start")
         time.sleep(seconds)
         os.killpg(process.pid, signal.SIGINT)
-        assert process.wait(10) in (-signal.SIGINT, 1), run.script.output()
+        assert process.wait(HANG_SECONDS) in (-signal.SIGINT, 1), run.script.output()
         wait_until(lambda: not alive_in_session(process.pid), 2, "nothing is left")
     ended = [int(entry[0]) for entry in run.script.log("interrupted.log")]
     assert set(ended[-1:]) <= {process.pid}
@@ -216,7 +223,7 @@ def test_a_worker_that_is_terminated_is_replaced_and_what_it_finished_is_settled
         (tmp_path / "at once").touch()
         for worker in workers:
             os.kill(worker, signal.SIGTERM)
-        assert process.wait(30) == 0, run.script.output()
+        assert process.wait(HANG_SECONDS) == 0, run.script.output()
     assert set(Counter(entry[1] for entry in run.script.log("calls.log")).values()) == {1}
     assert (tmp_path / "node" / "node_results.jsonl").read_bytes() == lines(
         {"n": n} for n in range(_ALL)
@@ -244,7 +251,7 @@ def test_a_worker_that_is_stopped_for_a_while_changes_nothing(tmp_path: Path) ->
         time.sleep(0.8)
         assert process.poll() is None
         os.kill(worker, signal.SIGCONT)
-        assert process.wait(30) == 0, script.output()
+        assert process.wait(HANG_SECONDS) == 0, script.output()
     calls = Counter(entry[1] for entry in script.log("calls.log"))
     assert set(calls.values()) == {1}
     result = (tmp_path / "node" / "node_results.jsonl").read_bytes()
@@ -258,7 +265,7 @@ def test_stopped_workers_end_with_their_parent(tmp_path: Path, end: signal.Signa
         for worker in workers:
             os.kill(worker, signal.SIGSTOP)
         process.send_signal(end)
-        assert process.wait(10) == -end
+        assert process.wait(HANG_SECONDS) == -end
         wait_until(lambda: not alive_in_session(process.pid), 2, "nothing is left")
     run.finish()
 

@@ -15,7 +15,7 @@ from dagster_dataops.data import data_register
 from dagster_dataops.errors import RecordError, WorkerError
 from tests.execution.helpers import error_rows, lines, node, run, second_thread, write_input
 from tests.faults.campaign import run_campaign
-from tests.faults.crashing import Script, alive, in_child, killed_at_exit
+from tests.faults.crashing import HANG_SECONDS, Script, alive, in_child, killed_at_exit
 from tests.faults.moments import IN_PARENT, IN_WORKER, place_of
 
 
@@ -134,7 +134,7 @@ def test_a_worker_killed_from_outside_is_replaced(tmp_path: Path, how: str) -> N
             worker = int(script.wait_for("calls.log", calls)[-1][0])
             if alive([worker]):
                 os.kill(worker, signal.SIGKILL)
-        assert process.wait(60) == 0, script.output()
+        assert process.wait(HANG_SECONDS) == 0, script.output()
     result = (tmp_path / "node" / "node_results.jsonl").read_bytes()
     assert result == lines({"n": n} for n in range(60))
     assert not (tmp_path / "node" / "node_error.jsonl").exists()

@@ -15,7 +15,7 @@ from dagster_dataops.checkpoints.resuming import ResumePolicy
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import FolderLockedError, RunStoppedError
 from tests.execution.helpers import lines, node, run, write_input
-from tests.faults.crashing import Script, killed_at_exit
+from tests.faults.crashing import HANG_SECONDS, Script, killed_at_exit
 from tests.faults.failing import SmallDisk, small_disk
 
 _RECORDS = [{"n": n} for n in range(8)]
@@ -89,7 +89,7 @@ def test_of_several_runs_at_once_one_works_and_the_others_name_it(tmp_path: Path
 
 def test_runs_that_wait_work_one_after_the_other(tmp_path: Path) -> None:
     for number in range(5):
-        outcomes = _started(tmp_path / f"{number}", lock_seconds=30)
+        outcomes = _started(tmp_path / f"{number}", lock_seconds=HANG_SECONDS)
         assert all(outcome.endswith("finished") for outcome in outcomes)
 
 
@@ -97,9 +97,9 @@ _HOLDS = """
 @data_register("data.holding", _max_workers=2)
 def holds(record):
     if len(sys.argv) > 2 and not os.fork():
-        time.sleep(600)  # outlives the run
+        time.sleep(3600)  # outlives the run
     log("inside.log", record["n"])
-    time.sleep(600)
+    time.sleep(3600)
 
 run(data.holding.holds(_concurrency_mode=sys.argv[1]), run="the-first")
 """
@@ -121,7 +121,7 @@ def test_the_folder_of_a_killed_run_is_taken_over_at_once(
         process.wait()
         # A child that was just being forked, by the operator or as a worker, lets go in a moment.
         forking = forks or mode == "process"
-        FolderLock(tmp_path / "node", "second", 2.0 if forking else 0.0).release()
+        FolderLock(tmp_path / "node", "second", HANG_SECONDS if forking else 0.0).release()
     assert b"the-first" not in (tmp_path / "node" / ".lock").read_bytes()
 
 
@@ -131,7 +131,7 @@ from pathlib import Path
 from dagster_dataops.checkpoints.lock import FolderLock
 lock = FolderLock(Path(sys.argv[1]), "on-" + sys.argv[2], 0)
 print("held", flush=True)
-time.sleep(600)
+time.sleep(3600)
 """
 _UNSHARE = ["unshare", "--uts", "--pid", "--mount", "--fork", "--kill-child"]
 
@@ -186,7 +186,7 @@ def test_a_run_in_a_container_shuts_out_another_and_is_named_by_its_host(
         assert re.search(r"run on-container-a \(process \d+ on container-a, ", str(caught.value))
         process.kill()
         process.wait()
-    FolderLock(folder / "node", "second", 5).release()
+    FolderLock(folder / "node", "second", HANG_SECONDS).release()
 
 
 def test_a_run_goes_on_from_what_another_host_left(tmp_path: Path) -> None:

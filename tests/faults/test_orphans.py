@@ -3,7 +3,6 @@
 import os
 import signal
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -12,13 +11,13 @@ from dagster_dataops.checkpoints.lock import FolderLock
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import FolderLockedError
 from tests.execution.helpers import lines, node, run, write_input
-from tests.faults.crashing import Script, alive, killed_at_exit, wait_until
+from tests.faults.crashing import HANG_SECONDS, Script, alive, killed_at_exit, wait_until
 
 _BUSY = """
 @data_register("data.busy", _max_workers=4)
 def sleeps(record):
     log("pids.log")
-    time.sleep(60)
+    time.sleep(3600)
 
 @data_register("data.busy", _max_workers=4)
 def holds_the_interpreter(record):
@@ -30,7 +29,7 @@ def ignores_signals(record):
     log("pids.log")
     while True:
         try:
-            time.sleep(60)
+            time.sleep(3600)
         except BaseException:
             continue
 
@@ -70,7 +69,7 @@ def test_workers_end_with_an_interrupted_parent(tmp_path: Path, operator: str, h
         pids = [int(entry[0]) for entry in script.wait_for("pids.log", 4)]
         process.send_signal(signal.SIGINT)
         wait_until(lambda: not alive(pids), 2, "all workers are gone")
-        assert process.wait(10) == -signal.SIGINT
+        assert process.wait(HANG_SECONDS) == -signal.SIGINT
     assert "interrupted" in script.output()
     FolderLock(tmp_path / "node", "next", 0).release()
 
@@ -80,7 +79,7 @@ _HALF = """
 def half(record):
     if record["n"] % 2:
         log("waiting.log")
-        time.sleep(600)
+        time.sleep(3600)
     log("calls.log", record["n"])
     return {"n": record["n"]}
 
@@ -88,7 +87,7 @@ def half(record):
 async def half_async(record):
     if record["n"] % 2:
         log("waiting.log")
-        await asyncio.sleep(600)
+        await asyncio.sleep(3600)
     log("calls.log", record["n"])
     return {"n": record["n"]}
 
@@ -106,7 +105,7 @@ def test_an_interrupt_leaves_at_once_and_keeps_what_was_finished(tmp_path: Path,
         script.wait_for("waiting.log", 64)
         finished = len(script.log("calls.log"))
         process.send_signal(signal.SIGINT)
-        assert process.wait(2) == -signal.SIGINT
+        assert process.wait(HANG_SECONDS) == -signal.SIGINT
     assert "KeyboardInterrupt" in script.output()
     with killed_at_exit(script.start(mode)):
         script.wait_for("waiting.log", 128)
@@ -122,7 +121,7 @@ def test_an_interrupt_keeps_what_process_workers_finished(tmp_path: Path) -> Non
     with killed_at_exit(script.start("process")) as process:
         script.wait_for("waiting.log", 1)
         process.send_signal(signal.SIGINT)
-        assert process.wait(10) == -signal.SIGINT
+        assert process.wait(HANG_SECONDS) == -signal.SIGINT
     with killed_at_exit(script.start("process")):
         script.wait_for("waiting.log", 2)
         # The other worker may still be busy with what had been in flight.
@@ -138,7 +137,7 @@ def test_an_interrupt_of_the_whole_group_is_the_parents_to_handle(tmp_path: Path
         pids = [int(entry[0]) for entry in script.wait_for("pids.log", 4)]
         os.killpg(process.pid, signal.SIGINT)
         wait_until(lambda: not alive(pids), 2, "all workers are gone")
-        assert process.wait(10) == -signal.SIGINT
+        assert process.wait(HANG_SECONDS) == -signal.SIGINT
     assert script.output().count("Traceback") == 1
 
 
@@ -161,7 +160,7 @@ def test_a_second_run_is_refused_until_the_first_is_dead(tmp_path: Path) -> None
         process.kill()
         process.wait()
         # A worker that was just being forked lets go in a moment.
-        run(quick(), dataset, node(tmp_path), lock_seconds=2.0)
+        run(quick(), dataset, node(tmp_path), lock_seconds=HANG_SECONDS)
     assert node(tmp_path).result.read_bytes() == lines([{"n": 1}])
 
 
@@ -174,21 +173,19 @@ def test_a_run_waits_for_a_dying_one(tmp_path: Path) -> None:
     lock = FolderLock(tmp_path / "node", "dying", 0)
     timer = threading.Timer(0.3, lock.release)
     timer.start()
-    run(patient(), dataset, node(tmp_path), lock_seconds=30.0)
+    run(patient(), dataset, node(tmp_path), lock_seconds=HANG_SECONDS)
     timer.join()
     assert node(tmp_path).result.exists()
 
 
 def test_calls_in_flight_after_an_interrupt_settle_nothing_more(tmp_path: Path) -> None:
     """Abandoned threads end by and by; nothing of them may reach files that are closed."""
-    from dagster_dataops.execution import collecting
-
     release, started = threading.Event(), threading.Semaphore(0)
 
     @data_register("data.busy", _concurrency_mode="thread", _max_workers=8)
     def waits(record):
         started.release()
-        release.wait(30)
+        release.wait(HANG_SECONDS)
         return record
 
     dataset = write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(50)])
@@ -201,14 +198,11 @@ def test_calls_in_flight_after_an_interrupt_settle_nothing_more(tmp_path: Path) 
     before = set(threading.enumerate())
     from dagster_dataops.errors import RunStoppedError
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(collecting, "_DRAIN_RECORDS", 1)
-        with pytest.raises(RunStoppedError, match="enough"):
-            run(waits(), dataset, node(tmp_path), should_stop=stop)
-        journal = node(tmp_path).checkpoints / "1" / "journal"
-        settled = journal.stat().st_size
-        release.set()
-        for thread in set(threading.enumerate()) - before:
-            thread.join(10)
-        time.sleep(0.05)
-        assert journal.stat().st_size == settled
+    with pytest.raises(RunStoppedError, match="enough"):
+        run(waits(), dataset, node(tmp_path), should_stop=stop)
+    journal = node(tmp_path).checkpoints / "1" / "journal"
+    settled = journal.stat().st_size
+    release.set()
+    for thread in set(threading.enumerate()) - before:
+        thread.join()
+    assert journal.stat().st_size == settled

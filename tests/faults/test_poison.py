@@ -32,7 +32,14 @@ from tests.execution.helpers import (
     second_thread,
     write_input,
 )
-from tests.faults.crashing import Script, alive, children_of, killed_at_exit, wait_until
+from tests.faults.crashing import (
+    HANG_SECONDS,
+    Script,
+    alive,
+    children_of,
+    killed_at_exit,
+    wait_until,
+)
 
 _GROUP = "data.poison"
 _COUNT, _POISONED = 40, 23
@@ -316,7 +323,7 @@ _RELEASE = threading.Event()
 @data_register(_GROUP, _max_workers=2)
 def hang(record):
     if record["poison"]:
-        _RELEASE.wait(60)
+        _RELEASE.wait(HANG_SECONDS)
     return record
 
 
@@ -324,14 +331,14 @@ def hang(record):
 def hold_the_interpreter(record):
     """Hangs in C code that lets no other thread run, as a bad regular expression does."""
     if record["poison"]:
-        ctypes.PyDLL(None).sleep(60)
+        ctypes.PyDLL(None).sleep(3600)
     return record
 
 
 @data_register(_GROUP, _max_workers=2)
 async def hang_async(record):
     if record["poison"]:
-        await asyncio.sleep(60)
+        await asyncio.sleep(3600)
     return record
 
 
@@ -348,10 +355,10 @@ def test_a_record_that_hangs_fails_alone(tmp_path: Path, mode: str) -> None:
     _RELEASE.clear()
     try:
         run(
-            operator(_timeout=0.3, _concurrency_mode=mode),
+            operator(_timeout=1.5, _concurrency_mode=mode),
             dataset,
             node(tmp_path),
-            should_stop=_after(6),
+            should_stop=_after(HANG_SECONDS),
         )
     finally:
         _RELEASE.set()
@@ -360,7 +367,8 @@ def test_a_record_that_hangs_fails_alone(tmp_path: Path, mode: str) -> None:
 
 def test_a_record_that_holds_the_interpreter_fails_alone_in_process_mode(tmp_path: Path) -> None:
     dataset = write_input(tmp_path / "input.jsonl", _records(_POISONED))
-    run(hold_the_interpreter(_timeout=0.3), dataset, node(tmp_path), should_stop=_after(6))
+    late = _after(HANG_SECONDS)
+    run(hold_the_interpreter(_timeout=1.5), dataset, node(tmp_path), should_stop=late)
     _assert_only_the_poison_failed(tmp_path, "RecordTimeout", "hold_the_interpreter")
 
 
@@ -381,7 +389,7 @@ def fork(record, what=""):
             sys.exit()
         if not child:
             log("children.log")
-            time.sleep(600)
+            time.sleep(3600)
         if what == "stays and its parent dies":
             while not (HOME / "children.log").exists():
                 time.sleep(0.01)
@@ -408,7 +416,7 @@ def _forking(tmp_path: Path, mode: str, what: str) -> Script:
     write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(_FORK_COUNT)])
     script = Script(tmp_path, _FORKS)
     with killed_at_exit(script.start(mode, what)) as process:
-        assert process.wait(10) == 0, script.output()
+        assert process.wait(HANG_SECONDS) == 0, script.output()
     return script
 
 
@@ -534,13 +542,13 @@ def test_where_a_record_takes_the_whole_process_along_the_next_attempt_goes_on(
     script = Script(tmp_path, _DIES)
     with killed_at_exit(script.start(mode, how)) as process:
         expected = {"exits": 3, "is killed": -signal.SIGKILL}.get(how, 1)
-        assert process.wait(20) == expected, script.output()
+        assert process.wait(HANG_SECONDS) == expected, script.output()
     script.finish(mode, how)
     assert node(tmp_path).result.read_bytes() == lines({"n": n} for n in range(_COUNT))
     assert not error_rows(node(tmp_path))
     calls = [int(entry[1]) for entry in script.log("calls.log")]
     again = len(calls) - _COUNT
-    # What others finished was settled by the main thread; a single one settles some together.
+    # What has finished is settled; a single one settles quick ones together.
     assert again <= (2 if mode != "single" and how != "closes every descriptor" else _COUNT)
 
 

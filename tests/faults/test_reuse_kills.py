@@ -14,7 +14,7 @@ from dagster_dataops.checkpoints.checkpoint import existing
 from dagster_dataops.checkpoints.manifest import published
 from dagster_dataops.checkpoints.outcomes import line_digest, outcomes_in
 from tests.execution.helpers import lines, node
-from tests.faults.crashing import Script, alive_in_session, wait_until
+from tests.faults.crashing import HANG_SECONDS, Script, alive_in_session, wait_until
 
 _KILLS = 6
 _SCRIPT = """
@@ -80,7 +80,7 @@ class _Victim:
             time.sleep(self._chance.uniform(0, 0.5))
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
-        assert process.wait(60) in {0, -9}, self._script.output()
+        assert process.wait(HANG_SECONDS) in {0, -9}, self._script.output()
         wait_until(lambda: not alive_in_session(process.pid), 10, "its end")
         return {int(text) for _, text in self._script.log("asked")}
 

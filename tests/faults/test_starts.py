@@ -14,7 +14,7 @@ from dagster_dataops.data import data_register
 from dagster_dataops.datasets.background import background
 from dagster_dataops.execution import processes
 from tests.execution.helpers import lines, node, run, second_thread, write_input
-from tests.faults.crashing import children_of
+from tests.faults.crashing import HANG_SECONDS, children_of
 
 _COUNT = 2000
 _METHODS = ("fork", "spawn", "forkserver")
@@ -49,19 +49,19 @@ def test_a_child_however_started_runs_operators(tmp_path: Path, method: str, dae
     context: Any = multiprocessing.get_context(method)
     child = context.Process(target=work, args=(tmp_path,), daemon=daemon)
     child.start()
-    child.join(60)
+    child.join(HANG_SECONDS)
     assert child.exitcode == 0
     child.close()
 
 
 def test_a_child_forked_while_something_is_synced_runs_operators(tmp_path: Path) -> None:
     release = threading.Event()
-    background.run(lambda: release.wait(60) and None)
+    background.run(lambda: release.wait(HANG_SECONDS) and None)
     try:
         context = multiprocessing.get_context("fork")
         child = context.Process(target=work, args=(tmp_path,))
         child.start()
-        child.join(60)
+        child.join(HANG_SECONDS)
         assert child.exitcode == 0
         child.close()
     finally:
@@ -100,7 +100,7 @@ def meet(record, folder=""):
     if record["n"] < 100:
         return None
     (Path(folder) / str(os.getpid())).touch()
-    until = time.monotonic() + 10
+    until = time.monotonic() + HANG_SECONDS
     while len(list(Path(folder).iterdir())) < 2 and time.monotonic() < until:
         time.sleep(0.01)
     return {"met": len(list(Path(folder).iterdir()))}

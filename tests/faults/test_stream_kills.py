@@ -46,7 +46,7 @@ def test_the_processes_of_a_parallel_map_end_with_the_one_that_was_killed(tmp_pa
     assert process.stdout is not None
     with process.stdout:
         process.stdout.readline()
-        assert len(alive_in_session(process.pid)) == 3
+        wait_until(lambda: len(alive_in_session(process.pid)) == 3, 10, "its workers")
         process.kill()
         process.wait()
     wait_until(lambda: not alive_in_session(process.pid), 10, "the end of its workers")

@@ -9,6 +9,7 @@ from itertools import islice
 import pytest
 
 from dagster_dataops import DataPipeline, read_sequence
+from tests.faults.crashing import HANG_SECONDS, wait_until
 
 
 def numbers(count):
@@ -20,7 +21,7 @@ def test_results_come_in_order_however_long_they_take():
 
     def call(x):
         if x == 0:
-            assert done.wait(30)
+            assert done.wait(HANG_SECONDS)
         if x == 5:
             done.set()
         return x
@@ -34,7 +35,7 @@ def test_one_slow_call_does_not_hold_up_results_in_any_order():
 
     def call(x):
         if x == 0:
-            assert done.wait(30)
+            assert done.wait(HANG_SECONDS)
         return x
 
     items = []
@@ -48,7 +49,8 @@ def test_one_slow_call_does_not_hold_up_results_in_any_order():
 
 def test_as_many_calls_run_at_once_as_were_asked_for():
     barrier = threading.Barrier(3)
-    assert len(list(numbers(6).map(lambda x: barrier.wait(30), num_parallel_calls=3))) == 6
+    meeting = numbers(6).map(lambda x: barrier.wait(HANG_SECONDS), num_parallel_calls=3)
+    assert len(list(meeting)) == 6
 
 
 @pytest.mark.parametrize("deterministic", [True, False])
@@ -79,7 +81,7 @@ def test_any_order_goes_on_with_what_was_not_yielded():
 
     def call(x):
         if x == 1:
-            release.wait(30)
+            release.wait(HANG_SECONDS)
         return x
 
     def build():
@@ -132,11 +134,7 @@ def test_nothing_is_left_behind_by_a_stream_that_is_let_go():
     stream = numbers(1000).map(str, num_parallel_calls=2).prefetch(3).and_return()
     assert list(islice(stream, 3)) == ["0", "1", "2"]
     del stream
-    for _ in range(200):
-        if threading.active_count() <= before:
-            break
-        threading.Event().wait(0.05)
-    assert threading.active_count() <= before
+    wait_until(lambda: threading.active_count() <= before, 10, "the end of its threads")
 
 
 def test_prefetching_reads_ahead_and_no_further():
@@ -152,7 +150,7 @@ def test_prefetching_reads_ahead_and_no_further():
     stream = DataPipeline.count().map(note).prefetch(3).and_return()
     iterator = iter(stream)
     assert next(iterator) == 0
-    assert reached.wait(30)
+    assert reached.wait(HANG_SECONDS)
     assert max(read) <= 5
 
 
