@@ -20,7 +20,7 @@ def test_so_many_failures_of_one_kind_open_it_and_it_says_which() -> None:
     fail(breaker, REFUSED, 2)
     assert not breaker.open
     fail(breaker, REFUSED, 3)
-    assert breaker.failure is REFUSED
+    assert breaker.failure == REFUSED
     assert opened == ["now"]
 
 
@@ -39,7 +39,7 @@ def test_each_exception_is_counted_by_itself_and_another_one_is_no_success() -> 
     fail(breaker, BUSY, 2)
     assert not breaker.open
     fail(breaker, REFUSED, 1)
-    assert breaker.failure is REFUSED
+    assert breaker.failure == REFUSED
 
 
 def test_bad_and_blank_lines_count_for_nothing() -> None:
@@ -64,7 +64,7 @@ def test_once_open_it_stays_open() -> None:
     fail(breaker, REFUSED, 1)
     breaker.count(b"{}\n", 0)
     fail(breaker, BUSY, 5)
-    assert breaker.failure is REFUSED
+    assert breaker.failure == REFUSED
 
 
 def test_threads_that_fail_at_once_open_it_once_and_at_the_limit() -> None:
