@@ -16,7 +16,6 @@ import os
 import random
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -180,11 +179,11 @@ class Bench:
         While a publication waits to be finished, the error file may be the new one already.
         """
         found = self.scenario.state()
-        known = (self.before, self.after)
+        known = [self.before, self.after]
         if found["result"] not in [state["result"] for state in known]:
             yield "the result is neither the old nor the new one"
         if ".node_results.jsonl.json.draft" in found["names"]:
-            known = (*known, {**self.before, "errors": self.after["errors"]})
+            known.append({**self.before, "errors": self.after["errors"]})
         if found["published"] and not any(_same(found, state) for state in known):
             yield "what passes as published is neither the old nor the new result"
 
@@ -394,19 +393,22 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin none later")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        if "FILECALLS" not in os.environ:
-            if compiler() is None:
-                sys.stderr.write("the calls are recorded by a library that needs cc on Linux\n")
-                return 2
-            command, environment = preloaded([sys.executable, *sys.argv], Path(folder))
-            return subprocess.run(command, env=environment, check=False).returncode
-        tried = wrong = 0
-        for tally in _tallies(given, Path(folder)):
+    if "FILECALLS" not in os.environ:
+        if compiler() is None:
+            sys.stderr.write("the calls are recorded by a library that needs cc on Linux\n")
+            return 2
+        environment = preloaded(Path(tempfile.mkdtemp()))
+        os.execve(sys.executable, [sys.executable, *sys.argv], environment)  # noqa: S606
+    folder = Path(os.environ["FILECALLS"]).parent
+    tried = wrong = 0
+    try:
+        for tally in _tallies(given, folder):
             sys.stdout.write("\n  ".join([tally.line(), *tally.wrong]) + "\n")
             sys.stdout.flush()
             tried, wrong = tried + tally.tried, wrong + len(tally.wrong)
-        sys.stdout.write(f"{tried} tried, {wrong} wrong\n")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    sys.stdout.write(f"{tried} tried, {wrong} wrong\n")
     return 1 if wrong else 0
 
 

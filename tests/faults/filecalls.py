@@ -10,7 +10,7 @@ import shutil
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from enum import IntEnum
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -186,15 +186,14 @@ def compiler() -> str | None:
     return (shutil.which("cc") or shutil.which("gcc")) if sys.platform == "linux" else None
 
 
-def preloaded(command: Sequence[str], folder: Path) -> tuple[list[str], dict[str, str]]:
-    """Return a command and its environment, under which it runs with the library.
+def preloaded(folder: Path) -> dict[str, str]:
+    """Return the environment in which a process runs with the library.
 
     Args:
-        command: What to run.
-        folder: Takes the library and its control block.
+        folder: Takes the library and its control block, which FILECALLS names.
     """
     library, block = folder / "filecalls.so", folder / "filecalls.control"
     build = [str(compiler()), "-O1", "-shared", "-fPIC", "-o", str(library), str(_SOURCE)]
     subprocess.run([*build, "-ldl", "-lpthread"], check=True)
     block.write_bytes(bytes(_BLOCK_BYTES))
-    return list(command), os.environ | {"LD_PRELOAD": str(library), "FILECALLS": str(block)}
+    return os.environ | {"LD_PRELOAD": str(library), "FILECALLS": str(block)}

@@ -223,7 +223,7 @@ class Scenario:
         names = {path.name for path in folder.path.iterdir()} if folder.path.exists() else set()
         return {
             "result": folder.result.read_bytes() if folder.result.exists() else None,
-            "errors": folder.errors.read_bytes() if folder.errors.exists() else None,
+            "errors": folder.errors.read_bytes() if folder.errors.exists() else b"",
             "manifest": manifest and {name: getattr(manifest, name) for name in counts},
             "published": published(folder) is not None,
             "names": sorted(names - {".lock", folder.input.name}),
