@@ -136,8 +136,10 @@ class Pending:
                     stretch.line.removesuffix(b"\n"),
                     stretch.failure,
                 )
-                breaker.count(stretch.failure, failed.offset)
-                if breaker.open or not self._terms.ignore_errors:
+                ignored = self._terms.ignore_errors
+                if ignored:
+                    breaker.count(stretch.failure, failed.offset)
+                if breaker.open or not ignored:
                     refused = failed
                     break
                 line = error_line(
