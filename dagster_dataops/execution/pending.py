@@ -116,7 +116,7 @@ class Pending:
         self, settle: Settle, lines: list[bytes]
     ) -> tuple[Failed | None, BaseException | None]:
         """Return the failure that ends the range, and what interrupted the operator."""
-        iterator, rung, breaker = iter(lines), self._terms.rung, self._terms.breaker
+        iterator, rung = iter(lines), self._terms.rung
         done = blank = dropped = emitted = 0
         refused: Failed | None = None
         while True:
@@ -125,7 +125,7 @@ class Pending:
             dropped += stretch.dropped
             emitted += stretch.settled - stretch.dropped + stretch.extra
             if stretch.settled:
-                breaker.succeeded()
+                self._terms.breaker.succeeded()
             if stretch.line is None or stretch.interrupt is not None:
                 break
             if stretch.failure is None:
@@ -136,8 +136,7 @@ class Pending:
                     stretch.line.removesuffix(b"\n"),
                     stretch.failure,
                 )
-                breaker.count(stretch.failure, failed.offset)
-                if breaker.open or not self._terms.ignore_errors:
+                if self._ends_range(failed):
                     refused = failed
                     break
                 line = error_line(
@@ -156,6 +155,13 @@ class Pending:
         self._emitted += emitted
         self._dropped += dropped
         return refused, stretch.interrupt
+
+    def _ends_range(self, failed: Failed) -> bool:
+        """Whether a failure is not to be ignored, or opens the breaker."""
+        if not self._terms.ignore_errors:
+            return True
+        self._terms.breaker.count(failed.failure, failed.offset)
+        return self._terms.breaker.open
 
     def take_new_bytes(self) -> int:
         """Return the output bytes since the last call."""

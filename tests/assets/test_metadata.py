@@ -67,9 +67,9 @@ def test_no_rows_are_said_to_be_none() -> None:
 
 def test_a_file_that_is_no_jsonl_still_has_metadata(tmp_path: Path) -> None:
     path = tmp_path / "broken.jsonl"
-    path.write_text("no json\n")
+    path.write_text("no json\n{}\n")
     metadata = dataset_metadata(JsonlDataset.of_file(path))
-    assert metadata["dagster/size_bytes"] == 8
+    assert metadata["dagster/size_bytes"] == 11
     assert "line 1" in metadata["dagster_dataops/preview"].md_str
     assert "dagster/row_count" not in metadata
 

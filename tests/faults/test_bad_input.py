@@ -17,12 +17,12 @@ from tests.execution.helpers import MODES, error_rows, lines, node, run, write_i
 _GROUP = "data.bad_input"
 
 
-@data_register(_GROUP)
+@data_register(_GROUP, _stop_after_failures=0)
 def keep(record):
     return record
 
 
-@data_register(_GROUP)
+@data_register(_GROUP, _stop_after_failures=0)
 async def keep_async(record):
     await asyncio.sleep(0)
     return record
@@ -254,7 +254,7 @@ def test_exceptions_that_are_no_text_are_still_told(
         def __str__(self) -> str:
             raise RuntimeError("no text")
 
-    @data_register(_GROUP, _concurrency_mode=mode)
+    @data_register(_GROUP, _concurrency_mode=mode, _stop_after_failures=0)
     def odd(record):
         raise OddError if record["n"] else ValueError("lone \ud800 surrogate")
 
