@@ -18,12 +18,12 @@ from dagster_dataops.checkpoints.lock import FolderLock
 from dagster_dataops.checkpoints.manifest import Manifest, NodeFolder
 from dagster_dataops.checkpoints.publication import commit, finish_interrupted
 from dagster_dataops.checkpoints.resuming import Decision, ResumePolicy, decide
-from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.dataset import FileState, JsonlDataset
 from dagster_dataops.datasets.lines import content_interval
 from dagster_dataops.errors import InputError, RunStoppedError, StorageError
 from dagster_dataops.execution.backends import run_backend, workers_ahead
 from dagster_dataops.execution.earlier import EarlierResult
-from dagster_dataops.execution.gathering import gathered
+from dagster_dataops.execution.gathering import gathered, removed_afterwards
 from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.progress import saved
 from dagster_dataops.execution.report import RunContext, RunReport
@@ -82,6 +82,7 @@ class _Attempt:
         self._lock = lock
         self._began = time.monotonic()
         self._notes: list[str] = []
+        self._stamps: list[FileState] = []  # of the inputs, before anything was read of them
 
     def run(self, inputs: Sequence[JsonlDataset]) -> RunReport:
         invocation = self._operator.__dataops__
@@ -95,20 +96,21 @@ class _Attempt:
         found = existing(self._folder.checkpoints)
         kind = invocation.spec.kind
         separate = kind == "stream" or (kind == "dataset" and invocation.spec.inputs == len(inputs))
-        datasets = inputs if separate else [gathered(inputs, self._folder.input)]
-        identity = " ".join(dataset.identity for dataset in datasets)
-        if kind == "stream":
-            return self._run_stream_operator(datasets, found, earlier)
-        fingerprint = RunFingerprint.of(invocation, identity)
-        report = self._taken(earlier, fingerprint)
-        if report is not None:
-            return report
-        if kind == "dataset":
-            manifest = self._run_dataset_operator(datasets, fingerprint)
-        else:
-            manifest = self._run_record_operator(datasets[0], fingerprint, found)
-        self._folder.input.unlink(missing_ok=True)
-        return self._report(manifest, reused=False)
+        with removed_afterwards(self._folder.input):
+            datasets = inputs if separate else [gathered(inputs, self._folder.input)]
+            self._stamps = [dataset.stamp() for dataset in datasets]
+            identity = " ".join(dataset.identity for dataset in datasets)
+            if kind == "stream":
+                return self._run_stream_operator(datasets, found, earlier)
+            fingerprint = RunFingerprint.of(invocation, identity)
+            report = self._taken(earlier, fingerprint)
+            if report is not None:
+                return report
+            if kind == "dataset":
+                manifest = self._run_dataset_operator(datasets, fingerprint)
+            else:
+                manifest = self._run_record_operator(datasets[0], fingerprint, found)
+            return self._report(manifest, reused=False)
 
     def _taken(self, earlier: EarlierResult, fingerprint: RunFingerprint) -> RunReport | None:
         """Return what was published before if it is this run's result already."""
@@ -123,12 +125,11 @@ class _Attempt:
         self, dataset: JsonlDataset, fingerprint: RunFingerprint, found: list[CheckpointContent]
     ) -> Manifest:
         with workers_ahead(self._operator, self._lock.descriptor) as workers:
-            stamp = dataset.stamp()
             decision = self._decide(dataset, fingerprint, found)
             run, flush_seconds = self._context.run, self._context.flush_seconds
             checkpoint = Checkpoint(decision.content, fingerprint, run, flush_seconds)
             try:
-                job = self._job(dataset, checkpoint, stamp)
+                job = self._job(dataset, checkpoint)
                 job.workers = workers
                 return self._run_job(job, decision, fingerprint)
             finally:
@@ -175,12 +176,12 @@ class _Attempt:
 
         return reuse(self._folder, found, fingerprint, policy, dataset)
 
-    def _job(self, dataset: JsonlDataset, checkpoint: Checkpoint, stamp: tuple[int, ...]) -> Job:
+    def _job(self, dataset: JsonlDataset, checkpoint: Checkpoint) -> Job:
         return Job(
             operator=self._operator,
             settings=self._operator.__dataops__.resolved,
             dataset=dataset,
-            stamp=stamp,
+            stamp=self._stamps[0],
             content=content_interval(dataset.path),
             todo=[],
             checkpoint=checkpoint,
@@ -224,6 +225,7 @@ class _Attempt:
 
             refuse_whole(self._folder, "dataset")
         drafts = run_whole(self._operator, datasets, self._folder, self._context)
+        self._check_unchanged(datasets)
         content = fresh(self._folder.checkpoints)
         checkpoint = Checkpoint(content, fingerprint, self._context.run, 0.0)
         try:
@@ -258,6 +260,7 @@ class _Attempt:
                     self._note(note + saved(checkpoint.stopwatch.before))
                 with _kept(checkpoint):
                     writer.run()
+                self._check_unchanged(datasets)
                 checkpoint.check_synced()
             finally:
                 self._context.progress.finish(writer.state())
@@ -267,6 +270,15 @@ class _Attempt:
         finally:
             checkpoint.close()
         return self._report(manifest, reused=False)
+
+    def _check_unchanged(self, datasets: Sequence[JsonlDataset]) -> None:
+        """Refuse to publish what was made of inputs that changed meanwhile.
+
+        Raises:
+            InputError: One did.
+        """
+        for dataset, stamp in zip(datasets, self._stamps, strict=True):
+            dataset.check_unchanged(stamp)
 
     def _publish(self, checkpoint: Checkpoint, manifest: Manifest) -> None:
         """Put the result in place, unless the run has ended in the meantime."""

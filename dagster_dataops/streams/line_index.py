@@ -55,14 +55,15 @@ class LineIndex:
         self.starts.extend(starts)
 
 
-_known: Final[WeakValueDictionary[tuple[str, int, int, int, int], LineIndex]] = (
+_known: Final[WeakValueDictionary[tuple[str, int, int, int, int, int], LineIndex]] = (
     WeakValueDictionary()  # streams of one file share an index
 )
 
 
 def _index(path: str, descriptor: int) -> LineIndex:
     status = os.fstat(descriptor)
-    stamp = (path, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+    times = status.st_mtime_ns, status.st_ctime_ns
+    stamp = (path, status.st_dev, status.st_ino, status.st_size, *times)
     index = _known.get(stamp)
     if index is None:
         index = _known[stamp] = LineIndex(path, descriptor)
