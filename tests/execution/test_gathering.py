@@ -15,7 +15,7 @@ from dagster_dataops.errors import InputError, RecordError
 from dagster_dataops.execution import gathering
 from dagster_dataops.execution.gathering import gathered
 from tests.execution.helpers import act, node, run, turn_around, write_input
-from tests.faults.crashing import in_child
+from tests.faults.crashing import in_child, wait_until
 
 
 def _dataset(path: Path, content: bytes) -> JsonlDataset:
@@ -79,8 +79,14 @@ def test_an_input_edited_while_it_is_gathered_is_refused(
     monkeypatch.setattr(gathering, "COPY_BYTES", 1000)
     parts = [_dataset(tmp_path / name, b'{"n":1}\n' * 500) for name in "ab"]
     status = parts[0].path.stat()
+    clock = tmp_path / "clock"
+
+    def has_moved_on() -> bool:
+        clock.write_bytes(b"tick")
+        return clock.stat().st_ctime_ns > status.st_ctime_ns
 
     def edit() -> None:
+        wait_until(has_moved_on, 60, "the clock of the file system moves on")
         parts[0].path.write_bytes(b'{"n":2}\n' * 500)
         os.utime(parts[0].path, ns=(status.st_atime_ns, status.st_mtime_ns))
 

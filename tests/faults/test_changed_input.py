@@ -20,6 +20,7 @@ from dagster_dataops.errors import DataOpsError, InputError
 from dagster_dataops.execution.report import RunReport
 from dagster_dataops.streams.pipeline import DataPipelineBuilder
 from tests.execution.helpers import MODES, lines, node, run
+from tests.faults.crashing import wait_until
 
 _COUNT: Final = 120
 _STOP: Final = 60
@@ -107,6 +108,19 @@ CHANGES: Final[dict[str, Callable[[Path], None]]] = {
 HANDLES: Final = ("of a file", "of a result", "of a result, made anew")
 
 
+def _change(change: str, path: Path) -> None:
+    """Change a file once the clock of its file system has moved on since it was last changed."""
+    clock = path.with_name("clock")
+
+    def has_moved_on() -> bool:
+        clock.write_bytes(b"tick")
+        return clock.stat().st_ctime_ns > newest
+
+    newest = max(one.stat().st_ctime_ns for one in path.parent.iterdir())
+    wait_until(has_moved_on, 60, "the clock of the file system moves on")
+    CHANGES[change](path)
+
+
 class _Input:
     """An input of rows ``A``, and the handles on it.
 
@@ -155,7 +169,7 @@ def test_an_input_changed_between_two_attempts_is_not_mixed_with_what_it_was(
     with pytest.raises((KeyboardInterrupt, DataOpsError)):
         _attempt(tmp_path, kind, given)
     _during.clear()
-    CHANGES[change](given.path)
+    _change(change, given.path)
     _check_refused_or_read(tmp_path, kind, given, change)
 
 
@@ -166,7 +180,7 @@ def test_an_input_changed_while_it_is_processed_publishes_no_mixture(
     tmp_path: Path, change: str, kind: str, handle: str
 ) -> None:
     given = _Input(tmp_path, handle)
-    _during[_STOP] = lambda: CHANGES[change](given.path)
+    _during[_STOP] = lambda: _change(change, given.path)
     with pytest.raises(InputError, match="changed") as caught:
         _attempt(tmp_path, kind, given)
     assert str(given.path) in str(caught.value)
@@ -180,7 +194,7 @@ def test_an_input_changed_after_its_handle_was_made_is_refused_or_read_as_it_is(
     tmp_path: Path, change: str, kind: str, handle: str
 ) -> None:
     given = _Input(tmp_path, handle)
-    CHANGES[change](given.path)
+    _change(change, given.path)
     _check_refused_or_read(tmp_path, kind, given, change)
 
 
