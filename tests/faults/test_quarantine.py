@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-import orjson
 import pytest
 
 from dagster_dataops.checkpoints.positions import Position, read_positions
@@ -54,7 +53,7 @@ def _deep(levels: int) -> dict[str, Any]:
     return deep
 
 
-class _Mute(Exception):
+class _MuteError(Exception):
     def __str__(self) -> str:
         raise ValueError
 
@@ -72,7 +71,7 @@ _ODD: Final[dict[str, Callable[[], Any]]] = {
     "2,000 levels": lambda: _deep(2000),
     "100,000 levels": lambda: _deep(100_000),
     "circle": _circle,
-    "no dict": lambda: object(),
+    "no dict": object,
 }
 
 
@@ -83,7 +82,7 @@ def _refuse(item: Any) -> Any:
 
 
 def _refuse_mutely(item: Any) -> Any:
-    raise _Mute
+    raise _MuteError
 
 
 @pytest.mark.parametrize("refuse", [_refuse, _refuse_mutely], ids=["a message", "no message"])
@@ -98,7 +97,7 @@ def test_whatever_a_failed_item_holds_it_is_in_the_error_file(
     report = _write(tmp_path, stream.and_return(on_error="quarantine"), "first")
     rows = error_rows(node(tmp_path))
     assert report.manifest.failed == len(rows) == 3 - report.manifest.rows_out
-    expected = "_Mute" if refuse is _refuse_mutely else "ValueError"
+    expected = "_MuteError" if refuse is _refuse_mutely else "ValueError"
     assert expected in {row["exception"] for row in rows}
 
 
@@ -208,8 +207,8 @@ def test_a_quarantine_file_that_is_damaged_under_the_run_is_not_published(tmp_pa
             return row
         time.sleep(0.01)  # a position is taken now and then
         kept = list(node(tmp_path).checkpoints.glob("*/quarantine.jsonl"))
-        size = kept[0].stat().st_size if kept else 0
-        if size and size == _positions(tmp_path)[-1].quarantined.size:
+        settled = [one.quarantined.size for one in _positions(tmp_path)]
+        if kept and settled[-1:] == [kept[0].stat().st_size]:
             kept[0].write_bytes(kept[0].read_bytes()[:-5] + b"     ")
             damaged.append(row["n"])
         return row
