@@ -16,6 +16,7 @@ from dagster_dataops.assets.yaml_checks import CheckModel, ErrorRateField
 from dagster_dataops.assets.yaml_nodes import OperatorNodeModel
 from dagster_dataops.assets.yaml_partitions import NewFilesModel, OpModel, PartitionsModel
 from dagster_dataops.assets.yaml_places import YamlPlace, beside, rendered
+from dagster_dataops.configuration import check_local
 from dagster_dataops.errors import ConfigurationError
 
 Modules: TypeAlias = Iterable[object]
@@ -127,6 +128,7 @@ def resolve_resource(
         return None
     given = rendered(context, model.model_dump(exclude_unset=True))
     if given.get("root"):
+        check_local("root", given["root"])
         project = dg.ComponentLoadContext.from_resolution_context(context).project_root
         given["root"] = os.path.normpath(project / Path(given["root"]).expanduser())
     return DataOpsResource(**given)

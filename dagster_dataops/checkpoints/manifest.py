@@ -10,6 +10,7 @@ from typing import Any, Final
 import orjson
 
 from dagster_dataops.checkpoints.fingerprint import RunFingerprint
+from dagster_dataops.configuration import check_local
 from dagster_dataops.datasets.dataset import FileState, JsonlDataset
 from dagster_dataops.datasets.files import write_durably
 from dagster_dataops.datasets.writing import write_records
@@ -36,7 +37,9 @@ class NodeFolder:
 
         Raises:
             ResultMissingError: There is no result in it by which it could be known.
+            ConfigurationError: It is a URL.
         """
+        check_local("folder", path)
         given = Path(path).expanduser().absolute()
         found = [given] if given.name.endswith(_SUFFIX) else sorted(given.glob(f"*{_SUFFIX}"))
         if not found:

@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 
+from dagster_dataops.configuration import is_url
 from dagster_dataops.datasets.digests import content_digest
 from dagster_dataops.datasets.lines import LineCounter, content_interval, iterate_lines
 from dagster_dataops.errors import InputError
@@ -74,6 +75,9 @@ class JsonlDataset:
         Raises:
             InputError: There is no such file, or it is none.
         """
+        if is_url(path):
+            reason = "is a URL, which a stream reads: give read_jsonl(url) in place of it"
+            raise InputError(str(path), reason)
         try:
             absolute = Path(path).expanduser().absolute()
         except RuntimeError as error:  # ~somebody who does not exist

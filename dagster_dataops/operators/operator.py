@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 
 from typing_extensions import override
 
+from dagster_dataops.configuration import check_local
 from dagster_dataops.errors import (
     OperatorDefinitionError,
     OperatorOptionError,
@@ -140,7 +141,11 @@ class Operator(metaclass=OperatorMeta):
         Args:
             path: A file if it ends in ``.jsonl``, else a folder in which the file takes the
                 name of the operator or node. Replaced whole or not at all.
+
+        Raises:
+            ConfigurationError: It is a URL.
         """
+        check_local("set_output", path)
         self.__dataops__ = replace(self.__dataops__, output=Path(path))
         return self
 
