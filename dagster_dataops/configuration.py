@@ -5,6 +5,7 @@ Read when a run starts, never when an operator is made. Precedence: a value assi
 """
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,8 @@ from dagster_dataops.errors import ConfigurationError
 _DEFAULT_ROOT: Final = "data_pipeline_res"
 Resume: TypeAlias = bool | Literal["failed_records"]
 
+# One letter is a drive of Windows. pathlib makes one slash of two.
+_URL: Final = re.compile(r"([a-z0-9+.-]+::)*[a-z][a-z0-9+.-]+:/", re.IGNORECASE)
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off", ""}
 
@@ -106,9 +109,10 @@ def folder_setting(setting: str, value: object) -> Path:
         value: A path; anything empty stands for the default.
 
     Raises:
-        ConfigurationError: No folder can have that path.
+        ConfigurationError: No folder can have that path, or it is a URL.
     """
     text = str(value) if value else _DEFAULT_ROOT
+    check_local(setting, text)
     try:
         text.encode()
         path = Path(text).expanduser().absolute()
@@ -118,6 +122,29 @@ def folder_setting(setting: str, value: object) -> Path:
         shown = text.encode(errors="backslashreplace").decode()
         raise ConfigurationError(setting, shown, "the path of a folder, in UTF-8")
     return path
+
+
+def is_url(path: object) -> bool:
+    """Whether a path is a URL, such as ``s3://bucket/x``, also as `pathlib` shortens it."""
+    return _URL.match(str(path)) is not None
+
+
+def check_local(setting: str, path: object) -> None:
+    """Refuse a URL where files are written, which would make a folder such as ``./s3:``.
+
+    Args:
+        setting: What the user calls it.
+        path: As it was given.
+
+    Raises:
+        ConfigurationError: It is a URL.
+    """
+    if is_url(path):
+        allowed = (
+            "a path on this machine, such as /data/results: nothing can be written to URLs yet; "
+            "mount the store as a folder, or copy the files there"
+        )
+        raise ConfigurationError(setting, str(path), allowed)
 
 
 config: Final = Configuration()

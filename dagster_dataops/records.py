@@ -9,8 +9,8 @@ dates, dataclasses, keys that are no strings, integers beyond 64 bits, lone surr
 import enum
 import math
 import uuid
-from collections.abc import Iterator
-from typing import Final, TypeAlias
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, TypeAlias
 
 import orjson
 
@@ -26,6 +26,11 @@ DUMP_OPTIONS: Final = (
 # types of a record's values is several times as fast as searching its bytes for ``null``.
 NEVER_NAN: Final = frozenset({bool, type(None)})
 _MAX_DEPTH = 250  # orjson refuses what nests deeper than 254
+_SHOWN_DEPTH: Final = 100
+_SHOWN_PARTS: Final = 1_000_000
+_SHOWN_TEXT: Final = 2000  # characters of what has no form in JSON
+_CUT: Final = "..."
+_ODD: Final = (Exception, SystemExit, GeneratorExit)  # what the value's own code may raise
 
 
 def encode(record: object) -> bytes:
@@ -116,6 +121,80 @@ def _text_faults(text: str, path: str) -> Iterator[tuple[str, str]]:
         text.encode()
     except UnicodeEncodeError as error:
         yield path, f"holds a lone surrogate at character {error.start}, which is no text"
+
+
+def encode_anything(value: object) -> bytes:
+    """Return any value as one line of JSON, newline included, such as for an error file.
+
+    What `encode` refuses stands there as text: NaN and infinities, large integers, keys that are no
+    strings, bytes, sets and other objects (2,000 characters of them); lone surrogates are escaped.
+    What nests deeper than 100 levels, as a circle does, and what follows a million parts becomes
+    ``...``. Nothing in the value makes this fail.
+    """
+    try:
+        return orjson.dumps(_Shown().of(value, 0), option=orjson.OPT_APPEND_NEWLINE)
+    except _ODD:
+        return b'"its content cannot be shown"\n'
+
+
+def text_of(value: object) -> str:
+    """Return ``str(value)`` as text that UTF-8 can hold, whatever its own code does."""
+    try:
+        return _sound(str(value))
+    except _ODD:
+        return f"(the text of this {type(value).__name__} cannot be shown)"
+
+
+class _Shown:
+    """Makes of one value what JSON can hold."""
+
+    def __init__(self) -> None:
+        self._left = _SHOWN_PARTS
+
+    def of(self, value: object, depth: int) -> JsonValue:
+        self._left -= 1
+        if self._left < 0 or depth > _SHOWN_DEPTH:
+            return _CUT
+        if isinstance(value, dict):
+            items = self._some(value.items())
+            return {_shown_key(key): self.of(item, depth + 1) for key, item in items}
+        if isinstance(value, (list, tuple)):
+            return [self.of(item, depth + 1) for item in self._some(value)]
+        return _shown_scalar(value)
+
+    def _some(self, parts: Iterable[Any]) -> Iterator[Any]:
+        for part in parts:
+            if self._left < 0:
+                return
+            yield part
+
+
+def _shown_key(key: object) -> str:
+    return _sound(key) if isinstance(key, str) else _shown_object(key)
+
+
+def _shown_scalar(value: object) -> JsonValue:
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return _sound(value)
+    if isinstance(value, int) and -(2**63) <= value < 2**64:
+        return int(value)
+    if isinstance(value, float) and math.isfinite(value):
+        return float(value)
+    return _shown_object(value)
+
+
+def _shown_object(value: object) -> str:
+    try:
+        return _sound(repr(value)[:_SHOWN_TEXT])
+    except _ODD:
+        return f"({type(value).__name__}, which cannot be shown)"
+
+
+def _sound(text: str) -> str:
+    """Return a text with its lone surrogates escaped, of whatever subclass it is."""
+    return str.encode(text, errors="backslashreplace").decode()
 
 
 def decode(line: bytes) -> Record:

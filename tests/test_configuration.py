@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from dagster_dataops import DataOpsResource, JsonlDataset, data, load_result, read_sequence
 from dagster_dataops.configuration import Configuration, config
-from dagster_dataops.errors import ConfigurationError
+from dagster_dataops.errors import ConfigurationError, InputError
 
 
 @pytest.fixture
@@ -136,3 +137,54 @@ def test_a_root_that_can_be_no_folder_is_refused(fresh, value):
 
     with pytest.raises(ConfigurationError, match="data_process_path is .*the path of a folder"):
         _ = fresh.data_process_path
+
+
+URLS = [
+    "s3://bucket/results",
+    "gs://bucket",
+    "file:///data/results",
+    "HTTPS://host/x",
+    "simplecache::s3://bucket/x",
+    "az+dev://x",
+]
+
+
+@pytest.mark.parametrize("url", URLS)
+@pytest.mark.parametrize("kind", [str, Path])
+def test_a_url_is_refused_as_a_root(fresh, monkeypatch, url, kind):
+    fresh.data_process_path = kind(url)
+    with pytest.raises(ConfigurationError, match=r"data_process_path is .* on this machine"):
+        _ = fresh.data_process_path
+
+    fresh.data_process_path = None
+    monkeypatch.setenv("DATAOPS_DATA_PROCESS_PATH", url)
+    with pytest.raises(ConfigurationError, match="nothing can be written to URLs yet"):
+        _ = fresh.data_process_path
+
+
+@pytest.mark.parametrize("path", ["C:/data", "/srv/s3:/x", "a:b/c", "results", "./s3:/x", "x::y"])
+def test_what_only_looks_like_a_url_is_a_folder(fresh, path):
+    fresh.data_process_path = path
+
+    assert fresh.data_process_path == Path(path).absolute()
+
+
+@pytest.mark.parametrize("url", URLS)
+def test_nothing_is_written_to_a_folder_that_is_named_like_a_url(monkeypatch, tmp_path, url):
+    monkeypatch.chdir(tmp_path)
+    refused = [
+        lambda: data.dedup.Exact(input_key="n").set_output(url),
+        lambda: DataOpsResource(root=url).root_path,
+        lambda: DataOpsResource(root=url).folder(["a"]),
+        lambda: load_result(url),
+        lambda: read_sequence([1]).and_return(on_error="quarantine", quarantine=url),
+    ]
+
+    for attempt in refused:
+        with pytest.raises(ConfigurationError, match="on this machine"):
+            attempt()
+    with pytest.raises(InputError, match=r"is a URL.*read_jsonl"):
+        JsonlDataset.of_file(url)
+    with config.temporary(data_process_path=url), pytest.raises(ConfigurationError):
+        data.dedup.Exact(input_key="n")([{"n": 1}])
+    assert list(tmp_path.iterdir()) == []

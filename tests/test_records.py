@@ -6,7 +6,7 @@ import json
 import math
 import uuid
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagster_dataops.errors import UnencodableError
-from dagster_dataops.records import decode, encode
+from dagster_dataops.records import decode, encode, encode_anything, text_of
 
 SCALARS = (
     st.none()
@@ -158,3 +158,110 @@ def test_a_line_that_is_no_object_is_refused_with_what_it_is(line, reason):
 
 def test_white_space_around_an_object_is_ignored():
     assert decode(b' {"a": 1} \r') == {"a": 1}
+
+
+class Hostile:
+    """Its own code fails, whatever it is asked."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def __repr__(self):
+        raise self.error
+
+    __str__ = __repr__
+
+
+class HostileDict(dict):
+    def items(self):
+        raise RuntimeError
+
+
+ANY_TEXT = st.text(st.characters(exclude_categories=()))  # lone surrogates included
+KEYS = ANY_TEXT | st.integers() | st.none() | st.floats() | st.binary() | st.tuples(st.integers())
+ODD = (
+    st.integers()
+    | st.integers(min_value=10**4999, max_value=10**5000)  # too many digits to be shown
+    | st.floats()
+    | ANY_TEXT
+    | st.binary()
+    | st.sets(st.integers())
+    | st.dates()
+    | st.complex_numbers()
+    | st.sampled_from([Point(1), Pair(1, 2), Colour.RED, Unlimited.MAXIMUM, np.float64("nan")])
+    | st.builds(HostileDict, st.just({"a": 1}))
+    | st.sampled_from([ValueError(), SystemExit(), RecursionError()]).map(Hostile)
+)
+ANYTHING = st.recursive(
+    SCALARS | ODD,
+    lambda inner: st.lists(inner) | st.tuples(inner, inner) | st.dictionaries(KEYS, inner),
+    max_leaves=12,
+)
+
+
+@given(ANYTHING)
+def test_any_value_becomes_one_line_of_json(value):
+    line = encode_anything(value)
+
+    assert line.endswith(b"\n")
+    assert line.count(b"\n") == 1
+    decode(b'{"value":' + line + b"}")
+
+
+@given(RECORDS)
+def test_what_json_can_hold_is_encoded_as_it_is(record):
+    assert encode_anything(record) == encode(record)
+
+
+@given(ANYTHING, st.integers(0, 300))
+def test_circles_and_deep_values_become_json(value, levels):
+    inner: list[Any] = []
+    outer = {"value": value, "inner": inner}
+    for level in range(levels):
+        outer = {"level": level, "outer": outer} if level % 2 else [outer]
+    inner.append(outer)
+
+    decode(b'{"value":' + encode_anything(outer) + b"}")
+
+
+def test_values_of_many_levels_are_cut_off():
+    deep: dict[str, Any] = {"n": 1}
+    for _ in range(100_000):
+        deep = {"x": deep}
+
+    text = encode_anything(deep)
+
+    assert text.startswith(b'{"x":{"x":')
+    assert b'"..."' in text
+
+
+def test_a_value_that_holds_itself_twice_at_each_level_is_cut_off():
+    value: list[Any] = [float("nan")]
+    for _ in range(99):
+        value = [value, value]
+
+    decode(b'{"value":' + encode_anything(value) + b"}")
+
+
+def test_odd_parts_are_shown_and_the_others_kept():
+    value = {"n": 5, "nan": math.nan, "text": "a\ud800", (1, 2): {3}, "big": 2**70, "raw": b"x"}
+
+    assert decode(encode_anything(value)) == {
+        "n": 5,
+        "nan": "nan",
+        "text": "a\\ud800",
+        "(1, 2)": "{3}",
+        "big": str(2**70),
+        "raw": "b'x'",
+    }
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (ValueError("a\ud800"), "a\\ud800"),
+        (Hostile(ValueError()), "(the text of this Hostile cannot be shown)"),
+    ],
+)
+def test_the_text_of_anything_can_be_written(value, text):
+    assert text_of(value) == text

@@ -14,6 +14,7 @@ from dagster_dataops.assets.yaml_checks import CheckModel, ErrorRateField
 from dagster_dataops.assets.yaml_nodes import OperatorNodeModel
 from dagster_dataops.assets.yaml_partitions import NewFilesModel, OpModel, PartitionsModel
 from dagster_dataops.assets.yaml_places import YamlPlace, beside, in_project, rendered
+from dagster_dataops.configuration import check_local
 from dagster_dataops.errors import ConfigurationError
 
 Modules: TypeAlias = Iterable[object]
@@ -125,6 +126,7 @@ def resolve_resource(
         return None
     given = rendered(context, model.model_dump(exclude_unset=True))
     if given.get("root"):
+        check_local("root", given["root"])
         given["root"] = str(in_project(context, given["root"]))
     return DataOpsResource(**given)
 

@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -11,7 +11,8 @@ from typing import Any, Final
 import orjson
 
 from dagster_dataops.checkpoints.fingerprint import RunFingerprint
-from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.configuration import check_local
+from dagster_dataops.datasets.dataset import FileState, JsonlDataset
 from dagster_dataops.datasets.files import write_durably
 from dagster_dataops.datasets.writing import write_records
 from dagster_dataops.errors import ResultMissingError
@@ -37,7 +38,9 @@ class NodeFolder:
 
         Raises:
             ResultMissingError: There is no result in it by which it could be known.
+            ConfigurationError: It is a URL.
         """
+        check_local("folder", path)
         given = Path(path).expanduser().absolute()
         found = [given] if given.name.endswith(_SUFFIX) else sorted(given.glob(f"*{_SUFFIX}"))
         if not found:
@@ -71,8 +74,8 @@ class NodeFolder:
 
     @property
     def input(self) -> Path:
-        """Where several inputs are gathered for the run."""
-        return self.path / f"{self.name}_input.jsonl"
+        """Where several inputs are gathered for the run; removed with the checkpoints."""
+        return self.checkpoints / "input.jsonl"
 
     @property
     def checkpoints(self) -> Path:
@@ -155,8 +158,19 @@ class Manifest:
         return loaded
 
     def dataset(self, path: Path) -> JsonlDataset:
-        """Return the handle on the result, which is at ``path``."""
-        return JsonlDataset(path.absolute(), self.size_bytes, self.rows_out, self.fingerprint)
+        """Return the handle on the result, which is at ``path``.
+
+        The manifest is put in place last. A file that was touched after that may be another one
+        with its modification time set back: the handle then has no state, so that whoever goes by
+        the digest reads the file first.
+        """
+        made = JsonlDataset(path.absolute(), self.size_bytes, self.rows_out, self.fingerprint)
+        try:
+            state = FileState.of(path.stat())
+            told_ns = path.with_name(f"{path.name}.json").stat().st_ctime_ns
+        except OSError:  # it is gone, which whoever reads it will find
+            return made
+        return replace(made, state=state) if state.changed_ns <= told_ns else made
 
     def tells_of(self, result: Path) -> bool:
         """Whether the file at ``result`` is there and was not replaced or edited by other hands."""

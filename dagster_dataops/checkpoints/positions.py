@@ -1,15 +1,17 @@
 """Positions: where a stream stood when so many of its items were safe on disk.
 
 They are frames of a checkpoint's journal. Each tells how much of the segment the items before it
-take and a digest of that, so that a position stands for itself: whatever else is torn or damaged,
-it counts if the segment begins with the very bytes it was taken behind.
+take, how much of the quarantine file the failures before it, and the digests of both, so that a
+position stands for itself: whatever else is torn or damaged, it counts if both files begin with
+the very bytes it was taken behind.
 """
 
+import io
 import json
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import IO, Any, Final, NamedTuple
 
 import orjson
 import xxhash
@@ -17,10 +19,20 @@ import xxhash
 from dagster_dataops.checkpoints.journal import FrameKind, frame, json_frame, read_frames
 from dagster_dataops.datasets.files import COPY_BYTES, storage
 
-_HEAD: Final = struct.Struct("<QQ16s")
+_HEAD: Final = struct.Struct("<QQ16sQ16s")
 _STAGES: Final = "stages"
 
 StageParts = Sequence[Mapping[str, str]]
+
+
+class Extent(NamedTuple):
+    """The beginning of a file: its bytes and the digest of these."""
+
+    size: int
+    digest: bytes
+
+
+NOTHING: Final = Extent(0, xxhash.xxh3_128().digest())
 
 
 class Position(NamedTuple):
@@ -31,12 +43,14 @@ class Position(NamedTuple):
         size: Bytes that they take.
         digest: Of these bytes.
         state: What the stream goes on from, as JSON, less what it consists of.
+        quarantined: What of the quarantine file the failures before it take.
     """
 
     items: int
     size: int
     digest: bytes
     state: bytes
+    quarantined: Extent = NOTHING
 
     def state_of(self, stages: StageParts) -> dict[str, Any]:
         """Return the state as the stream gave it.
@@ -70,8 +84,8 @@ def without_stages(state: Mapping[str, Any]) -> bytes:
 
 def position_frame(position: Position) -> bytes:
     """Return the frame of a position."""
-    items, size, digest, state = position
-    return frame(FrameKind.POSITION, _HEAD.pack(items, size, digest) + state)
+    items, size, digest, state, quarantined = position
+    return frame(FrameKind.POSITION, _HEAD.pack(items, size, digest, *quarantined) + state)
 
 
 def stages_frame(stages: StageParts) -> bytes:
@@ -91,28 +105,43 @@ def read_positions(journal: Path) -> Known:
         if kind == FrameKind.STAGES:
             stages = json.loads(payload)[_STAGES]
         elif kind == FrameKind.POSITION and len(payload) >= _HEAD.size:
-            items, size, digest = _HEAD.unpack_from(payload)
-            positions.append(Position(items, size, digest, payload[_HEAD.size :]))
+            items, size, digest, *quarantined = _HEAD.unpack_from(payload)
+            state = payload[_HEAD.size :]
+            positions.append(Position(items, size, digest, state, Extent(*quarantined)))
     return Known(stages, positions)
 
 
-def intact(positions: Iterable[Position], segment: Path) -> list[Position]:
-    """Return the positions that the segment bears out, the furthest first.
+def intact(positions: Iterable[Position], segment: Path, quarantine: Path) -> list[Position]:
+    """Return the positions that segment and quarantine file bear out, the furthest first."""
+    given = sorted(positions, key=lambda one: one.size)
+    items = borne_out(segment, {Extent(one.size, one.digest) for one in given})
+    failures = borne_out(quarantine, {one.quarantined for one in given})
+    return [
+        one
+        for one in reversed(given)
+        if Extent(one.size, one.digest) in items and one.quarantined in failures
+    ]
 
-    The segment is read once, up to where the first of them is found not to fit.
+
+def borne_out(path: Path, extents: Iterable[Extent]) -> set[Extent]:
+    """Return the extents that a file begins with; a missing one has no bytes.
+
+    It is read once, up to the end of the longest.
     """
-    found: list[Position] = []
+    found: set[Extent] = set()
     digest, at = xxhash.xxh3_128(), 0
-    if not segment.exists():
-        return found
-    with storage(segment, "read back"), segment.open("rb") as file:
-        for position in sorted(positions, key=lambda one: one.size):
-            while at < position.size:
-                block = file.read(min(COPY_BYTES, position.size - at))
+    with storage(path, "read back"), _opened(path) as file:
+        for extent in sorted(extents):
+            while at < extent.size:
+                block = file.read(min(COPY_BYTES, extent.size - at))
                 if not block:
-                    return found[::-1]
+                    return found
                 digest.update(block)
                 at += len(block)
-            if digest.digest() == position.digest:
-                found.append(position)
-    return found[::-1]
+            if digest.digest() == extent.digest:
+                found.add(extent)
+    return found
+
+
+def _opened(path: Path) -> IO[bytes]:
+    return path.open("rb") if path.exists() else io.BytesIO()

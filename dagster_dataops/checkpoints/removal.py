@@ -6,6 +6,7 @@ What is deleted in no time is deleted where it is.
 
 import os
 import shutil
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -45,11 +46,21 @@ class Removal:
         with storage(self._checkpoints, "remove the checkpoints of the published run"):
             if self._is_little():
                 shutil.rmtree(self._checkpoints)
+            self._unlink_links()
             while self._checkpoints.exists():
                 make_folder(self._removed)
                 # Whoever deletes for an earlier run may just be through, and take the folder away.
                 with suppress(FileNotFoundError):
                     self._checkpoints.rename(self._free_name())
+
+    def _unlink_links(self) -> None:
+        """Delete at once what has another name, such as that of the result, which frees nothing.
+
+        Later that would change the published file's time of change, as an edit does.
+        """
+        for path in _files(self._checkpoints):
+            if path.lstat().st_nlink > 1:
+                path.unlink()
 
     def _is_little(self) -> bool:
         """Whether there are checkpoints that are deleted in no time, in a folder of ours."""
@@ -85,9 +96,12 @@ def _close(descriptors: list[int]) -> None:
 def _bytes_freed(folder: Path) -> int:
     """Return how much room the files below ``folder`` take that have no other name."""
     freed = 0
-    for where, _, names in os.walk(folder):
-        for name in names:
-            with suppress(OSError):
-                status = (Path(where) / name).lstat()
-                freed += status.st_size if status.st_nlink == 1 else 0
+    for path in _files(folder):
+        with suppress(OSError):
+            status = path.lstat()
+            freed += status.st_size if status.st_nlink == 1 else 0
     return freed
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    return (Path(where) / name for where, _, names in os.walk(folder) for name in names)

@@ -7,6 +7,7 @@ from dagster_dataops.checkpoints.checkpoint import CheckpointContent, fresh
 from dagster_dataops.checkpoints.fingerprint import CHANGEABLE, RunFingerprint, in_words
 from dagster_dataops.checkpoints.manifest import NodeFolder
 from dagster_dataops.checkpoints.segments import checksum
+from dagster_dataops.checkpoints.table import SpanTable
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.files import read_range
 from dagster_dataops.datasets.lines import content_interval
@@ -98,11 +99,16 @@ def _input_unchanged(
         return False
     if before.split(":")[1] != fingerprint.input.split(":")[1]:  # the sizes
         return False
+    return holds_settled(dataset, content.table)
+
+
+def holds_settled(dataset: JsonlDataset, table: SpanTable) -> bool:
+    """Whether a file holds every settled span's input, by the checksums that spans then carry."""
     with dataset.path.open("rb") as file:
         descriptor = file.fileno()
         return all(
             checksum(read_range(descriptor, span.start, span.length)) == span.input_check
-            for span, _, _ in content.table.ordered()
+            for span, _, _ in table.ordered()
         )
 
 

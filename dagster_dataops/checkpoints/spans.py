@@ -36,9 +36,11 @@ class Span(NamedTuple):
     output_check: int
 
 
-# One array a field: a journal of a million spans loads by a few memory copies.
-COLUMN_TYPES: Final = ("Q", *"IIIIIIIII")
+# One array a field: a journal of a million spans loads by a few memory copies. Sizes in bytes may
+# exceed 4 GiB, as what a single record becomes.
+COLUMN_TYPES: Final = tuple("QQIIIIQQII")
 _ROW: Final = struct.Struct("=" + "".join(COLUMN_TYPES))
+_OLDER_TYPES: Final = tuple("QIIIIIIIII")  # of journals that older versions wrote
 _COMPRESS_FROM: Final = 8
 
 
@@ -52,12 +54,12 @@ def pack(columns: list[Column]) -> bytes:
     """Return the fields of spans as bytes, compressed where that pays."""
     data = b"".join(columns)
     many = len(columns[0]) >= _COMPRESS_FROM
-    return b"z" + zlib.compress(data, 1) if many else b"r" + data
+    return b"Z" + zlib.compress(data, 1) if many else b"R" + data
 
 
 def pack_one(span: Span) -> bytes:
     """Return what `pack` returns for the columns of one span, in a tenth of the time."""
-    return b"r" + _ROW.pack(*span)
+    return b"R" + _ROW.pack(*span)
 
 
 def unpack(data: bytes, count: int) -> list[Column]:
@@ -67,17 +69,18 @@ def unpack(data: bytes, count: int) -> list[Column]:
         ValueError: ``data`` is not ``count`` packed spans.
     """
     try:
-        plain = zlib.decompress(data[1:]) if data[:1] == b"z" else data[1:]
+        plain = zlib.decompress(data[1:]) if data[:1] in {b"Z", b"z"} else data[1:]
     except zlib.error as error:
         raise ValueError(str(error)) from None
+    kinds = _OLDER_TYPES if data[:1] in {b"z", b"r"} else COLUMN_TYPES
     columns = []
     at = 0
-    for kind in COLUMN_TYPES:
+    for kind, wanted in zip(kinds, COLUMN_TYPES, strict=True):
         column = array(kind)
         end = at + count * column.itemsize
         column.frombytes(plain[at:end])
         at = end
-        columns.append(column)
+        columns.append(column if kind == wanted else array(wanted, column))
     if at != len(plain) or any(len(column) != count for column in columns):
         msg = f"{len(plain)} bytes are not {count} spans"
         raise ValueError(msg)

@@ -17,8 +17,11 @@ from dagster_dataops.checkpoints.checkpoint import Checkpoint, CheckpointContent
 from dagster_dataops.checkpoints.fingerprint import RunFingerprint
 from dagster_dataops.checkpoints.manifest import NodeFolder
 from dagster_dataops.checkpoints.positions import (
+    NOTHING,
+    Extent,
     Position,
     StageParts,
+    borne_out,
     intact,
     position_frame,
     read_positions,
@@ -29,6 +32,7 @@ from dagster_dataops.checkpoints.segments import SegmentWriter, segment_path
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.files import COPY_BYTES, draft_of, storage
 from dagster_dataops.datasets.writing import linked
+from dagster_dataops.errors import StorageError
 from dagster_dataops.state.envelope import difference
 
 _SEGMENT: Final = 1
@@ -41,7 +45,7 @@ class StreamDecision:
     Attributes:
         content: The checkpoint, perhaps a new one.
         positions: Where it may go on, the furthest first; none for a new one.
-        note: What to tell the user; ``None`` if there is nothing to tell.
+        note: What else to tell the user; ``None`` if there is nothing else.
     """
 
     content: CheckpointContent
@@ -64,9 +68,11 @@ def decide_stream(
             continue
         why = _why_not(content, fingerprint, difference(known.stages, stages), policy)
         if not why:
-            positions = intact(known.positions, segment_path(content.folder, _SEGMENT))
+            segment = segment_path(content.folder, _SEGMENT)
+            quarantine = StreamCheckpoint.quarantine_of(content.folder)
+            positions = intact(known.positions, segment, quarantine)
             if positions:
-                return StreamDecision(content, positions, None)
+                return StreamDecision(content, positions, _again(known.positions, positions))
             why = "none of it is as it was written; check the disk"
         if unused is None:
             items = max(position.items for position in known.positions)
@@ -78,6 +84,13 @@ def decide_stream(
             "they are kept until this run's result is published"
         )
     return StreamDecision(fresh(folder.checkpoints), [], note)
+
+
+def _again(known: list[Position], positions: list[Position]) -> str | None:
+    """Return what to tell of the items behind all positions that are intact, if there are any."""
+    lost = max(position.items for position in known) - positions[0].items
+    reason = "what was written of them, or of failed items between them, is damaged on disk"
+    return f"{lost:,} items are done again: {reason}" if lost else None
 
 
 def _why_not(
@@ -126,6 +139,7 @@ class StreamCheckpoint(Checkpoint):
         content.table.records = self.items
         super().__init__(content, fingerprint, run, flush_seconds)
         self._digest = xxhash.xxh3_128()
+        self._quarantined, self._quarantine_digest = NOTHING, xxhash.xxh3_128()
         self._segment = SegmentWriter(self.folder, _SEGMENT, shared=True)
         with storage(self._segment.path, "cut off what was not settled"):
             os.ftruncate(self._segment.descriptor, self.size)
@@ -143,6 +157,36 @@ class StreamCheckpoint(Checkpoint):
     def quarantine(self) -> Path:
         """Where items that failed are kept."""
         return self.quarantine_of(self.folder)
+
+    @staticmethod
+    def cut_quarantine(folder: Path, position: Position) -> None:
+        """Cut off what was put into quarantine behind a position, which may be torn."""
+        path = StreamCheckpoint.quarantine_of(folder)
+        if path.exists():
+            with storage(path, "cut off what was not settled"):
+                os.truncate(path, position.quarantined.size)
+
+    def _take_in_quarantine(self) -> Extent:
+        """Return what the quarantine file holds by now; nobody but the stream writes to it."""
+        if self.quarantine.exists():
+            size = self._quarantined.size
+            with storage(self.quarantine, "read back"), self.quarantine.open("rb") as file:
+                file.seek(size)
+                while block := file.read(COPY_BYTES):
+                    self._quarantine_digest.update(block)
+                    size += len(block)
+            self._quarantined = Extent(size, self._quarantine_digest.digest())
+        return self._quarantined
+
+    def check_quarantine(self) -> None:
+        """Refuse to publish fewer or other failed items than were settled.
+
+        Raises:
+            StorageError: The quarantine file is not what was written.
+        """
+        if not borne_out(self.quarantine, {self._quarantined}):
+            reason = "is not what was written; check the disk, and run again to do the rest anew"
+            raise StorageError(str(self.quarantine), "read back the failed items", reason)
 
     def _take_in(self, size: int) -> None:
         with self._segment.path.open("rb") as file:
@@ -164,7 +208,8 @@ class StreamCheckpoint(Checkpoint):
         """
         self.items, self.size = items, self._segment.offset
         self.table.records = items
-        position = Position(items, self.size, self._digest.digest(), state)
+        quarantined = self._take_in_quarantine()
+        position = Position(items, self.size, self._digest.digest(), state, quarantined)
         self._journal.append(position_frame(position) + self.stopwatch.settled())
         self._dirty.add(_SEGMENT)
 

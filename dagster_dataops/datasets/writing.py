@@ -4,6 +4,7 @@ import itertools
 import os
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Self
@@ -99,7 +100,7 @@ class JsonlWriter:
             else:
                 self._draft.replace(self.path)
             sync_folder(self.path.parent)
-        return dataset
+        return replace(dataset, state=dataset.stamp())
 
     def __enter__(self) -> Self:
         return self

@@ -20,13 +20,13 @@ from dagster_dataops.checkpoints.manifest import Manifest, NodeFolder
 from dagster_dataops.checkpoints.publication import commit, finish_interrupted
 from dagster_dataops.checkpoints.reopening import reopen
 from dagster_dataops.checkpoints.resuming import Decision, ResumePolicy, decide
-from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.dataset import FileState, JsonlDataset
 from dagster_dataops.datasets.lines import content_interval
 from dagster_dataops.errors import InputError, OutageError, RunStoppedError, StorageError
 from dagster_dataops.execution.backends import run_backend
 from dagster_dataops.execution.earlier import EarlierResult
 from dagster_dataops.execution.exporting import export
-from dagster_dataops.execution.gathering import gathered
+from dagster_dataops.execution.gathering import gathered, removed_afterwards
 from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.progress import saved
 from dagster_dataops.execution.report import RunContext, RunReport
@@ -92,6 +92,7 @@ class _Attempt:
         self._lock = lock
         self._began = time.monotonic()
         self._notes: list[str] = []
+        self._stamps: list[FileState] = []  # of the inputs, before anything was read of them
 
     def run(self, inputs: Sequence[JsonlDataset]) -> RunReport:
         invocation = self._operator.__dataops__
@@ -105,20 +106,21 @@ class _Attempt:
         found = existing(self._folder.checkpoints)
         kind = invocation.spec.kind
         separate = kind == "stream" or (kind == "dataset" and invocation.spec.inputs == len(inputs))
-        datasets = inputs if separate else [gathered(inputs, self._folder.input)]
-        identity = " ".join(dataset.identity for dataset in datasets)
-        if kind == "stream":
-            return self._run_stream_operator(datasets, found, earlier)
-        fingerprint = RunFingerprint.of(invocation, identity)
-        report = self._taken(earlier, fingerprint)
-        if report is not None:
-            return report
-        if kind == "dataset":
-            manifest = self._run_dataset_operator(datasets, fingerprint)
-        else:
-            manifest = self._run_record_operator(datasets[0], fingerprint, found)
-        self._folder.input.unlink(missing_ok=True)
-        return self._report(manifest, reused=False)
+        with removed_afterwards(self._folder.input):
+            datasets = inputs if separate else [gathered(inputs, self._folder.input)]
+            self._stamps = [dataset.stamp() for dataset in datasets]
+            identity = " ".join(dataset.identity for dataset in datasets)
+            if kind == "stream":
+                return self._run_stream_operator(datasets, found, earlier)
+            fingerprint = RunFingerprint.of(invocation, identity)
+            report = self._taken(earlier, fingerprint)
+            if report is not None:
+                return report
+            if kind == "dataset":
+                manifest = self._run_dataset_operator(datasets, fingerprint)
+            else:
+                manifest = self._run_record_operator(datasets[0], fingerprint, found)
+            return self._report(manifest, reused=False)
 
     def _taken(self, earlier: EarlierResult, fingerprint: RunFingerprint) -> RunReport | None:
         """Return what was published before if it is this run's result already."""
@@ -132,12 +134,11 @@ class _Attempt:
     def _run_record_operator(
         self, dataset: JsonlDataset, fingerprint: RunFingerprint, found: list[CheckpointContent]
     ) -> Manifest:
-        stamp = dataset.stamp()
         decision = self._decide(dataset, fingerprint, found)
         run, flush_seconds = self._context.run, self._context.flush_seconds
         checkpoint = Checkpoint(decision.content, fingerprint, run, flush_seconds)
         with _closing(checkpoint):
-            return self._run_job(self._job(dataset, checkpoint, stamp), decision, fingerprint)
+            return self._run_job(self._job(dataset, checkpoint), decision, fingerprint)
 
     def _run_job(self, job: Job, decision: Decision, fingerprint: RunFingerprint) -> Manifest:
         progress = self._context.progress
@@ -179,12 +180,12 @@ class _Attempt:
 
         return reuse(self._folder, found, fingerprint, policy, dataset)
 
-    def _job(self, dataset: JsonlDataset, checkpoint: Checkpoint, stamp: tuple[int, ...]) -> Job:
+    def _job(self, dataset: JsonlDataset, checkpoint: Checkpoint) -> Job:
         return Job(
             operator=self._operator,
             settings=self._operator.__dataops__.resolved,
             dataset=dataset,
-            stamp=stamp,
+            stamp=self._stamps[0],
             content=content_interval(dataset.path),
             todo=[],
             checkpoint=checkpoint,
@@ -237,6 +238,7 @@ class _Attempt:
 
             refuse_whole(self._folder, "dataset")
         drafts = run_whole(self._operator, datasets, self._folder, self._context)
+        self._check_unchanged(datasets)
         content = fresh(self._folder.checkpoints)
         checkpoint = Checkpoint(content, fingerprint, self._context.run, 0.0)
         try:
@@ -272,6 +274,7 @@ class _Attempt:
                     writer.run()
                     if self._operator.__dataops__.resolved.stop_after_failures:
                         writer.check_any_item()
+                self._check_unchanged(datasets)
                 checkpoint.check_synced()
             finally:
                 self._context.progress.finish(writer.state())
@@ -279,6 +282,15 @@ class _Attempt:
             manifest = replace(manifest, seeds=stream.seeds)
             manifest = self._publish(checkpoint, manifest)
         return self._report(manifest, reused=False)
+
+    def _check_unchanged(self, datasets: Sequence[JsonlDataset]) -> None:
+        """Refuse to publish what was made of inputs that changed meanwhile.
+
+        Raises:
+            InputError: One did.
+        """
+        for dataset, stamp in zip(datasets, self._stamps, strict=True):
+            dataset.check_unchanged(stamp)
 
     def _publish(self, checkpoint: Checkpoint, manifest: Manifest) -> Manifest:
         """Put the result in place, unless the run has ended in the meantime."""

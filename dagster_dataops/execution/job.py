@@ -9,11 +9,11 @@ from typing import Final
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
 from dagster_dataops.checkpoints.outcomes import digests_in
 from dagster_dataops.checkpoints.reopening import first_failure
+from dagster_dataops.checkpoints.resuming import holds_settled
 from dagster_dataops.checkpoints.spans import Span
-from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.dataset import FileState, JsonlDataset
 from dagster_dataops.datasets.lines import Interval, LineCounter, count_records
 from dagster_dataops.errors import (
-    InputError,
     OutageError,
     RecordError,
     RunStoppedError,
@@ -52,7 +52,7 @@ class Job:
     operator: Operator
     settings: ResolvedSettings
     dataset: JsonlDataset
-    stamp: tuple[int, ...]
+    stamp: FileState
     content: Interval
     todo: list[Interval]
     checkpoint: Checkpoint
@@ -117,12 +117,16 @@ class Job:
     def check_input_unchanged(self) -> None:
         """Refuse to go on if the input is not the file it was at the start.
 
+        Where new links or rights may be all that changed, the checksums of what was settled decide.
+
         Raises:
             InputError: It was replaced or changed while it was read.
         """
-        if self.dataset.stamp() != self.stamp:
-            reason = "changed while it was being processed; run again once nobody writes to it"
-            raise InputError(str(self.dataset.path), reason)
+        now = self.dataset.stamp()
+        touched = now != self.stamp and now.resembles(self.stamp)
+        if touched and self.check_input and holds_settled(self.dataset, self.checkpoint.table):
+            return
+        self.dataset.check_unchanged(self.stamp)
 
     def check_complete(self) -> None:
         """Refuse to publish if a record has no outcome; blank lines need none.

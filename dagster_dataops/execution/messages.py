@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 import orjson
 
-from dagster_dataops.checkpoints.spans import Span
+from dagster_dataops.checkpoints.spans import COLUMN_TYPES, Span
 from dagster_dataops.execution.failures import Failed, Failure
 
 
@@ -90,7 +90,7 @@ class Kind(IntEnum):
 _RANGE: Final = struct.Struct("<QQBdq")
 _NO_PLACE: Final = -1
 _PLACE: Final = struct.Struct("<QQ")
-_SPAN: Final = struct.Struct("<Q9I")
+_SPAN: Final = struct.Struct(f"<{''.join(COLUMN_TYPES)}")
 _SETTLED: Final = struct.Struct("<BQ")
 _DONE: Final = struct.Struct("<BQd")
 STOP: Final = b""

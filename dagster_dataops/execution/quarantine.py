@@ -1,13 +1,13 @@
 """The items of a stream that failed: from the stream's own file to the error file of a result."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from dagster_dataops.datasets.files import draft_of
 from dagster_dataops.datasets.writing import JsonlWriter
+from dagster_dataops.records import encode_anything
 
 
 def draft_errors(quarantine: Path, errors: Path) -> None:
@@ -15,7 +15,7 @@ def draft_errors(quarantine: Path, errors: Path) -> None:
     draft_of(errors).unlink(missing_ok=True)
     with JsonlWriter(errors) as writer:
         for row in _rows(quarantine):
-            writer.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
+            writer.write(encode_anything(row))
         writer.finish()
 
 
@@ -24,7 +24,7 @@ def _rows(quarantine: Path) -> Iterator[dict[str, Any]]:
         return
     with quarantine.open("rb") as file:
         for index, line in enumerate(file):
-            entry = orjson.loads(line)
+            entry = json.loads(line)  # which takes what older versions wrote, such as NaN
             yield {
                 "index": index,
                 "line": index + 1,

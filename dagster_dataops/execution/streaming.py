@@ -46,6 +46,7 @@ _STOP_CHECK_SECONDS: Final = 1.0
 _SECOND: Final = 1.0  # what a kill may cost
 _SHARE: Final = 50  # at most 1/50 of the run is spent on positions
 _BUFFER_BYTES: Final = 256 << 10
+_FORMAT: Final = 2  # of positions
 
 
 def stream_of(operator: Operator, datasets: Sequence[JsonlDataset]) -> Reading:
@@ -75,7 +76,7 @@ def stream_fingerprint(invocation: Invocation, stream: Reading) -> RunFingerprin
     of = {aspect: [one.get(aspect) for one in parts] for aspect in ("options", "code", "data")}
     options = digest([own.options, of["options"], stream.given_seeds])
     return RunFingerprint(
-        format=own.format,
+        format=f"{own.format}-{_FORMAT}",
         operator=own.operator,
         options=own.options if own.unknown else options,
         code=digest([own.code, [one["stage"] for one in parts], of["code"]]),
@@ -118,19 +119,22 @@ class Flow:
         stages = self.stream.parts
         decision = decide_stream(folder, found, self.fingerprint, stages, context.resume)
         content, note = decision.content, decision.note
+        refused = ""
         place = StreamCheckpoint.quarantine_of(content.folder)
         for position in decision.positions:
+            StreamCheckpoint.cut_quarantine(content.folder, position)
             stream = self.stream.anew(place)
             try:
                 stream.load_state_dict(position.state_of(stages))
             except StreamStateError as error:
-                note = f"starting afresh: no position of the run before can be used: {error}"
+                refused = f"starting afresh: no position of the run before can be used: {error}"
                 continue
             told = f"resuming: {position.items:,} items settled by {runs_of(content)}"
+            told = f"{told}; {note}" if note else told
             return self._made(context, content, position), stream, told
         content = fresh(folder.checkpoints)
         place = StreamCheckpoint.quarantine_of(content.folder)
-        return self._made(context, content, None), self.stream.anew(place), note
+        return self._made(context, content, None), self.stream.anew(place), refused or note
 
     def _made(
         self, context: RunContext, content: CheckpointContent, position: Position | None
@@ -270,6 +274,7 @@ class StreamWriter:
     def drafts(self, folder: NodeFolder) -> Drafts:
         """Make the drafts of what is settled."""
         failed = self._stream.errors
+        self._checkpoint.check_quarantine()
         dataset, modified_ns = self._checkpoint.draft(folder.result)
         draft_errors(self._checkpoint.quarantine, folder.errors)
         items = dataset.rows or 0

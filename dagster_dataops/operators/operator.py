@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self, cast
 
 from typing_extensions import override
 
+from dagster_dataops.configuration import check_local
 from dagster_dataops.errors import (
     OperatorDefinitionError,
     OperatorOptionError,
@@ -195,7 +196,11 @@ class Operator(metaclass=OperatorMeta):
                 name of the operator or node. Replaced whole or not at all, after the result was
                 published. Nodes with partitions need a folder: theirs are the files
                 ``<node>/<partition>.jsonl`` in it. Previews export nothing.
+
+        Raises:
+            ConfigurationError: It is a URL.
         """
+        check_local("set_output", path)
         self.__dataops__ = replace(self.__dataops__, output=Path(path))
         return self
 

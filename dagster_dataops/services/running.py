@@ -131,8 +131,8 @@ def _check_ours(report: RunReport) -> None:
     Raises:
         InputError: Two runs share a folder; they must not, or come one after the other.
     """
-    size_bytes, modified_ns = report.dataset.stamp()[2:]
-    if (size_bytes, modified_ns) != (report.manifest.size_bytes, report.manifest.modified_ns):
+    now = report.dataset.stamp()
+    if (now.size, now.modified_ns) != (report.manifest.size_bytes, report.manifest.modified_ns):
         reason = "another run replaced it before it was read; give each its own data_process_path"
         raise InputError(str(report.dataset.path), reason)
 

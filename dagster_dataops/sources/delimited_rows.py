@@ -128,7 +128,7 @@ class RowCursor(BlockCursor):
                 raise never_ends(self.path, self.lines_before + 1)
             if content.failure is not None:
                 raise content.failure
-            size *= 2
+            size = self.larger(size, start)
 
     def _decoded(self, block: bytes) -> str:
         self._is_text = True

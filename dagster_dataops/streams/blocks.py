@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from typing_extensions import override
 
+from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.streams.contents import Content
 from dagster_dataops.streams.failures import Counter
 from dagster_dataops.streams.file_stages import NOWHERE, FileCursor, Origin
@@ -19,6 +20,13 @@ from dagster_dataops.streams.stage import State
 
 BLOCK_BYTES: Final = 256 << 10
 LEAST_BLOCK_BYTES: Final = 1 << 10
+LINE_BYTES: Final = 256 << 20  # the longest line, or row of several lines
+
+
+TOO_LONG: Final = (
+    f"is longer than {LINE_BYTES >> 20} MiB, which is the most that is read as one record; "
+    "split it, or write the file with a line for each record"
+)
 
 
 class Terminator(NamedTuple):
@@ -125,7 +133,8 @@ class BlockCursor(FileCursor):
         """Return a block that begins at byte ``start``; none at the end.
 
         Raises:
-            StreamSourceError: It cannot be read, and all before it has been.
+            StreamSourceError: It cannot be read, or holds a line longer than `LINE_BYTES`, and all
+                before it has been.
         """
         return self.whole_lines(content, start, self.block_bytes)[0]
 
@@ -144,7 +153,18 @@ class BlockCursor(FileCursor):
                 return block[:cut], False
             if failure is not None:
                 raise failure
-            size *= 2
+            size = self.larger(size, start)
+
+    def larger(self, size: int, start: int) -> int:
+        """Return how much to read of a line that is longer than ``size`` bytes.
+
+        Raises:
+            StreamSourceError: It is longer than any may be.
+        """
+        if size < LINE_BYTES:
+            return min(2 * size, LINE_BYTES)
+        number = self.lines_before + 1 if self.numbered else self.line_number(start, 0)
+        raise StreamSourceError(f"{self.path}, line {number}", TOO_LONG)
 
     def _last_end(self, block: bytes) -> int:
         text, width = self.terminator

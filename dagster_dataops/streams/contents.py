@@ -96,7 +96,8 @@ class WindowedContent(Content):
             self._fill(size)
         except StreamSourceError as error:
             self.failure = error
-        return bytes(self._window[:size])
+        with memoryview(self._window) as window:  # copies once what may be a very long line
+            return bytes(window[:size])
 
     def _go(self, offset: int) -> None:
         """Have the window begin at ``offset``."""

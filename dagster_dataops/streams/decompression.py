@@ -22,7 +22,9 @@ SUFFIXES: Final = {
     ".zst": "zstd",
     ".zstd": "zstd",
 }
-_PACKED_BYTES: Final = 64 << 10  # read at once; unpacked, it may be a thousand times as much
+_PACKED_BYTES: Final = 64 << 10  # read at once
+# Unpacked at once. 128 KiB of one byte take 4 bytes with zstd, so this may become 128 MiB.
+_PIECE_BYTES: Final = 4 << 10
 
 
 def _zstd() -> Any:
@@ -59,7 +61,7 @@ class Unpacked:
         self._unpacker: Any = _UNPACKERS[kind]()
         self._source = open_source()
         self._begun = False  # whether anything of the present part was read
-        self._packed = b""
+        self._packed = memoryview(b"")
         self._unpacked = b""
         self._at = 0  # how much of the unpacked has been given out
         self._failure: StreamSourceError | None = None
@@ -81,27 +83,33 @@ class Unpacked:
 
     def _unpack(self) -> bool:
         """Unpack some more; return whether there was any more."""
-        if not self._packed:
-            self._packed = self._source.read(_PACKED_BYTES)
-            if not self._packed:
-                if self._begun:
-                    self._failure = self._refused("is cut off: the packed data has no end")
-                    raise self._failure
-                return False
+        if not self._packed and not self._read_packed():
+            return False
         if not self._begun and self._kind == "gzip":
-            self._packed = self._packed.lstrip(b"\0")  # files are padded with zeros
+            self._packed = memoryview(bytes(self._packed).lstrip(b"\0"))  # the padding of files
             if not self._packed:
                 return True
         self._begun = True
+        piece, self._packed = self._packed[:_PIECE_BYTES], self._packed[_PIECE_BYTES:]
         try:
-            self._unpacked, self._at = self._unpacker.decompress(self._packed), 0
+            self._unpacked, self._at = self._unpacker.decompress(piece), 0
+        except MemoryError:  # it says nothing of the data
+            raise
         except Exception as error:
             self._failure = self._refused(f"is no sound {self._kind} data: {error}")
             raise self._failure from error
-        self._packed = self._unpacker.unused_data if self._unpacker.eof else b""
         if self._unpacker.eof:
+            self._packed = memoryview(self._unpacker.unused_data + self._packed)
             self._unpacker, self._begun = _UNPACKERS[self._kind](), False
         return True
+
+    def _read_packed(self) -> bool:
+        """Read some more of what is packed; return whether there was any more."""
+        self._packed = memoryview(self._source.read(_PACKED_BYTES))
+        if not self._packed and self._begun:
+            self._failure = self._refused("is cut off: the packed data has no end")
+            raise self._failure
+        return bool(self._packed)
 
     def _refused(self, reason: str) -> StreamSourceError:
         advice = "what stands before has been read; fetch or write the file anew"

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 from dagster_dataops.errors import DataPipelineError, StreamSourceError
+from dagster_dataops.records import encode_anything, text_of
 
 OnError: TypeAlias = Literal["raise", "skip", "quarantine"]
 POLICIES: Final = ("raise", "skip", "quarantine")
 _MOST_KEPT: Final = 1000  # in memory; a file holds them all
-_MOST_SHOWN: Final = 2000  # characters of an item
 
 _LOGGER: Final = logging.getLogger(__name__)
 
@@ -87,32 +87,32 @@ class Failures:
             raise _as_raised(error, counter.stage)
         counter.count += 1
         if counter.count > self._seen.get(counter.number, 0):
-            self._seen[counter.number] = counter.count
             self._keep(counter, item, error)
+            self._seen[counter.number] = counter.count  # what a state tells of has been kept
         if self._max_errors is not None and self.count > self._max_errors:
             msg = (
                 f"{self.count} items have failed, and max_errors is {self._max_errors}; the last: "
-                f"stage {counter.stage}: {type(error).__name__}: {error}"
+                f"stage {counter.stage}: {type(error).__name__}: {text_of(error)}"
             )
             raise DataPipelineError(msg) from error
 
     def _keep(self, counter: "Counter", item: Any, error: Exception) -> None:
-        _LOGGER.warning("stage %s: skipped: %s: %s", counter.stage, type(error).__name__, error)
+        kind, message = type(error).__name__, text_of(error)
+        _LOGGER.warning("stage %s: skipped: %s: %s", counter.stage, kind, message)
         if self.on_error != "quarantine":
             return
         entry = {
             "counter": counter.number,
             "number": counter.count,
             "stage": counter.stage,
-            "exception": type(error).__name__,
-            "message": str(error),
+            "exception": kind,
+            "message": message,
             "item": item,
         }
         if self._path is not None:
-            line = json.dumps(entry, default=lambda value: repr(value)[:_MOST_SHOWN])
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            with self._path.open("a", encoding="utf-8") as file:
-                file.write(f"{line}\n")
+            with self._path.open("ab") as file:
+                file.write(encode_anything(entry))
         if len(self.kept) < _MOST_KEPT:
             self.kept.append(entry)
 

@@ -3,8 +3,9 @@
 import io
 import os
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from itertools import accumulate
 from typing import Any, Final
 from weakref import WeakValueDictionary
@@ -15,6 +16,7 @@ from typing_extensions import override
 from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.records import decode
 from dagster_dataops.streams.access import MISSING, Access, Joined, Numbered
+from dagster_dataops.streams.blocks import LINE_BYTES, TOO_LONG
 from dagster_dataops.streams.descriptors import opened
 from dagster_dataops.streams.failures import Counter
 
@@ -42,7 +44,10 @@ class LineIndex:
                 self._add(position, lines)
                 read = sum(map(len, lines))
                 position += read
-                size = _BLOCK_BYTES if read else 2 * size
+                if size >= LINE_BYTES and not read:
+                    number = _line_number(partial(_read, path, descriptor), position)
+                    raise StreamSourceError(f"{path}, line {number}", TOO_LONG)
+                size = _BLOCK_BYTES if read else min(2 * size, LINE_BYTES)
         except OSError as error:
             raise StreamSourceError(path, f"cannot be read: {error.strerror}") from error
         self.starts.append(position)
@@ -55,14 +60,15 @@ class LineIndex:
         self.starts.extend(starts)
 
 
-_known: Final[WeakValueDictionary[tuple[str, int, int, int, int], LineIndex]] = (
+_known: Final[WeakValueDictionary[tuple[str, int, int, int, int, int], LineIndex]] = (
     WeakValueDictionary()  # streams of one file share an index
 )
 
 
 def _index(path: str, descriptor: int) -> LineIndex:
     status = os.fstat(descriptor)
-    stamp = (path, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+    times = status.st_mtime_ns, status.st_ctime_ns
+    stamp = (path, status.st_dev, status.st_ino, status.st_size, *times)
     index = _known.get(stamp)
     if index is None:
         index = _known[stamp] = LineIndex(path, descriptor)
@@ -116,24 +122,26 @@ class NumberedRecords(Numbered):
     def _looked_at_again(self, number: int) -> Any:
         """Have a line dealt with that is no record."""
         start = self._starts[number]
-        line = self._read(start, self._starts[number + 1] - start)
+        line = _read(self._path, self._descriptor, self._starts[number + 1] - start, start)
         try:
             return decode(line)
         except ValueError as error:
-            place = f"{self._path}, line {self._line_number(start)}"
+            read = partial(_read, self._path, self._descriptor)
+            place = f"{self._path}, line {_line_number(read, start)}"
             self._counter.settle(line, StreamSourceError(place, str(error)))
         return MISSING
 
-    def _read(self, start: int, length: int) -> bytes:
-        try:
-            line = os.pread(self._descriptor, length, start)
-        except OSError as error:
-            raise StreamSourceError(self._path, f"cannot be read: {error.strerror}") from error
-        if len(line) < length:
-            raise StreamSourceError(self._path, "became shorter while it was read")
-        return line
 
-    def _line_number(self, start: int) -> int:
-        blocks = range(0, start, _BLOCK_BYTES)
-        lengths = ((at, min(_BLOCK_BYTES, start - at)) for at in blocks)
-        return 1 + sum(self._read(at, length).count(b"\n") for at, length in lengths)
+def _read(path: str, descriptor: int, length: int, start: int) -> bytes:
+    try:
+        line = os.pread(descriptor, length, start)
+    except OSError as error:
+        raise StreamSourceError(path, f"cannot be read: {error.strerror}") from error
+    if len(line) < length:
+        raise StreamSourceError(path, "became shorter while it was read")
+    return line
+
+
+def _line_number(read: Callable[[int, int], bytes], start: int) -> int:
+    blocks = range(0, start, _BLOCK_BYTES)
+    return 1 + sum(read(min(_BLOCK_BYTES, start - at), at).count(b"\n") for at in blocks)

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from typing_extensions import override
 
+from dagster_dataops.configuration import check_local
 from dagster_dataops.errors import DataPipelineError, StreamDefinitionError, StreamStateError
 from dagster_dataops.state.envelope import enveloped, opened
 from dagster_dataops.streams.arguments import check_count, check_seed
@@ -45,6 +46,7 @@ class Reading(Operations):
         if quarantine is not None and on_error != "quarantine":
             reason = "a quarantine file needs on_error='quarantine'"
             raise StreamDefinitionError("stream", reason)
+        check_local("quarantine", quarantine)
         check_seed("stream", seed)
         if max_errors is not None:
             check_count("stream", "max_errors", max_errors, 0)

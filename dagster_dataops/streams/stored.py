@@ -29,11 +29,14 @@ class Stored(JsonLines):
         size_bytes: How long it was when its handle was made.
         content: Digest of all its bytes, ``xxh3:...``; ``None`` has it computed when a state is
             first taken or loaded.
+        state: Of the file when it had that content: device, inode, size, modification and change
+            time. The digest of a file in another state is computed anew.
     """
 
     where: str = ""
     size_bytes: int = 0
     content: str | None = None
+    state: tuple[int, ...] | None = None
 
     @override
     def options(self) -> dict[str, Any]:
@@ -42,20 +45,23 @@ class Stored(JsonLines):
     @override
     def identity(self) -> object:
         with opened(self.where) as descriptor:
-            found = os.fstat(descriptor).st_size
-        if found != self.size_bytes:
+            found = os.fstat(descriptor)
+        if found.st_size != self.size_bytes:
             reason = (
-                f"has {found:,} bytes, not the {self.size_bytes:,} of the dataset; make its handle "
-                "anew to read what is there now"
+                f"has {found.st_size:,} bytes, not the {self.size_bytes:,} of the dataset; make "
+                "its handle anew to read what is there now"
             )
             raise StreamSourceError(self.where, reason)
-        return [self.content or content_digest(self.where), super().identity()]
+        known = self.content if _state(found) == self.state else None
+        return [known or content_digest(self.where), super().identity()]
 
 
-def read_stored(path: Path, size_bytes: int, content: str | None) -> DataPipelineBuilder:
+def read_stored(
+    path: Path, size_bytes: int, content: str | None, state: tuple[int, ...] | None = None
+) -> DataPipelineBuilder:
     """Read a result; see `Stored`."""
     files = FileSet((str(path),), compression=None)
-    stage = Stored(files, BLOCK_BYTES, NOWHERE, str(path), size_bytes, content)
+    stage = Stored(files, BLOCK_BYTES, NOWHERE, str(path), size_bytes, content, state)
     return DataPipelineBuilder(stage)
 
 
@@ -67,7 +73,11 @@ def content_digest(path: str) -> str:
     """
     with opened(path) as descriptor:
         status = os.fstat(descriptor)
-    return _digest(path, (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
+    return _digest(path, _state(status))
+
+
+def _state(status: os.stat_result) -> tuple[int, ...]:
+    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
 @lru_cache(maxsize=64)

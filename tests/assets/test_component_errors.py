@@ -232,6 +232,14 @@ def test_a_source_that_is_two_things_is_told_with_its_line(project):
     assert "a source is a path, `asset: <key>` or `function: <name>`" in str(error)
 
 
+def test_a_url_as_the_root_is_told_with_its_line(project):
+    error, place = error_of(project, "name: docs", "resource: {root: 's3://bucket/results'}")
+
+    assert place in str(error)
+    assert "Setting root is 's3://bucket/results'" in str(error)
+    assert "a path on this machine" in str(error)
+
+
 def test_a_check_that_is_two_is_told_with_its_line(project):
     error, place = error_of(
         project, "max_workers: 2", "checks:\n      - {unique: id, no_nulls: id}"

@@ -304,6 +304,30 @@ def test_the_root_is_given_or_else_the_configured_one(root: Path, tmp_path: Path
     assert DataOpsResource(root="results").root_path == Path.cwd() / "results"
 
 
+def _has_failed(event: dg.DagsterEvent) -> bool:
+    return event.is_failure
+
+
+def test_a_url_as_the_root_of_the_launchpad_fails_the_run_and_makes_no_folder(
+    without_retries: dg.Definitions,
+    instance: dg.DagsterInstance,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    result = without_retries.resolve_implicit_global_asset_job_def().execute_in_process(
+        run_config={"resources": {"dataops": {"config": {"root": "s3://bucket/results"}}}},
+        instance=instance,
+        raise_on_error=False,
+    )
+    assert not result.success
+    text = str([event.event_specific_data for event in result.filter_events(_has_failed)])
+    assert "Setting root is 's3://bucket/results'" in text
+    assert "a path on this machine" in text
+    assert sorted(tmp_path.rglob("*")) == before
+
+
 @pytest.mark.parametrize("name", ["max_workers", "flush_seconds", "lock_seconds"])
 def test_numbers_below_zero_are_refused(name: str) -> None:
     with pytest.raises(ValueError, match="greater than or equal to 0"):

@@ -6,6 +6,8 @@ import xxhash
 
 from dagster_dataops.checkpoints.journal import Journal
 from dagster_dataops.checkpoints.positions import (
+    NOTHING,
+    Extent,
     Position,
     intact,
     position_frame,
@@ -60,16 +62,38 @@ def test_positions_count_as_far_as_the_segment_is_what_they_were_taken_behind(
     segment = tmp_path / "segment"
     taken = [position(b"one\n", 1), position(b"one\ntwo\n", 2), position(b"one\ntwo\nthree\n", 3)]
     segment.write_bytes(b"one\ntwo\nthree\nand half a li")
-    assert [one.items for one in intact(taken, segment)] == [3, 2, 1]
+    assert [one.items for one in intact(taken, segment, tmp_path / "quarantine")] == [3, 2, 1]
     segment.write_bytes(b"one\ntwo\nthr")
-    assert [one.items for one in intact(taken, segment)] == [2, 1]
+    assert [one.items for one in intact(taken, segment, tmp_path / "quarantine")] == [2, 1]
     segment.write_bytes(b"one\nTWO\nthree\n")
-    assert [one.items for one in intact(taken, segment)] == [1]
+    assert [one.items for one in intact(taken, segment, tmp_path / "quarantine")] == [1]
     segment.unlink()
-    assert intact(taken, segment) == []
+    assert intact(taken, segment, tmp_path / "quarantine") == []
 
 
 def test_of_positions_behind_the_same_bytes_the_last_comes_first(tmp_path: Path) -> None:
     (tmp_path / "segment").write_bytes(b"one\n")
     taken = [position(b"one\n", 1)._replace(state=state) for state in (b"1", b"2")]
-    assert [one.state for one in intact(taken, tmp_path / "segment")] == [b"2", b"1"]
+    assert [one.state for one in intact(taken, tmp_path / "segment", tmp_path / "quarantine")] == [
+        b"2",
+        b"1",
+    ]
+
+
+def test_positions_count_as_far_as_the_quarantine_file_is_what_they_were_taken_behind(
+    tmp_path: Path,
+) -> None:
+    segment, quarantine = tmp_path / "segment", tmp_path / "quarantine"
+    segment.write_bytes(b"one\ntwo\nthree\n")
+    kept = [NOTHING, *(Extent(len(text), xxhash.xxh3_128(text).digest()) for text in (b"a", b"ab"))]
+    texts = (b"one\n", b"one\ntwo\n", b"one\ntwo\nthree\n")
+    taken = [
+        position(text, items + 1)._replace(quarantined=extent)
+        for items, (text, extent) in enumerate(zip(texts, kept, strict=True))
+    ]
+    assert [one.items for one in intact(taken, segment, quarantine)] == [1]
+    for content, wanted in ((b"", [1]), (b"a", [2, 1]), (b"abc", [3, 2, 1]), (b"Ab", [1])):
+        quarantine.write_bytes(content)
+        assert [one.items for one in intact(taken, segment, quarantine)] == wanted
+    frames = map(position_frame, taken)
+    assert read_positions(journal(tmp_path, *frames)).positions == taken

@@ -24,6 +24,7 @@ from dagster_dataops.checkpoints.resuming import ResumePolicy
 from dagster_dataops.data import data_register
 from dagster_dataops.datasets import writing
 from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.digests import content_digest
 from dagster_dataops.datasets.lines import content_interval, iterate_lines
 from dagster_dataops.errors import RetryRefusedError, RunStoppedError, StorageError
 from dagster_dataops.execution import single
@@ -772,11 +773,13 @@ def test_an_error_file_row_says_nothing_of_our_bookkeeping(tmp_path: Path) -> No
 def test_a_digest_of_the_input_takes_the_place_of_checksums(tmp_path: Path) -> None:
     records = plan_rounds([0, 1, 0, 1])
     rounds = Rounds(tmp_path / "home", lines(records))
-    rounds.dataset = replace(rounds.dataset, rows=4, fingerprint="xxh3:known")
+    path = rounds.dataset.path
+    rounds.dataset = replace(rounds.dataset, rows=4, fingerprint=content_digest(path))
     rounds.run(ResumePolicy.AUTO)
     rounds.begin(1)
     check(rounds, records, 1, rounds.run())
-    rounds.dataset = replace(rounds.dataset, fingerprint="xxh3:another")
+    path.write_bytes(lines(reversed(records)))
+    rounds.dataset = replace(rounds.dataset, fingerprint=content_digest(path))
     rounds.begin(2)
     with pytest.raises(RetryRefusedError, match="the input is not that of"):
         rounds.run()

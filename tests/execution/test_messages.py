@@ -12,7 +12,7 @@ _LARGE = st.integers(0, 2**64 - 1)
 _SMALL = st.integers(0, 2**32 - 1)
 
 
-_SPAN = st.builds(Span, _LARGE, *[_SMALL] * 9)
+_SPAN = st.builds(Span, _LARGE, _LARGE, *[_SMALL] * 4, _LARGE, _LARGE, _SMALL, _SMALL)
 
 
 @given(

@@ -176,12 +176,12 @@ def test_a_group_lists_its_operators_with_their_options(group, step):
 
     assert repr(group) == (
         "<group data.construction, 2 operators>\n"
-        "  construction.Mark(suffix, key='text', *, api_key=(hidden))\n"
+        "  construction.Mark(suffix, key='text', *, api_key='(hidden)')\n"
         "  construction.step(*, input_key='text', output_key=None)"
     )
     assert {"Mark", "step"} <= set(dir(group))
     assert repr(Mark) == (
-        "<operator data.construction.Mark(suffix, key='text', *, api_key=(hidden))>"
+        "<operator data.construction.Mark(suffix, key='text', *, api_key='(hidden)')>"
     )
 
 
