@@ -14,14 +14,17 @@ from dagster_dataops.errors import WorkerError
 from dagster_dataops.execution import fork_server, pool, worker
 from dagster_dataops.execution.holding import HOLD_SECONDS
 from tests.execution.helpers import lines, node, run, second_thread, write_input
+from tests.faults.crashing import wait_until
 
 _RECORDS = 20_000
 
 
 @data_register("data.deaths", _concurrency_mode="process", _max_workers=3)
-def waits_first(record):
+def waits_first(record, until=""):
     """Hold up the first record, so that nothing after it learns its place in time."""
-    if record["n"] == 0:
+    if record["n"] == 0 and until:
+        wait_until(Path(until).exists, 20, until)
+    elif record["n"] == 0:
         threading.Event().wait(HOLD_SECONDS + 0.2)
     return {"n": record["n"]}
 
@@ -106,7 +109,7 @@ def test_a_worker_that_dies_after_its_last_span_leaves_nothing_to_do_again(
 
     monkeypatch.setattr(worker._Worker, "_spill", spill_and_die)
     dataset = write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(_RECORDS)])
-    report = run(waits_first(), dataset, node(tmp_path))
+    report = run(waits_first(until=str(tmp_path / "died")), dataset, node(tmp_path))
     assert (tmp_path / "died").exists()
     assert node(tmp_path).result.read_bytes() == lines({"n": n} for n in range(_RECORDS))
     assert report.manifest.rows_in == _RECORDS
