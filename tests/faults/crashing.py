@@ -100,11 +100,12 @@ class Script:
         self.folder = folder
         self.path = folder / "script.py"
         self.path.write_text(_PRELUDE + code)
+        self._process: subprocess.Popen[str] | None = None  # the latest
 
     def start(self, *arguments: str, **options: Any) -> "subprocess.Popen[str]":
         """Start it; its output goes to ``output.txt``."""
         with (self.folder / "output.txt").open("a") as output:
-            return subprocess.Popen(
+            self._process = subprocess.Popen(
                 [sys.executable, str(self.path), *arguments],
                 stdout=output,
                 stderr=output,
@@ -112,6 +113,7 @@ class Script:
                 text=True,
                 **options,
             )
+        return self._process
 
     def finish(self, *arguments: str, seconds: float = HANG_SECONDS, **options: Any) -> str:
         """Run it to its end and return all that it has ever printed."""
@@ -131,8 +133,15 @@ class Script:
         return [line.split() for line in path.read_text().splitlines() if " " in line]
 
     def wait_for(self, name: str, entries: int, seconds: float = 30) -> list[list[str]]:
-        """Wait until a log has that many lines."""
-        wait_until(lambda: len(self.log(name)) >= entries, seconds, f"{entries} lines in {name}")
+        """Wait until a log has that many lines; fail at once if the script fails before."""
+
+        def enough() -> bool:
+            failed = self._process is not None and (self._process.poll() or 0) > 0
+            found = len(self.log(name)) >= entries
+            assert found or not failed, self.output()
+            return found
+
+        wait_until(enough, seconds, f"{entries} lines in {name}")
         return self.log(name)
 
 
