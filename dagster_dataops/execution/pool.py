@@ -118,7 +118,7 @@ class WorkerPool:
         with suppress(OSError):
             send_streams(worker.connection, _descriptor_of(heartbeat))
             worker.connection.send_bytes(payload)
-            worker.connection.send_bytes(orjson.dumps(asdict(assignment)))
+            worker.connection.send_bytes(orjson.dumps(asdict(assignment), tuple))
 
     def heard(self, seconds: float) -> dict[Worker, bool]:
         """Wait up to ``seconds`` for workers to say something or to end.

@@ -150,7 +150,7 @@ class _Run:
         job = self._job
         assignment = Assignment(
             input=str(job.dataset.path),
-            stamp=tuple(self._stamp),
+            stamp=self._stamp,
             folder=str(job.checkpoint.folder),
             segment=job.checkpoint.take_segment_number(),
             main_segment=self._main_segment,
