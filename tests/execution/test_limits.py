@@ -38,14 +38,14 @@ def _let_go():
     _RELEASE.set()
 
 
-@data_register(_GROUP, _timeout=_LIMIT, _max_workers=3)
+@data_register(_GROUP, _timeout=_LIMIT, _max_workers=3, _stop_after_failures=0)
 def hangs(record):
     if record["hang"]:
         _RELEASE.wait(30)
     return record
 
 
-@data_register(_GROUP, _timeout=_LIMIT, _max_workers=3)
+@data_register(_GROUP, _timeout=_LIMIT, _max_workers=3, _stop_after_failures=0)
 async def hangs_async(record):
     if record["hang"]:
         await asyncio.sleep(30)
@@ -139,7 +139,9 @@ def test_a_late_outcome_is_thrown_away_and_its_thread_ends(
 
     monkeypatch.setattr(Stuck, "add", noted)
 
-    @data_register(_GROUP, _concurrency_mode="thread", _timeout=_LIMIT, _max_workers=2)
+    @data_register(
+        _GROUP, _concurrency_mode="thread", _timeout=_LIMIT, _max_workers=2, _stop_after_failures=0
+    )
     def late_comer(record):
         if record["n"] == 1:
             _RELEASE.wait(30)
@@ -170,11 +172,11 @@ def test_too_many_calls_left_behind_end_the_run_in_words(
     monkeypatch.setattr(limits, "_FEWEST", 5)
     monkeypatch.setattr(loops, "_GRACE_SECONDS", 0.05)
 
-    @data_register(_GROUP, _timeout=0.02, _max_workers=1)
+    @data_register(_GROUP, _timeout=0.02, _max_workers=1, _stop_after_failures=0)
     def never(record):
         _RELEASE.wait(30)
 
-    @data_register(_GROUP, _timeout=0.02, _max_workers=1)
+    @data_register(_GROUP, _timeout=0.02, _max_workers=1, _stop_after_failures=0)
     async def never_async(record):
         while not _RELEASE.is_set():
             try:
@@ -229,7 +231,7 @@ def test_a_coroutine_that_swallows_cancellation_is_left_behind(
 ) -> None:
     monkeypatch.setattr(loops, "_GRACE_SECONDS", 0.05)
 
-    @data_register(_GROUP, _timeout=0.1, _max_workers=2)
+    @data_register(_GROUP, _timeout=0.1, _max_workers=2, _stop_after_failures=0)
     async def stubborn(record):
         while record["hang"] and not _RELEASE.is_set():
             try:
@@ -247,7 +249,7 @@ def test_a_coroutine_that_swallows_cancellation_is_left_behind(
 def test_a_cancelled_coroutine_may_clean_up() -> None:
     cleaned = []
 
-    @data_register(_GROUP, _timeout=0.05)
+    @data_register(_GROUP, _timeout=0.05, _stop_after_failures=0)
     async def tidy(record):
         try:
             await asyncio.sleep(30)
@@ -265,7 +267,7 @@ def test_a_thread_of_a_coroutine_does_not_hold_up_the_end(
 ) -> None:
     monkeypatch.setattr(loops, "_GRACE_SECONDS", 0.05)
 
-    @data_register(_GROUP, _timeout=0.1)
+    @data_register(_GROUP, _timeout=0.1, _stop_after_failures=0)
     async def waits_in_a_thread(record):
         await asyncio.to_thread(_RELEASE.wait, 30)
 
@@ -284,7 +286,7 @@ async def _awaited(awaitable: Any) -> Any:
 def test_an_alarm_raises_again_if_the_operator_catches_it(tmp_path: Path) -> None:
     caught = []
 
-    @data_register(_GROUP, _concurrency_mode="single", _timeout=0.05)
+    @data_register(_GROUP, _concurrency_mode="single", _timeout=0.05, _stop_after_failures=0)
     def catches(record):
         for _ in range(2):
             try:
