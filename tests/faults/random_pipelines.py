@@ -231,7 +231,7 @@ async def work_async(record, salt=0, longest=0.0):
     return become(record, salt)
 
 
-@data_register("data.random_pipelines", rewrite_func="forward_batch_input")
+@data_register("data.random_pipelines", rewrite_func="forward_batch_input", _stop_after_failures=0)
 def number(records, salt=0):
     return numbered(records, salt)
 
@@ -267,6 +267,7 @@ def _operator(node: Node, seconds: float) -> Any:
     if node.kind == "dataset":
         return number(salt=node.salt)
     settings = {name: value for name, value in node.settings.items() if value is not False}
+    settings["_stop_after_failures"] = 0  # in many of these pipelines most records fail
     if node.kind == "selection":
         return Choose(salt=node.salt, longest=seconds, **settings)
     made = work_async if settings["_concurrency_mode"] == "async" else work
