@@ -226,7 +226,7 @@ class Scenario:
             "errors": folder.errors.read_bytes() if folder.errors.exists() else b"",
             "manifest": manifest and {name: getattr(manifest, name) for name in counts},
             "published": published(folder) is not None,
-            "names": sorted(names - {".lock", folder.input.name}),
+            "names": sorted(names - {".lock"}),
         }
 
     def paid(self) -> set[int]:

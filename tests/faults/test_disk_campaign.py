@@ -23,6 +23,7 @@ _POWER = {
     "gather": ["single"],
     "combine": ["single"],
     "stream-over": ["single"],
+    "stream-quarantine": ["single"],
     "stream-stopped": ["single"],
     "source": ["single"],
 }
