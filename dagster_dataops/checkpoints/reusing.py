@@ -31,7 +31,7 @@ from dagster_dataops.checkpoints.seeding import new_folder
 from dagster_dataops.checkpoints.segments import checksum, segment_path
 from dagster_dataops.checkpoints.spans import Span, columns_of
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.files import draft_of, storage
+from dagster_dataops.datasets.files import draft_of, storage, sync_folder
 from dagster_dataops.datasets.lines import Line, content_interval, iterate_lines
 from dagster_dataops.datasets.writing import link_or_copy
 
@@ -214,6 +214,7 @@ class _Seed:
         self._journal.sync()
         path = self._folder / "journal"
         with storage(path, "put it in place"):
+            sync_folder(self._folder)  # a journal whose segments have no names would lose records
             draft_of(path).replace(path)
 
     def __enter__(self) -> Self:

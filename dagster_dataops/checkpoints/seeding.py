@@ -16,6 +16,7 @@ from dagster_dataops.datasets.files import (
     draft_of,
     make_folder,
     storage,
+    sync_folder,
     write_durably,
 )
 from dagster_dataops.datasets.writing import link_or_copy
@@ -32,6 +33,8 @@ def seeded_by_result(folder: NodeFolder) -> CheckpointContent:
     link_or_copy(source, segment)
     with storage(folder.kept, "read the file"):
         journal = folder.kept.read_bytes()
+    with storage(new, "sync"):
+        sync_folder(new)  # a journal whose segment has no name would lose records
     write_durably(new / "journal", journal)
     return _seeded(new)
 
@@ -72,6 +75,7 @@ def _copy(content: CheckpointContent, new: Path, dataset: JsonlDataset) -> None:
             os.fdatasync(segment.descriptor)
         keeping.finish(content.told())
     with storage(draft, "put it in place"):
+        sync_folder(new)  # a journal whose segment has no name would lose records
         draft.replace(new / "journal")
 
 

@@ -64,6 +64,7 @@ def materialize(graph: OperatorGraph, data: object, *, scratch: Path) -> dict[st
             files while this runs. Never in a node's folder, which another run may hold.
     """
     check_source(graph, data)
+    _take_versions(graph)
     context = plain_context()
     saved = config.data_process_path / graph.name
     source = as_dataset(_without_streams(context, data, saved), scratch / f"{SOURCE}.jsonl")
@@ -80,6 +81,13 @@ def materialize(graph: OperatorGraph, data: object, *, scratch: Path) -> dict[st
         results[node.name] = report.dataset
         reports[node.name] = report
     return reports
+
+
+def _take_versions(graph: OperatorGraph) -> None:
+    """Take the versions of all operators before one runs, which may fill a cache they share."""
+    for node in graph.nodes.values():
+        invocation = node.operator.__dataops__
+        _ = invocation.spec.code_version, invocation.options_digest
 
 
 def _without_streams(context: RunContext, data: object, saved: Path) -> object:

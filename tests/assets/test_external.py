@@ -79,11 +79,11 @@ def test_a_file_that_changes_under_the_step_has_no_version(
 ) -> None:
     path = records(3)
 
-    @registry("data.text", rewrite_func="forward_batch_input")
-    def touching(rows: list[dict]) -> list[dict]:
+    @registry("data.text")
+    def touching(record: dict) -> dict:
         status = path.stat()
         os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))  # the change time moves
-        return rows
+        return record
 
     ppl = pipeline_of(same=touching(_concurrency_mode="single"))
     execute(definitions_of(ppl, path, root), instance)

@@ -7,7 +7,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from dagster_dataops import pipeline
+from dagster_dataops import Operational, pipeline
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import definitions_of, execute, result_of, write_jsonl
 
@@ -15,7 +15,7 @@ Records = Callable[[int], Path]
 COUNT = 5
 
 
-class Counted:
+class Counted(Operational):
     """Operators of a pipeline with a fan-out; counts the calls by node."""
 
     def __init__(self, registry: OperatorRegistry) -> None:

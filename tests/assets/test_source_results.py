@@ -9,7 +9,7 @@ import pytest
 from dagster._core.definitions.job_base import InMemoryJob
 from dagster._core.execution.api import execute_run
 
-from dagster_dataops import Operator
+from dagster_dataops import Operational, Operator
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import (
     definitions_of,
@@ -20,7 +20,7 @@ from tests.assets.helpers import (
 )
 
 
-class Query:
+class Query(Operational):
     """A source that costs, before an operator that fails until it is mended."""
 
     def __init__(self, registry: OperatorRegistry, root: Path) -> None:

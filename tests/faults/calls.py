@@ -6,17 +6,28 @@ import time
 from pathlib import Path
 from typing import Final
 
+from dagster_dataops import Operational
+
 _CALL: Final = struct.Struct("<Id")
-_LOGS: dict[int, int] = {}
+
+
+class _Logs(Operational):
+    """The open file of each process; no part of what operators compute."""
+
+    def __init__(self) -> None:
+        self.descriptors: dict[int, int] = {}
+
+
+_LOGS: Final = _Logs()
 
 
 def note(number: int) -> None:
     """Write down that a call is through: the number of its record, and when."""
     process = os.getpid()
-    if process not in _LOGS:
+    if process not in _LOGS.descriptors:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-        _LOGS[process] = os.open(os.environ["CALLS"], flags, 0o666)
-    os.write(_LOGS[process], _CALL.pack(number, time.monotonic()))
+        _LOGS.descriptors[process] = os.open(os.environ["CALLS"], flags, 0o666)
+    os.write(_LOGS.descriptors[process], _CALL.pack(number, time.monotonic()))
 
 
 def calls_in(path: Path) -> list[tuple[int, float]]:

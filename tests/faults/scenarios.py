@@ -14,6 +14,7 @@ import orjson
 import pytest
 from typing_extensions import override
 
+from dagster_dataops import Operational
 from dagster_dataops.checkpoints.checkpoint import existing
 from dagster_dataops.checkpoints.manifest import Manifest, NodeFolder, published, write_result
 from dagster_dataops.checkpoints.resuming import ResumePolicy
@@ -35,8 +36,8 @@ _STOP_AT: Final = 25
 _RUNS: Final = frozenset({"disturbed", "next"})
 
 
-class Switches:
-    """What the operators do besides their work; no part of their code.
+class Switches(Operational):
+    """What the operators do besides their work.
 
     Attributes:
         failing: Whether records fail that may.

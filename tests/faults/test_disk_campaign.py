@@ -17,7 +17,7 @@ _POWER = {
     "stopped": ["single"],
     "retry": ["single"],
     "retry-unfinished": ["single"],
-    "reuse": ["single"],
+    "reuse": ["single", "thread"],
     "selection": ["single"],
     "join": ["single"],
     "gather": ["single"],

@@ -3,7 +3,7 @@
 import itertools
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from unittest.mock import patch
 
@@ -104,7 +104,9 @@ def _check_records(path: Path, naive: list[bytes]) -> None:
             good.append(decode(text))
         except ValueError as error:
             first_bad = first_bad or str(error)
-    dataset = JsonlDataset.of_file(path)
+    with suppress(InputError):  # of another format, which whoever has a handle is not told
+        JsonlDataset.of_file(path)
+    dataset = JsonlDataset(path, path.stat().st_size)
     # NaN is no JSON and never equal to itself: what decodes compares by its text.
     assert repr(dataset.sample(len(naive))) == repr(good)
     try:

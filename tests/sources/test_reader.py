@@ -172,7 +172,7 @@ def test_an_operator_of_records_may_have_a_method_of_that_name():
         (Lines, "path", "is required"),
         (lambda: Lines(3), "path", "must be str; got int: 3"),
         (lambda: Lines("x", upper="yes"), "upper", "must be bool; got str"),
-        (lambda: Lines("x", True, 3), "3", "is one option too many"),
+        (lambda: Lines("x", True, 3), "argument 3", r"takes 2 by position \(path, upper\)"),
         (lambda: Lines("x", path="y"), "path", "was given twice"),
         (lambda: Lines("x", uppe=True), "uppe", "did you mean 'upper'"),
         (lambda: Lines("x", _max_workers=2), "_max_workers", "no setting of a reader"),
