@@ -27,16 +27,16 @@ def test_the_command_tells_killed_mutations_from_survivors(tmp_path: Path) -> No
     listed.write_text(
         """
 [[mutation]]
-file = "records.py"
-old = '''if not math.isfinite(value):'''
-new = '''if False:'''
-tests = ["tests/test_records.py"]
+file = "operators/outcome.py"
+old = '''if returned is None:'''
+new = '''if returned == 0:'''
+tests = ["tests/operators/test_outcome.py"]
 
 [[mutation]]
-file = "records.py"
-old = '''def decode('''
-new = '''def  decode('''
-tests = ["tests/test_records.py"]
+file = "operators/outcome.py"
+old = '''def encode_outcome('''
+new = '''def  encode_outcome('''
+tests = ["tests/operators/test_outcome.py"]
 """
     )
     command = [sys.executable, "tests/faults/mutation.py", "--list", str(listed)]
