@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,7 @@ from dagster_dataops.data import data_register
 from dagster_dataops.errors import WorkerError
 from dagster_dataops.execution import fork_server, pool, worker
 from dagster_dataops.execution.holding import HOLD_SECONDS
-from tests.execution.helpers import lines, node, run, second_thread, write_input
+from tests.execution.helpers import error_rows, lines, node, run, second_thread, write_input
 from tests.faults.crashing import wait_until
 
 _RECORDS = 20_000
@@ -127,3 +128,37 @@ def test_a_large_operator_whose_workers_die_as_they_start_is_an_error_and_no_sta
     dataset = write_input(tmp_path / "input.jsonl", [{"n": 1}])
     with second_thread(True), pytest.raises(WorkerError, match="exit status 3"):
         run(large(table=bytes(4 << 20)), dataset, node(tmp_path))
+
+
+_SLOW_START = """
+import os
+import time
+
+from dagster_dataops import data_register
+
+time.sleep(0.4)  # a worker that replaces a dead one comes too late for the range of that
+
+
+@data_register("data.slow_start", _concurrency_mode="process", _max_workers=2)
+def act(record):
+    time.sleep(2.0 if record["exits"] else 0.01)
+    if record["exits"]:
+        os._exit(3)
+    return {"n": record["n"]}
+"""
+
+
+def test_a_worker_that_dies_in_a_range_before_those_it_has_done_loses_none_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules" / "slow_start.py").write_text(_SLOW_START)
+    monkeypatch.syspath_prepend(str(tmp_path / "modules"))
+    monkeypatch.delitem(sys.modules, "slow_start", raising=False)
+    import slow_start  # type: ignore[import-not-found]
+
+    rows = [{"n": n, "exits": n == 0} for n in range(400)]
+    with second_thread(True):  # no worker has the module in its memory
+        report = run(slow_start.act(), write_input(tmp_path / "input.jsonl", rows), node(tmp_path))
+    assert [row["index"] for row in error_rows(node(tmp_path))] == [0]
+    assert report.dataset.read() == [{"n": n} for n in range(1, 400)]
