@@ -17,10 +17,10 @@ _Function = Callable[..., Any]
 def standing_source(
     context: Context, folder: NodeFolder, function: _Function
 ) -> JsonlDataset | None:
-    """Return what a source function gave before if it need not be called, else ``None``.
+    """Return the earlier result of a source function if it may stand, else ``None``.
 
-    It need not in a retry of its step, in a re-execution of a run that did not succeed, and in a
-    run of the refresh job, as long as its code is the same and its result was not edited.
+    It stands in a retry of the function's step, in a re-execution of a run that did not succeed,
+    and in a run of the refresh job, if the code is the same and the result was not edited.
 
     Args:
         context: Of its step.

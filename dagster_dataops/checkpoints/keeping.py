@@ -39,7 +39,7 @@ class Cut(NamedTuple):
 
 
 def parts_between(span: Span, failed: Sequence[FailedPlace]) -> Iterator[tuple[Cut, Cut]]:
-    """Yield where the parts of a span before, between and after its failed records start and end.
+    """Yield start and end of each part of a span before, between and after its failed records.
 
     There is one part more than there are failed records; some hold no records.
     """

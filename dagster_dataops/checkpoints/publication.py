@@ -40,7 +40,7 @@ def commit(folder: NodeFolder, manifest: Manifest) -> Manifest:
 
 
 def _without_equal_drafts(folder: NodeFolder, manifest: Manifest) -> Manifest:
-    """Delete drafts that hold what is published already; return the manifest that fits then.
+    """Delete drafts equal to the published files; return the manifest of the files that stay.
 
     Replacing a file fails whoever reads it on another machine: on NFS it is gone at once.
     """

@@ -1,4 +1,4 @@
-"""Reopening: failed records of an unfinished run are to be tried again by later attempts.
+"""Reopen failed records of an unfinished run, so that the next attempt tries them again.
 
 Failures of an outage say nothing of their records. What else is in the spans that hold them stays
 settled: it is copied to a segment of its own.

@@ -1,4 +1,4 @@
-"""Formats: tells files that are no JSON Lines from such with bad lines, and says what they are."""
+"""Recognize files of another format than JSON Lines, and name the reader for that format."""
 
 import csv
 import os
@@ -34,7 +34,7 @@ def check_json_lines(path: Path) -> None:
     """Refuse a file that is another format, judged by its first lines.
 
     One line among the first hundred that looks like a JSON object is enough to accept it: bad lines
-    are for whoever reads the records.
+    are refused one by one when the records are read.
 
     Args:
         path: An existing file.

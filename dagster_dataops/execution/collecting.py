@@ -1,8 +1,8 @@
 """Collector: settles single records in the order they finish, for threads and asyncio.
 
 The worker that finished a record settles it before it takes the next one, so that a SIGKILL
-repeats only the calls in flight. That takes 50 to 100 microseconds of CPU a call, half as much more
-than settling them together twenty times a second, and delays no call. Where more than a thousand
+repeats only the calls in flight. That takes 50 to 100 microseconds of CPU more for each call than
+settling them together twenty times a second, and delays no call. Where more than a thousand
 records finish a second, it would cost more than it saves: there a worker settles, about once a
 millisecond, what all have finished since. Neighbours that are settled together are joined into one
 span.

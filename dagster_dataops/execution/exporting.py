@@ -4,7 +4,7 @@ from pathlib import Path
 
 from dagster_dataops.checkpoints.manifest import NodeFolder
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.digests import content_digest
+from dagster_dataops.datasets.digests import holds
 from dagster_dataops.datasets.files import copy_durably, storage
 
 
@@ -30,12 +30,6 @@ def export(dataset: JsonlDataset, output: Path, folder: NodeFolder) -> Path:
     """
     target = exported_path(output, folder.name)
     with storage(target, "export the result to it"):
-        if not _holds(target, dataset):
+        if not holds(target, dataset.size_bytes, dataset.fingerprint):
             copy_durably(dataset.path, target)
     return target
-
-
-def _holds(target: Path, dataset: JsonlDataset) -> bool:
-    if not target.is_file() or target.stat().st_size != dataset.size_bytes:
-        return False
-    return content_digest(target) == dataset.fingerprint

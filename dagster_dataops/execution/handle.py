@@ -113,7 +113,7 @@ class Worker:
         self._busy_before = 0.0
 
     def welcome(self) -> None:
-        """Take note that it is ready."""
+        """Record that the worker is ready."""
         self.ready = True
         self.ready_at = time.monotonic()
         self._busy_before = self._busy_seconds()

@@ -29,11 +29,11 @@ class IdleWorkers:
 
     @property
     def pids(self) -> list[int]:
-        """Of all that are there."""
+        """Process ids of the idle workers."""
         return [worker.pid for worker in list(self._workers)]
 
     def keep(self, worker: Worker) -> None:
-        """Have ``worker`` wait for another run."""
+        """Keep ``worker`` for another run."""
         with self._lock:
             ended = [each for each in self._workers if each.poll()]
             self._workers = [each for each in self._workers if each not in ended]
@@ -43,9 +43,9 @@ class IdleWorkers:
             each.close()
 
     def take(self) -> Worker | None:
-        """Return a worker that was started as one would be now; ``None`` if there is none.
+        """Return a worker whose circumstances have not changed since; ``None`` if there is none.
 
-        All others that were asked for that end.
+        Ends the workers looked at before it, whose circumstances have changed.
         """
         now = circumstances() if self else None
         while worker := self._pop():
@@ -55,7 +55,7 @@ class IdleWorkers:
         return None
 
     def end(self) -> None:
-        """End all."""
+        """End every idle worker."""
         while worker := self._pop():
             worker.end(_GRACE_SECONDS)
 
@@ -70,9 +70,9 @@ class IdleWorkers:
 
 
 def circumstances() -> object:
-    """Return all that a worker has of this process when it starts; ``None`` if that is unknown.
+    """Return what a worker inherits from this process when it starts; ``None`` if unknown.
 
-    One of which it is unknown serves a single run.
+    A worker with unknown circumstances serves a single run.
     """
     return (surroundings(), environment()) if sys.platform == "linux" else None
 
