@@ -115,7 +115,7 @@ def run_case(given: dict[str, Any]) -> None:
     import slow_import
 
     from dagster_dataops import config, pipeline
-    from dagster_dataops.services.running import materialize
+    from dagster_dataops.pipelines.local_run import materialize
 
     case = Case(**given)
     config.data_process_progress = False

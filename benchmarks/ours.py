@@ -16,7 +16,7 @@ from typing import Any
 from benchmarks import operators
 from benchmarks.reporting import Stopwatch
 from dagster_dataops import config, data, data_register, pipeline
-from dagster_dataops.execution import asynchronous, processes, single, threads
+from dagster_dataops.execution.backends import asynchronous, processes, single, threads
 
 BACKENDS = (asynchronous, processes, single, threads)  # imported here, as the ideal's modules are
 

@@ -7,121 +7,123 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dagster_dataops import combine, data, errors
-    from dagster_dataops.assets import checks
-    from dagster_dataops.assets.check_steps import build_operator_checks
-    from dagster_dataops.assets.component import OperatorPipelineComponent
+    from dagster_dataops.assets.asset_factory import build_operator_assets
+    from dagster_dataops.assets.automation.preview_job import build_preview_job
+    from dagster_dataops.assets.automation.sensors import NewFiles, new_files_sensor
+    from dagster_dataops.assets.checks import check_functions as checks
+    from dagster_dataops.assets.checks.error_rate import ErrorRateCheck
+    from dagster_dataops.assets.components.component import OperatorPipelineComponent
+    from dagster_dataops.assets.components.operator_declaration import OperatorDeclaration
     from dagster_dataops.assets.decorator import build_dataops_asset_specs, dataops_assets
     from dagster_dataops.assets.definitions import build_definitions, dataops_resources
-    from dagster_dataops.assets.error_rate import ErrorRateCheck
-    from dagster_dataops.assets.events import DataOpsEventIterator
-    from dagster_dataops.assets.factory import build_operator_assets
-    from dagster_dataops.assets.io_manager import DataOpsIOManager
+    from dagster_dataops.assets.inputs.io_manager import DataOpsIOManager
     from dagster_dataops.assets.ops import build_operator_job, build_operator_ops
-    from dagster_dataops.assets.pipeline_plan import plan_pipeline
-    from dagster_dataops.assets.preview_job import build_preview_job
-    from dagster_dataops.assets.resource import DataOpsResource
-    from dagster_dataops.assets.sensors import NewFiles, new_files_sensor
-    from dagster_dataops.assets.translator import DataOpsTranslator
-    from dagster_dataops.assets.yaml_nodes import OperatorDeclaration
-    from dagster_dataops.checkpoints.manifest import Manifest, load_result
+    from dagster_dataops.assets.planning.translator import DataOpsTranslator
+    from dagster_dataops.assets.runtime.events import DataOpsEventIterator
+    from dagster_dataops.assets.runtime.resource import DataOpsResource
+    from dagster_dataops.assets.steps.check_steps import build_operator_checks
+    from dagster_dataops.assets.steps.planned_pipeline import plan_pipeline
+    from dagster_dataops.checkpoints.folder.manifest import Manifest, load_result
     from dagster_dataops.combine import concat, round_robin, sample
     from dagster_dataops.configuration import config
     from dagster_dataops.data import data_register
     from dagster_dataops.datasets.dataset import JsonlDataset
     from dagster_dataops.errors import DataOpsError, DataPipelineError
-    from dagster_dataops.execution.report import RunReport
+    from dagster_dataops.execution.run_report import RunReport
     from dagster_dataops.graph.graph import OperatorGraph
-    from dagster_dataops.identities.operational import Operational
+    from dagster_dataops.hashing.operational import Operational
     from dagster_dataops.operators.operator import Operator
+    from dagster_dataops.pipelines.pipeline import Pipeline, pipeline
+    from dagster_dataops.readers.arrow.tables import read_arrow, read_parquet
+    from dagster_dataops.readers.delimited.delimited_files import read_delimited
+    from dagster_dataops.readers.huggingface.huggingface_datasets import read_huggingface
+    from dagster_dataops.readers.numbers import parse_numbers
+    from dagster_dataops.readers.part_files.part_reader import PartFiles
+    from dagster_dataops.readers.reader import Reader
+    from dagster_dataops.readers.warc.web_archives import read_warc
+    from dagster_dataops.readers.whole_files import read_files
     from dagster_dataops.records import JsonValue, Record
     from dagster_dataops.selectors.selector import Selector
-    from dagster_dataops.services.pipeline import Pipeline, pipeline
-    from dagster_dataops.sources.delimited import read_delimited
-    from dagster_dataops.sources.huggingface import read_huggingface
-    from dagster_dataops.sources.numbers import parse_numbers
-    from dagster_dataops.sources.part_files import PartFiles
-    from dagster_dataops.sources.reader import Reader
-    from dagster_dataops.sources.tables import read_arrow, read_parquet
-    from dagster_dataops.sources.warc import read_warc
-    from dagster_dataops.sources.whole_files import read_files
     from dagster_dataops.streams import text
-    from dagster_dataops.streams.conformance import assert_resumes_anywhere
-    from dagster_dataops.streams.finitude import Finitude
-    from dagster_dataops.streams.pipeline import DataPipeline, DataPipelineBuilder
-    from dagster_dataops.streams.sources import (
+    from dagster_dataops.streams.core.finitude import Finitude
+    from dagster_dataops.streams.data_pipeline import DataPipeline, DataPipelineBuilder
+    from dagster_dataops.streams.factories import (
         list_files,
         read_iterator,
         read_jsonl,
         read_sequence,
     )
+    from dagster_dataops.streams.stream_testing import assert_resumes_anywhere
     from dagster_dataops.streams.text import read_text
-    from dagster_dataops.streams.training import torch_dataset
+    from dagster_dataops.streams.torch_loader import torch_dataset
 
 # Every name loads on first use. Worker processes import this package to load operators: they
 # never touch Dagster, which takes over a second to import, and little of the rest.
+_MODULES = {
+    "checks": "assets.checks.check_functions",
+    "combine": "combine",
+    "data": "data",
+    "errors": "errors",
+    "text": "streams.text",
+}
 _HOMES = {
     "DataOpsError": "errors",
-    "DataOpsEventIterator": "assets.events",
-    "DataOpsIOManager": "assets.io_manager",
-    "DataOpsResource": "assets.resource",
-    "DataOpsTranslator": "assets.translator",
-    "DataPipeline": "streams.pipeline",
-    "DataPipelineBuilder": "streams.pipeline",
+    "DataOpsEventIterator": "assets.runtime.events",
+    "DataOpsIOManager": "assets.inputs.io_manager",
+    "DataOpsResource": "assets.runtime.resource",
+    "DataOpsTranslator": "assets.planning.translator",
+    "DataPipeline": "streams.data_pipeline",
+    "DataPipelineBuilder": "streams.data_pipeline",
     "DataPipelineError": "errors",
-    "ErrorRateCheck": "assets.error_rate",
-    "Finitude": "streams.finitude",
+    "ErrorRateCheck": "assets.checks.error_rate",
+    "Finitude": "streams.core.finitude",
     "JsonValue": "records",
     "JsonlDataset": "datasets.dataset",
-    "Manifest": "checkpoints.manifest",
-    "NewFiles": "assets.sensors",
-    "Operational": "identities.operational",
+    "Manifest": "checkpoints.folder.manifest",
+    "NewFiles": "assets.automation.sensors",
+    "Operational": "hashing.operational",
     "Operator": "operators.operator",
-    "OperatorDeclaration": "assets.yaml_nodes",
+    "OperatorDeclaration": "assets.components.operator_declaration",
     "OperatorGraph": "graph.graph",
-    "OperatorPipelineComponent": "assets.component",
-    "PartFiles": "sources.part_files",
-    "Pipeline": "services.pipeline",
-    "Reader": "sources.reader",
+    "OperatorPipelineComponent": "assets.components.component",
+    "PartFiles": "readers.part_files.part_reader",
+    "Pipeline": "pipelines.pipeline",
+    "Reader": "readers.reader",
     "Record": "records",
-    "RunReport": "execution.report",
+    "RunReport": "execution.run_report",
     "Selector": "selectors.selector",
-    "assert_resumes_anywhere": "streams.conformance",
+    "assert_resumes_anywhere": "streams.stream_testing",
     "build_dataops_asset_specs": "assets.decorator",
     "build_definitions": "assets.definitions",
-    "build_operator_assets": "assets.factory",
-    "build_operator_checks": "assets.check_steps",
+    "build_operator_assets": "assets.asset_factory",
+    "build_operator_checks": "assets.steps.check_steps",
     "build_operator_job": "assets.ops",
     "build_operator_ops": "assets.ops",
-    "build_preview_job": "assets.preview_job",
-    "checks": "assets.",
-    "combine": "",
+    "build_preview_job": "assets.automation.preview_job",
     "concat": "combine",
     "config": "configuration",
-    "data": "",
     "data_register": "data",
     "dataops_assets": "assets.decorator",
     "dataops_resources": "assets.definitions",
-    "errors": "",
-    "list_files": "streams.sources",
-    "load_result": "checkpoints.manifest",
-    "new_files_sensor": "assets.sensors",
-    "parse_numbers": "sources.numbers",
-    "pipeline": "services.pipeline",
-    "plan_pipeline": "assets.pipeline_plan",
-    "read_arrow": "sources.tables",
-    "read_delimited": "sources.delimited",
-    "read_files": "sources.whole_files",
-    "read_huggingface": "sources.huggingface",
-    "read_iterator": "streams.sources",
-    "read_jsonl": "streams.sources",
-    "read_parquet": "sources.tables",
-    "read_sequence": "streams.sources",
+    "list_files": "streams.factories",
+    "load_result": "checkpoints.folder.manifest",
+    "new_files_sensor": "assets.automation.sensors",
+    "parse_numbers": "readers.numbers",
+    "pipeline": "pipelines.pipeline",
+    "plan_pipeline": "assets.steps.planned_pipeline",
+    "read_arrow": "readers.arrow.tables",
+    "read_delimited": "readers.delimited.delimited_files",
+    "read_files": "readers.whole_files",
+    "read_huggingface": "readers.huggingface.huggingface_datasets",
+    "read_iterator": "streams.factories",
+    "read_jsonl": "streams.factories",
+    "read_parquet": "readers.arrow.tables",
+    "read_sequence": "streams.factories",
     "read_text": "streams.text",
-    "read_warc": "sources.warc",
+    "read_warc": "readers.warc.web_archives",
     "round_robin": "combine",
     "sample": "combine",
-    "text": "streams.",
-    "torch_dataset": "streams.training",
+    "torch_dataset": "streams.torch_loader",
 }
 
 __all__ = [
@@ -191,15 +193,15 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
-    if home is None:
-        msg = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(msg)
     import importlib
 
-    if not home or home.endswith("."):  # a module
-        return importlib.import_module(f"{__name__}.{home}{name}")
-    found = getattr(importlib.import_module(f"{__name__}.{home}"), name)
+    if name in _MODULES:
+        found: object = importlib.import_module(f"{__name__}.{_MODULES[name]}")
+    elif name in _HOMES:
+        found = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    else:
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
     globals()[name] = found
     return found
 

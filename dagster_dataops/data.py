@@ -12,9 +12,9 @@ from dagster_dataops.operators.registry import OperatorRegistry
 
 def run_operator(operator: Operator, records: object) -> object:
     """Run ``operator`` over ``records``; the executor loads with the first run."""
-    from dagster_dataops.services import running
+    from dagster_dataops.pipelines import local_run
 
-    return running.run_operator(operator, records)
+    return local_run.run_operator(operator, records)
 
 
 data_register: Final = OperatorRegistry(run_operator, libraries=["dagster_dataops.library"])

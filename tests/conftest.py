@@ -12,7 +12,7 @@ import pytest
 
 from dagster_dataops import config
 from dagster_dataops.operators.registry import OperatorRegistry
-from dagster_dataops.services.running import run_operator
+from dagster_dataops.pipelines.local_run import run_operator
 
 # The threads that numpy and pyarrow start on import would keep worker processes from being forked.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -33,8 +33,8 @@ _LAST = (
     "tests/assets/",
     "tests/test_definitions.py",
     "tests/end_to_end/",
-    "tests/sources/",
-    "tests/streams/test_remote.py",
+    "tests/readers/",
+    "tests/streams/files/test_remote.py",
 )
 
 

@@ -6,16 +6,16 @@ from typing import Any
 
 import dagster as dg
 
-from dagster_dataops.assets.error_rate import ErrorRateCheck, ErrorRates
-from dagster_dataops.assets.operator_step import StepOptions
-from dagster_dataops.assets.options import AssetOptions
-from dagster_dataops.assets.pipeline_plan import plan_pipeline
-from dagster_dataops.assets.pipeline_step import Body, pipeline_step
-from dagster_dataops.assets.sources import Source
-from dagster_dataops.assets.stream_source import StreamSource
-from dagster_dataops.assets.translator import DataOpsTranslator
+from dagster_dataops.assets.checks.error_rate import ErrorRateCheck, ErrorRates
+from dagster_dataops.assets.planning.asset_options import AssetOptions
+from dagster_dataops.assets.planning.source_assets import Source
+from dagster_dataops.assets.planning.translator import DataOpsTranslator
+from dagster_dataops.assets.steps.operator_step import StepOptions
+from dagster_dataops.assets.steps.pipeline_step import Body, pipeline_step
+from dagster_dataops.assets.steps.planned_pipeline import plan_pipeline
+from dagster_dataops.assets.steps.stream_source import StreamSource
 from dagster_dataops.errors import PipelineDefinitionError
-from dagster_dataops.services.pipeline import Pipeline
+from dagster_dataops.pipelines.pipeline import Pipeline
 
 
 def dataops_assets(  # noqa: PLR0913 - what Dagster users set of a step

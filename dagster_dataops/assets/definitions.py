@@ -7,25 +7,25 @@ from typing import Any
 
 import dagster as dg
 
-from dagster_dataops.assets.check_steps import Checks, check_steps, hold_within_step
-from dagster_dataops.assets.error_rate import ErrorRateCheck, ErrorRates
+from dagster_dataops.assets.asset_factory import Layout, lay_out
+from dagster_dataops.assets.automation.jobs import pipeline_jobs
+from dagster_dataops.assets.automation.preview_job import preview_job
+from dagster_dataops.assets.automation.refresh_job import refresh_jobs
+from dagster_dataops.assets.automation.retry_job import retry_jobs
+from dagster_dataops.assets.automation.schedules import pipeline_schedule
+from dagster_dataops.assets.automation.sensors import NewFiles, new_files_sensor
+from dagster_dataops.assets.checks.error_rate import ErrorRateCheck, ErrorRates
 from dagster_dataops.assets.executors import Executor, executor_of
-from dagster_dataops.assets.factory import Layout, lay_out
-from dagster_dataops.assets.io_manager import DataOpsIOManager
-from dagster_dataops.assets.jobs import pipeline_jobs
-from dagster_dataops.assets.options import AssetOptions, Automation
-from dagster_dataops.assets.pipeline_plan import plan_pipeline
-from dagster_dataops.assets.preview_job import preview_job
-from dagster_dataops.assets.refresh_job import refresh_jobs
-from dagster_dataops.assets.resource import DataOpsResource
-from dagster_dataops.assets.retry_job import retry_jobs
-from dagster_dataops.assets.schedules import pipeline_schedule
-from dagster_dataops.assets.sensors import NewFiles, new_files_sensor
-from dagster_dataops.assets.sources import IO_MANAGER, Source
-from dagster_dataops.assets.translator import DataOpsTranslator
+from dagster_dataops.assets.inputs.io_manager import DataOpsIOManager
+from dagster_dataops.assets.planning.asset_options import AssetOptions, Automation
+from dagster_dataops.assets.planning.source_assets import IO_MANAGER, Source
+from dagster_dataops.assets.planning.translator import DataOpsTranslator
+from dagster_dataops.assets.runtime.resource import DataOpsResource
+from dagster_dataops.assets.steps.check_steps import Checks, check_steps, hold_within_step
+from dagster_dataops.assets.steps.planned_pipeline import plan_pipeline
 from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.graph.graph import SOURCE
-from dagster_dataops.services.pipeline import Pipeline
+from dagster_dataops.pipelines.pipeline import Pipeline
 
 
 def build_definitions(  # noqa: PLR0913 - all there is to say, by name

@@ -8,23 +8,23 @@ from typing import Any, TypeAlias
 
 import dagster as dg
 
-from dagster_dataops.assets.columns import column_metadata
-from dagster_dataops.assets.configs import checked, config_type_of, resume_policy
-from dagster_dataops.assets.metadata import dataset_metadata, report_metadata
-from dagster_dataops.assets.options import AssetOptions
-from dagster_dataops.assets.places import key_of
-from dagster_dataops.assets.preview import limit_over, run_preview
-from dagster_dataops.assets.resource import DataOpsResource
-from dagster_dataops.assets.source_results import standing_source, write_source
-from dagster_dataops.assets.sources import function_name
-from dagster_dataops.assets.stream_source import StreamSource, origin_of
+from dagster_dataops.assets.inputs.source_results import standing_source, write_source
+from dagster_dataops.assets.launchpad.operator_config import checked, config_type_of, resume_policy
+from dagster_dataops.assets.metadata.column_metadata import column_metadata
+from dagster_dataops.assets.metadata.materialization import dataset_metadata, report_metadata
+from dagster_dataops.assets.planning.asset_options import AssetOptions
+from dagster_dataops.assets.planning.source_assets import function_name
+from dagster_dataops.assets.runtime.asset_paths import key_of
+from dagster_dataops.assets.runtime.resource import DataOpsResource
+from dagster_dataops.assets.steps.preview_step import limit_over, run_preview
+from dagster_dataops.assets.steps.stream_source import StreamSource, origin_of
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import PipelineDefinitionError
-from dagster_dataops.execution.given_stream import Streamed
+from dagster_dataops.execution.runners.given_stream import Streamed
 from dagster_dataops.graph.graph import SOURCE, OperatorNode
 from dagster_dataops.operators.operator import Operator
-from dagster_dataops.services.combined import Combined
-from dagster_dataops.services.pipeline import Pipeline
+from dagster_dataops.pipelines.combined_inputs import Combined
+from dagster_dataops.pipelines.pipeline import Pipeline
 from dagster_dataops.streams.operations import Operations
 
 JobSource: TypeAlias = (

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import orjson
 
-from dagster_dataops.checkpoints.fingerprint import CHANGEABLE, RunFingerprint
-from dagster_dataops.checkpoints.journal import (
+from dagster_dataops.checkpoints.folder.run_fingerprint import CHANGEABLE, RunFingerprint
+from dagster_dataops.checkpoints.journal.frames import (
     FrameKind,
     Journal,
     json_frame,
@@ -28,12 +28,12 @@ from dagster_dataops.checkpoints.journal import (
     span_frame,
     spans_frame,
 )
-from dagster_dataops.checkpoints.segments import SegmentWriter, segment_path
-from dagster_dataops.checkpoints.spans import Span, columns_of
-from dagster_dataops.checkpoints.stopwatch import Stopwatch
-from dagster_dataops.checkpoints.table import SpanTable
-from dagster_dataops.datasets.background import background
-from dagster_dataops.datasets.files import make_folder, read_if_there, storage, sync_folder
+from dagster_dataops.checkpoints.journal.segments import SegmentWriter, segment_path
+from dagster_dataops.checkpoints.journal.span import Span, columns_of
+from dagster_dataops.checkpoints.journal.span_table import SpanTable
+from dagster_dataops.checkpoints.journal.stopwatch import Stopwatch
+from dagster_dataops.concurrency.background import background
+from dagster_dataops.datasets.durable_files import make_folder, read_if_there, storage, sync_folder
 from dagster_dataops.errors import StorageError
 
 _CHECKPOINT: Final = re.compile(r"([1-9][0-9]*)")

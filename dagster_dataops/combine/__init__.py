@@ -14,10 +14,10 @@ paths of jsonl files. Given streams it returns a stream, as `DataPipeline` has i
 from collections.abc import Sequence
 from typing import Any
 
-from dagster_dataops.combine.operators import Concat, RoundRobin, Sample, Zip
-from dagster_dataops.services.combined import Combined, check_stream, listed
+from dagster_dataops.combine.stream_operators import Concat, RoundRobin, Sample, Zip
+from dagster_dataops.pipelines.combined_inputs import Combined, check_stream, listed
+from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.operations import Operations
-from dagster_dataops.streams.pipeline import DataPipelineBuilder
 
 
 def sample(

@@ -17,7 +17,7 @@ from dagster_dataops.errors import InputError
 from dagster_dataops.records import Record, decode
 
 if TYPE_CHECKING:
-    from dagster_dataops.streams.pipeline import DataPipelineBuilder
+    from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 
 
 class FileState(NamedTuple):
@@ -196,7 +196,7 @@ class JsonlDataset:
         Its state is refused once the content is another. ``shuffle(0)`` shuffles all records
         without holding them, and ``shard()`` behind it leaves the other shards' records unread.
         """
-        from dagster_dataops.streams.stored import read_stored  # workers do without streams
+        from dagster_dataops.streams.result_stream import read_stored  # workers do without streams
 
         return read_stored(self.path, self.size_bytes, self.fingerprint, self.state)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import xxhash
 
-from dagster_dataops.datasets.files import COPY_BYTES
+from dagster_dataops.datasets.durable_files import COPY_BYTES
 from dagster_dataops.errors import InputError
 
 

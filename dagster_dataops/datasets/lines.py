@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from dagster_dataops.datasets.files import read_range
+from dagster_dataops.datasets.durable_files import read_range
 from dagster_dataops.errors import InputError
 
 BLOCK_BYTES = 1 << 20

@@ -13,25 +13,25 @@ from dagster_dataops.checkpoints.checkpoint import (
     existing,
     fresh,
 )
-from dagster_dataops.checkpoints.composition import Drafts, compose
-from dagster_dataops.checkpoints.fingerprint import RunFingerprint
-from dagster_dataops.checkpoints.lock import FolderLock
-from dagster_dataops.checkpoints.manifest import Manifest, NodeFolder
-from dagster_dataops.checkpoints.publication import commit, finish_interrupted
-from dagster_dataops.checkpoints.reopening import reopen
-from dagster_dataops.checkpoints.resuming import Decision, ResumePolicy, decide
+from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
+from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
+from dagster_dataops.checkpoints.folder_lock import FolderLock
+from dagster_dataops.checkpoints.publish.commit import commit, finish_interrupted
+from dagster_dataops.checkpoints.publish.compose import Drafts, compose
+from dagster_dataops.checkpoints.resume.reopen_failed import reopen
+from dagster_dataops.checkpoints.resume.resume_policy import Decision, ResumePolicy, decide
 from dagster_dataops.datasets.dataset import FileState, JsonlDataset
 from dagster_dataops.datasets.lines import content_interval
 from dagster_dataops.errors import InputError, OutageError, RunStoppedError, StorageError
-from dagster_dataops.execution.backends import run_backend
-from dagster_dataops.execution.earlier import EarlierResult
+from dagster_dataops.execution.backends.backend import run_backend
 from dagster_dataops.execution.exporting import export
-from dagster_dataops.execution.gathering import gathered, removed_afterwards
 from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.progress import saved
-from dagster_dataops.execution.report import RunContext, RunReport
-from dagster_dataops.execution.selecting import compose_kept
-from dagster_dataops.execution.whole import run_whole
+from dagster_dataops.execution.published_result import EarlierResult
+from dagster_dataops.execution.run_report import RunContext, RunReport
+from dagster_dataops.execution.runners.concat_inputs import gathered, removed_afterwards
+from dagster_dataops.execution.runners.dataset_runner import run_whole
+from dagster_dataops.execution.runners.selection_runner import compose_kept
 from dagster_dataops.operators.operator import Operator
 
 _MOST_REPAIRS: Final = 2
@@ -157,7 +157,7 @@ class _Attempt:
         self, dataset: JsonlDataset, fingerprint: RunFingerprint, found: list[CheckpointContent]
     ) -> Decision:
         if self._context.resume is ResumePolicy.FAILED_RECORDS:
-            from dagster_dataops.checkpoints.retrying import decide_retry
+            from dagster_dataops.checkpoints.resume.retry_failed import decide_retry
 
             kind = self._operator.__dataops__.spec.kind
             return decide_retry(self._folder, found, fingerprint, dataset, kind)
@@ -176,7 +176,7 @@ class _Attempt:
         wanted = self._operator.__dataops__.resolved.reuse_outcomes
         if not wanted or decision.content.table.records or policy is ResumePolicy.NEVER:
             return None
-        from dagster_dataops.checkpoints.reusing import reuse
+        from dagster_dataops.checkpoints.resume.outcome_reuse import reuse
 
         return reuse(self._folder, found, fingerprint, policy, dataset)
 
@@ -234,7 +234,7 @@ class _Attempt:
         self, datasets: Sequence[JsonlDataset], fingerprint: RunFingerprint
     ) -> Manifest:
         if self._context.resume is ResumePolicy.FAILED_RECORDS:
-            from dagster_dataops.checkpoints.retrying import refuse_whole
+            from dagster_dataops.checkpoints.resume.retry_failed import refuse_whole
 
             refuse_whole(self._folder, "dataset")
         drafts = run_whole(self._operator, datasets, self._folder, self._context)
@@ -253,14 +253,14 @@ class _Attempt:
         found: list[CheckpointContent],
         earlier: EarlierResult,
     ) -> RunReport:
-        from dagster_dataops.execution.streaming import Flow, StreamWriter
+        from dagster_dataops.execution.runners.stream_runner import Flow, StreamWriter
 
         flow = Flow.of(self._operator, datasets)
         report = self._taken(earlier, flow.fingerprint)
         if report is not None:
             return report
         if self._context.resume is ResumePolicy.FAILED_RECORDS:
-            from dagster_dataops.checkpoints.retrying import refuse_whole
+            from dagster_dataops.checkpoints.resume.retry_failed import refuse_whole
 
             refuse_whole(self._folder, "stream")
         checkpoint, stream, note = flow.checkpoint(self._context, self._folder, found)

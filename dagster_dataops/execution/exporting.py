@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from dagster_dataops.checkpoints.manifest import NodeFolder
+from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.digests import holds
-from dagster_dataops.datasets.files import copy_durably, storage
+from dagster_dataops.datasets.durable_files import copy_durably, storage
 
 
 def exported_path(output: Path, name: str) -> Path:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
-from dagster_dataops.checkpoints.outcomes import digests_in
-from dagster_dataops.checkpoints.reopening import first_failure
-from dagster_dataops.checkpoints.resuming import holds_settled
-from dagster_dataops.checkpoints.spans import Span
+from dagster_dataops.checkpoints.journal.digest_frames import digests_in
+from dagster_dataops.checkpoints.journal.span import Span
+from dagster_dataops.checkpoints.resume.reopen_failed import first_failure
+from dagster_dataops.checkpoints.resume.resume_policy import holds_settled
 from dagster_dataops.datasets.dataset import FileState, JsonlDataset
 from dagster_dataops.datasets.lines import Interval, LineCounter, count_records
 from dagster_dataops.errors import (
@@ -19,9 +19,9 @@ from dagster_dataops.errors import (
     RunStoppedError,
     WorkerError,
 )
-from dagster_dataops.execution.failures import Failed, Failure, told
 from dagster_dataops.execution.progress import Progress, ProgressState
-from dagster_dataops.execution.settling import Interrupts
+from dagster_dataops.execution.records.record_failures import Failed, Failure, told
+from dagster_dataops.execution.records.settle import Interrupts
 from dagster_dataops.operators.operator import Operator
 from dagster_dataops.operators.settings import ResolvedSettings
 

@@ -7,11 +7,11 @@ from types import MappingProxyType
 from typing import Final
 
 from dagster_dataops.errors import PipelineDefinitionError
-from dagster_dataops.graph import columns
+from dagster_dataops.graph import column_check
 from dagster_dataops.operators.operator import Operator
 from dagster_dataops.operators.signature import nearest
 
-SOURCE: Final = columns.SOURCE
+SOURCE: Final = column_check.SOURCE
 _LONGEST: Final = 150  # bytes, of 255; the names of a node's files begin with its own
 _TAKEN: Final = frozenset({"", ".", "..", "checkpoints"})
 
@@ -68,7 +68,7 @@ class OperatorGraph:
         _check_order(name, by_name)
         _check_exports(name, by_name)
         graph = cls(name, MappingProxyType(by_name))
-        columns.check_columns(graph)
+        column_check.check_columns(graph)
         return graph
 
     def ordered(self) -> list[OperatorNode]:

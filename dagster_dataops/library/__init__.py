@@ -1,6 +1,6 @@
 """Operators that ship with the package, loaded when a group of them is first asked for."""
 
-from dagster_dataops.combine import operators as combination
-from dagster_dataops.library import deduplication, near_duplicates, text
+from dagster_dataops.combine import stream_operators as combination
+from dagster_dataops.library import deduplication, near_duplicates, text_cleaning
 
-__all__ = ["combination", "deduplication", "near_duplicates", "text"]
+__all__ = ["combination", "deduplication", "near_duplicates", "text_cleaning"]

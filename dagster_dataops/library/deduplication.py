@@ -12,8 +12,8 @@ import xxhash
 
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
-from dagster_dataops.library.keys import Column, Keys, key_pairs
-from dagster_dataops.library.repeats import first_of_equals
+from dagster_dataops.library.algorithms.first_seen import first_of_equals
+from dagster_dataops.library.field_keys import Column, Keys, key_pairs
 from dagster_dataops.records import Record, encode
 from dagster_dataops.selectors.selector import is_selector
 

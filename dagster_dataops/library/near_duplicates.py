@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from dagster_dataops.errors import DefinitionError, MissingExtraError
-from dagster_dataops.library.banding import bands_for, pack_buckets, unpack_buckets
-from dagster_dataops.library.buckets import first_in_buckets
+from dagster_dataops.library.algorithms.buckets import first_in_buckets
+from dagster_dataops.library.algorithms.lsh_bands import bands_for, pack_buckets, unpack_buckets
 from dagster_dataops.library.deduplication import dedup, memory_bytes
-from dagster_dataops.library.keys import Column
+from dagster_dataops.library.field_keys import Column
 from dagster_dataops.records import Record
 
 # Kana and Chinese characters, written without spaces: each is a word of its own.

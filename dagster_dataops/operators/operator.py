@@ -19,8 +19,8 @@ from dagster_dataops.errors import (
     OperatorOptionError,
     UnknownOperatorError,
 )
-from dagster_dataops.operators.columns import DECLARATIONS, Declared
-from dagster_dataops.operators.secrecy import holds_secret, shown, without_secrets
+from dagster_dataops.operators.declared_columns import DECLARATIONS, Declared
+from dagster_dataops.operators.secret_options import holds_secret, shown, without_secrets
 from dagster_dataops.operators.settings import SETTING_NAMES, ExecutionSettings, parse_settings
 from dagster_dataops.operators.signature import (
     bind_options,
@@ -31,7 +31,7 @@ from dagster_dataops.operators.signature import (
     takes_any,
 )
 from dagster_dataops.operators.spec import Invocation, OperatorSpec
-from dagster_dataops.operators.typed import check_types
+from dagster_dataops.operators.type_checks import check_types
 
 if TYPE_CHECKING:
     import os

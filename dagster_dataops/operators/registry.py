@@ -13,21 +13,21 @@ from dagster_dataops.errors import (
     OperatorDefinitionError,
     OperatorOptionError,
 )
-from dagster_dataops.operators.calling import dataset_function, record_function
-from dagster_dataops.operators.columns import DECLARATIONS, Declaration, Declared
-from dagster_dataops.operators.definition import (
+from dagster_dataops.operators.bound_methods import dataset_function, record_function
+from dagster_dataops.operators.declared_columns import DECLARATIONS, Declaration, Declared
+from dagster_dataops.operators.decorated_function import P, R, RegisteredFunction
+from dagster_dataops.operators.operator import Operator, OperatorMeta, unknown_operator
+from dagster_dataops.operators.reader_base import FunctionReader, Readable, gives_stream
+from dagster_dataops.operators.settings import SETTING_NAMES
+from dagster_dataops.operators.signature import nearest, parameters_of
+from dagster_dataops.operators.spec import OperatorSpec
+from dagster_dataops.operators.spec_builder import (
     KINDS,
     Method,
     checked_name,
     spec_of_class,
     spec_of_function,
 )
-from dagster_dataops.operators.function import P, R, RegisteredFunction
-from dagster_dataops.operators.operator import Operator, OperatorMeta, unknown_operator
-from dagster_dataops.operators.readable import FunctionReader, Readable, gives_stream
-from dagster_dataops.operators.settings import SETTING_NAMES
-from dagster_dataops.operators.signature import nearest, parameters_of
-from dagster_dataops.operators.spec import OperatorSpec
 
 C = TypeVar("C", bound=type)
 _PREFIX = "data."

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dagster_dataops.errors import OperatorOptionError
-from dagster_dataops.operators.secrecy import shown
+from dagster_dataops.operators.secret_options import shown
 
 REQUIRED: Final = inspect.Parameter.empty
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)

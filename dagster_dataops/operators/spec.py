@@ -6,11 +6,11 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
-from dagster_dataops.identities.canonical import Former, digest_of_form
-from dagster_dataops.identities.code import code_digest
-from dagster_dataops.identities.operational import is_marked, is_operational
-from dagster_dataops.operators.columns import NOTHING, Declared
-from dagster_dataops.operators.secrecy import (
+from dagster_dataops.hashing.code import code_digest
+from dagster_dataops.hashing.operational import is_marked, is_operational
+from dagster_dataops.hashing.values import Former, digest_of_form
+from dagster_dataops.operators.declared_columns import NOTHING, Declared
+from dagster_dataops.operators.secret_options import (
     is_credential,
     is_inner_credential,
     is_operational_option,

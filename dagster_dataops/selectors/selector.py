@@ -5,10 +5,10 @@ from typing import Any
 
 from typing_extensions import override
 
-from dagster_dataops.selectors.branches import compilable
-from dagster_dataops.selectors.code import compiled
+from dagster_dataops.selectors.codegen import compiled
 from dagster_dataops.selectors.grammar import EVERY, Path, parse
-from dagster_dataops.selectors.resolving import mapped_in_order, resolve
+from dagster_dataops.selectors.path_tree import compilable
+from dagster_dataops.selectors.resolver import mapped_in_order, resolve
 
 _SPECIAL = frozenset(".[,")
 

@@ -3,13 +3,13 @@
 from typing import Self
 
 from dagster_dataops.errors import StreamDefinitionError
-from dagster_dataops.streams.arguments import check_count, check_seed
-from dagster_dataops.streams.changing import Changing
-from dagster_dataops.streams.grouping import Grouping
-from dagster_dataops.streams.prefetching import Prefetch
-from dagster_dataops.streams.repeating import Repeat
-from dagster_dataops.streams.shuffling import Shuffle
-from dagster_dataops.streams.taking import Shard, Skip, Take
+from dagster_dataops.streams.core.arguments import check_count, check_seed
+from dagster_dataops.streams.item_operations import Changing
+from dagster_dataops.streams.list_operations import Grouping
+from dagster_dataops.streams.stages.prefetching import Prefetch
+from dagster_dataops.streams.stages.repeating import Repeat
+from dagster_dataops.streams.stages.shuffling import Shuffle
+from dagster_dataops.streams.stages.taking import Shard, Skip, Take
 
 
 class Operations(Changing, Grouping):

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from dagster_dataops.errors import StreamDefinitionError
-from dagster_dataops.streams.file_sets import INFER, FileSet, GivenPaths
-from dagster_dataops.streams.file_stages import Origin
-from dagster_dataops.streams.lines import LineEnding, Lines, known_encoding
-from dagster_dataops.streams.pipeline import DataPipelineBuilder
-from dagster_dataops.streams.sources import block_bytes
+from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
+from dagster_dataops.streams.factories import block_bytes
+from dagster_dataops.streams.files.file_sets import INFER, FileSet, GivenPaths
+from dagster_dataops.streams.files.file_stages import Origin
+from dagster_dataops.streams.files.text_lines import LineEnding, Lines, known_encoding
 
 __all__ = ["LineEnding", "read_text"]
 

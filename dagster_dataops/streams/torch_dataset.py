@@ -10,9 +10,9 @@ from torch.utils.data import IterableDataset, get_worker_info
 from typing_extensions import override
 
 from dagster_dataops.errors import StreamDefinitionError, StreamStateError
-from dagster_dataops.seeds.seeds import derived
-from dagster_dataops.streams.pipeline import DataPipelineBuilder
-from dagster_dataops.streams.reading import Reading
+from dagster_dataops.streams.core.seeds import derived
+from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
+from dagster_dataops.streams.positioned_stream import Reading
 
 MakeStream = Callable[[int, int], DataPipelineBuilder]
 

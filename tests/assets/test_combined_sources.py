@@ -9,7 +9,7 @@ import pytest
 from dagster_dataops import DataPipeline, combine, pipeline, read_jsonl, read_sequence
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.operators.registry import OperatorRegistry
-from dagster_dataops.services.pipeline import Pipeline
+from dagster_dataops.pipelines.pipeline import Pipeline
 from tests.assets.helpers import (
     definitions_of,
     execute,
@@ -202,8 +202,11 @@ def test_a_combination_that_failed_goes_on_when_it_is_launched_again(
 
 
 def test_a_combination_is_written_in_yaml_by_the_name_of_its_operator() -> None:
-    from dagster_dataops.assets.yaml_nodes import OperatorDeclaration, assembled
-    from dagster_dataops.assets.yaml_places import NOWHERE
+    from dagster_dataops.assets.components.operator_declaration import (
+        OperatorDeclaration,
+        assembled,
+    )
+    from dagster_dataops.assets.components.source_position import NOWHERE
 
     nodes = [
         OperatorDeclaration(name="a", operator="text.Normalize"),

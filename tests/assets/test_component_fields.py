@@ -6,7 +6,7 @@ import dagster as dg
 import pytest
 
 from dagster_dataops import ErrorRateCheck, OperatorPipelineComponent, build_definitions
-from dagster_dataops.assets.scaffolding import name_of
+from dagster_dataops.assets.components.scaffolder import name_of
 from tests.assets.component_project import WARNED_OF
 
 pytestmark = WARNED_OF

@@ -15,7 +15,7 @@ from dagster_dataops import (
     dataops_assets,
     dataops_resources,
 )
-from dagster_dataops.assets.translator import DataOpsTranslatorData
+from dagster_dataops.assets.planning.translator import DataOpsTranslatorData
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import execute, metadata_of, numbered, pipeline_of, resource_at, result_of

@@ -13,7 +13,7 @@ import pytest
 from dagster_dataops import PartFiles, build_definitions, pipeline
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.operators.registry import OperatorRegistry
-from dagster_dataops.services.running import run_operator
+from dagster_dataops.pipelines.local_run import run_operator
 
 registry = OperatorRegistry(run_operator)
 

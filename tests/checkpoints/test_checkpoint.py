@@ -10,10 +10,10 @@ from dagster_dataops.checkpoints.checkpoint import (
     existing,
     fresh,
 )
-from dagster_dataops.checkpoints.fingerprint import RunFingerprint
-from dagster_dataops.checkpoints.segments import checksum
-from dagster_dataops.checkpoints.spans import Span
-from dagster_dataops.datasets.background import background
+from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
+from dagster_dataops.checkpoints.journal.segments import checksum
+from dagster_dataops.checkpoints.journal.span import Span
+from dagster_dataops.concurrency.background import background
 from dagster_dataops.errors import StorageError
 from tests.execution.helpers import (
     MODES,
@@ -180,7 +180,7 @@ def _flip(path: Path, chance: random.Random) -> None:
 def test_flipped_bits_in_journal_and_segments_never_reach_the_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, seed: int
 ) -> None:
-    from dagster_dataops.checkpoints.resuming import ResumePolicy
+    from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 
     chance = random.Random(f"{mode}{seed}")
     dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
@@ -198,7 +198,7 @@ def test_flipped_bits_in_journal_and_segments_never_reach_the_result(
 def test_lost_segments_are_done_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, damage: str
 ) -> None:
-    from dagster_dataops.checkpoints.resuming import ResumePolicy
+    from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 
     dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
     checkpoint = _settled_but_unpublished(tmp_path, monkeypatch, mode, dataset)
@@ -215,7 +215,7 @@ def test_lost_segments_are_done_again(
 def test_spans_done_again_replace_the_damaged_ones_after_another_kill(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dagster_dataops.checkpoints.resuming import ResumePolicy
+    from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
     from dagster_dataops.execution import executor
     from dagster_dataops.execution.executor import compose
 

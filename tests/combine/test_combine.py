@@ -15,10 +15,10 @@ from dagster_dataops.errors import (
     StreamDefinitionError,
 )
 from dagster_dataops.operators.registry import OperatorRegistry
-from dagster_dataops.services.pipeline import Pipeline
+from dagster_dataops.pipelines.pipeline import Pipeline
+from dagster_dataops.streams.data_pipeline import DataPipeline
+from dagster_dataops.streams.factories import read_sequence
 from dagster_dataops.streams.operations import Operations
-from dagster_dataops.streams.pipeline import DataPipeline
-from dagster_dataops.streams.sources import read_sequence
 
 ROWS = [{"n": n} for n in range(6)]
 _numbers = itertools.count()

@@ -30,7 +30,7 @@ from dagster_dataops import (
     pipeline,
     read_jsonl,
 )
-from dagster_dataops.checkpoints.manifest import NodeFolder
+from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 
 
 @data_register("data.slow")

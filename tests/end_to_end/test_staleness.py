@@ -10,7 +10,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from dagster_dataops.assets.external import file_materialization
+from dagster_dataops.assets.inputs.external_files import file_materialization
 from tests.assets.helpers import numbered, write_jsonl
 from tests.end_to_end.warm_python import WarmPython
 

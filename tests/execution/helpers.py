@@ -12,17 +12,19 @@ import orjson
 import pytest
 
 from dagster_dataops.checkpoints.checkpoint import Checkpoint, fresh
-from dagster_dataops.checkpoints.fingerprint import RunFingerprint
-from dagster_dataops.checkpoints.manifest import NodeFolder
+from dagster_dataops.checkpoints.folder.manifest import NodeFolder
+from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
+from dagster_dataops.concurrency.background import background
 from dagster_dataops.data import data_register
-from dagster_dataops.datasets.background import background
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import content_interval
-from dagster_dataops.execution import collecting, schedule, single, spanning
+from dagster_dataops.execution.backends import collector, single
 from dagster_dataops.execution.executor import OperatorExecutor
 from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.progress import Progress, ProgressState
-from dagster_dataops.execution.report import RunContext, RunReport
+from dagster_dataops.execution.records import span_loop
+from dagster_dataops.execution.run_report import RunContext, RunReport
+from dagster_dataops.execution.workers import scheduler
 
 MODES = ("single", "thread", "async", "process")
 GROUP = "data.engine_tests"
@@ -170,15 +172,15 @@ USUAL = SpanSizes(0.5, 4096, 4 << 20, 0.05)
 
 def cut_by(patch: pytest.MonkeyPatch, sizes: SpanSizes) -> None:
     """Make every mode cut its work into spans of these sizes."""
-    patch.setattr(spanning, "SETTLE_SECONDS", sizes.settle_seconds)
-    patch.setattr(spanning, "BLOCK_BYTES", max(1, sizes.range_bytes // 4))
-    patch.setattr(spanning, "_MAX_SLICE", sizes.slice_records)
+    patch.setattr(span_loop, "SETTLE_SECONDS", sizes.settle_seconds)
+    patch.setattr(span_loop, "BLOCK_BYTES", max(1, sizes.range_bytes // 4))
+    patch.setattr(span_loop, "_MAX_SLICE", sizes.slice_records)
     patch.setattr(single, "_SETTLE_SECONDS", min(sizes.settle_seconds, 0.01))
     patch.setattr(single, "_RANGE_BYTES", sizes.range_bytes)
-    patch.setattr(schedule, "_MAX_BYTES", sizes.range_bytes)
-    patch.setattr(schedule, "_MIN_BYTES", min(sizes.range_bytes, 64 << 10))
-    patch.setattr(collecting, "_PERIOD_SECONDS", sizes.drain_seconds)
-    patch.setattr(collecting, "_BURST_SECONDS", 0.0)
+    patch.setattr(scheduler, "_MAX_BYTES", sizes.range_bytes)
+    patch.setattr(scheduler, "_MIN_BYTES", min(sizes.range_bytes, 64 << 10))
+    patch.setattr(collector, "_PERIOD_SECONDS", sizes.drain_seconds)
+    patch.setattr(collector, "_BURST_SECONDS", 0.0)
 
 
 class Listener(Progress):
@@ -223,7 +225,7 @@ def job_for(operator: Any, dataset: JsonlDataset, folder: NodeFolder, **given: A
 
 def settled_output(job: Job) -> Iterator[bytes]:
     """Yield result and error lines of every settled span, in input order."""
-    from dagster_dataops.checkpoints.reading import SegmentReader
+    from dagster_dataops.checkpoints.journal.segment_reader import SegmentReader
 
     reader = SegmentReader(job.checkpoint.folder)
     for span, segment, offset in job.checkpoint.table.ordered():

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops.checkpoints.resuming import ResumePolicy
+from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import InputError, RecordError, RunStoppedError, WorkerError
 from dagster_dataops.execution import executor

@@ -21,9 +21,9 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent, existing
-from dagster_dataops.checkpoints.journal import FrameKind, read_frames, read_spans
-from dagster_dataops.checkpoints.manifest import published
-from dagster_dataops.datasets.files import draft_of
+from dagster_dataops.checkpoints.folder.manifest import published
+from dagster_dataops.checkpoints.journal.frames import FrameKind, read_frames, read_spans
+from dagster_dataops.datasets.durable_files import draft_of
 from tests.faults.crashing import slowness
 from tests.faults.moments import IN_PARENT, IN_WORKER
 from tests.faults.rounds import Kill, Round, play_rounds

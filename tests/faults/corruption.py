@@ -27,14 +27,14 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent
-from dagster_dataops.checkpoints.journal import FrameKind, frame, read_frames, read_spans
-from dagster_dataops.checkpoints.resuming import ResumePolicy
-from dagster_dataops.checkpoints.segments import segment_path
+from dagster_dataops.checkpoints.journal.frames import FrameKind, frame, read_frames, read_spans
+from dagster_dataops.checkpoints.journal.segments import segment_path
+from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops.concurrency.fork_safety import may_fork
 from dagster_dataops.data import data_register
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.execution.progress import ProgressState
-from dagster_dataops.execution.report import RunReport
-from dagster_dataops.forking import may_fork
+from dagster_dataops.execution.run_report import RunReport
 from tests.execution.helpers import (
     SMALL,
     TINY,

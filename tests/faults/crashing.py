@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import psutil
 
-from dagster_dataops.execution import fork_server
-from dagster_dataops.execution.idle_workers import idle_workers
+from dagster_dataops.execution.workers import fork_server
+from dagster_dataops.execution.workers.idle_workers import idle_workers
 
 HANG_SECONDS: Final = 1200.0  # nothing takes as long but what hangs, on however busy a machine
 _BUSY: Final = 60
@@ -21,11 +21,11 @@ _PRELUDE = """
 import asyncio, json, os, re, signal, sys, threading, time
 from pathlib import Path
 from dagster_dataops import data, data_register
-from dagster_dataops.checkpoints.manifest import NodeFolder
-from dagster_dataops.checkpoints.resuming import ResumePolicy
+from dagster_dataops.checkpoints.folder.manifest import NodeFolder
+from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.execution.executor import OperatorExecutor
-from dagster_dataops.execution.report import RunContext
+from dagster_dataops.execution.run_report import RunContext
 
 HOME = Path(__file__).parent
 

@@ -29,9 +29,9 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent
-from dagster_dataops.checkpoints.manifest import Manifest, published
-from dagster_dataops.checkpoints.publication import finish_interrupted
-from dagster_dataops.datasets.background import background, deleting
+from dagster_dataops.checkpoints.folder.manifest import Manifest, published
+from dagster_dataops.checkpoints.publish.commit import finish_interrupted
+from dagster_dataops.concurrency.background import background, deleting
 from dagster_dataops.errors import DataOpsError
 from tests.faults.calls import calls_in
 from tests.faults.filecalls import Action, Control, Entry, compiler, preloaded, read_log

@@ -24,7 +24,7 @@ import orjson
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from dagster_dataops.checkpoints.manifest import Manifest, NodeFolder, published
+from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, published
 from tests.faults.random_pipelines import Expected, Plan, interpret
 
 _ROOT: Final = Path(__file__).parents[2]

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Final, NamedTuple
 
-from dagster_dataops.checkpoints.manifest import NodeFolder
-from dagster_dataops.datasets.files import draft_of
+from dagster_dataops.checkpoints.folder.manifest import NodeFolder
+from dagster_dataops.datasets.durable_files import draft_of
 from tests.faults.calls import calls_in
 from tests.faults.crashing import HANG_SECONDS, alive_in_session, children_of, wait_until
 from tests.faults.tally import Campaign

@@ -16,17 +16,23 @@ from typing_extensions import override
 
 from dagster_dataops import Operational
 from dagster_dataops.checkpoints.checkpoint import existing
-from dagster_dataops.checkpoints.manifest import Manifest, NodeFolder, published, write_result
-from dagster_dataops.checkpoints.resuming import ResumePolicy
-from dagster_dataops.checkpoints.table import SpanTable
+from dagster_dataops.checkpoints.folder.manifest import (
+    Manifest,
+    NodeFolder,
+    published,
+    write_result,
+)
+from dagster_dataops.checkpoints.journal.span_table import SpanTable
+from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.data import data_register
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.execution import job, streaming
+from dagster_dataops.execution import job
 from dagster_dataops.execution.executor import OperatorExecutor
-from dagster_dataops.execution.given_stream import given_stream
-from dagster_dataops.execution.report import RunContext
-from dagster_dataops.streams.pipeline import DataPipeline
-from dagster_dataops.streams.sources import read_jsonl
+from dagster_dataops.execution.run_report import RunContext
+from dagster_dataops.execution.runners import stream_runner
+from dagster_dataops.execution.runners.given_stream import given_stream
+from dagster_dataops.streams.data_pipeline import DataPipeline
+from dagster_dataops.streams.factories import read_jsonl
 from tests.execution.helpers import SMALL, cut_by, lines
 from tests.faults import calls
 
@@ -182,7 +188,7 @@ class Scenario:
 
     def disturbed(self) -> None:
         """Make the attempt that is recorded or disturbed; it syncs and looks up all the time."""
-        for module in (job, streaming):
+        for module in (job, stream_runner):
             module._TICK_SECONDS = 0.0005  # type: ignore[attr-defined]
             module._STOP_CHECK_SECONDS = 0.0  # type: ignore[attr-defined]
         _SWITCHES.seconds = 0.001

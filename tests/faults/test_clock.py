@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops.checkpoints.lock import FolderLock
-from dagster_dataops.checkpoints.manifest import published
-from dagster_dataops.checkpoints.resuming import ResumePolicy
+from dagster_dataops.checkpoints.folder.manifest import published
+from dagster_dataops.checkpoints.folder_lock import FolderLock
+from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.errors import FolderLockedError
 from tests.execution.helpers import (
     MODES,

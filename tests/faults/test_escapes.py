@@ -13,22 +13,22 @@ from hypothesis import strategies as st
 
 import dagster_dataops
 from dagster_dataops import config
-from dagster_dataops.assets.places import folder_of
+from dagster_dataops.assets.runtime.asset_paths import folder_of
 from dagster_dataops.checkpoints.checkpoint import Checkpoint, existing, fresh
-from dagster_dataops.checkpoints.fingerprint import RunFingerprint
-from dagster_dataops.checkpoints.lock import FolderLock
-from dagster_dataops.checkpoints.manifest import published
+from dagster_dataops.checkpoints.folder.manifest import published
+from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
+from dagster_dataops.checkpoints.folder_lock import FolderLock
 from dagster_dataops.data import data_register
-from dagster_dataops.datasets.files import draft_of
-from dagster_dataops.datasets.writing import write_records
+from dagster_dataops.datasets.durable_files import draft_of
+from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import (
     OperatorDefinitionError,
     PipelineDefinitionError,
     StorageError,
 )
 from dagster_dataops.operators.registry import OperatorRegistry
+from dagster_dataops.pipelines.pipeline import pipeline
 from dagster_dataops.selectors.selector import Selector
-from dagster_dataops.services.pipeline import pipeline
 from tests.execution.helpers import (
     expected_results,
     lines,
@@ -249,8 +249,8 @@ def _calls(tree: ast.AST) -> set[str]:
 def test_only_what_a_parent_sends_its_worker_is_unpickled() -> None:
     trees = {path.name: ast.parse(path.read_text()) for path in _SOURCES}
     pickling = {name for name, tree in trees.items() if _imports(tree) & _RUNNING}
-    assert pickling == {"shipping.py", "calling.py", "sources.py", "torch_dataset.py"}
-    assert not _calls(trees["sources.py"]) & {".load", ".loads"}  # it asks whether it could be
+    assert pickling == {"pickling.py", "callers.py", "factories.py", "torch_dataset.py"}
+    assert not _calls(trees["factories.py"]) & {".load", ".loads"}  # it asks whether it could be
     for path in _SOURCES:
         calls = _calls(ast.parse(path.read_text()))
         # Connection.recv() unpickles what Connection.recv_bytes() leaves alone.

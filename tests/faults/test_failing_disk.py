@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 
 from dagster_dataops.checkpoints.checkpoint import existing
-from dagster_dataops.checkpoints.lock import FolderLock
-from dagster_dataops.checkpoints.resuming import ResumePolicy
+from dagster_dataops.checkpoints.folder_lock import FolderLock
+from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops.concurrency.fork_safety import may_fork
 from dagster_dataops.data import data_register
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import InputError, StorageError
 from dagster_dataops.execution import job as job_module
 from dagster_dataops.execution.job import Job
-from dagster_dataops.execution.report import RunReport
-from dagster_dataops.forking import may_fork
+from dagster_dataops.execution.run_report import RunReport
 from tests.execution.helpers import (
     MODES,
     SMALL,

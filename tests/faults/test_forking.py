@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from dagster_dataops.forking import may_fork
+from dagster_dataops.concurrency.fork_safety import may_fork
 from tests.faults.crashing import wait_until
 from tests.faults.forking import busy_threads, run_often
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops.checkpoints.lock import FolderLock
+from dagster_dataops.checkpoints.folder_lock import FolderLock
 from tests.execution.helpers import act, lines, node, plan, write_input
 from tests.execution.helpers import run as run_here
 from tests.faults.crashing import (

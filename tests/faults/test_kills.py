@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from dagster_dataops.checkpoints.manifest import load_result
-from dagster_dataops.checkpoints.resuming import ResumePolicy
+from dagster_dataops.checkpoints.folder.manifest import load_result
+from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import RecordError, WorkerError
 from tests.execution.helpers import error_rows, lines, node, run, second_thread, write_input

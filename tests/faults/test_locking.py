@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from dagster_dataops.checkpoints.checkpoint import existing
-from dagster_dataops.checkpoints.lock import FolderLock
-from dagster_dataops.checkpoints.resuming import ResumePolicy
+from dagster_dataops.checkpoints.folder_lock import FolderLock
+from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import FolderLockedError, RunStoppedError
 from tests.execution.helpers import lines, node, run, write_input
@@ -128,7 +128,7 @@ def test_the_folder_of_a_killed_run_is_taken_over_at_once(
 _IN_CONTAINER = """
 import sys, time
 from pathlib import Path
-from dagster_dataops.checkpoints.lock import FolderLock
+from dagster_dataops.checkpoints.folder_lock import FolderLock
 lock = FolderLock(Path(sys.argv[1]), "on-" + sys.argv[2], 0)
 print("held", flush=True)
 time.sleep(3600)

@@ -14,7 +14,7 @@ import zstandard
 
 from dagster_dataops import read_delimited, read_jsonl
 from dagster_dataops.errors import InputError
-from dagster_dataops.streams import blocks, line_index
+from dagster_dataops.streams.files import blocks, line_index
 from dagster_dataops.streams.text import read_text
 
 _PACKERS: Final[dict[str, Callable[[bytes], bytes]]] = {

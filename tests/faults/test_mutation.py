@@ -30,13 +30,13 @@ def test_the_command_tells_killed_mutations_from_survivors(tmp_path: Path) -> No
 file = "operators/outcome.py"
 old = '''if returned is None:'''
 new = '''if returned == 0:'''
-tests = ["tests/operators/test_outcome.py"]
+tests = ["tests/operators/test_return_contract.py"]
 
 [[mutation]]
 file = "operators/outcome.py"
 old = '''def encode_outcome('''
 new = '''def  encode_outcome('''
-tests = ["tests/operators/test_outcome.py"]
+tests = ["tests/operators/test_return_contract.py"]
 """
     )
     command = [sys.executable, "tests/faults/mutation.py", "--list", str(listed)]

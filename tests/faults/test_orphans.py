@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops.checkpoints.lock import FolderLock
+from dagster_dataops.checkpoints.folder_lock import FolderLock
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import FolderLockedError
 from tests.execution.helpers import lines, node, run, write_input

@@ -20,7 +20,7 @@ from typing import Any
 import psutil
 import pytest
 
-from dagster_dataops.checkpoints.resuming import ResumePolicy
+from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import WorkerError
 from tests.execution.helpers import (

@@ -10,14 +10,14 @@ from typing import Any, Final
 
 import pytest
 
-from dagster_dataops.checkpoints.positions import Position, read_positions
-from dagster_dataops.checkpoints.resuming import ResumePolicy
+from dagster_dataops.checkpoints.journal.positions import Position, read_positions
+from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.errors import StorageError
 from dagster_dataops.execution.executor import OperatorExecutor
-from dagster_dataops.execution.given_stream import given_stream
-from dagster_dataops.execution.report import RunContext, RunReport
-from dagster_dataops.streams.pipeline import DataPipeline
-from dagster_dataops.streams.sources import read_sequence
+from dagster_dataops.execution.run_report import RunContext, RunReport
+from dagster_dataops.execution.runners.given_stream import given_stream
+from dagster_dataops.streams.data_pipeline import DataPipeline
+from dagster_dataops.streams.factories import read_sequence
 from tests.execution.helpers import error_rows, lines, node
 
 _COUNT: Final = 12

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops.checkpoints.segments import SegmentWriter
+from dagster_dataops.checkpoints.journal.segments import SegmentWriter
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import WorkerError
-from dagster_dataops.execution import fork_server, pool, worker
-from dagster_dataops.execution.holding import HOLD_SECONDS
+from dagster_dataops.execution.workers import fork_server, worker_main, worker_pool
+from dagster_dataops.execution.workers.held_output import HOLD_SECONDS
 from tests.execution.helpers import error_rows, lines, node, run, second_thread, write_input
 from tests.faults.crashing import wait_until
 
@@ -71,10 +71,10 @@ class _Dying:
 @pytest.mark.parametrize(
     ("owner", "name"),
     [
-        (worker._Worker, "_spill"),
-        (worker._Worker, "_settle"),
-        (worker._Worker, "_place"),
-        (worker._Worker, "_take"),
+        (worker_main._Worker, "_spill"),
+        (worker_main._Worker, "_settle"),
+        (worker_main._Worker, "_place"),
+        (worker_main._Worker, "_take"),
         (SegmentWriter, "write_at"),
     ],
     ids=lambda given: given if isinstance(given, str) else "",
@@ -100,15 +100,15 @@ def test_a_worker_that_dies_after_its_last_span_leaves_nothing_to_do_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What it held is settled, and it has not yet said that the range is through."""
-    spill, pack_done = worker._Worker._spill, worker.messages.pack_done
+    spill, pack_done = worker_main._Worker._spill, worker_main.messages.pack_done
     dying = _Dying(pack_done, 1, before=True, flag=tmp_path / "died")
 
-    def spill_and_die(self: worker._Worker, held: object) -> None:
-        monkeypatch.setattr(worker.messages, "pack_done", dying._call)
+    def spill_and_die(self: worker_main._Worker, held: object) -> None:
+        monkeypatch.setattr(worker_main.messages, "pack_done", dying._call)
         spill(self, held)  # type: ignore[arg-type]
-        monkeypatch.setattr(worker.messages, "pack_done", pack_done)
+        monkeypatch.setattr(worker_main.messages, "pack_done", pack_done)
 
-    monkeypatch.setattr(worker._Worker, "_spill", spill_and_die)
+    monkeypatch.setattr(worker_main._Worker, "_spill", spill_and_die)
     dataset = write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(_RECORDS)])
     report = run(waits_first(until=str(tmp_path / "died")), dataset, node(tmp_path))
     assert (tmp_path / "died").exists()
@@ -123,7 +123,7 @@ def test_a_large_operator_whose_workers_die_as_they_start_is_an_error_and_no_sta
     def large(record, table=b""):
         return record
 
-    monkeypatch.setattr(pool, "_BOOT", "raise SystemExit(3)")
+    monkeypatch.setattr(worker_pool, "_BOOT", "raise SystemExit(3)")
     monkeypatch.setattr(fork_server, "available", lambda: False)
     dataset = write_input(tmp_path / "input.jsonl", [{"n": 1}])
     with second_thread(True), pytest.raises(WorkerError, match="exit status 3"):

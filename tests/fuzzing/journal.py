@@ -8,7 +8,7 @@ changed bytes would never get past the checksums.
 import struct
 from collections.abc import Iterator
 
-from dagster_dataops.checkpoints.journal import (
+from dagster_dataops.checkpoints.journal.frames import (
     FrameKind,
     PackedSpans,
     frame,
@@ -17,8 +17,8 @@ from dagster_dataops.checkpoints.journal import (
     read_spans,
     spans_frame,
 )
-from dagster_dataops.checkpoints.spans import Span, columns_of, pack
-from dagster_dataops.checkpoints.table import SpanTable
+from dagster_dataops.checkpoints.journal.span import Span, columns_of, pack
+from dagster_dataops.checkpoints.journal.span_table import SpanTable
 from dagster_dataops.datasets.lines import Interval
 
 _EMPTY = frame(FrameKind.SPANS, b"")

@@ -7,7 +7,7 @@ from typing import Any
 
 from dagster_dataops.errors import MissingColumnError, SelectorSyntaxError
 from dagster_dataops.selectors.grammar import written
-from dagster_dataops.selectors.resolving import mapped_in_order, resolve
+from dagster_dataops.selectors.resolver import mapped_in_order, resolve
 from dagster_dataops.selectors.selector import Selector
 
 _KEY = r"[^.\[,\s]+"

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dagster_dataops.checkpoints.journal import (
+from dagster_dataops.checkpoints.journal.frames import (
     FrameKind,
     frame,
     json_frame,
     read_frames,
     spans_frame,
 )
-from dagster_dataops.checkpoints.spans import columns_of, unpack
+from dagster_dataops.checkpoints.journal.span import columns_of, unpack
 from tests.fuzzing import journal, lines, selectors
 
 _CORPUS = Path(__file__).parent / "corpus"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dagster_dataops import data
 from dagster_dataops.errors import DefinitionError, MissingExtraError
-from dagster_dataops.library.banding import unpack_buckets
+from dagster_dataops.library.algorithms.lsh_bands import unpack_buckets
 from dagster_dataops.library.near_duplicates import ngrams
 from tests.execution.helpers import MODES, lines, node, run, write_input
 

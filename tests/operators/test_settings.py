@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from dagster_dataops.checkpoints.fingerprint import RunFingerprint
+from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
 from dagster_dataops.errors import OperatorOptionError
 from dagster_dataops.operators.settings import (
     MODES,

@@ -1,4 +1,4 @@
-"""Tests of dagster_dataops.operators.spec: what counts of an operator's options."""
+"""Tests of spec: what counts of an operator's options."""
 
 import importlib.util
 import itertools

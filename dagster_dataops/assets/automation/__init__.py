@@ -1,0 +1,1 @@
+"""What launches runs: jobs, schedules, sensors, and the retry of failed records."""

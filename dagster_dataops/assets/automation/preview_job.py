@@ -1,0 +1,149 @@
+"""build_preview_job: a whole pipeline over the first records of its source, nothing materialized.
+
+Assets cannot hand previews on to one another: Dagster skips what depends on an asset that was not
+materialized. So this is one op that runs the nodes one after the other, each over the preview of
+those before it. As it is no asset job, no asset counts as being made, or as failed, while it runs.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import dagster as dg
+
+from dagster_dataops.assets.automation.preview_source import PreviewSource
+from dagster_dataops.assets.inputs.step_inputs import Upstream
+from dagster_dataops.assets.launchpad.lazy_field import LazyField
+from dagster_dataops.assets.launchpad.operator_config import checked, config_type_of
+from dagster_dataops.assets.planning.asset_options import AssetOptions
+from dagster_dataops.assets.planning.asset_plan import AssetPlan
+from dagster_dataops.assets.planning.source_assets import Source
+from dagster_dataops.assets.planning.translator import DataOpsTranslator
+from dagster_dataops.assets.runtime.resource import DataOpsResource
+from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline, plan_pipeline
+from dagster_dataops.assets.steps.preview_step import (
+    observe_preview,
+    preview_folder,
+    run_preview,
+)
+from dagster_dataops.graph.graph import SOURCE
+from dagster_dataops.operators.operator import Operator
+from dagster_dataops.pipelines.pipeline import Pipeline
+
+_LIMIT = 10
+
+
+_LIMIT_TEXT = (
+    "The first so many records of the source. Model calls made for them are paid for; nothing is "
+    "materialized."
+)
+_PARTITION_TEXT = "Key of the partition to preview; by default the last whose source is there."
+
+
+def build_preview_job(  # noqa: PLR0913 - keywords, each documented
+    ppl: Pipeline,
+    *,
+    source: Source,
+    name: str = "",
+    translator: DataOpsTranslator | None = None,
+    resources: Mapping[str, Any] | None = None,
+    partitions: dg.PartitionsDefinition | None = None,
+    unpartitioned: Collection[str] = (),
+) -> dg.JobDefinition:
+    """Return a job that previews the whole pipeline and materializes nothing.
+
+    Every node is run over what came of the first records of the source in the nodes before it,
+    and shown as an observation of its asset. ``limit`` and the operators' options are in the
+    launchpad.
+
+    Args:
+        ppl: A complete pipeline.
+        source: As for `build_definitions`. A function is called for its first records
+            alone; of another asset, what it materialized last is loaded.
+        name: The job's name; by default the pipeline's with ``_preview``.
+        translator: The one that the assets were made with.
+        resources: Must hold ``dataops`` unless the definitions around the job do.
+        partitions: Those that the assets were made with. One of them is previewed, which
+            ``partition`` in the launchpad names: by default the last whose source is there.
+        unpartitioned: The nodes that were said to be; they are shown what comes of that one.
+    """
+    options = AssetOptions(partitions=partitions, unpartitioned=unpartitioned)
+    planned = plan_pipeline(ppl, source=source, dataops_translator=translator, options=options)
+    return preview_job(planned, source, name=name, resources=resources)
+
+
+def preview_job(
+    planned: PlannedPipeline,
+    source: Source,
+    *,
+    name: str = "",
+    resources: Mapping[str, Any] | None = None,
+) -> dg.JobDefinition:
+    """Return the job of a planned pipeline; arguments as `build_preview_job`."""
+    origin, plans, partitions = planned.origin, planned.plans, planned.options.partitions
+    first = PreviewSource(source, origin, partitions)
+    title = planned.title
+
+    @dg.op(
+        name=f"preview_{title}",
+        description=f"Previews pipeline {title}.",
+        config_schema=LazyField(
+            lambda: dg.Field(_schema(plans, partitioned=partitions is not None))
+        ),
+    )
+    def _preview(context: dg.OpExecutionContext, dataops: DataOpsResource) -> None:
+        limit = context.op_config["limit"]
+        operators = _operators(plans, context.op_config)  # all are checked before the first is run
+        partition = first.partition(context, context.op_config.get("partition", ""))
+        place = preview_folder(dataops.folder(origin.key.path, partition))
+        with Upstream(place, 1, context.run.run_id) as upstream:
+            upstream.add(origin.key, [first.records(context, dataops, limit, partition)])
+            results = {SOURCE: upstream.datasets}
+            for plan in plans:
+                part = None if plan.spec.partitions_def is None else partition
+                folder = dataops.folder(plan.spec.key.path, part)
+                inputs = [dataset for name in plan.node.inputs for dataset in results[name]]
+                operator = operators[plan.node.name]
+                report = run_preview(context, dataops, operator, inputs, folder, limit)
+                observe_preview(context, plan.spec.key, report, limit, part)
+                results[plan.node.name] = [report.dataset]
+
+    made = dg.GraphDefinition(
+        name=name or f"{title}_preview",
+        description=f"The first records of the source through every operator of {title}. "
+        "Shown as observations of their assets; nothing is materialized.",
+        node_defs=[_preview],
+    )
+    return made.to_job(resource_defs=resources, executor_def=dg.in_process_executor)
+
+
+def _schema(plans: Sequence[AssetPlan], *, partitioned: bool) -> dict[str, dg.Field]:
+    """Return the fields of the launchpad: ``limit``, and the options of every node that has any.
+
+    Where there are partitions, ``partition`` as well.
+    """
+    fields = {plan.node.name: plan.config_schema.get("params") for plan in plans}
+    params = {name: field for name, field in fields.items() if field is not None}
+    schema = {"limit": dg.Field(int, default_value=_LIMIT, description=_LIMIT_TEXT)}
+    if partitioned:
+        schema["partition"] = dg.Field(str, is_required=False, description=_PARTITION_TEXT)
+    if params:
+        schema["params"] = dg.Field(params, description="Options, by node.")
+    return schema
+
+
+def _operators(plans: Sequence[AssetPlan], config: Mapping[str, Any]) -> dict[str, Operator]:
+    """Return every node's operator as configured.
+
+    Raises:
+        Failure: An option or the limit is refused.
+    """
+    if config["limit"] < 1:
+        text = f"limit is {config['limit']}; a preview takes at least 1 record"
+        raise dg.Failure(text, allow_retries=False)
+    operators = {}
+    for plan in plans:
+        name = plan.node.name
+        given = config.get("params", {}).get(name)
+        chosen = config_type_of(plan.node)(**({} if given is None else {"params": given}))
+        operators[name] = checked(name, plan.node.operator, chosen)
+    return operators

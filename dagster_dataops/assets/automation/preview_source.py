@@ -1,0 +1,148 @@
+"""What a preview of a whole pipeline begins with: the first records of its source, or of one part.
+
+Which partition that is, if there are any, a launch says; else it is the last whose source is there.
+"""
+
+import inspect
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import dagster as dg
+
+from dagster_dataops.assets.inputs.partitions import named, ordered
+from dagster_dataops.assets.inputs.path_pattern import PathPattern
+from dagster_dataops.assets.inputs.step_inputs import Upstream
+from dagster_dataops.assets.planning.asset_plan import AssetPlan
+from dagster_dataops.assets.planning.source_assets import Source, SourceAsset
+from dagster_dataops.assets.runtime.resource import DataOpsResource
+from dagster_dataops.assets.steps.preview_step import preview_folder
+from dagster_dataops.assets.steps.stream_source import StreamSource
+from dagster_dataops.checkpoints.folder.manifest import load_result
+from dagster_dataops.execution.runners.given_stream import is_stream, of_first, of_partition, opened
+from dagster_dataops.execution.runners.stream_runner import stream_of
+
+_NAMED = 10
+
+
+@dataclass(frozen=True)
+class PreviewSource:
+    """The source of a pipeline, as previews take it.
+
+    Attributes:
+        source: As the user gave it.
+        origin: Its asset.
+        partitions: Of the pipeline, if it has any.
+    """
+
+    source: Source
+    origin: SourceAsset
+    partitions: dg.PartitionsDefinition[str] | None
+
+    def partition(self, context: dg.OpExecutionContext, wanted: str) -> str | None:
+        """Return the partition to preview; ``None`` where there are none.
+
+        Args:
+            context: Of the op.
+            wanted: As the launch says it; empty for the last whose source is there.
+
+        Raises:
+            Failure: It is none, or there is none yet.
+        """
+        if self.partitions is None:
+            return None
+        known = self.partitions.get_partition_keys(dynamic_partitions_store=context.instance)
+        keys = ordered(known, self.partitions)[::-1]
+        if wanted in keys:
+            return wanted
+        if wanted:
+            text = f"there is no partition {wanted!r}; the last are {named(keys, _NAMED)}"
+            raise dg.Failure(text, allow_retries=False)
+        there = self._there(context)
+        found = next((key for key in keys if there(key)), None)
+        if found is None:
+            text = f"no partition of {self.origin.key.to_user_string()} is there yet"
+            raise dg.Failure(text, allow_retries=False)
+        return found
+
+    def _there(self, context: dg.OpExecutionContext) -> Callable[[str], bool]:
+        """Return what says whether a partition of the source is there."""
+        path = self.origin.path
+        if isinstance(path, PathPattern):
+            return lambda key: path.path(key).exists()
+        if inspect.isroutine(self.source) or isinstance(self.origin, StreamSource):
+            return lambda _: True
+        return context.instance.get_materialized_partitions(self.origin.key).__contains__
+
+    def records(
+        self,
+        context: dg.OpExecutionContext,
+        dataops: DataOpsResource,
+        limit: int,
+        partition: str | None,
+    ) -> object:
+        """Return the first ``limit`` records, or something that they are the first of.
+
+        What `DataOpsIOManager` stored is in our folders. Dagster itself could not load that: it
+        finds no resource that another resource needs.
+        """
+        if isinstance(self.origin, StreamSource):
+            return self._items(self.origin.plan, context, dataops, limit, partition)
+        found = self._found(self.origin.path, partition)
+        if found is not None:
+            return found
+        if inspect.isroutine(self.source):
+            key = () if partition is None else (partition,)
+            made = self.source(*key)
+            items = opened(made, self.origin.key.path[-1]) if is_stream(made) else made
+            return itertools.islice(items, limit)
+        return self._stored(self.origin.key, context, dataops, partition)
+
+    def _found(self, path: object, partition: str | None) -> Path | None:
+        if isinstance(path, PathPattern):
+            return path.path(partition or "")
+        return path if isinstance(path, Path) else None
+
+    def _items(
+        self,
+        plan: AssetPlan,
+        context: dg.OpExecutionContext,
+        dataops: DataOpsResource,
+        limit: int,
+        partition: str | None,
+    ) -> object:
+        """Return the first items of a stream over what its inputs are now."""
+        place = preview_folder(dataops.folder(self.origin.key.path, partition))
+        operator = of_first(of_partition(plan.node.operator, partition), limit)
+        with Upstream(place, len(plan.inputs), context.run.run_id) as upstream:
+            for key, given in plan.inputs:
+                found = self._found(given, partition)
+                upstream.add(key, [found or self._stored(key, context, dataops, partition)])
+            return list(itertools.islice(stream_of(operator, upstream.datasets), limit))
+
+    def _stored(
+        self,
+        key: dg.AssetKey,
+        context: dg.OpExecutionContext,
+        dataops: DataOpsResource,
+        partition: str | None,
+    ) -> object:
+        folder = dataops.folder(key.path, partition)
+        if folder.result.exists():
+            return load_result(folder)
+        return self._loaded(key, context, partition)
+
+    def _loaded(
+        self, key: dg.AssetKey, context: dg.OpExecutionContext, partition: str | None
+    ) -> object:
+        try:
+            location = context.repository_def
+        except Exception as error:  # Dagster's CheckError, which it exports nowhere
+            text = (
+                f"the records of asset {key.to_user_string()} are loaded through its code "
+                "location, and execute_in_process knows of none; launch this job in the UI, or by "
+                "dg"
+            )
+            raise dg.Failure(text, allow_retries=False) from error
+        return location.load_asset_value(key, instance=context.instance, partition_key=partition)

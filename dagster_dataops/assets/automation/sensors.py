@@ -1,0 +1,191 @@
+"""new_files_sensor: a partition and a run for each new input file."""
+
+import json
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from stat import S_ISREG
+from typing import Any, Final
+
+import dagster as dg
+
+from dagster_dataops.assets.inputs.path_pattern import matching
+from dagster_dataops.errors import ConfigurationError
+
+_VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewFiles:
+    """How new input files become partitions.
+
+    Attributes:
+        settle_seconds: Seconds for which a file must not have changed; younger ones are looked
+            at again at the next tick. 0 where files are put in place by renaming: hidden files,
+            and others that the pattern does not fit, are never taken.
+        runs_per_tick: Most files a tick; the others follow at the next ones, oldest first.
+        changed: Whether a file that has changed since is processed again.
+        launch: Whether runs are launched. Otherwise the partitions are added and the files
+            reported as materializations of the source, which ``automation`` can build upon.
+        interval_seconds: Least seconds between two ticks.
+        running: Whether the sensor is switched on to begin with.
+    """
+
+    settle_seconds: float = 10.0
+    runs_per_tick: int = 20
+    changed: bool = False
+    launch: bool = True
+    interval_seconds: int = 30
+    running: bool = False
+
+    def __post_init__(self) -> None:
+        if self.settle_seconds < 0:
+            raise ConfigurationError("settle_seconds", self.settle_seconds, "at least 0")
+        if self.runs_per_tick < 1:
+            raise ConfigurationError("runs_per_tick", self.runs_per_tick, "at least 1")
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    key: str
+    path: Path
+    size_bytes: int
+    modified_ns: int
+
+    @property
+    def stamp(self) -> str:
+        return f"{self.modified_ns:x}-{self.size_bytes:x}"
+
+
+def new_files_sensor(
+    pattern: str,
+    *,
+    partitions: dg.DynamicPartitionsDefinition,
+    job: Any,
+    source: dg.AssetKey | None = None,
+    made: Sequence[dg.AssetKey] = (),
+    options: NewFiles | None = None,
+) -> dg.SensorDefinition:
+    """Return a sensor that adds a partition for each new file and launches a run of it.
+
+    The cursor holds what was taken, so that nothing is lost or taken twice over a restart; run
+    keys name file, time and size, so that Dagster launches none of them a second time. Partition
+    keys are the files' names; what a key cannot hold stands in it as ``%XX``.
+
+    Args:
+        pattern: A path with ``{partition}``, such as ``inbox/{partition}.jsonl``.
+        partitions: Where keys are added; the sensor is called after it.
+        job: What is launched for a partition.
+        source: The external asset of the files; each is reported as its materialization.
+        made: Assets; a file all of whose partitions are there already is not run again when the
+            sensor sees it for the first time.
+        options: How.
+    """
+    options = options or NewFiles()
+    group = partitions.name
+    if group is None:
+        raise ConfigurationError("partitions", partitions, "a DynamicPartitionsDefinition(name=)")
+
+    def look(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
+        files, unsettled = _settled(pattern, options.settle_seconds)
+        known = _taken(context.cursor)
+        gone = known.keys() - {file.key for file in files} - unsettled
+        known = {key: stamp for key, stamp in known.items() if key not in gone}
+        waiting = [file for file in files if _is_due(file, known, options)]
+        there = set(context.instance.get_dynamic_partitions(group))
+        have = _have_all(context.instance, made, known, waiting) & there
+        done = [file for file in waiting if file.key in have]
+        due = [file for file in waiting if file.key not in have][: options.runs_per_tick]
+        known |= {file.key: file.stamp for file in [*done, *due]}
+        cursor = json.dumps({"version": _VERSION, "files": known}, separators=(",", ":"))
+        if not due:
+            context.update_cursor(cursor)
+            return dg.SkipReason(_why_nothing(pattern, len(files), len(unsettled)))
+        new = [file.key for file in due if file.key not in there]
+        return dg.SensorResult(
+            run_requests=[_request(file, group) for file in due] if options.launch else [],
+            dynamic_partitions_requests=[partitions.build_add_request(new)] if new else [],
+            asset_events=[_event(source, file) for file in due] if source else [],
+            cursor=cursor,
+        )
+
+    running = dg.DefaultSensorStatus.RUNNING if options.running else dg.DefaultSensorStatus.STOPPED
+    return dg.SensorDefinition(
+        name=f"{group}_new_files",
+        evaluation_fn=look,
+        job=job,
+        minimum_interval_seconds=options.interval_seconds,
+        description=f"Adds a partition for each new file {pattern}.",
+        default_status=running,
+    )
+
+
+def _settled(pattern: str, settle_seconds: float) -> tuple[list[_File], set[str]]:
+    """Return the files that are no longer written, oldest first, and the keys of the others."""
+    settled: list[_File] = []
+    unsettled: set[str] = set()
+    for key, path in matching(pattern):
+        try:
+            status = path.stat()
+        except OSError:  # renamed or deleted since it was listed
+            continue
+        if not S_ISREG(status.st_mode):
+            continue
+        # The change time: copying and unpacking set the modification time to what they like.
+        if settle_seconds and time.time() - status.st_ctime < settle_seconds:
+            unsettled.add(key)
+        else:
+            settled.append(_File(key, path, status.st_size, status.st_mtime_ns))
+    return sorted(settled, key=lambda file: (file.modified_ns, file.key)), unsettled
+
+
+def _taken(cursor: str | None) -> dict[str, str]:
+    try:
+        content = json.loads(cursor or "{}")
+        return dict(content["files"]) if content.get("version") == _VERSION else {}
+    except (ValueError, TypeError, KeyError, AttributeError):  # of other code; run keys hold
+        return {}
+
+
+def _is_due(file: _File, known: Mapping[str, str], options: NewFiles) -> bool:
+    if file.key not in known:
+        return True
+    return options.changed and known[file.key] != file.stamp
+
+
+def _have_all(
+    instance: dg.DagsterInstance,
+    assets: Sequence[dg.AssetKey],
+    known: Mapping[str, str],
+    waiting: Iterable[_File],
+) -> set[str]:
+    """Return the keys, seen for the first time, of which every asset has a materialization."""
+    have = {file.key for file in waiting if file.key not in known}
+    for asset in assets if have else ():
+        have &= set(instance.get_materialized_partitions(asset))
+    return have if assets else set()
+
+
+def _why_nothing(pattern: str, settled: int, unsettled: int) -> str:
+    if not settled and not unsettled:
+        return f"there is no file {pattern}"
+    if unsettled:
+        return f"{unsettled:,} files have changed a moment ago; looking at them again later"
+    return f"nothing new among {settled:,} files"
+
+
+def _request(file: _File, group: str) -> dg.RunRequest:
+    return dg.RunRequest(run_key=f"{group}:{file.key}:{file.stamp}", partition_key=file.key)
+
+
+def _event(source: dg.AssetKey, file: _File) -> dg.AssetMaterialization:
+    return dg.AssetMaterialization(
+        asset_key=source,
+        partition=file.key,
+        metadata={
+            "dagster/size_bytes": file.size_bytes,
+            "dagster_dataops/path": dg.MetadataValue.path(file.path),
+        },
+        tags={"dagster/data_version": f"stat:{file.stamp}"},
+    )

@@ -1,0 +1,1 @@
+"""Asset checks: declared checks, the error rate, and how files are inspected."""

@@ -1,0 +1,88 @@
+"""What declared checks found in an asset as it was published, as Dagster's results of them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import dagster as dg
+
+from dagster_dataops.assets.checks.checked_partitions import partitions_to_check
+from dagster_dataops.assets.checks.declared_check import DeclaredCheck
+from dagster_dataops.assets.checks.findings import Finding, check_result
+from dagster_dataops.assets.checks.inspectors import inspect
+from dagster_dataops.assets.inputs.path_pattern import PathPattern
+from dagster_dataops.assets.runtime.resource import DataOpsResource
+from dagster_dataops.assets.runtime.step_context import Context
+from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, load_result, published
+from dagster_dataops.datasets.dataset import JsonlDataset
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedAsset:
+    """An asset, and what was declared for it.
+
+    Attributes:
+        key: Its key.
+        checks: Those that are made together.
+        partitions: Its partitions, if it has any.
+        path: Its file, where it is not a result of ours, or a pattern for a file each partition.
+    """
+
+    key: dg.AssetKey
+    checks: Sequence[DeclaredCheck]
+    partitions: dg.PartitionsDefinition[str] | None = None
+    path: Path | PathPattern | None = None
+
+
+def declared_results(
+    context: Context | dg.AssetCheckExecutionContext, asset: CheckedAsset, dataops: DataOpsResource
+) -> Iterator[dg.AssetCheckResult]:
+    """Yield the results of those checks of an asset that were asked for.
+
+    Args:
+        context: Of the step.
+        asset: What is checked: its partitions that the run is about, or all there are.
+        dataops: Where it is.
+
+    Raises:
+        ResultMissingError: Nothing was published.
+        Failure: There is no partition yet.
+    """
+    wanted = _asked(context, asset.key) if asset.checks else ()
+    checks = [check for check in asset.checks if check.name in wanted]
+    if not checks:
+        return
+    findings: list[list[Finding]] = [[] for _ in checks]
+    for partition in partitions_to_check(context, asset.key, asset.partitions, asset.path):
+        dataset, manifest = _file_of(asset, dataops, partition)
+        for place, found in zip(findings, _findings(checks, dataset, manifest), strict=True):
+            place.append(replace(found, partition=partition))
+    for check, found_in in zip(checks, findings, strict=True):
+        key = dg.AssetCheckKey(asset.key, check.name)
+        yield check_result(key, check.severity, found_in)
+
+
+def _asked(context: Context | dg.AssetCheckExecutionContext, key: dg.AssetKey) -> set[str]:
+    if isinstance(context, dg.OpExecutionContext):  # an op launches none
+        return set()
+    return {one.name for one in context.selected_asset_check_keys if one.asset_key == key}
+
+
+def _findings(
+    checks: Sequence[DeclaredCheck], dataset: JsonlDataset, manifest: Manifest | None
+) -> list[Finding]:
+    watches = [check.watch() for check in checks]
+    inspected = inspect(dataset, manifest, watches)
+    return [watch.finding(inspected) for watch in watches]
+
+
+def _file_of(
+    asset: CheckedAsset, dataops: DataOpsResource, partition: str | None
+) -> tuple[JsonlDataset, Manifest | None]:
+    path = asset.path
+    if isinstance(path, PathPattern):
+        path = path.path(partition or "")
+    if path is not None:
+        return JsonlDataset.of_file(path), None
+    folder: NodeFolder = dataops.folder(asset.key.path, partition)
+    return published(folder) or (load_result(folder), None)

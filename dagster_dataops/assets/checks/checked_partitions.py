@@ -1,0 +1,43 @@
+"""Which partitions of an asset a check looks at."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import dagster as dg
+
+from dagster_dataops.assets.inputs.partitions import ordered
+from dagster_dataops.assets.inputs.path_pattern import PathPattern
+from dagster_dataops.assets.runtime.step_context import Context
+
+
+def partitions_to_check(
+    context: Context | dg.AssetCheckExecutionContext,
+    key: dg.AssetKey,
+    partitions: dg.PartitionsDefinition | None,
+    path: Path | PathPattern | None = None,
+) -> Sequence[str | None]:
+    """Return the partitions that the run is about; all that there are, if it is about none.
+
+    Args:
+        context: Of the check's step.
+        key: Of the asset.
+        partitions: Its own; without any, what is checked is the one result that it has.
+        path: Where the asset is files that Dagster does not materialize.
+
+    Raises:
+        Failure: There is none yet.
+    """
+    if partitions is None:
+        return [None]
+    op = context if isinstance(context, dg.OpExecutionContext) else context.op_execution_context
+    if op.has_partition_key or op.has_partition_key_range:
+        return list(ordered(op.partition_keys, partitions))
+    known = partitions.get_partition_keys(dynamic_partitions_store=context.instance)
+    if isinstance(path, PathPattern):
+        there = {partition for partition in known if path.path(partition).exists()}
+    else:
+        there = context.instance.get_materialized_partitions(key) & set(known)
+    if not there:
+        text = f"there is no partition of {key.to_user_string()} yet"
+        raise dg.Failure(text, allow_retries=False)
+    return list(ordered(there, partitions))

@@ -1,0 +1,108 @@
+"""Findings: what a check found in one file, with the first records that offend."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import dagster as dg
+
+from dagster_dataops.assets.metadata.markdown import plain
+from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
+from dagster_dataops.datasets.lines import LineCounter
+
+EXAMPLES: Final = 10
+_CHARACTERS: Final = 100  # of an offending value; the UI does not break long words
+Cell: TypeAlias = str | int | float | bool | None
+
+
+@dataclass(slots=True)
+class Offences:
+    """Records that offend against a check: how many, and where the first of them are.
+
+    Attributes:
+        count: How many.
+        first: Byte position, problem and value of the first ones, in order.
+    """
+
+    count: int = 0
+    first: list[tuple[int, str, str]] = field(default_factory=list)
+
+    def add(self, start: int, problem: str, value: object) -> None:
+        """Count the record whose line starts at byte ``start``."""
+        self.count += 1
+        if self.wanted:
+            self.first.append((start, problem, plain(value)[:_CHARACTERS]))
+
+    @property
+    def wanted(self) -> bool:
+        """Whether there is room for a further example."""
+        return len(self.first) < EXAMPLES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What a check found in one file.
+
+    Attributes:
+        passed: Whether all is well.
+        text: What was found, in a sentence.
+        numbers: What was counted, by name.
+        offences: The records that offend, for a check that looks at records.
+        path: The file.
+        partition: Of the asset, if it has any.
+    """
+
+    passed: bool
+    text: str
+    numbers: dict[str, int | float] = field(default_factory=dict)
+    offences: Offences = field(default_factory=Offences)
+    path: Path | None = None
+    partition: str | None = None
+
+    def rows(self) -> list[dict[str, Cell]]:
+        """Return the first offending records with their lines, as rows of a table."""
+        if not self.offences.first or self.path is None:
+            return []
+        found: list[dict[str, Cell]] = []
+        with self.path.open("rb") as file:
+            counter = LineCounter(file.fileno())
+            for start, problem, value in self.offences.first:
+                row: dict[str, Cell] = {"line": counter.line_at(start), "problem": problem}
+                found.append({**self._where(), **row, "value": value})
+        return found
+
+    def _where(self) -> dict[str, Cell]:
+        return {} if self.partition is None else {"partition": self.partition}
+
+
+def check_result(
+    key: dg.AssetCheckKey, severity: dg.AssetCheckSeverity, findings: Sequence[Finding]
+) -> dg.AssetCheckResult:
+    """Return the result of a check over one file, or over those of several partitions."""
+    bad = [finding for finding in findings if not finding.passed]
+    numbers: dict[str, int | float] = dict(findings[0].numbers) if len(findings) == 1 else {}
+    text = findings[0].text if len(findings) == 1 else f"{len(findings):,} partitions checked."
+    if len(findings) > 1 and bad:
+        first = f"first {bad[0].partition}: {bad[0].text}"
+        text = f"{len(bad):,} of {len(findings):,} partitions did not pass, {first}"
+    if len(findings) > 1:
+        numbers = {"partitions": len(findings), "partitions_not_passed": len(bad)}
+        numbers["offending_records"] = sum(finding.offences.count for finding in findings)
+    rows = [row for finding in bad[:EXAMPLES] for row in finding.rows()][:EXAMPLES]
+    metadata: dict[str, dg.RawMetadataValue] = {
+        f"{METADATA_PREFIX}/{name}": value for name, value in numbers.items()
+    }
+    if rows:
+        records = [dg.TableRecord(row) for row in rows]
+        columns = [dg.TableColumn(n, "int" if n == "line" else "string") for n in rows[0]]
+        table = dg.MetadataValue.table(records, dg.TableSchema(columns=columns))
+        metadata[f"{METADATA_PREFIX}/examples"] = table
+    return dg.AssetCheckResult(
+        passed=not bad,
+        asset_key=key.asset_key,
+        check_name=key.name,
+        severity=severity,
+        description=text,
+        metadata=metadata,
+    )

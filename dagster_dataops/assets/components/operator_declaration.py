@@ -1,0 +1,274 @@
+"""OperatorDeclaration: an operator as a defs.yaml declares it, and the pipeline of several."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Final
+
+import dagster as dg
+from pydantic import Field, WithJsonSchema
+
+from dagster_dataops.assets.components.check_fields import (
+    UNCHECKED,
+    CheckModel,
+    ErrorRateField,
+    YamlChecks,
+    YamlErrorRate,
+    resolve_checks,
+    resolve_error_rate,
+)
+from dagster_dataops.assets.components.source_position import (
+    NOWHERE,
+    TEMPLATE,
+    YamlPlace,
+    in_project,
+    or_template,
+    rendered,
+)
+from dagster_dataops.data import data_register
+from dagster_dataops.errors import (
+    DefinitionError,
+    DefsYamlError,
+    OperatorOptionError,
+    PipelineDefinitionError,
+    UnknownOperatorError,
+)
+from dagster_dataops.operators.operator import (
+    Operator,
+    setting_without_underscore,
+    unknown_operator,
+)
+from dagster_dataops.operators.secret_options import without_secrets
+from dagster_dataops.operators.settings import MODES, SETTING_NAMES
+from dagster_dataops.pipelines.pipeline import Pipeline
+
+_OWN: Final = " Operators of your own are known once `modules` names the file that registers them."
+_MODE: Final = WithJsonSchema({"type": "string", "pattern": f"^({'|'.join(MODES)})$|{TEMPLATE}"})
+_NAMES: Final = WithJsonSchema({"type": "array", "items": {"type": "string"}, "minItems": 1})
+
+
+class OperatorNodeModel(dg.Model):
+    """One operator of the pipeline."""
+
+    name: str = Field(
+        description="Names the asset and its folder; unique in the pipeline.", examples=["unique"]
+    )
+    operator: str = Field(
+        description="Group and name of a registered operator.",
+        examples=["dedup.Exact", "text.Normalize"],
+        pattern=rf"^(data\.)?\w+\.\w+$|{TEMPLATE}",
+    )
+    options: Annotated[dict[str, Any], WithJsonSchema({"type": "object"})] = Field(
+        default={},
+        description="Options of the operator, by name.",
+        examples=[{"input_key": "text"}],
+    )
+    inputs: Annotated[list[str] | None, _NAMES] = Field(
+        default=None,
+        description="Nodes that it takes, in order; `source` is the pipeline's own input. "
+        "By default the node before it.",
+    )
+    concurrency_mode: Annotated[str | None, _MODE] = Field(
+        default=None, description=f"How it is run: {', '.join(MODES)}."
+    )
+    max_workers: Annotated[int | str | None, or_template("integer", minimum=0)] = Field(
+        default=None, description="Processes, or calls in flight; 0 for the default."
+    )
+    ignore_errors: Annotated[bool | str | None, or_template("boolean")] = Field(
+        default=None,
+        description="Whether failing records go to the error file, or the first fails the step.",
+    )
+    timeout: Annotated[float | str | None, or_template("number", minimum=0)] = Field(
+        default=None, description="Seconds that one call on one record may take."
+    )
+    retries: Annotated[int | str | None, or_template("integer", minimum=0)] = Field(
+        default=None, description="Further tries for a record that failed."
+    )
+    retry_on: Annotated[list[str] | None, _NAMES] = Field(
+        default=None, description="Names of the exceptions after which there is another try."
+    )
+    backoff: Annotated[float | str | None, or_template("number", minimum=0)] = Field(
+        default=None, description="Seconds before the second try."
+    )
+    reuse_outcomes: Annotated[bool | str | None, or_template("boolean")] = Field(
+        default=None,
+        description="Whether records that were in an earlier input are not worked on again.",
+    )
+    fresh_workers: Annotated[bool | str | None, or_template("boolean")] = Field(
+        default=None,
+        description="Whether its worker processes are started for it alone.",
+    )
+    stop_after_failures: Annotated[int | str | None, or_template("integer", minimum=0)] = Field(
+        default=None,
+        description="How many calls have to fail with one exception, none succeeding in between, "
+        "for the run to stop; 0 never stops it.",
+    )
+    output: str | None = Field(
+        default=None,
+        description="Where the result is exported to as well: a file if it ends in `.jsonl`, else "
+        "a folder; its path is taken from the folder of the project.",
+        examples=["exports"],
+    )
+    pool: str | None = Field(default=None, description="Concurrency pool of its step.")
+    max_error_rate: ErrorRateField = Field(
+        default=None,
+        description="Share of its records that may fail before its check does; with `severity` "
+        f"and `blocking` where they are given; `{UNCHECKED}` for no such check.",
+        examples=[0.01, {"max_error_rate": 0.05, "blocking": True}],
+    )
+    checks: list[CheckModel] = Field(
+        default=[],
+        description="Of its result, made after its step.",
+        examples=[[{"row_count": {"min": 1}}, {"no_nulls": ["text"]}]],
+    )
+    unpartitioned: Annotated[bool | str, or_template("boolean")] = Field(
+        default=False, description="Whether it takes all partitions at once, in their order."
+    )
+
+
+_SETTINGS: Final = {name.removeprefix("_") for name in SETTING_NAMES} - {"save_data"}
+_RESOLVED: Final = {"checks", "max_error_rate"}  # by themselves
+
+
+@dataclass(frozen=True, kw_only=True)
+class OperatorDeclaration:
+    """One operator of a pipeline, by the name that it is registered under.
+
+    Attributes:
+        name: Unique in the pipeline; names its folder and its asset.
+        operator: Group and name, such as ``dedup.Exact``.
+        options: By name.
+        settings: How it is run, such as ``max_workers``, by name.
+        inputs: Names of the nodes that it takes; None for the one before it.
+        output: Where its result is exported to as well.
+        pool: Concurrency pool of its step.
+        max_error_rate: Share of its records that may fail before its check does, or that check.
+        checks: Of its result.
+        unpartitioned: Whether it takes all partitions at once.
+        place: Where it is declared.
+    """
+
+    name: str
+    operator: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Sequence[str] | None = None
+    output: str | os.PathLike[str] | None = None
+    pool: str | None = None
+    max_error_rate: YamlErrorRate = None
+    checks: YamlChecks = ()
+    unpartitioned: bool = False
+    place: YamlPlace = NOWHERE
+
+    @property
+    def subject(self) -> str:
+        """What errors call it."""
+        return f"node {self.name!r}"
+
+    def construct(self) -> Operator:
+        """Return the operator, configured.
+
+        Raises:
+            DefinitionError: Nobody registered it, or it does not take these options.
+        """
+        try:
+            operator: Operator = self._registered()(
+                **self.options, **{f"_{name}": value for name, value in self.settings.items()}
+            )
+        except OperatorOptionError as error:
+            said = self._said_of_settings(error)
+            raise self._refused(self._option_place(error.option), said) from None
+        except DefinitionError as error:
+            raise self._refused(self.place.at("operator"), error) from None
+        except Exception as error:
+            raise self._refused(self.place.at("options"), error) from error
+        return operator if self.output is None else operator.set_output(self.output)
+
+    def _refused(self, place: YamlPlace, error: Exception) -> Exception:
+        """Return the error for this operator; the excerpt of the file shows none of its secrets."""
+        found = place.error(self.subject, error)
+        if not isinstance(found, DefsYamlError):
+            return found
+        return DefsYamlError(*(without_secrets(str(text), self.options) for text in found.args))
+
+    def _registered(self) -> Any:
+        group, _, name = self.operator.removeprefix("data.").partition(".")
+        known = {
+            f"{known}.{operator}": data_register.operator(known, operator)
+            for known in data_register.groups()
+            for operator in data_register.operators(known)
+        }
+        found = known.get(f"{group}.{name}")
+        if found is None:
+            unknown = unknown_operator(self.operator, list(known))
+            own = "" if group in data_register.groups() else _OWN
+            raise UnknownOperatorError(unknown.wanted, f"{unknown.known}{own}")
+        return found
+
+    def _said_of_settings(self, error: OperatorOptionError) -> OperatorOptionError:
+        """Return the error as it is said here, where settings stand beside ``options``."""
+        setting = (setting_without_underscore(error.option) or "").removeprefix("_")
+        if error.option not in self.options or setting not in _SETTINGS:
+            return error
+        reason = f"is no option; write the execution setting {setting!r} beside `options`"
+        return OperatorOptionError(error.operator, error.option, reason)
+
+    def _option_place(self, option: str) -> YamlPlace:
+        setting = option.removeprefix("_")
+        return self.place.at(*([setting] if option != setting else ["options", option]))
+
+
+def resolve_nodes(
+    context: dg.ResolutionContext, models: Sequence[OperatorNodeModel]
+) -> Sequence[OperatorDeclaration]:
+    """Return what ``operators`` of a defs.yaml declares, templates filled in."""
+    return [_declared(context.at_path(place), model) for place, model in enumerate(models)]
+
+
+def _declared(context: dg.ResolutionContext, model: OperatorNodeModel) -> OperatorDeclaration:
+    given = {
+        name: rendered(context.at_path(name), value)
+        for name, value in model.model_dump(exclude_none=True, exclude=_RESOLVED).items()
+    }
+    settings = {name: given.pop(name) for name in sorted(_SETTINGS & given.keys())}
+    if "output" in given:
+        given["output"] = in_project(context, given["output"])
+    return OperatorDeclaration(
+        **given,
+        settings=settings,
+        max_error_rate=resolve_error_rate(context.at_path("max_error_rate"), model.max_error_rate),
+        checks=resolve_checks(context.at_path("checks"), model.checks),
+        place=YamlPlace(context),
+    )
+
+
+def assembled(name: str, nodes: Sequence[OperatorDeclaration], place: YamlPlace) -> Pipeline:
+    """Return the pipeline of ``nodes``.
+
+    Args:
+        name: Of the pipeline.
+        nodes: In order.
+        place: Of the whole pipeline, for what is wrong with no node in particular.
+
+    Raises:
+        DefinitionError: They make no pipeline; a `DefsYamlError` where it is known which line
+            says so.
+    """
+    try:
+        with Pipeline(name) as ppl:
+            for node in nodes:
+                _add(ppl, node)
+    except PipelineDefinitionError as error:
+        blamed = next((node for node in nodes if f"{node.subject} " in error.reason), None)
+        if blamed is None:
+            raise place.error(f"pipeline {name!r}", error) from None
+        raise blamed.place.at("inputs").error(blamed.subject, error) from None
+    return ppl
+
+
+def _add(ppl: Pipeline, node: OperatorDeclaration) -> None:
+    operator = node.construct()
+    try:
+        ppl.add(node.name, operator, inputs=node.inputs)
+    except PipelineDefinitionError as error:
+        raise node.place.at("name").error(node.subject, error) from None

@@ -1,0 +1,1 @@
+"""What a step reads: partitions, paths, upstream results, IO manager."""

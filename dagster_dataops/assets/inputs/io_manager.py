@@ -1,0 +1,188 @@
+"""DataOpsIOManager: hands datasets from asset to asset as handles, lists or DataFrames."""
+
+import types
+import typing
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import dagster as dg
+from typing_extensions import override
+
+from dagster_dataops.assets.inputs.partitions import named, ordered
+from dagster_dataops.assets.metadata.materialization import dataset_metadata
+from dagster_dataops.assets.runtime.resource import DataOpsResource
+from dagster_dataops.checkpoints.folder.manifest import load_result, write_result
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.errors import InputError, MissingExtraError, ResultMissingError
+from dagster_dataops.records import Record
+
+
+class DataOpsIOManager(dg.ConfigurableIOManager):
+    """Loads results by the annotation of the input that asks for them.
+
+    ``JsonlDataset`` (or none) gives the handle, ``list[dict]`` the records, ``pandas.DataFrame``
+    and ``polars.DataFrame`` a frame, of several partitions joined in their order; as the values of
+    ``dict[str, ...]`` each partition by its key, which is also what an input without annotation
+    gets of several. An asset may return any of these, or any iterable of records; what is no
+    handle on its own result is written as jsonl.
+    """
+
+    dataops: dg.ResourceDependency[DataOpsResource]
+
+    @override
+    def handle_output(self, context: dg.OutputContext, obj: Any) -> None:
+        """Store what an asset returned; a handle on its own result is there already."""
+        if not context.has_asset_partitions:
+            return self._store(context, None, obj)
+        keys = list(context.asset_partition_keys)
+        if len(keys) == 1:
+            return self._store(context, keys[0], obj)
+        if not isinstance(obj, Mapping) or set(obj) != set(keys):
+            text = f"a run of several partitions returns a dict by partition key: {keys}"
+            raise dg.Failure(text, allow_retries=False)
+        for key in keys:
+            self._store(context, key, obj[key])
+        return None
+
+    def _store(self, context: dg.OutputContext, partition: str | None, value: Any) -> None:
+        folder = self.dataops.folder(context.asset_key.path, partition)
+        if isinstance(value, JsonlDataset) and value.path == folder.result.absolute():
+            return  # with metadata of the step's own
+        dataset = write_result(folder, records_of(value), context.run_id)
+        if partition is None or context.has_partition_key:
+            context.add_output_metadata(dataset_metadata(dataset, partition))
+
+    @override
+    def load_input(self, context: dg.InputContext) -> Any:
+        """Return an upstream result in the form that the input asks for.
+
+        Raises:
+            ResultMissingError: A result is not there. Of several partitions those are left out
+                instead if the input has ``metadata={"allow_missing_partitions": True}``.
+        """
+        wanted = _known(context.dagster_type.typing_type)
+        key = context.asset_key.path
+        if not context.has_asset_partitions:
+            return as_form(load_result(self.dataops.folder(key)), wanted)
+        partitions = ordered(context.asset_partition_keys, context.asset_partitions_def)
+        inner = inner_form(wanted)
+        if len(partitions) == 1 and inner is None and not _skips_missing(context):
+            return as_form(load_result(self.dataops.folder(key, partitions[0])), wanted)
+        datasets = self._load_all(context, partitions)
+        if inner is None:
+            return joined_form(datasets, wanted, context.asset_key.to_user_string())
+        return {name: as_form(dataset, inner) for name, dataset in datasets.items()}
+
+    def _load_all(
+        self, context: dg.InputContext, partitions: Sequence[str]
+    ) -> dict[str, JsonlDataset]:
+        folders = {name: self.dataops.folder(context.asset_key.path, name) for name in partitions}
+        missing = [name for name, folder in folders.items() if not folder.result.exists()]
+        if missing:
+            asset = context.asset_key.to_user_string()
+            text = f"{len(missing):,} of {len(partitions):,} partitions are not there"
+            if not _skips_missing(context):
+                reason = (
+                    f"{text}: {named(missing)}; to do without them, allow_missing_partitions=True"
+                )
+                raise ResultMissingError(f"the partitions of {asset}", reason)
+            text = f"{asset}: {text} and left out: {named(missing)}"
+            context.log.warning(text)
+        there = folders.keys() - set(missing)
+        return {name: load_result(folders[name]) for name in partitions if name in there}
+
+
+def inner_form(wanted: Any) -> Any:
+    """Return what a dict by partition key holds; ``None`` if the annotation is no dict."""
+    wanted = _known(wanted)
+    if (typing.get_origin(wanted) or wanted) not in {dict, Mapping}:
+        return None
+    arguments = typing.get_args(wanted)
+    return arguments[1] if arguments else Any
+
+
+def joined_form(datasets: Mapping[str, JsonlDataset], wanted: Any, asset: str) -> Any:
+    """Return partitions, in their order, as one list or DataFrame; a dict if nothing is wanted.
+
+    Raises:
+        InputError: One handle is wanted of several.
+    """
+    origin = typing.get_origin(wanted) or wanted
+    library = _library(origin)
+    if origin in {list, Sequence} or library:
+        records = [record for dataset in datasets.values() for record in dataset]
+        return _frame(records, library) if library else records
+    if wanted is not JsonlDataset:
+        return dict(datasets)
+    if len(datasets) == 1:
+        return next(iter(datasets.values()))
+    reason = (
+        f"has {len(datasets):,} partitions, which are no single JsonlDataset; annotate the input "
+        "as dict[str, JsonlDataset], list[dict] or DataFrame"
+    )
+    raise InputError(asset, reason)
+
+
+def _skips_missing(context: dg.InputContext) -> bool:
+    """Whether an input does without missing partitions, said as to Dagster's own IO managers."""
+    return bool((context.definition_metadata or {}).get("allow_missing_partitions"))
+
+
+def _known(wanted: Any) -> Any:
+    """Return an annotation without its ``| None``."""
+    if typing.get_origin(wanted) in {typing.Union, types.UnionType}:
+        return next(one for one in typing.get_args(wanted) if one is not type(None))
+    return wanted
+
+
+def _library(kind: Any) -> str:
+    """Return whose DataFrame a class is; empty if it is none."""
+    module = getattr(kind, "__module__", "").split(".")[0]
+    ours = getattr(kind, "__name__", "") == "DataFrame" and module in {"pandas", "polars"}
+    return str(module) if ours else ""
+
+
+def as_form(dataset: JsonlDataset, wanted: Any) -> Any:
+    """Return ``dataset`` as what an annotation asks for; the handle where it asks for nothing."""
+    wanted = _known(wanted)
+    origin = typing.get_origin(wanted) or wanted
+    if origin in {list, Sequence}:
+        return dataset.read()
+    library = _library(origin)
+    return _frame(dataset.read(), library) if library else dataset
+
+
+def _frame(records: list[Record], library: str) -> Any:
+    if library == "pandas":
+        try:
+            import pandas as pd
+        except ImportError:
+            raise MissingExtraError("a pandas.DataFrame input", "pandas") from None
+        return pd.DataFrame(records)
+    try:
+        import polars as pl
+    except ImportError:
+        raise MissingExtraError("a polars.DataFrame input", "polars") from None
+    return pl.DataFrame(records, infer_schema_length=None)
+
+
+def records_of(value: Any) -> Iterable[object]:
+    """Return what an asset returned as records.
+
+    Raises:
+        InputError: It is nothing that has records.
+    """
+    if isinstance(value, Mapping):
+        return [dict(value)]
+    kind = f"{type(value).__module__.split('.')[0]}.{type(value).__name__}"
+    if kind == "pandas.DataFrame":
+        known = value.astype(object).where(value.notna(), None)  # JSON has no NaN
+        rows: list[object] = known.to_dict(orient="records")
+        return rows
+    if kind == "polars.DataFrame":
+        named: Iterable[object] = value.iter_rows(named=True)
+        return named
+    if isinstance(value, Iterable) and not isinstance(value, (str, bytes)):
+        return value
+    reason = "an asset stored by DataOpsIOManager returns a JsonlDataset, records or a DataFrame"
+    raise InputError(f"of type {type(value).__name__}", reason)

@@ -1,0 +1,159 @@
+"""Partitions: on which of them a step works, in which order, and what of its inputs each takes.
+
+Wherever several partitions come together, their order is one that anybody can name: static ones as
+they are defined, time windows by time, dynamic ones by their key, whenever they were added.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import dagster as dg
+
+from dagster_dataops.assets.inputs.path_pattern import PathPattern, dimensions_of
+from dagster_dataops.assets.runtime.step_context import Context
+from dagster_dataops.errors import InputError
+
+
+class Parts(dict[str, Any]):
+    """Results by partition of an asset that has the partitions of whoever takes it."""
+
+
+def partitions_of(context: Context, spec: dg.AssetSpec) -> list[str | None]:
+    """Return the partitions that a step makes, in order; ``[None]`` for an unpartitioned asset.
+
+    Args:
+        context: Of the step; its run may have one partition, a range of them, or none.
+        spec: Of the asset, which may be unpartitioned in a run that has partitions.
+    """
+    definition = spec.partitions_def
+    if definition is None:
+        return [None]
+    if context.has_partition_key:
+        return [context.partition_key]
+    if context.has_partition_key_range:
+        return [*ordered(context.partition_keys, definition)]
+    text = f"{spec.key.to_user_string()} is partitioned: launch it with a partition"
+    raise dg.Failure(text, allow_retries=False)
+
+
+def ordered(keys: Iterable[str], definition: dg.PartitionsDefinition) -> list[str]:
+    """Return partition keys in their order."""
+    if isinstance(definition, dg.StaticPartitionsDefinition):
+        wanted = set(keys)
+        return [key for key in definition.get_partition_keys() if key in wanted]
+    if isinstance(definition, dg.TimeWindowPartitionsDefinition):
+        return sorted(keys, key=lambda key: definition.time_window_for_partition_key(key).start)
+    if isinstance(definition, dg.MultiPartitionsDefinition):
+        return _ordered_by_dimension(keys, definition)
+    return sorted(keys)
+
+
+def _ordered_by_dimension(
+    keys: Iterable[str], definition: dg.MultiPartitionsDefinition
+) -> list[str]:
+    by_dimension = {key: dimensions_of(key, definition) for key in keys}
+    ranks: list[Mapping[str, int]] = []
+    for dimension in definition.partitions_defs:
+        found = {values[dimension.name] for values in by_dimension.values()}
+        places = enumerate(ordered(found, dimension.partitions_def))
+        ranks.append({key: place for place, key in places})
+    names = [dimension.name for dimension in definition.partitions_defs]
+
+    def rank(key: str) -> list[int]:
+        values = by_dimension[key]
+        return [ranks[number][values[name]] for number, name in enumerate(names)]
+
+    return sorted(by_dimension, key=rank)
+
+
+def loaded_parts(
+    context: Context, spec: dg.AssetSpec, argument: str, value: object, partition: str | None
+) -> list[object]:
+    """Return what of a loaded input belongs to a partition, its partitions in their order.
+
+    Args:
+        context: Of the step.
+        spec: Of the asset that takes it.
+        argument: Name of the input.
+        value: What the IO manager gave: one thing, or a dict by partition key.
+        partition: Which of the step's partitions; ``None`` for an unpartitioned asset.
+
+    Raises:
+        InputError: A run of several partitions has loaded nothing for this one.
+    """
+    if isinstance(value, Parts):
+        return [*value.values()] if partition is None else [value[partition]]
+    upstream = _partitions_of_input(context, argument, value)
+    if upstream is None or not isinstance(value, Mapping):
+        return [value]
+    if partition is None or not context.has_partition_key_range:
+        return [value[key] for key in ordered(value, upstream)]
+    wanted = _mapped(context, spec.partitions_def, argument, partition, upstream)
+    missing = [key for key in wanted if key not in value]
+    if missing or not wanted:
+        asset = context.asset_key_for_input(argument).to_user_string()
+        reason = f"has nothing for partition {partition!r}; it has {named(list(value))}"
+        raise InputError(f"{asset}", reason)
+    return [value[key] for key in wanted]
+
+
+def _partitions_of_input(
+    context: Context, argument: str, value: object
+) -> dg.PartitionsDefinition | None:
+    """Return the partitions that ``value`` is a dict by, if it is one.
+
+    An asset may also have stored a dict: one record.
+    """
+    if not isinstance(value, Mapping):
+        return None
+    try:
+        upstream = context.asset_partitions_def_for_input(argument)
+    except dg.DagsterInvariantViolationError:  # it has none
+        return None
+    known = set(context.asset_partition_keys_for_input(argument))
+    return upstream if value.keys() <= known else None
+
+
+def _mapped(
+    context: Context,
+    own: dg.PartitionsDefinition | None,
+    argument: str,
+    partition: str,
+    upstream: dg.PartitionsDefinition,
+) -> Sequence[str]:
+    """Return the upstream partitions that one partition takes, as Dagster maps them."""
+    key = context.asset_key_for_input(argument)
+    mapping = context.assets_def.get_partition_mapping(key)
+    windows = isinstance(upstream, dg.TimeWindowPartitionsDefinition)
+    if mapping is None and windows and own != upstream:
+        mapping = dg.TimeWindowPartitionMapping()
+    if mapping is None or own is None:
+        return [partition]
+    with dg.partition_loading_context(dynamic_partitions_store=context.instance):
+        subset = own.empty_subset().with_partition_keys([partition])
+        found = mapping.get_upstream_mapped_partitions_result_for_partitions(subset, own, upstream)
+        return ordered(found.partitions_subset.get_partition_keys(), upstream)
+
+
+def pattern_paths(context: Context, pattern: PathPattern, partition: str | None) -> list[object]:
+    """Return the file of a partition, or those of all partitions in their order."""
+    definition = pattern.partitions
+    if partition is not None:
+        return [pattern.path(partition)]
+    keys = definition.get_partition_keys(dynamic_partitions_store=context.instance)
+    paths = [pattern.path(key) for key in ordered(keys, definition)]
+    missing = [path for path in paths if not path.exists()]
+    if missing and not pattern.allow_missing:
+        reason = (
+            f"{len(missing):,} of {len(paths):,} partitions have no file: "
+            f"{named([str(path) for path in missing])}. Put them there, or build the assets with "
+            "allow_missing_partitions=True"
+        )
+        raise InputError(str(pattern), reason)
+    return [path for path in paths if path not in set(missing)]
+
+
+def named(keys: Sequence[str], most: int = 10) -> str:
+    """Return the first few keys as text, and how many more there are."""
+    more = f" and {len(keys) - most:,} more" if len(keys) > most else ""
+    return f"{', '.join(keys[:most])}{more}" if keys else "none"

@@ -1,0 +1,1 @@
+"""The run configuration of operators as the launchpad shows and checks it."""

@@ -1,0 +1,148 @@
+"""The config schema of a node, as fields that Dagster checks a launch by.
+
+It is that of the node's Config class. Making such a class takes milliseconds and most nodes of a
+large pipeline differ in nothing but the values of their options, so that the fields of one serve
+for all uses of its operator, with the defaults put in that are a node's own.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
+
+import dagster as dg
+
+from dagster_dataops.assets.launchpad.operator_config import OperatorConfig, config_type_of
+from dagster_dataops.assets.launchpad.shown_values import is_showable
+from dagster_dataops.graph.graph import OperatorNode
+
+Schema: TypeAlias = Mapping[str, dg.Field]
+
+_PARAMS: Final = "params"
+_PLAIN: Final = (str, int, float, bool)
+_MOST: Final = 4096
+# By operator and settings; the operator's spec stands in the value, so that its id stays its own.
+_known: dict[tuple[Any, ...], tuple[object, Mapping[str, Any], Schema]] = {}
+_fields: dict[int, tuple[Schema, dg.Field]] = {}
+
+
+def config_schema(node: OperatorNode) -> Schema:
+    """Return the fields of a node's configuration: how it is run, and ``params``."""
+    invocation = node.operator.__dataops__
+    kinds = tuple((name, type(value)) for name, value in invocation.options.items())
+    use = (id(invocation.spec), invocation.settings, kinds)
+    if use not in _known:
+        if len(_known) >= _MOST:
+            _known.clear()
+        _known[use] = (invocation.spec, invocation.options, _schema_of(node))
+    _, options, schema = _known[use]
+    shared = _with_options(schema, options, invocation.options)
+    return _schema_of(node) if shared is None else shared
+
+
+def field_of(schema: Schema) -> dg.Field:
+    """Return one field of the whole, as Dagster would make it of ``schema`` for every op anew."""
+    known = _fields.get(id(schema))
+    if known is None or known[0] is not schema:
+        if len(_fields) >= _MOST:
+            _fields.clear()
+        known = _fields[id(schema)] = (schema, dg.Field(dict(schema)))
+    return known[1]
+
+
+def pipeline_schema(nodes: Sequence[tuple[OperatorNode, Schema]]) -> Schema:
+    """Return the fields of the configuration of several nodes in one step, each by its name."""
+    return {
+        node.name: dg.Field(dict(schema), description=_description(node)) for node, schema in nodes
+    }
+
+
+def config_of(node: OperatorNode, schema: Schema, given: Mapping[str, Any]) -> OperatorConfig:
+    """Return what a launch gave a node of that schema, in its Config class.
+
+    Without ``params`` where it gave none but what the node has anyway: most launches do, and need
+    no class of the node's own, which is not made then.
+    """
+    common = {name: value for name, value in given.items() if name != _PARAMS}
+    common.setdefault("ignore_errors", node.operator.__dataops__.resolved.ignore_errors)
+    if (
+        given.get(_PARAMS) in (None, _params_in(schema))
+        and common.get("concurrency_mode") != "async"
+    ):
+        hashable = not isinstance(common.get("retry_on"), list)
+        return _known_config(tuple(common.items())) if hashable else OperatorConfig(**common)
+    return config_type_of(node)(**given)
+
+
+@lru_cache
+def _known_config(given: tuple[tuple[str, Any], ...]) -> OperatorConfig:
+    """Return a config as others had it before; making one takes half a millisecond."""
+    return OperatorConfig(**dict(given))
+
+
+def _params_in(schema: Schema) -> object:
+    params = schema.get(_PARAMS)
+    return params.default_value if params is not None and params.default_provided else None
+
+
+def _schema_of(node: OperatorNode) -> Schema:
+    """Return the fields of a node's Config class.
+
+    A setting that is left as defined when it is left empty has no default to fill in: Dagster
+    would resolve it for every node of every run.
+    """
+    fields = config_type_of(node).to_fields_dict()
+    return {name: _left_empty(field) or field for name, field in fields.items()}
+
+
+def _left_empty(field: dg.Field) -> dg.Field | None:
+    if not field.default_provided or field.default_value is not None:
+        return None
+    return dg.Field(field.config_type, is_required=False, description=field.description)
+
+
+def _description(node: OperatorNode) -> str:
+    return f"{node.operator.__dataops__.spec.reference}, and how it is run."
+
+
+def _with_options(
+    schema: Schema, known: Mapping[str, Any], options: Mapping[str, Any]
+) -> Schema | None:
+    """Return ``schema`` with other defaults, ``None`` where that takes a schema of its own."""
+    changed = {name: value for name, value in options.items() if not _same(value, known[name])}
+    if not changed:
+        return schema
+    params = schema.get(_PARAMS)
+    fields: dict[str, dg.Field] = dict(getattr(params and params.config_type, "fields", {}))
+    for name, value in changed.items():
+        field = fields.get(name)
+        if not _is_plain(value) or not _is_plain(known[name]):
+            return None
+        if field is not None:
+            if not field.default_provided or not _same(field.default_value, known[name]):
+                return None
+            fields[name] = _with_default(field, value)
+    if params is None:
+        return schema
+    return {**schema, _PARAMS: dg.Field(fields, description=params.description)}
+
+
+def _with_default(field: dg.Field, value: object) -> dg.Field:
+    return dg.Field(
+        field.config_type,
+        default_value=value,
+        is_required=False,
+        description=field.description,
+    )
+
+
+def _is_plain(value: object) -> bool:
+    return type(value) in _PLAIN and is_showable(value)
+
+
+def _same(one: object, other: object) -> bool:
+    if one is other:
+        return True
+    try:
+        return type(one) is type(other) and bool(one == other)
+    except Exception:  # noqa: BLE001 - values of users may refuse to be compared, as arrays do
+        return False

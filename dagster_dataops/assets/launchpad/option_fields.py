@@ -1,0 +1,114 @@
+"""OptionField: an option of an operator as the launchpad shows it."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dagster_dataops.assets.launchpad.json_schema_types import (
+    config_type,
+    optional,
+    phrase,
+    properties,
+)
+from dagster_dataops.assets.launchpad.option_types import OptionType, option_type
+from dagster_dataops.assets.launchpad.shown_values import is_showable, same_value
+from dagster_dataops.hashing.values import digest
+from dagster_dataops.operators.secret_options import holds_secret, is_secret
+
+_PLAIN: Final = (str, int, float, bool)
+
+
+@dataclass(frozen=True, slots=True)
+class OptionField:
+    """An option, or a field of one, as the launchpad shows it.
+
+    Attributes:
+        name: As it is called there.
+        config: A type that Dagster's config has, or the fields that an option consists of.
+        default: The JSON form of the pipeline's value; of no meaning where there are fields.
+        description: Of it, with what values there are.
+    """
+
+    name: str
+    config: "Any | tuple[OptionField, ...]"
+    default: Any
+    description: str
+
+
+def option_field(name: str, annotation: Any, value: Any, description: str) -> OptionField | str:
+    """Return how an option is shown, or why it is not.
+
+    Args:
+        name: Of the option.
+        annotation: Its type, ``Any`` where nothing is written.
+        value: What the pipeline gives it.
+        description: From a docstring, or empty.
+    """
+    numeric = isinstance(value, (int, float))  # how many tokens is no secret
+    if holds_secret(name, value) or (is_secret(name) and not numeric):
+        return "secret"
+    if annotation in _PLAIN and type(value) is annotation and is_showable(value):
+        return OptionField(name, annotation, value, description)
+    kind = None if annotation is Any else option_type(annotation)
+    if kind is not None:
+        return _typed(name, kind, value, description)
+    if value is None and annotation is not Any:
+        return _name_of(annotation)
+    return _untyped(name, value, description)
+
+
+def _typed(name: str, kind: OptionType, value: Any, description: str) -> OptionField | str:
+    """Return the field of an option of a known type."""
+    text = _with_allowed(description or kind.description, kind.allowed)
+    if value is None:
+        return OptionField(name, optional(kind.config), None, text)
+    dumped = _dumped(kind, value)
+    if dumped is None:  # the value is of another type than the annotation says
+        field = _untyped(name, value, text)
+        return field if isinstance(field, str) else OptionField(name, Any, value, text)
+    return OptionField(name, _fields(kind, dumped) or kind.config, dumped, text)
+
+
+def _untyped(name: str, value: Any, description: str) -> OptionField | str:
+    """Return the field of an option whose value alone tells its type."""
+    if not is_showable(value):
+        return _name_of(type(value))
+    return OptionField(name, type(value) if type(value) in _PLAIN else Any, value, description)
+
+
+def _fields(kind: OptionType, dumped: Any) -> tuple[OptionField, ...]:
+    """Return the fields of a dataclass or model, none of another value."""
+    schemas = properties(kind.schema)
+    if not isinstance(dumped, dict) or schemas.keys() != dumped.keys():
+        return ()
+    return tuple(
+        OptionField(
+            name,
+            config_type(schema) if dumped[name] is not None else optional(config_type(schema)),
+            dumped[name],
+            _with_allowed(schema.get("description", ""), phrase(schema)),
+        )
+        for name, schema in schemas.items()
+    )
+
+
+def _dumped(kind: OptionType, value: Any) -> Any:
+    """Return the JSON form of ``value``; ``None`` if it does not lead back to an equal one."""
+    try:
+        dumped = kind.dump(value)
+        back = kind.load(dumped)
+    except Exception:  # noqa: BLE001 - the value's class may have methods of its own for this
+        return None
+    equal = same_value(back, value) or digest(back) == digest(value)
+    return dumped if equal and is_showable(dumped) else None
+
+
+def _with_allowed(description: str, allowed: str) -> str:
+    """Return a description with what values there are, where it does not say so itself."""
+    if not allowed or allowed in description:
+        return description
+    said = f"{allowed[0].upper()}{allowed[1:]}."
+    return f"{description.rstrip()}\n\n{said}" if description else said
+
+
+def _name_of(kind: Any) -> str:
+    return getattr(kind, "__name__", None) or str(kind).removeprefix("typing.")

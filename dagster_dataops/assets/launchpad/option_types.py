@@ -1,0 +1,150 @@
+"""OptionType: how the launchpad shows an option of some Python type, and how it is read back.
+
+pydantic knows the JSON form of most types; its JSON schema tells which of Dagster's config types
+fits. What Dagster cannot check at launch (unions, ranges, dates) is checked by `OptionType.load`
+when the step begins. A type without a JSON form is not shown.
+"""
+
+import functools
+import types
+import typing
+import warnings
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Annotated, Any, Final
+
+import pydantic
+from pydantic import TypeAdapter
+
+from dagster_dataops.assets.launchpad.json_schema_types import config_type, is_choice, phrase
+from dagster_dataops.operators.signature import REQUIRED
+
+_LAZY: Final = (Iterable, Iterator, Collection)  # pydantic would read these only once
+
+
+@dataclass(frozen=True, slots=True)
+class OptionType:
+    """The form of one Python type in the launchpad.
+
+    Attributes:
+        config: The type that Dagster's config has for it, ``Any`` where it has none.
+        allowed: What values there are, in words, where ``config`` does not say it.
+        description: From ``Annotated``.
+        schema: Its JSON schema.
+    """
+
+    config: Any
+    allowed: str
+    description: str
+    schema: Mapping[str, Any]
+    _adapter: TypeAdapter[Any]
+
+    def dump(self, value: Any) -> Any:
+        """Return the JSON form of ``value``.
+
+        Raises:
+            ValueError: It is not of this type, or has no JSON form.
+        """
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of types that pydantic only half knows
+            return self._adapter.dump_python(value, mode="json", warnings="error", by_alias=True)
+
+    def load(self, given: Any) -> Any:
+        """Return the value whose JSON form is ``given``.
+
+        Raises:
+            ValueError: There is none; it says why.
+        """
+        try:
+            return self._adapter.validate_python(given, by_alias=True)
+        except pydantic.ValidationError as error:
+            raise ValueError(_in_words(error)) from None
+
+
+def option_type(annotation: Any) -> OptionType | None:
+    """Return how an annotation is shown, or ``None`` if its values have no JSON form."""
+    try:
+        hash(annotation)
+    except TypeError:  # such as Annotated[int, []]
+        return _option_type(annotation)
+    return _remembered(annotation)
+
+
+def _option_type(annotation: Any) -> OptionType | None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            adapter = TypeAdapter[Any](_readable(annotation))
+            schema = adapter.json_schema()
+            config = config_type(schema)
+            allowed = "" if is_choice(config) else phrase(schema)
+    except Exception:  # noqa: BLE001 - any class may be written there, with any methods for pydantic
+        return None
+    return OptionType(config, allowed, _description_in(annotation), schema, adapter)
+
+
+_remembered = functools.lru_cache(maxsize=1024)(_option_type)
+
+
+def _readable(annotation: Any) -> Any:
+    """Return ``annotation`` with enums by the names of their members, and lists for iterables."""
+    if annotation is REQUIRED or isinstance(annotation, (str, typing.ForwardRef)):
+        return Any
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        return _by_name(annotation)
+    origin, members = typing.get_origin(annotation), typing.get_args(annotation)
+    if annotation in _LAZY or origin in _LAZY:
+        members, origin = members or (Any,), list
+    return _composed(annotation, origin, members)
+
+
+def _composed(annotation: Any, origin: Any, members: tuple[Any, ...]) -> Any:
+    if origin is Annotated:
+        return Annotated[(_readable(members[0]), *members[1:])]
+    if origin in {typing.Union, types.UnionType}:
+        return typing.Union[tuple(map(_readable, members))]  # noqa: UP007 - made at run time
+    if origin in {list, set, frozenset, tuple, dict} and members:
+        return origin[tuple(m if m is ... else _readable(m) for m in members)]
+    return annotation
+
+
+def _by_name(kind: type[Enum]) -> Any:
+    names = list(kind.__members__)
+
+    def load(given: Any) -> Enum:
+        if isinstance(given, kind):
+            return given
+        if given not in names:
+            msg = f"must be one of {', '.join(names)}"
+            raise ValueError(msg)
+        return kind[given]
+
+    def dump(member: Enum) -> str:
+        return kind(member).name
+
+    return Annotated[
+        kind,
+        pydantic.PlainValidator(load),
+        pydantic.PlainSerializer(dump),
+        pydantic.WithJsonSchema({"enum": names, "type": "string"}),
+    ]
+
+
+def _description_in(annotation: Any) -> str:
+    for given in getattr(annotation, "__metadata__", ()):
+        if isinstance(given, str):
+            return given
+        text = getattr(given, "documentation", None) or getattr(given, "description", None)
+        if isinstance(text, str):  # typing_extensions.Doc, pydantic.Field
+            return text
+    return ""
+
+
+def _in_words(error: pydantic.ValidationError) -> str:
+    found: dict[str, None] = {}
+    for fault in error.errors(include_url=False, include_context=False, include_input=False):
+        message = fault["msg"].removeprefix("Value error, ")
+        at = ".".join(str(part) for part in fault["loc"])
+        found[f"{at}: {message}" if at else message] = None
+    return "; ".join(found)

@@ -1,0 +1,1 @@
+"""What the asset page shows of a result: counts, columns, lineage, failures."""

@@ -1,0 +1,126 @@
+"""RunReport -> what the asset page and the run page show of a materialization."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import dagster as dg
+
+from dagster_dataops.assets.metadata.failure_summary import failures
+from dagster_dataops.assets.metadata.markdown import cell, table
+from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
+from dagster_dataops.assets.metadata.resumed_records import resumed_metadata
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.errors import InputError
+from dagster_dataops.execution.run_report import RunReport
+
+_PREVIEW_ROWS: Final = 5
+_PREVIEW_COLUMNS: Final = 8
+_LONG_SECONDS: Final = 60
+
+
+def dataset_metadata(dataset: JsonlDataset, partition: str | None = None) -> dict[str, Any]:
+    """Return row count, preview of the first rows, place and size.
+
+    The asset page makes room for a whole path in its column of metadata, at the cost of all the
+    other values there; Dagster's own key of a place is shown elsewhere, and broken into lines.
+
+    Args:
+        dataset: What was written.
+        partition: Its partition, whose rows are not those of the whole asset.
+    """
+    count = "dagster/row_count" if partition is None else "dagster/partition_row_count"
+    counted = {} if dataset.rows is None else {count: dataset.rows}
+    return {
+        **counted,
+        f"{METADATA_PREFIX}/preview": dg.MetadataValue.md(_preview_of(dataset)),
+        **_place_of(dataset, partition),
+        "dagster/size_bytes": dataset.size_bytes,
+    }
+
+
+def written_once(context: dg.AssetExecutionContext, events: Iterable[Any]) -> Iterator[Any]:
+    """Yield the events of a step, the metadata of results handed to Dagster beside them.
+
+    What a result itself has of these Dagster writes down twice: in the step's output, where nobody
+    looks for it, as well as in the materialization.
+    """
+    for event in events:
+        if not isinstance(event, dg.MaterializeResult) or not event.metadata:
+            yield event
+            continue
+        context.add_asset_metadata(event.metadata, asset_key=event.asset_key)
+        yield dg.MaterializeResult(
+            asset_key=event.asset_key,
+            check_results=event.check_results,
+            data_version=event.data_version,
+            tags=event.tags,
+            value=event.value,
+        )
+
+
+def _place_of(dataset: JsonlDataset, partition: str | None) -> dict[str, Any]:
+    if partition is None:
+        return {"dagster/uri": dataset.path.absolute().as_uri()}
+    return {f"{METADATA_PREFIX}/path": dg.MetadataValue.path(dataset.path)}
+
+
+def report_metadata(report: RunReport, partition: str | None = None) -> dict[str, Any]:
+    """Return what became of the records, what failed, how fast, where: the first things first.
+
+    Args:
+        report: Of a step.
+        partition: The partition it was run for, if it has one.
+    """
+    manifest = report.manifest
+    metadata: dict[str, Any] = {
+        f"{METADATA_PREFIX}/rows_in": manifest.rows_in,
+        f"{METADATA_PREFIX}/rows_out": manifest.rows_out,
+        f"{METADATA_PREFIX}/rows_dropped": manifest.dropped,
+        f"{METADATA_PREFIX}/rows_failed": manifest.failed,
+        **resumed_metadata(report),
+    }
+    if manifest.seeds:  # as texts: the UI would round them
+        seeds = {stage: str(seed) for stage, seed in manifest.seeds.items()}
+        metadata[f"{METADATA_PREFIX}/seeds"] = dg.MetadataValue.json(seeds)
+    if manifest.kept_from:
+        runs = [run.get("run", "") for run in manifest.kept_from]
+        metadata[f"{METADATA_PREFIX}/kept_from"] = ", ".join(dict.fromkeys(runs))
+    if report.notes:
+        metadata[f"{METADATA_PREFIX}/notes"] = "; ".join(report.notes)
+    if report.error_path is not None:
+        metadata[f"{METADATA_PREFIX}/errors"] = dg.MetadataValue.md(failures(report.error_path))
+    if report.exported is not None:
+        metadata[f"{METADATA_PREFIX}/exported_to"] = dg.MetadataValue.path(report.exported)
+    metadata[f"{METADATA_PREFIX}/seconds"] = round(report.seconds, 3)  # a number, to be plotted
+    if report.seconds >= _LONG_SECONDS:
+        metadata[f"{METADATA_PREFIX}/duration"] = duration(report.seconds)
+    metadata[f"{METADATA_PREFIX}/records_per_second"] = round(report.records_per_second, 1)
+    return metadata | dataset_metadata(report.dataset, partition)
+
+
+def duration(seconds: float) -> str:
+    """Return seconds as people say them: ``1 h 2 m 3 s``."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    parts = [(hours, "h"), (minutes, "m"), (rest, "s")]
+    while len(parts) > 1 and not parts[0][0]:
+        parts.pop(0)
+    return " ".join(f"{number} {unit}" for number, unit in parts)
+
+
+def _preview_of(dataset: JsonlDataset) -> str:
+    try:
+        return preview(dataset.head(_PREVIEW_ROWS))
+    except InputError as error:  # a file that others wrote
+        return cell(str(error))
+
+
+def preview(rows: list[dict[str, Any]]) -> str:
+    """Return rows as a Markdown table, long values cut."""
+    if not rows:
+        return "_no rows_"
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    shown = columns[:_PREVIEW_COLUMNS]
+    hidden = len(columns) - len(shown)
+    note = f"and {hidden} more columns" if hidden else ""
+    return table(shown, [[row.get(name, "") for name in shown] for row in rows], note)

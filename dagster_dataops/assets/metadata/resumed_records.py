@@ -1,0 +1,36 @@
+"""What the asset page says of records that earlier attempts had settled."""
+
+from typing import Any
+from uuid import UUID
+
+import dagster as dg
+
+from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
+from dagster_dataops.execution.run_report import RunReport
+
+
+def resumed_metadata(report: RunReport) -> dict[str, Any]:
+    """Return how many there were, and, if there were any, of which runs, and the time saved.
+
+    A single run is a link to it; several are named, the latest last.
+    """
+    metadata: dict[str, Any] = {f"{METADATA_PREFIX}/rows_resumed": report.rows_resumed}
+    if report.rows_resumed and report.resumed_from:
+        metadata[f"{METADATA_PREFIX}/resumed_from"] = _runs(report.resumed_from)
+        metadata[f"{METADATA_PREFIX}/seconds_saved"] = round(report.seconds_saved, 3)
+    return metadata
+
+
+def _runs(runs: tuple[str, ...]) -> dg.MetadataValue[Any]:
+    if len(runs) == 1 and _is_dagsters(runs[0]):
+        return dg.MetadataValue.dagster_run(runs[0])
+    return dg.MetadataValue.text(", ".join(runs))
+
+
+def _is_dagsters(run: str) -> bool:
+    """Whether a run is one of Dagster's; those of plain Python have other names."""
+    try:
+        UUID(run)
+    except ValueError:
+        return False
+    return True

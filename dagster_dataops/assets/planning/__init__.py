@@ -1,0 +1,1 @@
+"""From a pipeline to asset specs: sources, inputs, options and the translator."""

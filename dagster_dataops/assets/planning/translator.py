@@ -1,0 +1,145 @@
+"""DataOpsTranslator: what an operator node looks like as an asset."""
+
+import inspect
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import dagster as dg
+
+from dagster_dataops.assets.metadata.code_references import code_references
+from dagster_dataops.assets.metadata.markdown import table
+from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
+from dagster_dataops.assets.planning.descriptions import described
+from dagster_dataops.assets.runtime.asset_paths import key_of
+from dagster_dataops.graph.graph import OperatorNode
+from dagster_dataops.operators.secret_options import redacted
+from dagster_dataops.operators.spec import Invocation
+
+_MAX_ITEMS: Final = 20
+_MAX_CHARACTERS: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class DataOpsTranslatorData:
+    """What a translator is given.
+
+    Attributes:
+        pipeline: Name of the pipeline; empty for an unnamed one.
+        node: The operator node.
+        upstream: Keys of the assets it takes its inputs from, in order.
+        partitions: The pipeline's, unless this node takes all of them at once.
+        automation: When it is materialized by itself, as given for the pipeline.
+        freshness_policy: As given for the pipeline.
+    """
+
+    pipeline: str
+    node: OperatorNode
+    upstream: tuple[dg.AssetKey, ...]
+    partitions: dg.PartitionsDefinition | None = None
+    automation: dg.AutomationCondition[dg.AssetKey] | None = None
+    freshness_policy: dg.FreshnessPolicy | None = None
+
+
+class DataOpsTranslator:
+    """Maps operator nodes to asset specs; override `get_asset_spec` to change names and groups.
+
+    Example:
+        .. code-block:: python
+
+            class Named(DataOpsTranslator):
+                def get_asset_spec(self, data):
+                    spec = super().get_asset_spec(data)
+                    return spec.replace_attributes(group_name="corpus", owners=["team:data"])
+    """
+
+    def get_asset_spec(self, data: DataOpsTranslatorData) -> dg.AssetSpec:
+        """Return the spec of one operator node.
+
+        By default the key is ``[pipeline, node]``, the group the pipeline's name, the
+        description the operator's docstring as Markdown, the code version a digest of its source.
+        """
+        node = data.node
+        invocation = node.operator.__dataops__
+        return dg.AssetSpec(
+            key=dg.AssetKey(key_of(data.pipeline, node.name)),
+            deps=list(data.upstream),
+            description=described(invocation.spec.description),
+            group_name=data.pipeline or "dataops",
+            code_version=f"{invocation.spec.code_version[:12]}-{invocation.options_digest[:8]}",
+            kinds={"python", "json"},
+            metadata=definition_metadata(node),
+            partitions_def=data.partitions,
+            automation_condition=data.automation,
+            freshness_policy=data.freshness_policy,
+        )
+
+
+def definition_metadata(node: OperatorNode) -> Mapping[str, Any]:
+    """Return what is known of a node before it runs: operator, options, how it is run."""
+    invocation = node.operator.__dataops__
+    settings = invocation.resolved
+    workers = invocation.settings.max_workers
+    options = options_table(invocation)
+    return {
+        f"{METADATA_PREFIX}/operator": invocation.spec.reference,
+        f"{METADATA_PREFIX}/kind": f"{invocation.spec.kind} operator",
+        **({f"{METADATA_PREFIX}/options": dg.MetadataValue.md(options)} if options else {}),
+        f"{METADATA_PREFIX}/concurrency_mode": settings.concurrency_mode,
+        f"{METADATA_PREFIX}/max_workers": "automatic" if workers is None else workers,
+        **code_references(invocation.spec.target),
+    }
+
+
+def options_table(invocation: Invocation) -> str:
+    """Return every option with its value, and its default where that is another, as Markdown."""
+    options = [option for option in invocation.spec.options if not option.required]
+    defaults = {option.name: option.default for option in options}
+    rows = []
+    for name, value in shown_options(invocation).items():
+        default = _shown(name, defaults.get(name, value))
+        rows.append((name, _quoted(value), "" if default == value else _quoted(default)))
+    if any(default != "" for _, _, default in rows):
+        return table(["option", "value", "default"], rows)
+    return table(["option", "value"], [row[:2] for row in rows]) if rows else ""
+
+
+def _quoted(value: object) -> object:
+    """Return a value for a cell, in which the empty string is to be seen."""
+    return '""' if value == "" else value
+
+
+def shown_options(invocation: Invocation) -> dict[str, object]:
+    """Return the options as people may see them: no secrets, objects by their class."""
+    return {name: _shown(name, value) for name, value in invocation.options.items()}
+
+
+def _shown(name: str, value: object) -> object:
+    """Return a value as the UI may show it: objects by their class, whose text might tell much."""
+    return _cut(redacted(name, value))
+
+
+def _cut(value: object) -> object:
+    if isinstance(value, (list, tuple)):
+        items = [_cut(item) for item in value[:_MAX_ITEMS]]
+        more = len(value) - len(items)
+        return [*items, f"and {more:,} more"] if more else items
+    if isinstance(value, Mapping):
+        return {str(key): _cut(value[key]) for key in list(value)[:_MAX_ITEMS]}
+    return _plain(value)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if value is None or isinstance(value, (bool, int)):
+        return value
+    if isinstance(value, (str, os.PathLike)):
+        text = os.fsdecode(value) if isinstance(value, os.PathLike) else str.__str__(value)
+        return text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}..."
+    if inspect.isroutine(value) or isinstance(value, type):
+        module = getattr(value, "__module__", None)  # methods of built-in types have none
+        return f"{module or 'builtins'}.{value.__qualname__}"
+    return f"{type(value).__module__}.{type(value).__qualname__} object"

@@ -1,0 +1,74 @@
+"""DagsterProgress: progress on the run page and the asset page, and a bar in the compute log."""
+
+from functools import partial
+from typing import Final
+
+import dagster as dg
+from typing_extensions import override
+
+from dagster_dataops.assets.runtime.messenger import Messenger
+from dagster_dataops.assets.runtime.observations import Observations
+from dagster_dataops.execution.progress import ConsoleProgress, LogPace, Progress, ProgressState
+
+_FIRST_LINE_SECONDS: Final = 2.0
+_PATIENCE_SECONDS: Final = 1.0  # a cancelled run must be over in three
+
+
+class DagsterProgress(Progress):
+    """Log lines and observations, ever more rarely; the bar redraws once a second.
+
+    Each line and each observation costs the database milliseconds, or much more where it is
+    slow. They are sent beside the work, and never one before the last has arrived.
+
+    Args:
+        log: The step's log.
+        observations: What the asset page plots; ``None`` where there is no asset.
+        messenger: Who brings it all to Dagster.
+    """
+
+    def __init__(
+        self,
+        log: dg.DagsterLogManager,
+        observations: Observations | None = None,
+        messenger: Messenger | None = None,
+    ) -> None:
+        self._log = log
+        self._observations = observations
+        self._messenger = messenger or Messenger()
+        self._bar = ConsoleProgress(bar=True, seconds_between=1.0)
+        self._pace = LogPace(_FIRST_LINE_SECONDS)
+        self._name = ""
+
+    @override
+    def start(self, name: str, state: ProgressState) -> None:
+        self._name = name
+        self._pace = LogPace(_FIRST_LINE_SECONDS)
+        self._bar.start(name, state)
+
+    @override
+    def note(self, text: str) -> None:
+        self._say(text)
+        self._messenger.wait(_PATIENCE_SECONDS)
+
+    def _say(self, text: str) -> None:
+        self._messenger.send(partial(self._log.info, f"{self._name}: {text}".removeprefix(": ")))
+
+    @override
+    def update(self, state: ProgressState) -> None:
+        self._bar.update(state)
+        if self._messenger.busy:
+            return
+        if self._pace.due():
+            self._say(state.describe(self._pace.seconds()))
+        if self._observations is not None and self._observations.due():
+            self._observe(self._observations, state)
+
+    def _observe(self, observations: Observations, state: ProgressState) -> None:
+        self._messenger.send(partial(observations.log, state, self._pace.seconds()))
+
+    @override
+    def finish(self, state: ProgressState) -> None:
+        self._bar.finish(state)
+        if self._observations is not None and self._observations.begun:
+            self._observe(self._observations, state)
+        self._messenger.finish(_PATIENCE_SECONDS)

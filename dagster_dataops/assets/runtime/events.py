@@ -1,0 +1,108 @@
+"""DataOpsEventIterator: the events of a step's operators; what is costly to know on request."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Generic, TypeVar
+
+import dagster as dg
+from typing_extensions import override
+
+from dagster_dataops.assets.runtime.fetches import column_schema, count_rows
+from dagster_dataops.assets.runtime.step_context import Context, WorkEvent
+from dagster_dataops.datasets.dataset import JsonlDataset
+
+Event = TypeVar("Event")
+Fetch = Callable[[list[JsonlDataset]], Mapping[str, Any]]
+
+
+class DataOpsEventIterator(Iterator[Event], Generic[Event]):
+    """Yields the events of operators as they finish: results and checks, materializations in ops.
+
+    What ``fetch_*`` adds to their metadata never fails a step: what cannot be had is logged and
+    left out.
+
+    Args:
+        events: Of `Work.run`.
+        context: Of the step.
+        fetches: What to add to each result's metadata.
+    """
+
+    def __init__(
+        self, events: Iterator[WorkEvent], context: Context, fetches: tuple[Fetch, ...] = ()
+    ) -> None:
+        self._events = events
+        self._context = context
+        self._fetches = fetches
+
+    @override
+    def __next__(self) -> Event:
+        while True:
+            event: Event | None = self._told(next(self._events))
+            if event is not None:
+                return event
+
+    def fetch_row_count(self) -> "DataOpsEventIterator[Event]":
+        """Add ``dagster/row_count`` where it is not known yet, by counting the result's lines.
+
+        Every operator counts what it writes, so that this reads files only where others wrote
+        them.
+        """
+        return self._with(count_rows)
+
+    def fetch_column_metadata(self) -> "DataOpsEventIterator[Event]":
+        """Have ``dagster/column_schema`` rest on all records, and not on a sample of them.
+
+        It reads the whole result once more, hence not by default.
+        """
+        return self._with(column_schema)
+
+    def _with(self, fetch: Fetch) -> "DataOpsEventIterator[Event]":
+        return DataOpsEventIterator(self._events, self._context, (*self._fetches, fetch))
+
+    def _told(self, event: WorkEvent) -> Any:
+        """Return the event as Dagster takes it in this step, ``None`` if it takes it in none."""
+        if isinstance(event, dg.MaterializeResult):
+            metadata = {**(event.metadata or {}), **self._fetched(event)}
+            return self._in_asset(event, metadata) if self._of_asset else _in_op(event, metadata)
+        if self._of_asset:
+            return event
+        if not event.passed:
+            text = f"check {event.check_name} failed: {event.description}"
+            self._context.log.warning(text)
+        return None
+
+    @property
+    def _of_asset(self) -> bool:
+        return isinstance(self._context, dg.AssetExecutionContext)
+
+    def _in_asset(self, event: dg.MaterializeResult[Any], metadata: Mapping[str, Any]) -> Any:
+        if not self._fetches:
+            return event
+        return dg.MaterializeResult(
+            asset_key=event.asset_key,
+            value=event.value,
+            metadata=metadata,
+            check_results=event.check_results,
+            data_version=event.data_version,
+            tags=event.tags,
+        )
+
+    def _fetched(self, event: dg.MaterializeResult[Any]) -> dict[str, Any]:
+        value = event.value
+        datasets = list(value.values()) if isinstance(value, Mapping) else [value]
+        found: dict[str, Any] = {}
+        for fetch in self._fetches:
+            try:
+                found |= fetch([one for one in datasets if isinstance(one, JsonlDataset)])
+            except Exception as error:  # noqa: BLE001 - the result stands, whatever is not known of it
+                name = event.asset_key.to_user_string() if event.asset_key else "the result"
+                text = f"{name}: some metadata is left out ({type(error).__name__}: {error})"
+                self._context.log.warning(text)
+        return found
+
+
+def _in_op(event: dg.MaterializeResult[Any], metadata: Mapping[str, Any]) -> Any:
+    version = event.data_version
+    tags = {} if version is None else {"dagster/data_version": version.value}
+    return dg.AssetMaterialization(
+        asset_key=event.asset_key or dg.AssetKey([]), metadata=metadata, tags=tags
+    )

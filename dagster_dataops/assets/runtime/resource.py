@@ -1,0 +1,161 @@
+"""DataOpsResource: where results are and how operators are run under Dagster."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import dagster as dg
+from pydantic import Field
+
+from dagster_dataops.assets.runtime.asset_paths import folder_of
+from dagster_dataops.assets.runtime.core_sharing import fair_settings
+from dagster_dataops.assets.runtime.dagster_progress import DagsterProgress
+from dagster_dataops.assets.runtime.events import DataOpsEventIterator
+from dagster_dataops.assets.runtime.messenger import Messenger
+from dagster_dataops.assets.runtime.observations import observations_of
+from dagster_dataops.assets.runtime.run_monitor import RunWatch
+from dagster_dataops.assets.runtime.run_tags import refreshes
+from dagster_dataops.assets.runtime.step_context import Context, Work, assigned
+from dagster_dataops.assets.runtime.unreported_results import untold_in
+from dagster_dataops.checkpoints.folder.manifest import NodeFolder
+from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops.configuration import config, folder_setting
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.execution.executor import OperatorExecutor
+from dagster_dataops.execution.run_report import RunContext, RunReport
+from dagster_dataops.operators.operator import Operator, reconfigured
+from dagster_dataops.operators.settings import ExecutionSettings
+
+_RESUME_TAGS: Final = ("dagster/is_resume_retry", "dagster/is_asset_resume_retry")
+
+
+class DataOpsResource(dg.ConfigurableResource[None]):
+    """Runs operators in assets and ops; results and checkpoints are below one root folder."""
+
+    root: str | None = Field(
+        default=None,
+        description=(
+            "Folder of all results and checkpoints; every process of the deployment must reach "
+            "it. Left empty: environment DATAOPS_DATA_PROCESS_PATH, else ./data_pipeline_res."
+        ),
+    )
+    max_workers: int | None = Field(
+        default=None,
+        ge=0,
+        description=(
+            "Processes, or calls in flight, of operators that do not say it themselves. "
+            "Left empty: the number of cores for processes, shared among the steps that run on "
+            "this machine at a time; 5 a core but at least 32 for calls."
+        ),
+    )
+    flush_seconds: float = Field(
+        default=1.0,
+        ge=0.0,
+        description="Seconds of finished work that a power failure may cost. A kill costs less.",
+    )
+    lock_seconds: float = Field(
+        default=15.0,
+        ge=0.0,
+        description="Seconds to wait for an earlier attempt that is still dying.",
+    )
+
+    @property
+    def root_path(self) -> Path:
+        """The root as an absolute path."""
+        return folder_setting("root", self.root) if self.root else config.data_process_path
+
+    @property
+    def defined_root(self) -> Path | None:
+        """The root if the definitions name it; a launch may still choose another.
+
+        ``None`` where every process finds it out for itself, from its environment.
+        """
+        named = bool(self.root) and not isinstance(self.root, dg.EnvVar)
+        return self.root_path if named else None
+
+    def folder(self, key: Sequence[str], partition: str | None = None) -> NodeFolder:
+        """Return where the files of an asset or op node are."""
+        return folder_of(self.root_path, key, partition)
+
+    def run(
+        self, context: Context, work: Work | None = None
+    ) -> DataOpsEventIterator[dg.MaterializeResult[JsonlDataset] | dg.AssetCheckResult]:
+        """Run the operators of a step, yielding the events of each as it finishes.
+
+        Args:
+            context: Of the step: of assets made by `dataops_assets`, which knows what to run, or
+                of any asset or op with ``work`` given. An op gets materializations.
+            work: From `plan_pipeline`, for an asset or op of one's own.
+        """
+        chosen = assigned(context) if work is None else work
+        return DataOpsEventIterator(chosen.run(context, self), context)
+
+    def run_operator(
+        self,
+        context: Context,
+        operator: Operator,
+        inputs: Sequence[JsonlDataset],
+        folder: NodeFolder,
+        resume: ResumePolicy = ResumePolicy.AUTO,
+    ) -> RunReport:
+        """Run one operator in a step, going on from what an earlier attempt left.
+
+        Args:
+            context: Of the asset or op.
+            operator: What to run.
+            inputs: Its datasets, in order.
+            folder: From `folder`.
+            resume: When finished records of an unfinished run are used again.
+
+        Raises:
+            DataOpsError: As `OperatorExecutor.run`.
+        """
+        defaults = ExecutionSettings(max_workers=self.max_workers or None)
+        settings = operator.__dataops__.settings.over(defaults)
+        attempt = self._run_context(context, resume, folder)
+        with fair_settings(operator, settings) as fair:
+            report = OperatorExecutor(attempt).run(reconfigured(operator, {}, fair), inputs, folder)
+        if report.error_path is not None:
+            failed, rows_in = report.manifest.failed, report.manifest.rows_in
+            where = f"they are in {report.error_path}"
+            text = f"{folder.name}: {failed:,} of {rows_in:,} records failed; {where}"
+            context.log.warning(text)
+        return report
+
+    def _run_context(
+        self, context: Context, resume: ResumePolicy, folder: NodeFolder
+    ) -> RunContext:
+        messenger = Messenger()
+        observations = observations_of(context, self.root_path, folder)
+        return RunContext(
+            run=context.run.run_id,
+            resume=resume,
+            reuse_finished=refreshes(context) and resume is ResumePolicy.AUTO,
+            earlier_runs=_continued_runs(context),
+            untold=untold_in(context, self.root_path, folder),
+            flush_seconds=self.flush_seconds,
+            lock_seconds=self.lock_seconds,
+            progress=DagsterProgress(context.log, observations, messenger),
+            should_stop=RunWatch(context, messenger),
+            interrupts=(KeyboardInterrupt, dg.DagsterExecutionInterruptedError),
+        )
+
+
+def _continued_runs(context: Context) -> frozenset[str]:
+    """Return the runs that this one re-executes from their failure.
+
+    What one of them published just before it died is its result still, and is not paid for again.
+    """
+    found: set[str] = set()
+    parent, tags = context.run.parent_run_id, context.run.tags
+    while parent is not None and parent not in found and _resumes(tags):
+        found.add(parent)
+        run = context.instance.get_run_by_id(parent)
+        if run is None:
+            break
+        parent, tags = run.parent_run_id, run.tags
+    return frozenset(found)
+
+
+def _resumes(tags: Mapping[str, str]) -> bool:
+    return any(tags.get(tag) == "true" for tag in _RESUME_TAGS)

@@ -1,0 +1,18 @@
+"""Tags by which the steps of a run know the job that launched it."""
+
+from typing import Final
+
+from dagster_dataops.assets.runtime.step_context import Context
+
+REFRESH_TAG: Final = "dagster_dataops/refresh"
+RETRY_TAG: Final = "dagster_dataops/retry_failed_records"
+
+
+def refreshes(context: Context) -> bool:
+    """Return whether a step belongs to a run of the refresh job."""
+    return context.run.tags.get(REFRESH_TAG) == "true"
+
+
+def retries_failed_records(context: Context) -> bool:
+    """Return whether a step belongs to a run of the job that retries failed records."""
+    return context.run.tags.get(RETRY_TAG) == "true"

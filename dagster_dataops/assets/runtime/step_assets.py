@@ -1,0 +1,56 @@
+"""Which of a step's assets a folder belongs to."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+from weakref import WeakKeyDictionary
+
+import dagster as dg
+
+from dagster_dataops.assets.runtime.asset_paths import PARTITIONS, folder_of, safe_part
+from dagster_dataops.assets.runtime.step_context import Context
+from dagster_dataops.checkpoints.folder.manifest import NodeFolder
+
+
+def asset_in(
+    context: Context, root: Path, folder: NodeFolder
+) -> tuple[dg.AssetKey, str | None] | None:
+    """Return key and partition of the asset, among the step's, whose files are in ``folder``.
+
+    Args:
+        context: Of the step.
+        root: The folder of all results.
+        folder: Where an operator is run; one that is no asset's, such as an op's, gives ``None``.
+    """
+    if not isinstance(context, dg.AssetExecutionContext):
+        return None
+    step = _steps.get(context)
+    if step is None or step.root != root:
+        step = _steps[context] = _Step(context, root)
+    return step.asset_in(folder)
+
+
+class _Step:
+    """The places of one step's assets; found once, as a run may have thousands of partitions."""
+
+    def __init__(self, context: dg.AssetExecutionContext, root: Path) -> None:
+        self.root = root
+        self._keys: Mapping[Path, dg.AssetKey] = {
+            folder_of(root, key.path).path: key for key in context.selected_asset_keys
+        }
+        partitioned = context.has_partition_key or context.has_partition_key_range
+        names = context.partition_keys if partitioned else ()
+        self._partitions: Mapping[str, str] = {safe_part(name): name for name in names}
+
+    def asset_in(self, folder: NodeFolder) -> tuple[dg.AssetKey, str | None] | None:
+        key = self._keys.get(folder.path)
+        if key is not None:
+            return key, None
+        key = self._keys.get(folder.path.parent.parent)
+        partition = self._partitions.get(folder.path.name)
+        if key is None or partition is None or folder.path.parent.name != PARTITIONS:
+            return None
+        return key, partition
+
+
+_steps: Final[WeakKeyDictionary[dg.AssetExecutionContext, _Step]] = WeakKeyDictionary()

@@ -1,0 +1,1 @@
+"""Dagster steps: what a step runs and the events it yields."""

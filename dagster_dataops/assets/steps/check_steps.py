@@ -1,0 +1,118 @@
+"""build_operator_checks: the declared checks of a pipeline, a step for each asset that has some."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+import dagster as dg
+
+from dagster_dataops.assets.checks.check_results import CheckedAsset, declared_results
+from dagster_dataops.assets.checks.declared_check import DeclaredCheck
+from dagster_dataops.assets.checks.error_rate import FAILED_RECORDS, check_nodes
+from dagster_dataops.assets.planning.asset_options import AssetOptions
+from dagster_dataops.assets.planning.source_assets import Source
+from dagster_dataops.assets.planning.translator import DataOpsTranslator
+from dagster_dataops.assets.runtime.resource import DataOpsResource
+from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline, plan_pipeline
+from dagster_dataops.errors import PipelineDefinitionError
+from dagster_dataops.graph.graph import SOURCE
+from dagster_dataops.pipelines.pipeline import Pipeline
+
+Checks: TypeAlias = Mapping[str, Sequence[DeclaredCheck]]
+
+
+def build_operator_checks(
+    ppl: Pipeline,
+    *,
+    source: Source,
+    checks: Checks,
+    translator: DataOpsTranslator | None = None,
+    options: AssetOptions | None = None,
+) -> list[dg.AssetChecksDefinition]:
+    """Return the declared checks as Dagster's; `build_definitions` adds them by itself.
+
+    Args:
+        ppl: A complete pipeline.
+        source: As for `build_definitions`.
+        checks: By node; by ``source`` for the source, if it is a file or a function.
+        translator: The one that the assets were made with.
+        options: What they were made with of partitions.
+
+    Raises:
+        PipelineDefinitionError: A node is unknown, or two of its checks have the same name.
+    """
+    if not checks:
+        return []
+    planned = plan_pipeline(ppl, source=source, dataops_translator=translator, options=options)
+    return check_steps(planned, checks)
+
+
+def check_steps(planned: PlannedPipeline, checks: Checks) -> list[dg.AssetChecksDefinition]:
+    """Return the checks of a planned pipeline; arguments and errors as `build_operator_checks`.
+
+    Those that its operators' own steps make are left out.
+    """
+    _check_declared(planned, checks)
+    assets = [
+        CheckedAsset(
+            plan.spec.key,
+            [check for check in checks.get(plan.node.name, ()) if check not in plan.checks],
+            plan.spec.partitions_def,
+        )
+        for plan in planned.plans
+    ]
+    if SOURCE in checks:
+        assets.insert(0, _checked_source(planned, checks[SOURCE]))
+    return [_check_step(asset) for asset in assets if asset.checks]
+
+
+def hold_within_step(planned: PlannedPipeline, checks: Checks) -> PlannedPipeline:
+    """Return a pipeline whose own step makes the checks that hold up what is in it as well.
+
+    Arguments and errors as `check_steps`.
+    """
+    _check_declared(planned, checks)
+    taken = {name for node in planned.graph.nodes.values() for name in node.inputs}
+    plans = [
+        replace(plan, checks=[each for each in checks[plan.node.name] if each.blocking])
+        if plan.node.name in taken and plan.node.name in checks
+        else plan
+        for plan in planned.plans
+    ]
+    return replace(planned, plans=plans)
+
+
+def _check_declared(planned: PlannedPipeline, checks: Checks) -> None:
+    check_nodes(planned.graph, checks, "checks", SOURCE)
+    for node, declared in checks.items():
+        _check_names(planned.graph.name, node, [check.name for check in declared])
+
+
+def _check_names(pipeline: str, node: str, names: Sequence[str]) -> None:
+    for name in names:
+        if name == FAILED_RECORDS or names.count(name) > 1:
+            reason = f"node {node!r} has two checks {name!r}; give one of them another name="
+            raise PipelineDefinitionError(pipeline, reason)
+
+
+def _checked_source(planned: PlannedPipeline, checks: Sequence[DeclaredCheck]) -> CheckedAsset:
+    origin = planned.origin
+    if origin.path is None and not isinstance(origin.definition, dg.AssetsDefinition):
+        reason = "the source is an asset of others; declare its checks where it is defined"
+        raise PipelineDefinitionError(planned.graph.name, reason)
+    return CheckedAsset(origin.key, checks, planned.options.partitions, origin.path)
+
+
+def _check_step(asset: CheckedAsset) -> dg.AssetChecksDefinition:
+    @dg.multi_asset_check(
+        name=f"{asset.key.to_python_identifier()}__checks",
+        description=f"Looks at {asset.key.to_user_string()} as it was published.",
+        specs=[check.spec(asset.key) for check in asset.checks],
+        can_subset=True,
+    )
+    def _check(
+        context: dg.AssetCheckExecutionContext, dataops: DataOpsResource
+    ) -> Iterator[dg.AssetCheckResult]:
+        yield from declared_results(context, asset, dataops)
+
+    return _check

@@ -1,0 +1,100 @@
+"""The step of one operator, as an asset."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import dagster as dg
+
+from dagster_dataops.assets.launchpad.config_schema import field_of
+from dagster_dataops.assets.launchpad.lazy_field import LazyField
+from dagster_dataops.assets.metadata.materialization import written_once
+from dagster_dataops.assets.planning.asset_options import AssetOptions
+from dagster_dataops.assets.planning.asset_plan import AssetPlan
+from dagster_dataops.assets.steps.run_step import StepEvent
+from dagster_dataops.assets.steps.step_work import StepWork
+
+DATAOPS = "dataops"  # the resource that every step needs
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepOptions:
+    """What of a step is Dagster's business alone.
+
+    Attributes:
+        retry_policy: After a failure; a retry goes on where the attempt stopped.
+        pool: Concurrency pool that the step is in.
+        op_tags: Tags of its op.
+        backfill_policy: How many partitions a run may have.
+    """
+
+    retry_policy: dg.RetryPolicy | None = None
+    pool: str | None = None
+    op_tags: Mapping[str, Any] | None = None
+    backfill_policy: dg.BackfillPolicy | None = None
+
+    @classmethod
+    def of(cls, options: AssetOptions) -> Self:
+        """Return what the options of a pipeline say of each of its steps."""
+        return cls(retry_policy=options.retry_policy, backfill_policy=options.backfill_policy)
+
+    def backfills(self, spec: dg.AssetSpec) -> dg.BackfillPolicy | None:
+        """Return the policy of an asset, which has one only if it has partitions."""
+        return None if spec.partitions_def is None else self.backfill_policy
+
+
+def operator_step(plan: AssetPlan, options: StepOptions) -> dg.AssetsDefinition:
+    """Return the asset of a plan, materialized by a step of its own.
+
+    Made of Dagster's own parts: `dg.asset` would look through a signature that is always the
+    same, and make a config schema anew that most operators share, for twice the time.
+    """
+    spec = plan.spec
+    loaded = {argument: key for key, argument in plan.inputs if isinstance(argument, str)}
+    waited = {dep.asset_key.to_python_identifier(): dep.asset_key for dep in plan.deps}
+    checks = {check.get_python_identifier(): check for check in plan.check_specs}
+    op = dg.OpDefinition(
+        _compute_of(plan),
+        name=spec.key.to_python_identifier(),
+        ins={
+            **{name: dg.In(metadata=plan.ins[name].metadata) for name in loaded},
+            **dict.fromkeys(waited, dg.In(dg.Nothing)),
+        },
+        outs={
+            "result": dg.Out(
+                is_required=False,  # a preview materializes nothing
+                io_manager_key=plan.io_manager_key,
+                description=spec.description,
+                metadata=spec.metadata,
+                code_version=spec.code_version,
+            ),
+            **{name: dg.Out(dg.Nothing, is_required=False) for name in checks},
+        },
+        description=spec.description,
+        config_schema=LazyField(lambda: field_of(plan.config_schema)),
+        required_resource_keys={DATAOPS},
+        tags=options.op_tags,
+        retry_policy=options.retry_policy,
+        code_version=spec.code_version,
+        pool=options.pool,
+    )
+    return dg.AssetsDefinition(
+        keys_by_input_name={**loaded, **waited},
+        keys_by_output_name={"result": spec.key},
+        node_def=op,
+        specs=[spec],
+        check_specs_by_output_name=checks,
+        can_subset=bool(checks),  # a run may be for the asset without its check, or for that alone
+        backfill_policy=options.backfills(spec),
+    )
+
+
+def _compute_of(plan: AssetPlan) -> Any:
+    def compute(
+        context: dg.AssetExecutionContext, inputs: Mapping[str, Any]
+    ) -> Iterator[StepEvent]:
+        given = {plan.node.name: context.op_execution_context.op_config}
+        dataops = getattr(context.resources, DATAOPS)
+        yield from written_once(context, StepWork([plan], given, inputs).run(context, dataops))
+
+    return compute

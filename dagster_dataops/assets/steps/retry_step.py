@@ -1,0 +1,43 @@
+"""run_or_retry: runs a step's operator, or retries its failed records in the retry job."""
+
+from collections.abc import Sequence
+
+from dagster_dataops.assets.runtime.resource import DataOpsResource
+from dagster_dataops.assets.runtime.run_tags import retries_failed_records
+from dagster_dataops.assets.runtime.step_context import Context
+from dagster_dataops.checkpoints.folder.manifest import NodeFolder
+from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.errors import RetryOutdatedError, RetryRefusedError
+from dagster_dataops.execution.run_report import RunReport
+from dagster_dataops.operators.operator import Operator
+
+
+def run_or_retry(
+    dataops: DataOpsResource,
+    context: Context,
+    operator: Operator,
+    inputs: Sequence[JsonlDataset],
+    folder: NodeFolder,
+    resume: ResumePolicy,
+) -> RunReport:
+    """Run an operator as `DataOpsResource.run_operator`; in a run of the retry job, its retries.
+
+    There, a step for which the launchpad says something else than ``auto`` does that.
+
+    Raises:
+        RetryRefusedError: Its failed records cannot be retried alone, and not because the input
+            is another now: the result was edited, or is of another operator.
+        DataOpsError: As `OperatorExecutor.run`.
+    """
+    if not retries_failed_records(context) or resume is not ResumePolicy.AUTO:
+        return dataops.run_operator(context, operator, inputs, folder, resume)
+    try:
+        return dataops.run_operator(context, operator, inputs, folder, ResumePolicy.FAILED_RECORDS)
+    except RetryRefusedError as refused:
+        whole = operator.__dataops__.spec.kind != "record"
+        if not whole and not isinstance(refused, RetryOutdatedError):
+            raise
+        text = f"{folder.name}: run over all records, since {refused.reason}"
+        context.log.info(text)
+    return dataops.run_operator(context, operator, inputs, folder, ResumePolicy.AUTO)

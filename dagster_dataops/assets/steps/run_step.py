@@ -1,0 +1,149 @@
+"""A step: one planned operator, run over its inputs, and what Dagster is told of it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import dagster as dg
+
+from dagster_dataops.assets.checks.error_rate import error_rate_results
+from dagster_dataops.assets.inputs.external_files import ExternalFiles
+from dagster_dataops.assets.inputs.multi_partition import Made, make_several
+from dagster_dataops.assets.inputs.partitions import loaded_parts, partitions_of, pattern_paths
+from dagster_dataops.assets.inputs.path_pattern import PathPattern
+from dagster_dataops.assets.inputs.step_inputs import Upstream
+from dagster_dataops.assets.launchpad.operator_config import (
+    OperatorConfig,
+    checked,
+    limit_of,
+    resume_policy,
+)
+from dagster_dataops.assets.metadata.column_metadata import column_metadata
+from dagster_dataops.assets.metadata.materialization import report_metadata
+from dagster_dataops.assets.planning.asset_plan import AssetPlan
+from dagster_dataops.assets.runtime.resource import DataOpsResource
+from dagster_dataops.assets.runtime.step_context import Context
+from dagster_dataops.assets.steps.preview_step import Preview
+from dagster_dataops.assets.steps.retry_step import run_or_retry
+from dagster_dataops.checkpoints.folder.manifest import NodeFolder
+from dagster_dataops.execution.runners.given_stream import of_partition
+from dagster_dataops.operators.operator import exporting
+
+if TYPE_CHECKING:
+    from dagster_dataops.execution.run_report import RunReport
+
+StepEvent: TypeAlias = dg.MaterializeResult[Any] | dg.AssetCheckResult
+
+
+def run_step(
+    context: Context,
+    plan: AssetPlan,
+    config: OperatorConfig,
+    dataops: DataOpsResource,
+    loaded: Mapping[str, Any],
+) -> Iterator[StepEvent]:
+    """Run one operator and yield the events of it; none of a preview, which logs its own.
+
+    In a run of several partitions it is run over one after the other.
+
+    Args:
+        context: Of the step.
+        plan: What to run.
+        config: From the launchpad.
+        dataops: Where and how.
+        loaded: What IO managers loaded, by argument.
+    """
+    step = _Step(context, plan, config, dataops, loaded)
+    partitions = partitions_of(context, plan.spec)
+    if limit := limit_of(config.limit):
+        step.preview(partitions, limit)
+        return
+    if len(partitions) > 1:
+        keys = [key for key in partitions if key is not None]
+        yield from make_several(context, plan.spec, keys, step.make)
+    else:
+        made = step.make(partitions[0])
+        yield dg.MaterializeResult(
+            asset_key=plan.spec.key,
+            value=made.dataset,
+            metadata=made.metadata,
+            data_version=dg.DataVersion(made.dataset.fingerprint or ""),
+            tags=made.tags,
+        )
+    yield from error_rate_results(context, plan.spec.key, plan.error_rate, step.reports)
+
+
+class _Step:
+    """One operator in one step; arguments as `run_step`.
+
+    Attributes:
+        reports: Of what was made, in order.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        plan: AssetPlan,
+        config: OperatorConfig,
+        dataops: DataOpsResource,
+        loaded: Mapping[str, Any],
+    ) -> None:
+        self._context = context
+        self._plan = plan
+        self._dataops = dataops
+        self._loaded = loaded
+        self._resume = resume_policy(config)
+        self.reports: list[RunReport] = []
+        key = plan.spec.key.to_user_string()
+        self._operator = checked(key, plan.node.operator, config)
+
+    def _folder(self, partition: str | None) -> NodeFolder:
+        return self._dataops.folder(self._plan.spec.key.path, partition)
+
+    def _parts(self, given: str | Path | PathPattern, partition: str | None) -> Sequence[object]:
+        """Return an input of one partition: its datasets, or what they are made of, in order."""
+        if isinstance(given, PathPattern):
+            return pattern_paths(self._context, given, partition)
+        if isinstance(given, Path):
+            return [given]
+        spec = self._plan.spec
+        return loaded_parts(self._context, spec, given, self._loaded[given], partition)
+
+    def preview(self, partitions: Sequence[str | None], limit: int) -> None:
+        """Run the operator over the first records of its inputs, beside its result."""
+        preview = Preview(self._context, self._dataops, limit)
+        for partition in partitions:
+            operator = of_partition(self._operator, partition)
+            inputs = [
+                (key, preview.before(key, partition) or self._parts(given, partition))
+                for key, given in self._plan.inputs
+            ]
+            preview.run(self._plan.spec.key, operator, inputs, partition)
+
+    def make(self, partition: str | None) -> Made:
+        """Make the result of one partition, or of an asset that has none."""
+        with Upstream(
+            self._folder(partition), len(self._plan.inputs), self._context.run.run_id
+        ) as upstream:
+            for key, given in self._plan.inputs:
+                upstream.add(key, self._parts(given, partition))
+            return self._made_of(upstream, partition)
+
+    def _made_of(self, upstream: Upstream, partition: str | None) -> Made:
+        files = ExternalFiles(self._plan.inputs)
+        folder = self._folder(partition)
+        operator = of_partition(self._operator, partition)
+        output = operator.__dataops__.output
+        if output is not None and partition is not None:
+            operator = exporting(operator, output / folder.name / f"{folder.path.name}.jsonl")
+        report = run_or_retry(
+            self._dataops, self._context, operator, upstream.datasets, folder, self._resume
+        )
+        self.reports.append(report)
+        invocation = self._operator.__dataops__
+        columns = column_metadata(
+            invocation.options, upstream.by_key, report.dataset, invocation.spec.kind
+        )
+        metadata = {**report_metadata(report, partition), **columns}
+        tags = files.report(self._context, report.manifest.rows_in)
+        return Made(report.dataset, metadata, tags)

@@ -1,0 +1,236 @@
+"""Streams, and several files and assets combined, as the source of a pipeline.
+
+Each is an asset that is run as an operator is: with a checkpoint, and the same in its metadata.
+"""
+
+import os
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from dagster_dataops.assets.inputs.path_pattern import PathPattern, is_pattern
+from dagster_dataops.assets.metadata.code_references import code_references
+from dagster_dataops.assets.metadata.markdown import table
+from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
+from dagster_dataops.assets.planning.asset_options import AssetOptions
+from dagster_dataops.assets.planning.asset_plan import AssetPlan
+from dagster_dataops.assets.planning.descriptions import described
+from dagster_dataops.assets.planning.source_assets import (
+    IO_MANAGER,
+    Source,
+    SourceAsset,
+    check_arguments,
+    function_name,
+    is_streamed_file,
+    named_after,
+    source_asset,
+)
+from dagster_dataops.assets.planning.translator import definition_metadata
+from dagster_dataops.assets.runtime.asset_paths import key_of, located
+from dagster_dataops.assets.steps.operator_step import StepOptions, operator_step
+from dagster_dataops.errors import ConfigurationError, PipelineDefinitionError
+from dagster_dataops.execution.runners.given_stream import (
+    GivenStream,
+    as_reading,
+    given_stream,
+    is_stream,
+    name_of_stream,
+    stem_of,
+)
+from dagster_dataops.graph.graph import SOURCE, OperatorNode
+from dagster_dataops.hashing.values import digest
+from dagster_dataops.operators.operator import Operator
+from dagster_dataops.operators.reader_base import Readable
+from dagster_dataops.pipelines.combined_inputs import Combined
+from dagster_dataops.streams.core.stream_identity import definition
+from dagster_dataops.streams.factories import read_jsonl
+from dagster_dataops.streams.operations import Operations
+from dagster_dataops.streams.positioned_stream import Reading
+
+
+@dataclass(frozen=True)
+class StreamSource(SourceAsset):
+    """A source that is written down by an asset of its own, as the result of an operator is.
+
+    Attributes:
+        plan: Of that asset.
+        files: The files that it reads, as external assets.
+    """
+
+    plan: AssetPlan = None  # type: ignore[assignment]  # always given; defaults come before it
+    files: tuple[dg.AssetSpec, ...] = ()
+
+
+def origin_of(source: Source, pipeline: str, options: AssetOptions | None = None) -> SourceAsset:
+    """Return the asset of a source; arguments and errors as `source_asset`.
+
+    Raises:
+        StreamDefinitionError: A stream never ends; its stage is named.
+        PipelineDefinitionError: What is combined can be no source.
+    """
+    options = options or AssetOptions()
+    if isinstance(source, Combined):
+        return _combined(source, pipeline, options)
+    if is_stream(source):
+        return _streamed(_of_stream(source, options), None, pipeline, options, _told_of(source))
+    if isinstance(source, (str, os.PathLike)) and is_streamed_file(os.fspath(source)):
+        return _streamed(_of_file(os.fspath(source), options), None, pipeline, options)
+    if callable(source) and _returns_stream(source):
+        check_arguments(source, partitioned=options.partitions is not None)
+        name = options.stream_name or function_name(source)
+        return _streamed(given_stream(name, source, source), source, pipeline, options)
+    return source_asset(source, pipeline, options)
+
+
+def _of_stream(source: object, options: AssetOptions) -> GivenStream:
+    name = named_after(options.stream_name or name_of_stream(source))
+    if options.partitions is not None:
+        allowed = "a function of the partition's key that is annotated to return a stream"
+        raise ConfigurationError("source", source, f"{allowed}, since there are partitions")
+    as_reading(source, name)
+    return given_stream(name, lambda: source)
+
+
+def _of_file(text: str, options: AssetOptions) -> GivenStream:
+    """Return the stream of a file that is no plain one here; of one a partition."""
+    scheme, separator, rest = text.rpartition("://")
+    if options.partitions is None:
+        if is_pattern(text):
+            allowed = "without {partition}, or the pipeline must have partitions=..."
+            raise ConfigurationError("source", text, allowed)
+        place = text if separator else str(Path(text).expanduser().absolute())
+        name = named_after(options.stream_name or stem_of(text))
+        return given_stream(name or "stream", lambda: read_jsonl(place))
+    pattern = PathPattern(f"/{rest}" if separator else text, options.partitions)
+
+    def of(key: str) -> Operations:
+        path = str(pattern.path(key))
+        return read_jsonl(f"{scheme}://{path[1:]}" if separator else path)
+
+    return given_stream(named_after(options.stream_name) or stem_of(pattern.name), of)
+
+
+def _returns_stream(function: Callable[..., Any]) -> bool:
+    """Whether a function is annotated to return a stream."""
+    try:
+        returned = typing.get_type_hints(function).get("return")
+    except (NameError, TypeError, AttributeError):
+        return False
+    return isinstance(returned, type) and issubclass(returned, Operations)
+
+
+def _streamed(
+    operator: GivenStream,
+    function: Callable[..., Any] | None,
+    pipeline: str,
+    options: AssetOptions,
+    described: str = "",
+) -> StreamSource:
+    stages: Reading | None = None
+    if function is None and options.partitions is None:
+        stages = operator.stream()
+    spec = _spec(operator, pipeline, options).replace_attributes(
+        description=described or _description(operator, function),
+        code_version=_version(operator, stages),
+        metadata={**_stages(stages), **code_references(function)},
+    )
+    node = OperatorNode(SOURCE, operator, ())
+    plan = AssetPlan(node, _stored(spec, options), {}, ())
+    return _source(plan, options, function=function)
+
+
+def _told_of(source: object) -> str:
+    """Return what a reader tells of itself."""
+    told = described(source.description) if isinstance(source, Readable) else None
+    return told or ""
+
+
+def _description(operator: GivenStream, function: Callable[..., Any] | None) -> str:
+    told = described(function.__doc__) if function is not None else None
+    return told or f"The items of stream {operator.__dataops__.spec.name}."
+
+
+def _version(operator: GivenStream, stream: Reading | None) -> str:
+    if stream is None:
+        return operator.__dataops__.spec.code_version[:12]
+    defined = definition(stream.stage)
+    return f"{defined['code'][:12]}-{digest([defined['options'], stream.given_seeds])[:8]}"
+
+
+def _stages(stream: Reading | None) -> dict[str, Any]:
+    if stream is None:
+        return {}
+    rows = [(number, stage.name) for number, stage in enumerate(stream.stage.ordered(), 1)]
+    return {f"{METADATA_PREFIX}/stages": dg.MetadataValue.md(table(["", "stage"], rows))}
+
+
+def _spec(operator: Operator, pipeline: str, options: AssetOptions) -> dg.AssetSpec:
+    name = operator.__dataops__.spec.name
+    return dg.AssetSpec(
+        key=dg.AssetKey(key_of(pipeline, name)),
+        group_name=pipeline or "dataops",
+        kinds={"python", "json"},
+        partitions_def=options.partitions,
+        automation_condition=options.automation_of(name),
+        freshness_policy=options.freshness_policy,
+    )
+
+
+def _stored(spec: dg.AssetSpec, options: AssetOptions) -> dg.AssetSpec:
+    return located(spec.with_io_manager_key(IO_MANAGER), options.root)
+
+
+def _source(
+    plan: AssetPlan,
+    options: AssetOptions,
+    *,
+    function: Callable[..., Any] | None = None,
+    files: tuple[dg.AssetSpec, ...] = (),
+) -> StreamSource:
+    made = operator_step(plan, StepOptions.of(options))
+    return StreamSource(plan.spec.key, made, None, function, plan, files)
+
+
+def _combined(source: Combined, pipeline: str, options: AssetOptions) -> StreamSource:
+    operator = source.operator
+    taken = [_taken(one, pipeline, options) for one in source.inputs]
+    names = [f"{number}" for number in range(1, len(taken) + 1)]
+    ins: dict[str, dg.AssetIn] = {}
+    inputs: list[tuple[dg.AssetKey, str | Path | PathPattern]] = []
+    for name, origin in zip(names, taken, strict=True):
+        if origin.path is not None:
+            inputs.append((origin.key, origin.path))
+        else:
+            ins[f"input_{name}"] = dg.AssetIn(key=origin.key)
+            inputs.append((origin.key, f"input_{name}"))
+    node = OperatorNode(SOURCE, operator, tuple(names))
+    invocation = operator.__dataops__
+    name = options.stream_name or invocation.spec.name.lower()
+    spec = _spec(operator, pipeline, options).replace_attributes(
+        key=dg.AssetKey(key_of(pipeline, name)),
+        description=described(invocation.spec.description),
+        deps=list(dict.fromkeys(origin.key for origin in taken)),
+        code_version=f"{invocation.spec.code_version[:12]}-{invocation.options_digest[:8]}",
+        metadata=definition_metadata(node),
+        automation_condition=options.automation_of(name),
+    )
+    plan = AssetPlan(node, _stored(spec, options), ins, inputs)
+    known = [origin.definition for origin in taken]
+    files = tuple({one.key: one for one in known if isinstance(one, dg.AssetSpec)}.values())
+    return _source(plan, options, files=files)
+
+
+def _taken(one: object, pipeline: str, options: AssetOptions) -> SourceAsset:
+    kinds = (str, os.PathLike, dg.AssetKey, dg.AssetSpec, dg.AssetsDefinition)
+    compressed = isinstance(one, (str, os.PathLike)) and is_streamed_file(os.fspath(one))
+    if not isinstance(one, kinds) or compressed:
+        reason = (
+            f"a source combines assets, keys of assets and paths of plain jsonl files, not "
+            f"{one!r}; streams are combined by DataPipeline.sample and the like"
+        )
+        raise PipelineDefinitionError(pipeline, reason[:400])
+    return source_asset(one, pipeline, options)

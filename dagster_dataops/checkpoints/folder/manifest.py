@@ -1,0 +1,272 @@
+"""NodeFolder: the files of one operator node. Manifest: what its published result is."""
+
+import os
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+import orjson
+
+from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
+from dagster_dataops.configuration import check_local
+from dagster_dataops.datasets.dataset import FileState, JsonlDataset
+from dagster_dataops.datasets.durable_files import write_durably
+from dagster_dataops.datasets.writer import write_records
+from dagster_dataops.errors import ResultMissingError
+
+_SUFFIX: Final = "_results.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFolder:
+    """Where one operator node keeps its files.
+
+    Attributes:
+        path: ``<root>/<...>/<name>``.
+        name: The node's name, the first part of every file's name.
+    """
+
+    path: Path
+    name: str
+
+    @classmethod
+    def at(cls, path: str | os.PathLike[str]) -> "NodeFolder":
+        """Return the folder at ``path``, or that of the result at ``path``.
+
+        Raises:
+            ResultMissingError: There is no result in it by which it could be known.
+            ConfigurationError: It is a URL.
+        """
+        check_local("folder", path)
+        given = Path(path).expanduser().absolute()
+        found = [given] if given.name.endswith(_SUFFIX) else sorted(given.glob(f"*{_SUFFIX}"))
+        if not found:
+            reason = f"no *{_SUFFIX} lies there; of a partitioned node, give a partition's folder"
+            raise ResultMissingError(str(given), reason)
+        return cls(found[0].parent, found[0].name.removesuffix(_SUFFIX))
+
+    @property
+    def result(self) -> Path:
+        """The published result."""
+        return self.path / f"{self.name}{_SUFFIX}"
+
+    @property
+    def manifest(self) -> Path:
+        """What the published result is: counts, fingerprints, the run."""
+        return self.path / f"{self.name}_results.jsonl.json"
+
+    @property
+    def errors(self) -> Path:
+        """The records that failed; there only if any did."""
+        return self.path / f"{self.name}_error.jsonl"
+
+    @property
+    def kept(self) -> Path:
+        """What of the result came of which input; there only if any records failed.
+
+        With it those can be retried alone. It alone counts for that, not the error file. It is
+        always there where outcomes are to be used again for other inputs.
+        """
+        return self.path / f".{self.name}_results.kept"
+
+    @property
+    def input(self) -> Path:
+        """Where several inputs are gathered for the run; removed with the checkpoints."""
+        return self.checkpoints / "input.jsonl"
+
+    @property
+    def checkpoints(self) -> Path:
+        """Checkpoints of unfinished runs."""
+        return self.path / "checkpoints"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """What a published result is; stands beside it as JSON.
+
+    Attributes:
+        done: Always true: a manifest is written when a result is published.
+        operator: Qualified name of the operator.
+        rows_in: Input records.
+        rows_out: Result records.
+        dropped: Input records that emitted nothing and did not fail.
+        failed: Input records that failed; they are in the error file.
+        resumed: Input records that earlier attempts had settled.
+        size_bytes: Size of the result.
+        modified_ns: Modification time of the result.
+        fingerprint: Digest of the result's bytes.
+        run: Which run published it, or took it over from one that had died before anybody was
+            told of it.
+        attempts: The runs that worked on it, in order.
+        seconds: Duration of the last attempt.
+        made_from: Fingerprint of operator, options, code and input; of a source function the
+            digest of its code, as ``source``.
+        kept_from: Runs whose records were kept, as asked, although their options or code were
+            others; each with ``run``, ``options`` and ``code``. Almost always empty.
+        resumed_from: The runs that had settled the ``resumed`` records, in order.
+        seconds_saved: For how long they had been at work on them; 0 if they did not say.
+        seeds: Of the stages of a stream that draw, by their paths.
+        outcomes: Whether what became of each record can be used again for other inputs.
+    """
+
+    done: bool = True
+    operator: str
+    rows_in: int
+    rows_out: int
+    dropped: int
+    failed: int
+    resumed: int
+    size_bytes: int
+    modified_ns: int
+    fingerprint: str
+    run: str
+    attempts: list[str]
+    seconds: float
+    made_from: dict[str, str]
+    kept_from: list[dict[str, str]] = field(default_factory=list)
+    resumed_from: list[str] = field(default_factory=list)
+    seconds_saved: float = 0.0
+    seeds: dict[str, int] = field(default_factory=dict)
+    outcomes: bool = False
+
+    def to_bytes(self) -> bytes:
+        """Return the manifest as readable JSON."""
+        return orjson.dumps(asdict(self), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+    @classmethod
+    def load(cls, path: Path) -> "Manifest | None":
+        """Return the manifest at ``path``, or ``None`` if there is none that can be read."""
+        try:
+            return cls.parse(path.read_bytes())
+        except OSError:
+            return None
+
+    @classmethod
+    def parse(cls, data: bytes) -> "Manifest | None":
+        """Return the manifest that ``data`` is, or ``None`` if it is none."""
+        try:
+            content: dict[str, Any] = orjson.loads(data)
+            loaded = cls(**content)
+        except (TypeError, orjson.JSONDecodeError):
+            return None
+        wrong = [name for name, kind in _KINDS.items() if type(getattr(loaded, name)) not in kind]
+        if wrong or not all(isinstance(run, dict) for run in loaded.kept_from):
+            return None
+        return loaded
+
+    def dataset(self, path: Path) -> JsonlDataset:
+        """Return the handle on the result, which is at ``path``.
+
+        The manifest is put in place last. A file that was touched after that may be another one
+        with its modification time set back: the handle then has no state, so that whoever goes by
+        the digest reads the file first.
+        """
+        made = JsonlDataset(path.absolute(), self.size_bytes, self.rows_out, self.fingerprint)
+        try:
+            state = FileState.of(path.stat())
+            told_ns = path.with_name(f"{path.name}.json").stat().st_ctime_ns
+        except OSError:  # it is gone, which whoever reads it will find
+            return made
+        return replace(made, state=state) if state.changed_ns <= told_ns else made
+
+    def tells_of(self, result: Path) -> bool:
+        """Whether the file at ``result`` is there and was not replaced or edited by other hands."""
+        try:
+            status = result.stat()
+        except OSError:
+            return False
+        return (status.st_size, status.st_mtime_ns) == (self.size_bytes, self.modified_ns)
+
+    @property
+    def all_seconds(self) -> float:
+        """How long all attempts together were at work on it."""
+        return self.seconds + self.seconds_saved
+
+    def made_by(self, fingerprint: RunFingerprint) -> bool:
+        """Whether all of this result came of that operator, options, code and input."""
+        return self.finished_by(fingerprint) and not fingerprint.differs_from(self.kept_from)
+
+    def finished_by(self, fingerprint: RunFingerprint) -> bool:
+        """Whether it is what a run of these published, whatever that run was told to keep."""
+        return RunFingerprint.from_json(self.made_from) == fingerprint
+
+
+_KINDS: Final[dict[str, tuple[type, ...]]] = {
+    **dict.fromkeys(("operator", "fingerprint", "run"), (str,)),
+    **dict.fromkeys(("rows_in", "rows_out", "dropped", "failed", "resumed"), (int,)),
+    **dict.fromkeys(("size_bytes", "modified_ns"), (int,)),
+    **dict.fromkeys(("attempts", "kept_from", "resumed_from"), (list,)),
+    **dict.fromkeys(("seconds", "seconds_saved"), (float, int)),
+    "made_from": (dict,),
+    "seeds": (dict,),
+    "outcomes": (bool,),
+}
+
+
+def published(folder: NodeFolder) -> tuple[JsonlDataset, Manifest] | None:
+    """Return a node's published result, or ``None`` if there is none that is intact."""
+    manifest = Manifest.load(folder.manifest)
+    if manifest is None or not manifest.tells_of(folder.result):
+        return None
+    return manifest.dataset(folder.result), manifest
+
+
+def load_result(folder: NodeFolder | str | os.PathLike[str]) -> JsonlDataset:
+    """Return a node's published result; one edited by hand counts as a file of unknown rows.
+
+    Args:
+        folder: The node's folder, or that of one of its partitions, or the path of the result.
+
+    Raises:
+        ResultMissingError: Nothing was published.
+    """
+    if not isinstance(folder, NodeFolder):
+        folder = NodeFolder.at(folder)
+    found = published(folder)
+    if found:
+        return found[0]
+    if not folder.result.exists():
+        raise ResultMissingError(str(folder.result), "nothing was published there yet")
+    return JsonlDataset.of_file(folder.result)
+
+
+def write_result(
+    folder: NodeFolder,
+    records: Iterable[object],
+    run: str,
+    made_from: Mapping[str, str] = MappingProxyType({}),
+) -> JsonlDataset:
+    """Publish records that no operator made, such as those of a source.
+
+    Args:
+        folder: Where to.
+        records: Dicts.
+        run: Whose they are.
+        made_from: What they were made from, for those who look for it.
+
+    Raises:
+        InputError: One of them is no record.
+    """
+    began = time.monotonic()
+    dataset = write_records(folder.result, records, str(folder.path))
+    rows = dataset.rows or 0
+    manifest = Manifest(
+        operator="",
+        rows_in=rows,
+        rows_out=rows,
+        dropped=0,
+        failed=0,
+        resumed=0,
+        size_bytes=dataset.size_bytes,
+        modified_ns=dataset.path.stat().st_mtime_ns,
+        fingerprint=dataset.fingerprint or "",
+        run=run,
+        attempts=[run],
+        seconds=round(time.monotonic() - began, 3),
+        made_from=dict(made_from),
+    )
+    write_durably(folder.manifest, manifest.to_bytes())
+    return dataset

@@ -1,0 +1,145 @@
+"""One exclusive lock a folder, so that two attempts never write at once.
+
+``flock`` dies with its process, so a killed run leaves no stale lock. A forked child would hold it
+on; children forget it, those that an operator forks as well. The file says who holds it.
+"""
+
+import errno
+import fcntl
+import os
+import socket
+import time
+import weakref
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import orjson
+
+from dagster_dataops.datasets.durable_files import make_folder_durably, storage
+from dagster_dataops.errors import FolderLockedError, StorageError
+
+_POLL_SECONDS: Final = 0.05
+_LONGEST: Final = 4096  # bytes of what a holder says that are read
+_NO_LOCKS: Final = frozenset(
+    {errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL}
+)
+
+
+class FolderLock:
+    """Held from construction until `release`.
+
+    Args:
+        folder: What to lock; made if missing.
+        run: Who locks it, as others will read it.
+        wait_seconds: How long to wait for a run that may be dying.
+
+    Raises:
+        FolderLockedError: Another run holds it; host, process and run are named.
+        StorageError: The lock file cannot be written, or this file system has no locks.
+    """
+
+    def __init__(self, folder: Path, run: str, wait_seconds: float) -> None:
+        make_folder_durably(folder)
+        self.path = folder / ".lock"
+        with storage(self.path, "open the lock file"):
+            # Whoever may write here could make it a link to a file that we would overwrite.
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+            self.descriptor = os.open(self.path, flags, 0o666)
+        _HELD.add(self)
+        try:
+            self._wait(folder, wait_seconds)
+            self.check()
+            self._say_who(run)
+        except BaseException:
+            self.release()
+            raise
+
+    def check(self) -> None:
+        """Refuse to go on if the folder was removed: another run may hold the lock of a new one.
+
+        Raises:
+            StorageError: The lock file is not the one that is locked.
+        """
+        with storage(self.path, "find the lock file"):
+            ours, there = os.fstat(self.descriptor), self.path.stat()
+        if not os.path.samestat(ours, there):
+            reason = "the folder was removed or replaced while this run was at work in it"
+            raise StorageError(str(self.path.parent), "go on", reason)
+
+    def _say_who(self, run: str) -> None:
+        holder = {
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "run": run.encode(errors="backslashreplace").decode(),
+            "since": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+        with storage(self.path, "write the lock file"):
+            # Over what an earlier holder said: cutting a file short waits for the disk.
+            said = orjson.dumps(holder)
+            before = os.fstat(self.descriptor).st_size
+            os.pwrite(self.descriptor, said.ljust(min(before, _LONGEST)), 0)
+
+    def _wait(self, folder: Path, wait_seconds: float) -> None:
+        began = time.monotonic()
+        while True:
+            try:
+                fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                waited = time.monotonic() - began
+                if waited >= wait_seconds:
+                    raise FolderLockedError(str(folder), self._holder(), waited) from None
+                time.sleep(_POLL_SECONDS)
+            except OSError as error:
+                raise _unlockable(folder, error) from error
+            else:
+                return
+
+    def _holder(self) -> str:
+        try:
+            with storage(self.path, "read who holds the lock"):
+                holder = orjson.loads(os.pread(self.descriptor, _LONGEST, 0))
+            return (
+                f"run {holder['run']} (process {holder['pid']} on {holder['host']}, "
+                f"since {holder['since']})"
+            )
+        except (orjson.JSONDecodeError, KeyError, TypeError):
+            return "a run that has not yet said who it is"
+
+    def release(self) -> None:
+        """Give the lock up; safe to call twice."""
+        descriptor, self.descriptor = self.descriptor, -1
+        _HELD.discard(self)
+        if descriptor >= 0:
+            with suppress(OSError):  # closed all the same; another's file may have its number now
+                os.close(descriptor)
+
+    def _forget(self) -> None:
+        """Let go in a forked child; the number stays taken, so that closing it stays harmless."""
+        os.close(self.descriptor)
+        empty = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        if empty != self.descriptor:
+            os.dup2(empty, self.descriptor, inheritable=False)
+            os.close(empty)
+
+
+def _unlockable(folder: Path, error: OSError) -> StorageError:
+    reason = error.strerror or str(error)
+    if error.errno in _NO_LOCKS:
+        reason += (
+            " (flock does not work on this file system, and without it two runs could write at "
+            "once; put the root on another, or mount this one with locks)"
+        )
+    return StorageError(str(folder), "lock the folder", reason)
+
+
+_HELD: "Final[weakref.WeakSet[FolderLock]]" = weakref.WeakSet()
+
+
+def _forget_all() -> None:
+    for lock in list(_HELD):
+        lock._forget()  # noqa: SLF001 - of this module
+
+
+os.register_at_fork(after_in_child=_forget_all)

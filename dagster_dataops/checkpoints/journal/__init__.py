@@ -1,0 +1,1 @@
+"""The files of an unfinished run: journal frames, spans, segments, and how they are read back."""

@@ -1,0 +1,184 @@
+"""Keeping: writes down which bytes of an output came of which input, failed records left out.
+
+What it writes is the journal of a checkpoint whose only segment is that output, and in which
+nothing but the failed records is still to do: going on from there retries them alone.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, NamedTuple, Self
+
+import xxhash
+
+from dagster_dataops.checkpoints.journal.digest_frames import span_digests
+from dagster_dataops.checkpoints.journal.failed_place import FailedPlace
+from dagster_dataops.checkpoints.journal.frames import (
+    FrameKind,
+    Journal,
+    json_frame,
+    spans_frame,
+)
+from dagster_dataops.checkpoints.journal.segments import checksum
+from dagster_dataops.checkpoints.journal.span import Span, columns_of
+from dagster_dataops.datasets.durable_files import read_range, storage
+
+SEGMENT: Final = 1  # the only one
+_PIECE_BYTES: Final = 1 << 20
+_BATCH_SPANS: Final = 4096
+
+
+class Cut(NamedTuple):
+    """A place between two records of a span: how much of it comes before."""
+
+    start: int
+    records: int = 0
+    output: int = 0
+    dropped: int = 0
+
+
+def parts_between(span: Span, failed: Sequence[FailedPlace]) -> Iterator[tuple[Cut, Cut]]:
+    """Yield start and end of each part of a span before, between and after its failed records.
+
+    There is one part more than there are failed records; some hold no records.
+    """
+    end = span.start + span.length
+    before = Cut(span.start)
+    for place in failed:
+        yield before, Cut(place.offset, place.position, place.output, place.dropped)
+        after = min(place.offset + place.length + 1, end)
+        before = Cut(after, place.position + 1, place.output, place.dropped)
+    yield before, Cut(end, span.records, span.output_bytes, span.dropped)
+
+
+class _Piece:
+    """Records that follow one another and did not fail, whatever spans they were settled in."""
+
+    def __init__(self, start: int) -> None:
+        self.start = self.end = start
+        self.records = self.emitted = self.dropped = self.size = 0
+        self._digest = xxhash.xxh3_64()
+
+    def add(self, end: int, records: int, dropped: int, output: bytes) -> None:
+        self.end = end
+        self.records += records
+        self.dropped += dropped
+        self.emitted += output.count(b"\n")
+        self.size += len(output)
+        self._digest.update(output)
+
+    def holds(self, start: int, end: int, size: int) -> bool:
+        """Whether so much more from ``start`` on would leave it of a size that is handy to read."""
+        return start >= self.end and max(end - self.start, self.size + size) <= _PIECE_BYTES
+
+    def span(self, source: int | None) -> Span:
+        """Return it as one span, with a checksum of its input if that is open as ``source``."""
+        length = self.end - self.start
+        return Span(
+            start=self.start,
+            length=length,
+            records=self.records,
+            emitted=self.emitted,
+            dropped=self.dropped,
+            failed=0,
+            output_bytes=self.size,
+            error_bytes=0,
+            input_check=0 if source is None else checksum(read_range(source, self.start, length)),
+            output_check=self._digest.intdigest() & 0xFFFFFFFF,
+        )
+
+
+class Keeping:
+    """Writes such a journal; without `finish` there is none.
+
+    Args:
+        path: A file that does not count yet, such as a draft; replaced.
+        source: Descriptor of the input.
+        check_input: Whether spans must carry a checksum of it.
+        apart: Whether spans stay as they are, with digests of their input, so that outcomes of
+            single records are found again; else they are joined.
+    """
+
+    def __init__(self, path: Path, source: int, *, check_input: bool, apart: bool = False) -> None:
+        with storage(path, "replace the file"):
+            path.unlink(missing_ok=True)
+        self._journal = Journal(path)
+        self._source = source
+        self._check_input = check_input
+        self._apart = apart
+        self._piece: _Piece | None = None
+        self._spans: list[Span] = []
+        self._offset = 0  # of the first of these in the output
+        self._finished = False
+
+    def add(self, span: Span, output: bytes, failed: Sequence[FailedPlace]) -> None:
+        """Take the next span of the input.
+
+        Args:
+            span: Of the records.
+            output: Its result lines, at least; they are the next ones of the whole output.
+            failed: Where in it records failed, in order.
+        """
+        if self._apart and not failed:
+            self._take(span)
+            return
+        for number, (first, last) in enumerate(parts_between(span, failed)):
+            if number:
+                self._end_piece()
+            self._keep(first, last, output)
+        if self._apart:
+            self._end_piece()
+
+    def _keep(self, first: Cut, last: Cut, output: bytes) -> None:
+        records = last.records - first.records
+        if not records:  # blank lines at most
+            return
+        size = last.output - first.output
+        if self._piece is not None and not self._piece.holds(first.start, last.start, size):
+            self._end_piece()
+        if self._piece is None:
+            self._piece = _Piece(first.start)
+        kept = output[first.output : last.output]
+        self._piece.add(last.start, records, last.dropped - first.dropped, kept)
+
+    def _end_piece(self) -> None:
+        if self._piece is not None:
+            self._take(self._piece.span(self._source if self._check_input else None))
+            self._piece = None
+
+    def _take(self, span: Span) -> None:
+        self._spans.append(span)
+        if len(self._spans) >= _BATCH_SPANS:
+            self._write_spans()
+
+    def _write_spans(self) -> None:
+        if self._spans:
+            digests = span_digests(self._source, self._spans) if self._apart else None
+            columns = columns_of(self._spans)
+            self._journal.append(spans_frame(SEGMENT, self._offset, columns, digests))
+            self._offset += sum(span.output_bytes for span in self._spans)
+            self._spans.clear()
+
+    def finish(self, attempts: Sequence[dict[str, Any]]) -> None:
+        """Say which runs made all this, and make it durable."""
+        self._end_piece()
+        self._write_spans()
+        for attempt in attempts:
+            self._journal.append(json_frame(FrameKind.ATTEMPT, attempt))
+        self._journal.sync()
+        self._finished = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._journal.close()
+        if not self._finished:
+            with suppress(OSError):  # a draft, which the next attempt deletes
+                self._journal.path.unlink(missing_ok=True)

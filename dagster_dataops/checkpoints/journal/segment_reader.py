@@ -1,0 +1,146 @@
+"""Reads span outputs back from segments: mostly forward, a little back and forth."""
+
+import os
+from collections import OrderedDict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from dagster_dataops.checkpoints.journal.segments import checksum, segment_path
+from dagster_dataops.checkpoints.journal.span import Span
+from dagster_dataops.checkpoints.journal.span_table import SpanTable
+from dagster_dataops.datasets.durable_files import read_range, storage
+
+_BLOCK: Final = 256 << 10
+_BLOCKS: Final = 64
+_JOINED: Final = 1 << 20
+_FILES: Final = 64
+
+
+def outputs(
+    folder: Path, table: SpanTable, damaged: list[int]
+) -> Iterator[tuple[int, Span, bytes]]:
+    """Yield segment, span, and result and error lines of every span, in input order.
+
+    Args:
+        folder: Of the checkpoint.
+        table: Its spans.
+        damaged: Takes the starts of those that do not pass their checksum, and are left out.
+    """
+    reader = SegmentReader(folder)
+    try:
+        for span, segment, offset in table.ordered():
+            output = reader.read(segment, offset, span.output_bytes + span.error_bytes)
+            if checksum(output) == span.output_check:
+                yield segment, span, output
+            else:
+                damaged.append(span.start)
+    finally:
+        reader.close()
+
+
+def joined_outputs(  # noqa: PLR0915 - a call for every span costs a third more
+    folder: Path, table: SpanTable, placed: int | None, damaged: list[int]
+) -> Iterator[tuple[bool, int, bytes]]:
+    """Yield the outputs of spans without error lines, about a megabyte at a time, in input order.
+
+    Spans of one record come by the hundred thousand, so that each is looked at in this one loop.
+
+    Args:
+        folder: Of the checkpoint.
+        table: Its spans; none has error lines.
+        placed: A segment whose outputs are not joined with others.
+        damaged: Takes the starts of spans that do not pass their checksum, and are left out.
+
+    Yields:
+        Whether this is of segment ``placed``; the result records; their lines.
+    """
+    reader = SegmentReader(folder)
+    joined: list[bytes] = []
+    rows = size = 0
+    apart = False
+    try:
+        for start, emitted, length, check, segment, offset in table.places():
+            number = offset // _BLOCK
+            within = offset - number * _BLOCK
+            if within + length <= _BLOCK:
+                output = reader.block(segment, number)[within : within + length]
+            else:
+                output = reader.read(segment, offset, length)
+            if checksum(output) != check:
+                damaged.append(start)
+                continue
+            in_place = segment == placed
+            if size and (in_place is not apart or size + length > _JOINED):
+                yield apart, rows, b"".join(joined)
+                joined.clear()
+                rows = size = 0
+            if length >= _BLOCK and not size:  # not kept: the next one takes its memory
+                yield in_place, emitted, output
+                continue
+            apart = in_place
+            joined.append(output)
+            rows += emitted
+            size += length
+        if size:
+            yield apart, rows, b"".join(joined)
+    finally:
+        reader.close()
+
+
+class SegmentReader:
+    """Random access to the segments of one checkpoint, with a small cache of blocks.
+
+    Spans of one record are read in input order but were written in the order they finished:
+    near one another, not in a row.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._files: OrderedDict[int, int] = OrderedDict()
+        self._blocks: OrderedDict[tuple[int, int], bytes] = OrderedDict()
+
+    def read(self, segment: int, offset: int, length: int) -> bytes:
+        """Return the bytes, fewer if the segment is missing or too short.
+
+        Raises:
+            StorageError: The disk refuses.
+        """
+        number, within = divmod(offset, _BLOCK)
+        if within + length <= _BLOCK:
+            return self.block(segment, number)[within : within + length]
+        return self._read(segment, offset, length)
+
+    def block(self, segment: int, number: int) -> bytes:
+        """Return one block."""
+        key = (segment, number)
+        block = self._blocks.get(key)
+        if block is None:
+            block = self._read(segment, number * _BLOCK, _BLOCK)
+            self._blocks[key] = block
+            if len(self._blocks) > _BLOCKS:
+                self._blocks.popitem(last=False)
+        return block
+
+    def _read(self, segment: int, offset: int, length: int) -> bytes:
+        # An error is no damage: what a network file system cannot read now, it can tomorrow.
+        with storage(segment_path(self._folder, segment), "read it back"):
+            return read_range(self._file(segment), offset, length) if self._exists(segment) else b""
+
+    def _exists(self, segment: int) -> bool:
+        return segment in self._files or segment_path(self._folder, segment).exists()
+
+    def _file(self, segment: int) -> int:
+        descriptor = self._files.get(segment)
+        if descriptor is None:
+            path = segment_path(self._folder, segment)
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            self._files[segment] = descriptor
+            if len(self._files) > _FILES:
+                os.close(self._files.popitem(last=False)[1])
+        return descriptor
+
+    def close(self) -> None:
+        """Close every segment."""
+        while self._files:
+            os.close(self._files.popitem()[1])

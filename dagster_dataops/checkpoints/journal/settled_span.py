@@ -1,0 +1,65 @@
+"""Settled: a span together with the bytes that are written for it."""
+
+from typing import NamedTuple
+
+import xxhash
+
+from dagster_dataops.checkpoints.journal.span import Span
+
+
+class Settled(NamedTuple):
+    """A span, its result lines and its error lines."""
+
+    span: Span
+    output: bytes | bytearray
+    errors: bytes
+
+    @classmethod
+    def of(  # noqa: PLR0913 - what a span consists of
+        cls,
+        start: int,
+        length: int,
+        *,
+        records: int,
+        emitted: int,
+        dropped: int,
+        failed: int,
+        output: bytes | bytearray,
+        errors: bytes,
+        source: bytes | memoryview | None = None,
+    ) -> "Settled":
+        """Return the span of ``length`` input bytes, newlines included, from ``start`` on.
+
+        Args:
+            start: Byte position in the input.
+            length: Input bytes.
+            records: Input records.
+            emitted: Result records.
+            dropped: Input records that emitted nothing and did not fail.
+            failed: Input records that failed.
+            output: The result lines; handed over, not to be changed again.
+            errors: The error lines.
+            source: The input bytes, if the span is to carry their checksum.
+        """
+        span = Span(
+            start=start,
+            length=length,
+            records=records,
+            emitted=emitted,
+            dropped=dropped,
+            failed=failed,
+            output_bytes=len(output),
+            error_bytes=len(errors),
+            input_check=_checksum(source) if source is not None else 0,
+            output_check=_checksum(output, errors),
+        )
+        return cls(span, output, errors)
+
+
+def _checksum(data: bytes | bytearray | memoryview, more: bytes = b"") -> int:
+    """Return what `segments.checksum` returns for ``data`` and ``more`` joined."""
+    if not more:
+        return xxhash.xxh3_64_intdigest(data) & 0xFFFFFFFF
+    digest = xxhash.xxh3_64(data)
+    digest.update(more)
+    return digest.intdigest() & 0xFFFFFFFF

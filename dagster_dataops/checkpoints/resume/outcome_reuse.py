@@ -1,0 +1,224 @@
+"""Reusing: new checkpoints that hold what became of records that other inputs held before.
+
+An input that has changed in a few of its records, such as a file that grows every night or the
+result of an operator that was mended, has most of its records as they were. What the operator
+made of these, with the same options and code, is looked up by digests of their lines: in the
+published result, and in runs that were never finished. The files with the outcomes become segments
+of the new checkpoint, by links where there are any; that they hold what was written is checked
+when the result is composed, as always.
+"""
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final, Self
+
+from dagster_dataops.checkpoints.checkpoint import CheckpointContent
+from dagster_dataops.checkpoints.folder.manifest import NodeFolder, published
+from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
+from dagster_dataops.checkpoints.journal.digest_frames import Outcome, line_digest, outcomes_in
+from dagster_dataops.checkpoints.journal.frames import (
+    FrameKind,
+    Journal,
+    json_frame,
+    spans_frame,
+)
+from dagster_dataops.checkpoints.journal.segments import checksum, segment_path
+from dagster_dataops.checkpoints.journal.span import Span, columns_of
+from dagster_dataops.checkpoints.resume.outcome_index import OutcomeIndex
+from dagster_dataops.checkpoints.resume.resume_policy import Decision, ResumePolicy
+from dagster_dataops.checkpoints.resume.seeded_checkpoint import new_folder
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.durable_files import draft_of, storage, sync_folder
+from dagster_dataops.datasets.lines import Line, content_interval, iterate_lines
+from dagster_dataops.datasets.writer import link_or_copy
+
+_BATCH: Final = 4096  # spans of one frame
+
+
+@dataclass(frozen=True)
+class _Source:
+    """Where outcomes are known.
+
+    Attributes:
+        content: What its journal says, which is at ``journal``.
+        segment: Where the file of a segment is.
+    """
+
+    content: CheckpointContent
+    journal: Path
+    segment: Callable[[int], Path]
+
+
+def reuse(
+    folder: NodeFolder,
+    found: list[CheckpointContent],
+    fingerprint: RunFingerprint,
+    policy: ResumePolicy,
+    dataset: JsonlDataset,
+) -> Decision | None:
+    """Make the checkpoint to go on from; ``None`` if no record of the input is known.
+
+    Args:
+        folder: Of the operator's node.
+        found: Its checkpoints, newest first; none of them is of this run's input.
+        fingerprint: Of this run.
+        policy: Whether records count that other code has finished.
+        dataset: The input.
+    """
+    sources = list(_sources(folder, found, fingerprint, policy))
+    if not sources:
+        return None
+    new = new_folder(folder)
+    try:
+        with OutcomeIndex(new / "outcomes.db") as known, _Seed(new, sources) as seed:
+            for number, source in enumerate(sources):
+                known.add(number, outcomes_in(source.journal))
+            records = _look_up(known, seed, dataset)
+            if seed.records:
+                seed.finish(fingerprint)
+    except BaseException:
+        shutil.rmtree(new, ignore_errors=True)
+        raise
+    if not seed.records:
+        shutil.rmtree(new, ignore_errors=True)
+        return None
+    content = CheckpointContent.read(new)
+    runs = " and ".join(content.attempts)
+    note = f"{seed.records:,} of {records:,} records are as they were for run {runs}"
+    return Decision(content, f"{note}: what became of them is kept")
+
+
+def _look_up(known: OutcomeIndex, seed: "_Seed", dataset: JsonlDataset) -> int:
+    """Seed a checkpoint with what is known of an input; return how many records that has."""
+    records = 0
+    check_input = dataset.fingerprint is None
+    with dataset.path.open("rb") as file:
+        for line in iterate_lines(file.fileno(), [content_interval(dataset.path)]):
+            records += 1
+            found = known.find(line_digest(line.text))
+            if found is not None:
+                seed.add(*found, _span(line, found[1], check_input=check_input))
+    return records
+
+
+def _span(line: Line, outcome: Outcome, *, check_input: bool) -> Span:
+    return Span(
+        start=line.start,
+        length=line.end - line.start,
+        records=1,
+        emitted=outcome.emitted,
+        dropped=not outcome.emitted,
+        failed=0,
+        output_bytes=outcome.size,
+        error_bytes=0,
+        input_check=checksum(line.raw) if check_input else 0,
+        output_check=outcome.check,
+    )
+
+
+def _sources(
+    folder: NodeFolder,
+    found: list[CheckpointContent],
+    fingerprint: RunFingerprint,
+    policy: ResumePolicy,
+) -> Iterator[_Source]:
+    """Yield what outcomes may be taken from, the latest first."""
+    accepted = {"input", "code"} if policy is ResumePolicy.ACROSS_CODE else {"input"}
+
+    def usable(content: CheckpointContent) -> bool:
+        before = content.fingerprint
+        if before is None or not content.digests:
+            return False
+        differing = [*before.differences(fingerprint), *fingerprint.differs_from(content.kept_from)]
+        return set(differing) <= accepted
+
+    for content in found:
+        if usable(content):
+            place = content.folder
+            yield _Source(content, place / "journal", partial(segment_path, place))
+    result = published(folder)
+    if result is not None and result[1].outcomes:
+        content = CheckpointContent.read(folder.path, folder.kept.name)
+        if usable(content) and content.result == result[1].fingerprint:
+            yield _Source(content, folder.kept, lambda _: folder.result.resolve())
+
+
+class _Seed:
+    """The journal of the new checkpoint; it counts once `finish` has put it in place.
+
+    Args:
+        folder: Of the checkpoint.
+        sources: What it has its outcomes from.
+
+    Attributes:
+        records: How many records it holds.
+    """
+
+    def __init__(self, folder: Path, sources: Sequence[_Source]) -> None:
+        self.records = 0
+        self._folder = folder
+        self._sources = sources
+        self._journal = Journal(draft_of(folder / "journal"))
+        self._segments: dict[tuple[int, int], int] = {}
+        self._taken = [0] * len(sources)  # records of each
+        self._place = (0, 0)  # segment and offset of what is not written yet
+        self._end = 0
+        self._spans: list[Span] = []
+        self._digests: list[bytes] = []
+
+    def add(self, source: int, outcome: Outcome, span: Span) -> None:
+        """Add the next record of the input, of which a source knows what became."""
+        segment = self._segment(source, outcome.segment)
+        follows = (segment, outcome.offset) == (self._place[0], self._end)
+        if not follows or len(self._spans) >= _BATCH:
+            self._write()
+            self._place = (segment, outcome.offset)
+        self._spans.append(span)
+        self._digests.append(outcome.digest)
+        self._end = outcome.offset + outcome.size
+        self._taken[source] += 1
+        self.records += 1
+
+    def _segment(self, source: int, number: int) -> int:
+        """Return the number that a source's segment has here, where it is linked or copied to."""
+        known = self._segments.get((source, number))
+        if known is None:
+            known = self._segments[source, number] = len(self._segments) + 1
+            link_or_copy(self._sources[source].segment(number), segment_path(self._folder, known))
+        return known
+
+    def _write(self) -> None:
+        if self._spans:
+            columns = columns_of(self._spans)
+            self._journal.append(spans_frame(*self._place, columns, self._digests))
+            self._spans, self._digests = [], []
+
+    def finish(self, fingerprint: RunFingerprint) -> None:
+        """Say whose outcomes these are, and put the journal in place."""
+        self._write()
+        used = [
+            (source.content, taken / max(source.content.table.records, 1))
+            for source, taken in zip(self._sources, self._taken, strict=True)
+            if taken
+        ]
+        told = {
+            "fingerprint": fingerprint.to_json(),
+            "kept_from": [run for content, _ in used for run in content.kept_by(fingerprint)],
+            "seconds": sum(content.seconds * share for content, share in used),
+        }
+        for run in dict.fromkeys(content.attempts[-1] for content, _ in reversed(used)):
+            self._journal.append(json_frame(FrameKind.ATTEMPT, {"run": run, **told}))
+        self._journal.sync()
+        path = self._folder / "journal"
+        with storage(path, "put it in place"):
+            sync_folder(self._folder)  # a journal whose segments have no names would lose records
+            draft_of(path).replace(path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._journal.close()

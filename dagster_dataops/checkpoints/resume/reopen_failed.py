@@ -1,0 +1,111 @@
+"""Reopen failed records of an unfinished run, so that the next attempt tries them again.
+
+Failures of an outage say nothing of their records. What else is in the spans that hold them stays
+settled: it is copied to a segment of its own.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+
+from dagster_dataops.checkpoints.checkpoint import Checkpoint
+from dagster_dataops.checkpoints.journal.failed_place import FailedRecord, failed_records
+from dagster_dataops.checkpoints.journal.kept_journal import Cut, parts_between
+from dagster_dataops.checkpoints.journal.segment_reader import SegmentReader
+from dagster_dataops.checkpoints.journal.segments import checksum
+from dagster_dataops.checkpoints.journal.settled_span import Settled
+from dagster_dataops.checkpoints.journal.span import Span
+from dagster_dataops.checkpoints.journal.span_table import SpanTable
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.durable_files import read_range
+
+
+def reopen(checkpoint: Checkpoint, dataset: JsonlDataset, failed: Collection[int] | None) -> None:
+    """Let failed records of a checkpoint count as not tried, durably.
+
+    Args:
+        checkpoint: Of a run that ends without a result.
+        dataset: Its input.
+        failed: Byte positions of those records in the input; ``None`` for all that failed.
+    """
+    starts: list[int] = []
+    spans: list[Span] = []
+    with (
+        dataset.path.open("rb") as source,
+        closing(checkpoint.new_segment()) as segment,
+    ):
+        descriptor = source.fileno() if dataset.fingerprint is None else None
+        for span, output in _with_failed(checkpoint.folder, checkpoint.table):
+            records = failed_records(output[span.output_bytes :])
+            again = [one for one in records if failed is None or one.place.offset in failed]
+            if again:
+                starts.append(span.start)
+                stay = [one for one in records if one not in again]
+                for part in _parts(span, output, again, stay, descriptor):
+                    segment.append(part.output, part.errors)
+                    spans.append(part.span)
+    checkpoint.reopen(starts, segment.number, 0, spans)
+    checkpoint.sync()
+
+
+def first_failure(folder: Path, table: SpanTable) -> FailedRecord | None:
+    """Return the first failed record of a checkpoint that can be read, ``None`` if none can."""
+    for span, output in _with_failed(folder, table):
+        return failed_records(output[span.output_bytes :])[0]
+    return None
+
+
+def _with_failed(folder: Path, table: SpanTable) -> Iterator[tuple[Span, bytes]]:
+    """Yield spans that hold failed records, with their lines; damaged ones are left out."""
+    reader = SegmentReader(folder)
+    try:
+        for span, segment, offset in table.with_failed():
+            output = reader.read(segment, offset, span.output_bytes + span.error_bytes)
+            if checksum(output) == span.output_check:
+                yield span, output
+    finally:
+        reader.close()
+
+
+def _parts(
+    span: Span,
+    output: bytes,
+    again: Sequence[FailedRecord],
+    stay: Sequence[FailedRecord],
+    source: int | None,
+) -> Iterator[Settled]:
+    """Yield a span in parts, less the records that are to be tried ``again``.
+
+    The parts carry a checksum of their input if that is open as ``source``.
+    """
+    for first, last in parts_between(span, [record.place for record in again]):
+        records, length = last.records - first.records, last.start - first.start
+        if not records:
+            continue
+        errors = [
+            _moved(record, first)
+            for record in stay
+            if first.start <= record.place.offset < last.start
+        ]
+        lines = output[first.output : last.output]
+        yield Settled.of(
+            first.start,
+            length,
+            records=records,
+            emitted=lines.count(b"\n"),
+            dropped=last.dropped - first.dropped,
+            failed=len(errors),
+            output=lines,
+            errors=b"".join(error.line() for error in errors),
+            source=None if source is None else read_range(source, first.start, length),
+        )
+
+
+def _moved(record: FailedRecord, first: Cut) -> FailedRecord:
+    """Return a failed record as it stands in the part of its span that starts at ``first``."""
+    place = record.place._replace(
+        position=record.place.position - first.records,
+        output=record.place.output - first.output,
+        dropped=record.place.dropped - first.dropped,
+    )
+    return record._replace(place=place)

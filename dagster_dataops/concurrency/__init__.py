@@ -1,0 +1,1 @@
+"""Threads beside the work: background threads, timers, and when a process may fork."""

@@ -1,0 +1,133 @@
+"""Samples of a jsonl file that cost a few milliseconds, however large the file is."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import filterfalse
+from typing import Final, cast
+
+import orjson
+
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.durable_files import read_range
+from dagster_dataops.datasets.lines import Interval, content_interval, split_lines
+from dagster_dataops.records import Record, decode
+
+_BLOCKS: Final = 16
+_BLOCK_BYTES: Final = 64 << 10
+_LONGEST_LINE: Final = 4 << 20  # what is looked at where no line fits in a block
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Some records of a dataset, in their order.
+
+    Attributes:
+        records: The records; lines that are none are left out.
+        whole: Whether these are all of them.
+    """
+
+    records: list[Record]
+    whole: bool
+
+
+def spread_sample(dataset: JsonlDataset, count: int) -> Sample:
+    """Return about ``count`` records from all over a file: blocks at equal distances, both ends.
+
+    Of a file of at most 1 MB that holds no more records than ``count``, all are returned. A line
+    counts if it is whole within a block of 64 kB; where none is, the first line is the sample if
+    it has at most 4 MB.
+
+    Raises:
+        InputError: There is no such file, or it is none.
+    """
+    interval = content_interval(dataset.path)
+    size = interval.end - interval.start
+    with dataset.path.open("rb") as file:
+        descriptor = file.fileno()
+        if size <= _BLOCKS * _BLOCK_BYTES:
+            lines = _lines(read_range(descriptor, interval.start, size))
+            return Sample(_decoded(_even(lines, count)), whole=len(lines) <= count)
+        found: list[bytes] = []
+        for number in range(_BLOCKS):
+            start = interval.start + (size - _BLOCK_BYTES) * number // (_BLOCKS - 1)
+            found += _even(_whole_lines(descriptor, start, interval), -(-count // _BLOCKS))
+        return Sample(_decoded(found or _first_line(descriptor, interval)), whole=False)
+
+
+def first_records(dataset: JsonlDataset, count: int, max_bytes: int) -> list[Record]:
+    """Return the first records: at most ``count``, as far as they lie in the first ``max_bytes``.
+
+    Raises:
+        InputError: There is no such file, or it is none.
+    """
+    interval = content_interval(dataset.path)
+    with dataset.path.open("rb") as file:
+        descriptor = file.fileno()
+        expected = count * dataset.size_bytes * 5 // (4 * dataset.rows) if dataset.rows else 0
+        size = min(max(expected, _BLOCK_BYTES), max_bytes)
+        while True:
+            lines, more = _lines_within(descriptor, interval, size)
+            if not more or len(lines) >= count or size >= max_bytes:
+                return _decoded(lines[:count] or _first_line(descriptor, interval))
+            size = min(4 * size, max_bytes)
+
+
+def _lines_within(descriptor: int, interval: Interval, size: int) -> tuple[list[bytes], bool]:
+    """Return the lines that are whole within the first ``size`` bytes, and whether more follow."""
+    block = read_range(descriptor, interval.start, min(size, interval.end))
+    more = interval.start + len(block) < interval.end
+    return _lines(block[: block.rfind(b"\n") + 1] if more else block), more
+
+
+def _whole_lines(descriptor: int, start: int, interval: Interval) -> list[bytes]:
+    """Return the lines that are whole within the block at ``start``."""
+    first = start == interval.start
+    at = start if first else start - 1  # a newline just before it means it starts a line itself
+    block = read_range(descriptor, at, start + _BLOCK_BYTES - at)
+    begin = 0 if first else block.find(b"\n") + 1
+    if begin == 0 and not first:
+        return []
+    end = len(block) if at + len(block) >= interval.end else block.rfind(b"\n") + 1
+    return _lines(block[begin:end])
+
+
+def _first_line(descriptor: int, interval: Interval) -> list[bytes]:
+    block = read_range(descriptor, interval.start, min(_LONGEST_LINE, interval.end))
+    end = block.find(b"\n")
+    if end < 0 and interval.start + len(block) < interval.end:
+        return []
+    return _lines(block[: end if end >= 0 else None])
+
+
+def _lines(block: bytes) -> list[bytes]:
+    return list(_filled(block))
+
+
+def _filled(block: bytes) -> Iterator[bytes]:
+    return filterfalse(bytes.isspace, split_lines(block))
+
+
+def _even(lines: list[bytes], count: int) -> list[bytes]:
+    """Return ``count`` of the lines, at equal distances, the first and the last among them."""
+    if len(lines) <= count:
+        return lines
+    last = max(count - 1, 1)
+    return [lines[(len(lines) - 1) * number // last] for number in range(count)]
+
+
+def _decoded(lines: list[bytes]) -> list[Record]:
+    """Return the records of lines; those that are none are left out."""
+    try:  # all at once, at a fifth of the price
+        records = orjson.loads(b"[%b]" % b",".join(lines))
+    except orjson.JSONDecodeError:
+        records = []
+    if len(records) == len(lines) and set(map(type, records)) <= {dict}:
+        return cast("list[Record]", records)
+    return list(_records(lines))
+
+
+def _records(lines: list[bytes]) -> Iterator[Record]:
+    for line in lines:
+        with suppress(ValueError):
+            yield decode(line.removesuffix(b"\n"))

@@ -1,0 +1,1 @@
+"""How records are worked through, one module a concurrency mode."""

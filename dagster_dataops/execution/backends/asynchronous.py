@@ -1,0 +1,78 @@
+"""Async mode: ``async def`` operators, thousands of calls in flight on one event loop.
+
+The loop has a thread of its own, so that it works inside notebooks, where a loop is running
+already, and so that interrupts reach the main thread at once.
+"""
+
+import asyncio
+import threading
+
+from dagster_dataops.errors import RunStoppedError
+from dagster_dataops.execution.backends.collector import Collector
+from dagster_dataops.execution.job import Job
+from dagster_dataops.execution.records.async_settle import async_settler
+from dagster_dataops.execution.records.retries import Retries, retries_of, tell
+from dagster_dataops.execution.timeouts.event_loop import event_loop, run_through
+from dagster_dataops.execution.timeouts.record_timeout import TooManyStuckError
+
+
+def run_async(job: Job) -> None:
+    """Settle everything that is to do.
+
+    Raises:
+        RecordError: A record failed and failures are not ignored.
+        RunStoppedError: Too many calls go on although they were cancelled.
+    """
+    collector = Collector(job)
+    retries = retries_of(job.settings, breaker=collector.breaker)
+    calls = _Calls(job, collector, retries)
+    thread = threading.Thread(target=calls.run, name=job.name, daemon=True)
+    thread.start()
+    try:
+        collector.watch([thread])
+    finally:
+        calls.cancel()
+        collector.close()
+        tell(retries, job.progress)
+
+
+class _Calls:
+    """The calls in flight: one task a worker, each taking the next line when it is free."""
+
+    def __init__(self, job: Job, collector: Collector, retries: Retries | None) -> None:
+        self._collector = collector
+        self._name = job.name
+        self._settle = async_settler(job.operator, retries)
+        self._workers = job.settings.max_workers
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def run(self) -> None:
+        try:
+            with event_loop() as loop:
+                run_through(loop, self._run())
+        except asyncio.CancelledError:
+            pass
+        except TooManyStuckError as error:
+            self._collector.fail(RunStoppedError(self._name, str(error)))
+        except BaseException as error:  # noqa: BLE001 - handed to the main thread
+            self._collector.fail(error)
+
+    async def _run(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._tasks = [asyncio.create_task(self._work()) for _ in range(self._workers)]
+        await asyncio.gather(*self._tasks)
+
+    async def _work(self) -> None:
+        while (line := self._collector.take()) is not None:
+            self._collector.put(line, await self._settle(line.text))
+
+    def cancel(self) -> None:
+        """Cancel what is in flight; harmless once everything has ended."""
+        loop = self._loop
+        if loop is not None and not loop.is_closed():
+            try:
+                for task in self._tasks:
+                    loop.call_soon_threadsafe(task.cancel)
+            except RuntimeError:  # the loop closed in between
+                return

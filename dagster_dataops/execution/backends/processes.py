@@ -1,0 +1,428 @@
+"""Process mode: workers take byte ranges of the input, never records.
+
+Each reads, decodes, runs, encodes and appends to a segment of its own; only where a span's output
+lies crosses the process boundary. A worker that dies is replaced, and its range gone through ever
+more carefully until the record that kills workers is alone in the error file.
+"""
+
+import os
+import signal
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from dagster_dataops.checkpoints.journal.settled_span import Settled
+from dagster_dataops.checkpoints.journal.span import Span
+from dagster_dataops.concurrency.fork_safety import may_fork
+from dagster_dataops.datasets.durable_files import read_range
+from dagster_dataops.datasets.lines import Interval, next_line_start
+from dagster_dataops.errors import StorageError, WorkerError
+from dagster_dataops.execution.job import Job
+from dagster_dataops.execution.records.breaker import Breaker
+from dagster_dataops.execution.records.record_failures import Failed, Failure, error_line, timed_out
+from dagster_dataops.execution.workers import fork_server, protocol
+from dagster_dataops.execution.workers.idle_workers import idle_workers
+from dagster_dataops.execution.workers.output_placement import Placing
+from dagster_dataops.execution.workers.protocol import Done, Kind, Mode, Place, Range
+from dagster_dataops.execution.workers.scheduler import Schedule
+from dagster_dataops.execution.workers.worker_main import Assignment
+from dagster_dataops.execution.workers.worker_pool import WorkerPool
+from dagster_dataops.execution.workers.worker_process import Overdue, Worker
+from dagster_dataops.operators.settings import default_workers
+
+if TYPE_CHECKING:
+    from dagster_dataops.checkpoints.journal.segments import SegmentWriter
+
+_WAIT_SECONDS: Final = 0.1
+_STUCK_SECONDS: Final = 2.0  # beyond the time limit, at which workers end calls themselves
+_DEATHS: Final = 3
+_IMPATIENCE_SECONDS: Final = 0.01
+_FORK_SECONDS: Final = 0.05
+_SPAWN_SECONDS: Final = 0.3
+_COMPUTING_DEMAND: Final = 0.4  # of a core
+_LITTLE_GAIN: Final = 10
+_MOST_STILLBORN: Final = 3
+_GRACE_SECONDS: Final = 1.0
+_LAST_WORDS_SECONDS: Final = 1.0  # for all workers together
+
+
+def run_processes(job: Job, unshared: tuple[int, ...]) -> None:
+    """Settle everything that is to do.
+
+    Args:
+        job: What to run.
+        unshared: Descriptors that forked workers must not keep, such as the folder's lock.
+
+    Raises:
+        RecordError: A record failed and failures are not ignored.
+        OutageError: Call after call of one worker failed, or worker after worker died.
+        WorkerError: Workers cannot be started.
+    """
+    descriptor = os.open(job.dataset.path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        _Run(job, unshared, descriptor).run()
+    finally:
+        os.close(descriptor)
+
+
+class _Run:
+    def __init__(self, job: Job, unshared: tuple[int, ...], descriptor: int) -> None:
+        self._job = job
+        self._descriptor = descriptor
+        self._schedule = Schedule(descriptor, job.todo, job.settings.max_workers)
+        self._pool = WorkerPool(job.operator, unshared)
+        self._own_segment: SegmentWriter | None = None
+        # Where outputs belong is only asked where nothing was settled before.
+        self._placing = Placing(job.content.start) if job.todo == [job.content] else None
+        self._main_segment = job.checkpoint.take_main_segment()
+        self._failed: Failed | None = None
+        self._deaths = Breaker(job.settings.stop_after_failures)
+        self._last_failed: list[int] = []  # records, told by workers that end
+        self._ending = False
+        self._stamp = job.dataset.stamp()
+        self._ever_ready = False
+        # A small input is done before a second worker would be there.
+        size = sum(end - start for start, end in job.todo)
+        self._missing = min(job.settings.max_workers, size) - 1
+        self._last_done = 0.0  # when a range was, or when the first worker was ready
+        self._stillborn = 0  # workers in a row that died before they were ready
+
+    def run(self) -> None:
+        try:
+            self._start_worker()
+            while self._failed is None and self._busy():
+                impatient = self._missing and self._ever_ready
+                if impatient:
+                    self._start_missing()
+                self._listen(_IMPATIENCE_SECONDS if impatient else _WAIT_SECONDS)
+                self._job.tick()
+            if self._failed is None:
+                self._pool.dismiss()
+        finally:
+            self._end()
+        if self._failed is not None:
+            self._job.last_failed = {*self._last_failed, *self._deaths.last_failed}
+            raise self._job.error_of(self._failed)
+
+    def _busy(self) -> bool:
+        workers = self._pool.workers
+        return bool(self._schedule) or any(worker.ranges or worker.held for worker in workers)
+
+    def _start_missing(self) -> None:
+        """Start further workers as long as what is left for each takes longer than a start.
+
+        A range that takes its time tells of that sooner than the pace of those before it. Time
+        counts from when the first worker was ready.
+        """
+        left, at_work = self._schedule.seconds_left, time.monotonic() - self._last_done
+        if max(left, at_work) <= _FORK_SECONDS:  # asked after every range: no look at the rest
+            return
+        workers, seconds = self._pool.workers, self._start_seconds()
+        while self._missing:
+            starting = sum(not worker.ready for worker in workers)
+            price = seconds * self._start_factor(starting)
+            if max(left / len(workers), at_work) <= price:
+                return
+            if not self._schedule.has_more_than(starting):
+                return
+            self._missing -= 1
+            self._start_worker()
+
+    def _start_seconds(self) -> float:
+        """Return how long a worker takes until it is ready."""
+        if may_fork() or idle_workers:
+            return _FORK_SECONDS
+        least = _FORK_SECONDS if fork_server.running() else _SPAWN_SECONDS
+        return max(least, self._pool.start_seconds)
+
+    def _start_factor(self, starting: int) -> float:
+        """Return how much longer than a single start another one may well take.
+
+        Those that start at once share the cores. Where workers that compute have taken these,
+        another one brings little: only what is left for long is worth its start.
+        """
+        workers, cores = self._pool.workers, default_workers("process")
+        demand = max(worker.demand for worker in workers)
+        computing = len(workers) >= cores and demand > _COMPUTING_DEMAND
+        return (1 + starting // cores) * (_LITTLE_GAIN if computing else 1)
+
+    def _start_worker(self) -> None:
+        job = self._job
+        assignment = Assignment(
+            input=str(job.dataset.path),
+            stamp=self._stamp,
+            folder=str(job.checkpoint.folder),
+            segment=job.checkpoint.take_segment_number(),
+            main_segment=self._main_segment,
+            ignore_errors=job.settings.ignore_errors,
+            check_input=job.check_input,
+            one_by_one=job.keeps_outcomes,
+        )
+        self._pool.start(assignment)
+
+    def _supply(self, worker: Worker) -> None:
+        """Give a worker its next ranges; it may have died in the meantime, which shows later."""
+        if self._ending or not worker.ready:
+            return
+        depth = 1 if worker.late else self._schedule.depth
+        while len(worker.ranges) < depth and (given := self._take()):
+            if self._placing is not None:
+                given = given._replace(place=self._placing.place_of(given.start))
+            elif given.mode is Mode.QUICK:
+                given = given._replace(mode=Mode.NORMAL)
+            worker.ranges.append(given)
+            self._tell(worker, given)
+
+    def _take(self) -> Range | None:
+        return self._schedule.take(len(self._pool.workers))
+
+    def _tell(self, worker: Worker, order: Range | Place) -> None:
+        with suppress(OSError):
+            worker.connection.send_bytes(protocol.pack_order(order))
+
+    def _listen(self, seconds: float) -> None:
+        for worker, said in self._pool.heard(seconds).items():
+            if not (said and self._heard(worker)):
+                self._bury(worker)
+        if self._job.settings.timeout is not None:
+            self._end_overdue(self._job.settings.timeout, time.monotonic())
+
+    def _heard(self, worker: Worker) -> bool:
+        """Hear what a worker says; return whether it is still there to say it."""
+        try:
+            message = worker.hear()
+        except (EOFError, OSError):
+            return False
+        if worker.behind:
+            worker.behind -= message[0] == Kind.IDLE
+        else:
+            self._hear(worker, message)
+        return True
+
+    def _end_overdue(self, limit: float, now: float) -> None:
+        """End workers that are stuck in a record beyond the time at which they end it themselves.
+
+        They are asked first, so that they can settle what they have finished.
+        """
+        for worker in self._pool.workers:
+            if worker.overdue is not None:
+                if now >= worker.overdue.kill_at:
+                    worker.signal(signal.SIGKILL)
+            elif worker.heartbeat is not None:
+                offset, since = worker.heartbeat.read()
+                if since and now - since > limit + _STUCK_SECONDS:
+                    worker.overdue = Overdue(offset, now + _GRACE_SECONDS)
+                    worker.signal(signal.SIGTERM)
+
+    def _hear(self, worker: Worker, message: bytes) -> None:
+        match message[0]:
+            case Kind.READY:
+                self._welcome(worker)
+            case Kind.SPAN | Kind.SPAN_IN_PLACE:
+                span = self._settle(worker, message)
+                worker.take_note(span)
+                self._place(span.start, span.start + span.length, span.output_bytes)
+            case Kind.DONE | Kind.HELD:
+                self._finished(worker, *protocol.unpack_done(message))
+            case Kind.PLACED:
+                self._settle_placed(worker, protocol.unpack_position(message))
+            case Kind.SHORTENED:
+                self._shorten(worker, protocol.unpack_position(message))
+            case Kind.STALE:
+                self._pool.discard(worker)
+                self._start_worker()
+            case Kind.FAILED | Kind.LAST_FAILED:
+                self._hear_failures(message)
+            case _:
+                self._raise_fault(message[0], protocol.unpack_fault(message))
+
+    def _hear_failures(self, message: bytes) -> None:
+        """Note the failure that ends the run, or the records that failed last in a worker."""
+        if message[0] == Kind.FAILED:
+            self._failed = self._failed or protocol.unpack_failed(message)
+        else:
+            self._last_failed += protocol.unpack_last_failed(message)
+
+    def _settle(self, worker: Worker, message: bytes) -> Span:
+        in_place = message[0] == Kind.SPAN_IN_PLACE
+        offset, span = protocol.unpack_span(message)
+        self._job.settle(self._main_segment if in_place else worker.segment, offset, [span])
+        if span.failed < span.records:
+            self._deaths.succeeded()
+        return span
+
+    def _welcome(self, worker: Worker) -> None:
+        if not self._ever_ready:
+            self._last_done = time.monotonic()
+        self._ever_ready = True
+        self._pool.welcome(worker)
+        self._stillborn = 0
+        self._supply(worker)
+
+    def _finished(self, worker: Worker, done: Done, held: list[Span]) -> None:
+        """Take note that a range is done: settled, or held with the spans ``held``."""
+        start, seconds = done
+        worker.places.pop(start, None)
+        if worker.held.pop(start, None) is None:
+            given = worker.ranges.popleft()
+            worker.late = False
+            self._last_done = time.monotonic()
+            worker.settled_to = 0  # the next range may lie before this one
+            self._schedule.measured(given.end - start, seconds)
+            if held:
+                worker.held[start] = (given, held)
+                self._place(start, given.end, sum(span.output_bytes for span in held))
+        self._supply(worker)
+
+    def _shorten(self, worker: Worker, end: int) -> None:
+        """Hand what is behind ``end`` in the range under way to whoever is free."""
+        given = worker.ranges[0]
+        worker.ranges[0] = given._replace(end=end)
+        worker.late = True
+        self._schedule.put_back(Interval(end, given.end))
+        for other in self._pool.workers:
+            self._supply(other)
+
+    def _place(self, start: int, end: int, size: int) -> None:
+        """Tell who holds outputs where they belong, now that another size is known."""
+        if self._placing is None:
+            return
+        for place in self._placing.add(start, end, size):
+            for worker in self._pool.workers:
+                if place.start in worker.held:
+                    worker.places[place.start] = place.offset
+                    self._tell(worker, place)
+
+    def _settle_placed(self, worker: Worker, start: int) -> None:
+        _, spans = worker.held.pop(start)
+        self._job.settle(self._main_segment, worker.places.pop(start), spans)
+
+    def _raise_fault(self, kind: int, text: str) -> None:
+        self._job.check_input_unchanged()
+        if kind == Kind.UNABLE:
+            raise WorkerError(self._job.name, text)
+        raise StorageError(str(self._job.checkpoint.folder), "settle records", text)
+
+    def _bury(self, worker: Worker) -> None:
+        """Replace a worker that died; what it was doing is done again by another."""
+        self._pool.discard(worker)
+        if self._failed is not None:
+            return
+        untouched = list(worker.ranges)
+        if not worker.ready:
+            self._count_stillborn(worker)
+        elif untouched:
+            given = untouched.pop(0)
+            if worker.overdue is not None:
+                self._give_back_overdue(given, max(given.start, worker.settled_to), worker.overdue)
+            else:
+                killer = self._schedule.give_back_after_death(given, worker.settled_to)
+                if killer is not None:
+                    self._blame(killer, _died(worker.cause_of_death))
+        held = [given for given, _ in worker.held.values()]
+        for queued in reversed([*held, *untouched]):
+            self._schedule.give_back(queued)
+        worker.ranges.clear()
+        worker.held.clear()
+        if self._schedule:
+            self._start_worker()
+
+    def _give_back_overdue(self, given: Range, start: int, overdue: Overdue) -> None:
+        """Settle the overdue record as failed; what is left of its range is done by another."""
+        limit = self._job.settings.timeout
+        if limit is None or not start <= overdue.offset < given.end:  # it ended after all
+            self._schedule.give_back(given._replace(start=start))
+            return
+        after = next_line_start(self._descriptor, overdue.offset + 1, given.end)
+        self._schedule.give_back(given._replace(start=after))
+        self._schedule.give_back(given._replace(start=start, end=overdue.offset))
+        self._blame(Range(overdue.offset, after), timed_out(limit))
+
+    def _count_stillborn(self, worker: Worker) -> None:
+        """Bear with a worker killed from outside while it starts, not with ones that never do.
+
+        SIGKILL is nothing that a worker's own start could end in; anything else is, unless
+        other workers have started well. One that was idle before does not count.
+        """
+        self._stillborn += worker.fresh
+        from_outside = self._ever_ready or not worker.fresh or worker.status == -signal.SIGKILL
+        if not from_outside or self._stillborn > _MOST_STILLBORN:
+            reason = f"a worker died before it was ready ({worker.cause_of_death})"
+            raise WorkerError(self._job.name, reason)
+
+    def _blame(self, killer: Range, failure: Failure) -> None:
+        """Settle a record that cost its worker as failed, without running it again."""
+        data = read_range(self._descriptor, killer.start, killer.end - killer.start)
+        failed = Failed(killer.start, data.rstrip(b"\n"), failure)
+        self._deaths.count(failure, killer.start)
+        if self._deaths.open or not self._job.settings.ignore_errors:
+            self._failed = failed
+            return
+        settled = Settled.of(
+            killer.start,
+            len(data),
+            records=1,
+            emitted=0,
+            dropped=0,
+            failed=1,
+            output=b"",
+            errors=error_line(failed, self._job.name),
+            source=data if self._job.check_input else None,
+        )
+        if self._own_segment is None:
+            self._own_segment = self._job.checkpoint.new_segment()
+        offset = self._own_segment.append(settled.errors)
+        self._job.settle(self._own_segment.number, offset, [settled.span])
+        self._place(killer.start, killer.end, 0)
+
+    def _end(self) -> None:
+        """End the workers; on failure or interrupt settle what they have finished first.
+
+        Those that have nothing left to do become idle, or end, while their result is published.
+        """
+        self._ending = True
+        if not self._busy() and self._failed is None:
+            self._job.afterwards.callback(self._pool.close, _GRACE_SECONDS)
+            self._close_own_segment()
+            return
+        try:
+            self._pool.terminate()
+            self._hear_last_words(time.monotonic() + _LAST_WORDS_SECONDS)
+        finally:
+            self._pool.close(0.0)  # last words are grace enough
+            self._close_own_segment()
+
+    def _close_own_segment(self) -> None:
+        if self._own_segment is not None:
+            self._own_segment.close()
+
+    def _hear_last_words(self, until: float) -> None:
+        """Settle what workers have still written; all else they say matters no more.
+
+        An interrupt may have come between any two steps, so that nothing is taken for granted.
+        """
+        for worker in self._pool.workers:
+            try:
+                while not worker.hearing and worker.connection.poll(_from_now(until)):
+                    self._settle_last(worker, worker.hear())
+            except (EOFError, OSError):
+                continue
+
+    def _settle_last(self, worker: Worker, message: bytes) -> None:
+        if message[0] in (Kind.SPAN, Kind.SPAN_IN_PLACE):
+            self._settle(worker, message)
+        elif message[0] == Kind.LAST_FAILED:
+            self._hear_failures(message)
+        elif message[0] == Kind.PLACED:
+            start = protocol.unpack_position(message)
+            if start in worker.held and start in worker.places:
+                self._settle_placed(worker, start)
+
+
+def _from_now(until: float) -> float:
+    return max(0.0, until - time.monotonic())
+
+
+def _died(cause: str) -> Failure:
+    text = f"it ended its worker process three times, the last time alone in it ({cause})"
+    return Failure("WorkerDied", text, "", attempts=_DEATHS)

@@ -1,0 +1,106 @@
+"""Single mode: everything in the caller's own thread, so that ``breakpoint()`` works."""
+
+import os
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Final
+
+from dagster_dataops.checkpoints.journal.segments import SegmentWriter
+from dagster_dataops.checkpoints.journal.settled_span import Settled
+from dagster_dataops.datasets.lines import Interval, next_line_start
+from dagster_dataops.execution.job import Job
+from dagster_dataops.execution.records.breaker import Breaker
+from dagster_dataops.execution.records.fork_guard import Original
+from dagster_dataops.execution.records.retries import Retries, retries_of, tell
+from dagster_dataops.execution.records.settle import Settle, settling
+from dagster_dataops.execution.records.span_loop import SpanLoop
+from dagster_dataops.execution.timeouts.sigalrm import Alarm, alarm_obstacle
+
+_RANGE_BYTES = 4 << 20
+_SETTLE_SECONDS: Final = 0.01  # a call that takes longer is settled before the next one
+
+
+def run_single(job: Job) -> None:
+    """Settle everything that is to do.
+
+    Raises:
+        RecordError: A record failed and failures are not ignored; its cause is what the
+            operator raised.
+        OutageError: Call after call failed.
+    """
+    main = SegmentWriter(job.checkpoint.folder, job.checkpoint.take_main_segment())
+    beside = job.checkpoint.new_segment()
+    original = Original()
+
+    def write(settled: Settled) -> None:
+        original.end_clone()
+        # What has error lines lies beside, and its place in the main segment is left free.
+        segment = beside if settled.errors else main
+        offset = segment.append(settled.output, settled.errors)
+        if segment is beside:
+            main.offset += len(settled.output)
+        job.settle(segment.number, offset, [settled.span])
+        job.tick()
+
+    descriptor = os.open(job.dataset.path, os.O_RDONLY | os.O_CLOEXEC)
+    breaker = Breaker(job.settings.stop_after_failures)
+    retries = retries_of(job.settings, breaker=breaker)
+    try:
+        with _settling(job, retries) as settle:
+            loop = SpanLoop(
+                settle,
+                descriptor,
+                write,
+                operator=job.name,
+                ignore_errors=job.settings.ignore_errors,
+                check_input=job.check_input,
+                breaker=breaker,
+                settle_seconds=_SETTLE_SECONDS,
+            )
+            with closing(loop):
+                for start, end in _ranges(descriptor, job.todo):
+                    failed = loop.run(start, end, one_by_one=job.keeps_outcomes)
+                    if failed is not None:
+                        job.last_failed = set(breaker.last_failed)
+                        raise job.error_of(failed) from failed.failure.error
+    finally:
+        original.end_clone()
+        os.close(descriptor)
+        main.close()
+        beside.close()
+        tell(retries, job.progress)
+
+
+@contextmanager
+def _settling(job: Job, retries: Retries | None) -> Iterator[Settle]:
+    """Yield what settles lines, each call within its time limit where that can be kept."""
+    alarm = _alarm(job)
+    if alarm is None:
+        with settling(job.operator, job.interrupts, retries=retries) as settle:
+            yield settle
+        return
+    with (
+        alarm.installed(),
+        settling(job.operator, job.interrupts, alarm.around, retries) as settle,
+    ):
+        yield settle
+
+
+def _alarm(job: Job) -> Alarm | None:
+    seconds = job.settings.timeout
+    if seconds is None or job.operator.__dataops__.spec.asynchronous:
+        return None
+    obstacle = alarm_obstacle()
+    if obstacle is None:
+        return Alarm(seconds)
+    job.progress.note(f"_timeout={seconds:g} is not kept in single mode here: {obstacle}")
+    return None
+
+
+def _ranges(descriptor: int, todo: list[Interval]) -> Iterator[Interval]:
+    for start, last in todo:
+        position = start
+        while position < last:
+            end = next_line_start(descriptor, min(position + _RANGE_BYTES, last), last)
+            yield Interval(position, end)
+            position = end

@@ -1,0 +1,138 @@
+"""Thread mode: as many calls in flight as there are workers, the next as soon as one completes.
+
+No futures and no window in input order: one slow call holds up nobody. A window of twice the
+workers would cost 2.6 to 8 times the time under heavy-tailed latencies. A finished record is in the
+journal before its worker takes the next one; see `Collector` for where that is put off.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from dagster_dataops.errors import RunStoppedError
+from dagster_dataops.execution.backends.collector import Collector, PauseEnded
+from dagster_dataops.execution.job import Job
+from dagster_dataops.execution.records.retries import Retries, retries_of, tell
+from dagster_dataops.execution.records.settle import Settle, settling
+from dagster_dataops.execution.timeouts.record_timeout import Stuck, TooManyStuckError
+from dagster_dataops.execution.timeouts.thread_calls import CallLimit, start_thread
+
+if TYPE_CHECKING:
+    from dagster_dataops.datasets.lines import Line
+
+_LOOK_SECONDS: Final = 0.001
+_QUICK_CALLS: Final = 4  # of one thread within that time
+_ALONE_SECONDS: Final = 0.05
+
+
+def run_threads(job: Job) -> None:
+    """Settle everything that is to do.
+
+    Raises:
+        RecordError: A record failed and failures are not ignored.
+        RunStoppedError: Too many calls did not return that were given up.
+    """
+    collector = Collector(job)
+    retries = retries_of(job.settings, collector.pause, collector.breaker)
+    stuck = Stuck(job.settings.max_workers)
+
+    def work() -> None:
+        try:
+            with _settling(job, retries, stuck) as settle:
+                _settle_all(collector, settle)
+        except PauseEnded:
+            return
+        except TooManyStuckError as error:
+            collector.fail(RunStoppedError(job.name, str(error)))
+        except BaseException as error:  # noqa: BLE001 - handed to the main thread
+            collector.fail(error)
+
+    try:
+        crew = _Crew(work, job)
+        collector.watch(crew.threads, partial(crew.gather, collector))
+    finally:
+        collector.close()
+        tell(retries, job.progress)
+
+
+def _settle_all(collector: Collector, settle: Settle) -> None:
+    """Settle one line after the other, each taken once the one before it is finished."""
+    output = bytearray()
+    line: Line | None = None
+    failed = False
+
+    def texts() -> Iterator[bytes]:
+        nonlocal line, failed
+        while (line := collector.take()) is not None:
+            failed = False
+            yield line.text
+            if not failed:
+                collector.put(line, bytes(output))
+                output.clear()
+
+    given = texts()
+    while True:
+        stretch = settle(given, output, ())
+        if stretch.interrupt is not None:
+            raise stretch.interrupt
+        if line is None:
+            return
+        if stretch.line is not None:
+            failed = True
+            collector.put(line, stretch.failure)
+
+
+@contextmanager
+def _settling(job: Job, retries: Retries | None, stuck: Stuck) -> Iterator[Settle]:
+    """Yield what settles lines in this thread, each call within the time limit if there is one."""
+    interrupts = (PauseEnded, TooManyStuckError)
+    seconds = job.settings.timeout
+    if seconds is None or job.operator.__dataops__.spec.asynchronous:
+        with settling(job.operator, interrupts, retries=retries) as settle:
+            yield settle
+        return
+    with (
+        closing(CallLimit(seconds, stuck)) as limit,
+        settling(job.operator, interrupts, limit.around, retries) as settle,
+    ):
+        yield settle
+
+
+class _Crew:
+    """The threads of one run, as many as there are workers unless it is over before.
+
+    Where calls wait for nothing, threads only take the interpreter from one another. So the first
+    is alone, and has others beside it as soon as it does not come back at once: a millisecond
+    later there are two, then four. After a twentieth of a second there are all in any case.
+
+    Attributes:
+        threads: Those that were started.
+    """
+
+    def __init__(self, work: Callable[[], None], job: Job) -> None:
+        self._work = work
+        self._job = job
+        self.threads: list[threading.Thread] = []
+        self._start(1)
+
+    def _start(self, count: int) -> None:
+        for number in range(len(self.threads), min(count, self._job.settings.max_workers)):
+            name = f"{self._job.name}-{number}"
+            thread = threading.Thread(target=self._work, name=name, daemon=True)
+            self.threads.append(thread)
+            start_thread(thread)
+
+    def gather(self, collector: Collector) -> None:
+        """Start the others, unless all is done or the run stops before."""
+        until = time.monotonic() + _ALONE_SECONDS
+        while time.monotonic() < until and len(self.threads) < self._job.settings.max_workers:
+            taken = collector.taken
+            self.threads[0].join(_LOOK_SECONDS)
+            if collector.exhausted or collector.stopped:
+                return
+            if collector.taken - taken < _QUICK_CALLS * len(self.threads):
+                self._start(2 * len(self.threads))
+        self._start(self._job.settings.max_workers)

@@ -1,0 +1,1 @@
+"""One record: call the operator, retry, encode the outcome, group records in spans."""

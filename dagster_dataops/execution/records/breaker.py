@@ -1,0 +1,105 @@
+"""Breaker: notices that calls fail one after the other, so that a run need not try all records.
+
+It counts tries, not records. A line that is no record counts for nothing: the operator is not
+called for it.
+"""
+
+import threading
+from collections import Counter, deque
+from collections.abc import Callable
+
+from dagster_dataops.execution.records.record_failures import (
+    INVALID_LINE,
+    Failure,
+    Outcome,
+    in_full,
+)
+
+
+def _nothing() -> None: ...
+
+
+class Breaker:
+    """Counts failed tries of each exception since the last success; shared by threads.
+
+    Exceptions are told apart by the name of their class. Their messages often name a record or a
+    request, and where they were raised says little of calls over a network.
+
+    Args:
+        limit: How many failed tries of one exception open it; 0 for never.
+        opened: Called once it opens, in the thread of the try that opened it.
+        in_flight: How many calls are under way at a time.
+
+    Attributes:
+        failure: What opened it; ``None`` as long as it is not open.
+    """
+
+    def __init__(
+        self, limit: int, opened: Callable[[], None] = _nothing, in_flight: int = 1
+    ) -> None:
+        self._limit = limit
+        self._opened = opened
+        self._in_flight = in_flight
+        self._lock = threading.Lock()
+        self._failed: Counter[str] = Counter()
+        self._successes = 0
+        self._last_failed: deque[tuple[int, int]] = deque()  # start, successes before
+        self.failure: Failure | None = None
+
+    @property
+    def open(self) -> bool:
+        """Whether the run is to stop."""
+        return self.failure is not None
+
+    @property
+    def last_failed(self) -> list[int]:
+        """Byte positions of the records that failed with no call succeeding that began later.
+
+        Of as many successes as there are calls in flight, one at least began later.
+        """
+        with self._lock:
+            return [start for start, _ in self._last_failed]
+
+    def count(self, outcome: Outcome, start: int) -> None:
+        """Count what the last try of a record came to; a blank line counts for nothing.
+
+        Args:
+            outcome: Of the record.
+            start: Byte position of its line.
+        """
+        if isinstance(outcome, Failure):
+            if self._counts(outcome):
+                self._last_failed.append((start, self._successes))
+                self.failed(outcome)
+        elif outcome is not None:
+            self.succeeded()
+
+    def succeeded(self) -> None:
+        """Count from 0 again, unless it is open already."""
+        if not self._failed and not self._last_failed:
+            return
+        with self._lock:
+            if self.open:
+                return
+            self._failed.clear()
+            self._successes += 1
+            while self._last_failed and self._is_over(*self._last_failed[0]):
+                self._last_failed.popleft()
+
+    def _is_over(self, _: int, successes_before: int) -> bool:
+        return self._successes - successes_before >= self._in_flight
+
+    def _counts(self, failure: Failure) -> bool:
+        return bool(self._limit) and failure.exception != INVALID_LINE
+
+    def failed(self, failure: Failure) -> None:
+        """Count a failed try."""
+        if not self._counts(failure):
+            return
+        with self._lock:
+            self._failed[failure.exception] += 1
+            opens = not self.open and self._failed[failure.exception] >= self._limit
+            if opens:
+                self.failure = in_full(failure)
+        if opens:
+            self._opened()

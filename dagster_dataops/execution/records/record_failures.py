@@ -1,0 +1,193 @@
+"""Failures: what is kept of a record that failed."""
+
+import traceback
+from pathlib import Path
+from types import TracebackType
+from typing import Final, NamedTuple, TypeAlias
+
+import orjson
+
+from dagster_dataops.checkpoints.journal.failed_place import FailedPlace
+from dagster_dataops.errors import UnencodableError
+from dagster_dataops.execution.timeouts.record_timeout import RecordTimeout
+from dagster_dataops.operators.return_contract import ContractError
+from dagster_dataops.records import decode
+
+INVALID_LINE: Final = "InvalidLine"  # the exception of a line that is no record
+_MAX_RAW_BYTES: Final = 64 << 10
+_MAX_TEXT: Final = 64 << 10
+_MOST_FRAMES: Final = 200  # of one exception: the innermost
+_MOST_EXCEPTIONS: Final = 100  # that led to one another
+_ODD: Final = (Exception, SystemExit, GeneratorExit)  # what no signal of ours raises
+_OUR_FOLDER: Final = str(Path(__file__).parent)
+
+
+class Failure(NamedTuple):
+    """What became of a record that failed.
+
+    Attributes:
+        exception: Class name of what was raised.
+        message: Its text.
+        traceback_text: The frames of the operator, ours left out; empty for a bad line.
+        error: What was raised, where it is still at hand.
+        attempts: How often the record was tried.
+    """
+
+    exception: str
+    message: str
+    traceback_text: str
+    error: BaseException | None = None
+    attempts: int = 1
+
+
+# A line's outcome: encoded records (none for a dropped one), a failure, or None for a blank line.
+Outcome: TypeAlias = bytes | Failure | None
+
+
+def raised(error: BaseException) -> Failure:
+    """Return the failure that an exception stands for, without its texts.
+
+    They take some hundred microseconds to make, and are not needed if the record is tried again;
+    `in_full` adds them.
+    """
+    odd_result = isinstance(error, (ContractError, UnencodableError))
+    return Failure("InvalidResult" if odd_result else type(error).__name__, "", "", error)
+
+
+def in_full(failure: Failure) -> Failure:
+    """Return ``failure`` with the texts of its exception, if it has one."""
+    error = failure.error
+    if error is None:
+        return failure
+    odd_result = isinstance(error, (ContractError, UnencodableError))
+    text = "" if odd_result else _traceback_text(error)
+    return failure._replace(message=_message(error), traceback_text=text)
+
+
+def failure_of(error: BaseException) -> Failure:
+    """Return the failure that an exception from user code stands for."""
+    return in_full(raised(error))
+
+
+def _traceback_text(error: BaseException) -> str:
+    trace = _operators_part(error)
+    try:
+        if _are_many(error):
+            lines = [
+                f"(More than {_MOST_EXCEPTIONS} exceptions led to this one; they are left out.)\n",
+                "Traceback (most recent call last):\n",
+                *traceback.format_tb(trace, -_MOST_FRAMES),
+                f"{type(error).__name__}: {_message(error)}\n",
+            ]
+        else:
+            lines = traceback.format_exception(type(error), error, trace, limit=-_MOST_FRAMES)
+        return "".join(lines)[-_MAX_TEXT:].encode(errors="backslashreplace").decode()
+    except _ODD:  # an exception whose own text cannot be made
+        return f"{type(error).__name__} (its text cannot be shown)\n"
+
+
+def _are_many(error: BaseException) -> bool:
+    """Return whether too many exceptions led to ``error`` for all of them to be formatted.
+
+    A loop that catches errors and goes on makes a chain as long as it runs: formatting one of
+    20,000 took half a minute.
+    """
+    found = {id(error): error}
+    waiting = [error]
+    while waiting and len(found) <= _MOST_EXCEPTIONS:
+        one = waiting.pop()
+        members = one.exceptions if isinstance(one, BaseExceptionGroup) else ()
+        for other in (one.__cause__, one.__context__, *members):
+            if other is not None and id(other) not in found:
+                found[id(other)] = other
+                waiting.append(other)
+    return len(found) > _MOST_EXCEPTIONS
+
+
+def _operators_part(error: BaseException) -> TracebackType | None:
+    """Return the error's traceback less the frames of ours that led to the operator."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_OUR_FOLDER):
+        trace = trace.tb_next
+    return trace
+
+
+def timed_out(seconds: float) -> Failure:
+    """Return the failure of a record whose call took longer than ``seconds``."""
+    return failure_of(RecordTimeout(seconds))
+
+
+def _message(error: BaseException) -> str:
+    try:
+        text = str(error)
+    except _ODD:  # __str__ is user code as well
+        text = "its message cannot be shown"
+    return text[:_MAX_TEXT].encode(errors="backslashreplace").decode()
+
+
+def told(exception: str, message: str, traceback_text: str) -> str:
+    """Return what is told of a failure within another error: exception, message, traceback."""
+    return f"{exception}: {message}\n{traceback_text}".rstrip()
+
+
+class Failed(NamedTuple):
+    """A failure and where in the input it happened.
+
+    Attributes:
+        offset: Byte position of the line in the input.
+        line: The input line.
+        failure: What happened.
+    """
+
+    offset: int
+    line: bytes
+    failure: Failure
+
+
+def error_line(
+    failed: Failed, operator: str, *, position: int = 0, output: int = 0, dropped: int = 0
+) -> bytes:
+    """Return the line that a segment keeps of a failure.
+
+    Keys: those of `FailedPlace`, then operator, exception, message, traceback, attempts, input
+    (the record; the raw text, cut at 64 KB, where it is none).
+
+    Args:
+        failed: What failed.
+        operator: Qualified name.
+        position: How many records of the span come before it.
+        output: How many bytes of its result lines.
+        dropped: How many of these records emitted nothing and did not fail.
+    """
+    place = FailedPlace(failed.offset, len(failed.line), position, output, dropped)
+    return orjson.dumps(
+        {
+            **place._asdict(),
+            "operator": operator,
+            "exception": failed.failure.exception,
+            "message": failed.failure.message,
+            "traceback": failed.failure.traceback_text,
+            "attempts": failed.failure.attempts,
+            "input": _input_of(failed.line),
+        },
+        option=orjson.OPT_APPEND_NEWLINE,
+    )
+
+
+def _input_of(line: bytes) -> object:
+    try:
+        return decode(line)
+    except ValueError:
+        return line[:_MAX_RAW_BYTES].decode(errors="backslashreplace")
+
+
+def failure_of_line(line: bytes) -> Failure | None:
+    """Return why ``line`` is no record; ``None`` if it is blank."""
+    line = line.removesuffix(b"\n")
+    if not line or line.isspace():
+        return None
+    try:
+        decode(line)
+    except ValueError as error:
+        return Failure(INVALID_LINE, str(error), "")
+    return Failure(INVALID_LINE, "no record", "")  # pragma: no cover - decode() refused it before

@@ -1,0 +1,201 @@
+"""Pending: the lines of a block of the input, and the span under way in them."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from dagster_dataops.checkpoints.journal.settled_span import Settled
+from dagster_dataops.datasets.lines import split_lines
+from dagster_dataops.execution.records.breaker import Breaker
+from dagster_dataops.execution.records.record_failures import Failed, error_line
+from dagster_dataops.execution.records.settle import Settle
+
+
+class Terms(NamedTuple):
+    """How blocks are settled.
+
+    Attributes:
+        write: Takes every span with its output and error lines, in order.
+        operator: Qualified name, for error lines.
+        ignore_errors: Whether a failure is written down or ends the range.
+        check_input: Whether spans carry a checksum of their input.
+        rung: Holds something once a slice has taken long enough; see `Bell.rung`.
+        breaker: Counts failures; once it is open, the failure that opened it ends the range.
+    """
+
+    write: Callable[[Settled], None]
+    operator: str
+    ignore_errors: bool
+    check_input: bool
+    rung: Sequence[bool]
+    breaker: Breaker
+
+
+class Pending:
+    """The lines of a block, and the span under way.
+
+    A slice of lines counts once it is through. An interrupt during an operator's call keeps what
+    came before; one that falls between two records rolls the slice back, so that outputs and the
+    count of records they belong to never disagree.
+
+    Args:
+        terms: How it is settled.
+        block: Whole lines.
+        start: Byte position of the first.
+
+    Attributes:
+        start: Byte position of the span under way.
+    """
+
+    def __init__(self, terms: Terms, block: bytes, start: int) -> None:
+        self._terms = terms
+        self._block = block
+        self._block_start = start
+        self._lines = split_lines(block)
+        self._next = 0  # first line that does not count yet
+        self._begun = 0  # end of the slice under way
+        self._limit = len(self._lines)  # what is behind it is left to others
+        self._anchor = (0, start)  # a line and its byte position, for _offset
+        self.start = start
+        # One growing buffer: orjson allocates 1 KB for each of its results, and keeping those
+        # alive until the span is written costs four times the encoding.
+        self._output = bytearray()
+        self._errors: list[bytes] = []
+        self._records = 0
+        self._emitted = 0
+        self._dropped = 0
+        self._measured = 0
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether every line is consumed that is not left to others."""
+        return self._next >= self._limit
+
+    @property
+    def position(self) -> int:
+        """Byte position of the next line."""
+        return self._offset(self._next)
+
+    @property
+    def size(self) -> int:
+        """Output bytes of the span so far."""
+        return len(self._output)
+
+    def begin(self, count: int) -> None:
+        """Let the next ``count`` lines be the slice under way."""
+        self._begun = min(self._next + count, self._limit)
+
+    def shorten(self) -> int | None:
+        """Leave what is not begun to others; return where that starts, ``None`` before all.
+
+        Safe in another thread while a slice is under way.
+        """
+        if not self._begun:
+            return None
+        self._limit = self._begun
+        return self._block_start + sum(map(len, self._lines[: self._limit]))
+
+    def advance(self, settle: Settle) -> Failed | None:
+        """Settle the slice under way, or less if the bell rings meanwhile.
+
+        Returns:
+            A failure that is not to be ignored, or that opened the breaker.
+        """
+        mark, errors_mark, anchor = len(self._output), len(self._errors), self._anchor
+        lines = self._lines[self._next : self._begun]
+        try:
+            refused, interrupt = self._advance(settle, lines)
+        except BaseException:  # an interrupt between two records
+            del self._output[mark:], self._errors[errors_mark:]
+            self._anchor = anchor
+            raise
+        if interrupt is not None:
+            raise interrupt
+        return refused
+
+    def _advance(
+        self, settle: Settle, lines: list[bytes]
+    ) -> tuple[Failed | None, BaseException | None]:
+        """Return the failure that ends the range, and what interrupted the operator."""
+        iterator, rung = iter(lines), self._terms.rung
+        done = blank = dropped = emitted = 0
+        refused: Failed | None = None
+        while True:
+            stretch = settle(iterator, self._output, rung)
+            done += stretch.settled
+            dropped += stretch.dropped
+            emitted += stretch.settled - stretch.dropped + stretch.extra
+            if stretch.settled:
+                self._terms.breaker.succeeded()
+            if stretch.line is None or stretch.interrupt is not None:
+                break
+            if stretch.failure is None:
+                blank += 1
+            else:
+                failed = Failed(
+                    self._offset(self._next + done),
+                    stretch.line.removesuffix(b"\n"),
+                    stretch.failure,
+                )
+                if self._ends_range(failed):
+                    refused = failed
+                    break
+                line = error_line(
+                    failed,
+                    self._terms.operator,
+                    position=self._records + done - blank,
+                    output=len(self._output),
+                    dropped=self._dropped + dropped,
+                )
+                self._errors.append(line)
+            done += 1
+            if rung:
+                break
+        self._next += done
+        self._records += done - blank
+        self._emitted += emitted
+        self._dropped += dropped
+        return refused, stretch.interrupt
+
+    def _ends_range(self, failed: Failed) -> bool:
+        """Whether a failure is not to be ignored, or opens the breaker."""
+        if not self._terms.ignore_errors:
+            return True
+        self._terms.breaker.count(failed.failure, failed.offset)
+        return self._terms.breaker.open
+
+    def take_new_bytes(self) -> int:
+        """Return the output bytes since the last call."""
+        fresh = len(self._output) - self._measured
+        self._measured = len(self._output)
+        return fresh
+
+    def _offset(self, line: int) -> int:
+        known, offset = self._anchor
+        offset += sum(map(len, self._lines[known:line]))
+        self._anchor = (line, offset)
+        return offset
+
+    def flush(self) -> None:
+        """Emit the span under way and start the next one."""
+        block_end = self._block_start + len(self._block)
+        end = block_end if self._next == len(self._lines) else self._offset(self._next)
+        if end == self.start:
+            return
+        first = self.start - self._block_start
+        source = memoryview(self._block)[first : first + end - self.start]
+        settled = Settled.of(
+            self.start,
+            end - self.start,
+            records=self._records,
+            emitted=self._emitted,
+            dropped=self._dropped,
+            failed=len(self._errors),
+            output=self._output,
+            errors=b"".join(self._errors),
+            source=source if self._terms.check_input else None,
+        )
+        self.start = end
+        self._output = bytearray()
+        self._errors = []
+        self._records = self._emitted = self._dropped = self._measured = 0
+        self._terms.write(settled)

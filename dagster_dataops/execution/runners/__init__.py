@@ -1,0 +1,1 @@
+"""Operators that take whole datasets, selections or streams, one module a kind."""

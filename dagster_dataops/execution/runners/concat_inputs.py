@@ -1,0 +1,57 @@
+"""Makes one input of several: their lines one after the other, in one file."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.durable_files import COPY_BYTES
+from dagster_dataops.datasets.lines import Interval, content_interval, read_lines
+from dagster_dataops.datasets.writer import JsonlWriter
+
+
+def gathered(inputs: Sequence[JsonlDataset], path: Path) -> JsonlDataset:
+    """Return the only input, or all of them copied into ``path`` in order.
+
+    Rows are counted only if every input's are known.
+
+    Raises:
+        InputError: An input cannot be read, or changed since its handle was made.
+    """
+    if len(inputs) == 1:
+        return inputs[0]
+    with JsonlWriter(path) as writer:
+        for dataset in inputs:
+            _copy(dataset, writer)
+        joined = writer.publish()
+    rows = [dataset.rows for dataset in inputs if dataset.rows is not None]
+    return replace(joined, rows=sum(rows) if len(rows) == len(inputs) else None)
+
+
+@contextmanager
+def removed_afterwards(path: Path) -> Iterator[None]:
+    """Delete the file at ``path`` after the block, and its folder if nothing else is in it."""
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+            path.parent.rmdir()
+
+
+def _copy(dataset: JsonlDataset, writer: JsonlWriter) -> None:
+    before = dataset.stamp()
+    dataset.check_content()
+    position, end = content_interval(dataset.path)
+    with dataset.path.open("rb") as file:
+        last = b"\n"
+        while position < end:
+            cut = min(position + COPY_BYTES, end)
+            block = read_lines(file.fileno(), Interval(position, cut))
+            writer.write(block, 0)
+            position = cut
+            last = block[-1:]
+    dataset.check_unchanged(before)
+    if last != b"\n":
+        writer.write(b"\n", 0)

@@ -1,0 +1,1 @@
+"""Worker processes: start, protocol, scheduling, heartbeat and end."""

@@ -1,0 +1,224 @@
+"""ForkServer: a lean process that forks workers for a parent that has threads of its own.
+
+Forking such a parent can deadlock the child, and a fresh interpreter costs 0.15 s of a core for
+each worker. One that has imported the engine is kept instead, from the first worker until the
+parent ends. It imports nothing that users wrote, so that every worker sees their modules as they
+are when it starts.
+
+``multiprocessing.forkserver`` is not used: there is one for the whole process, with the modules
+that others have it load, which may be Dagster; it runs the parent's ``__main__`` in every child,
+and leaves a process of its own for resources behind.
+"""
+
+import atexit
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from typing import Any, Final
+
+import orjson
+
+from dagster_dataops.execution.workers.process_environment import environment, surroundings
+
+_BOOT: Final = (
+    "import sys, json; a = json.loads(sys.argv[1]); sys.path[:] = a['path']; "
+    "from dagster_dataops.execution.workers.fork_server_main import main; "
+    "main(a['channel'], a['modules'])"
+)
+_PATIENCE_SECONDS: Final = 30.0  # for an answer; the first one takes as long as its start
+_PARTING_SECONDS: Final = 0.5
+_LAST_WORDS_MS: Final = 1000
+_REPLY_BYTES: Final = 256
+_PACKAGE: Final = __name__.partition(".")[0]
+_NOT_LEAN: Final = ("assets", "sources", "streams")  # Dagster, formats, PyTorch
+
+
+class ServedProcess:
+    """A process that the server forked.
+
+    Args:
+        pid: Its number.
+        pidfd: Names it for good, whoever has its number later.
+        status: Where the server says how it ended.
+    """
+
+    def __init__(self, pid: int, pidfd: int, status: int) -> None:
+        self.pid = pid
+        self.pidfd = pidfd
+        self._status = status
+
+    def poll(self) -> int | None:
+        """Return the exit code, negative for a signal; ``None`` while it runs.
+
+        One whose server was killed counts as killed with it.
+        """
+        if not _readable(self.pidfd, 0):
+            return None
+        told = os.read(self._status, 16) if _readable(self._status, _LAST_WORDS_MS) else b""
+        return int(told) if told else -signal.SIGKILL
+
+    def close(self) -> None:
+        """Let go of it."""
+        os.close(self._status)
+
+
+class ForkServer:
+    """The server's parent's side; it is started at once, and ends with `close` or its parent."""
+
+    def __init__(self) -> None:
+        self.surroundings = surroundings()
+        self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._channel.settimeout(_PATIENCE_SECONDS)
+        boot = {"path": sys.path, "channel": theirs.fileno(), "modules": _engine()}
+        with theirs:
+            self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and code
+                [sys.executable, "-c", _BOOT, orjson.dumps(boot).decode()],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+            )
+
+    @property
+    def pid(self) -> int:
+        """Of the server."""
+        return self._process.pid
+
+    def fork(self, connection: int, lifeline: int) -> ServedProcess:
+        """Return a new worker process, which takes descriptors of these open files.
+
+        Args:
+            connection: The worker's end.
+            lifeline: The pipe that it ends with.
+
+        Raises:
+            EOFError: The server is gone.
+            OSError: It cannot fork, does not answer, or is gone.
+        """
+        status, told = os.pipe()
+        try:
+            socket.send_fds(self._channel, [environment()], [connection, lifeline, told])
+            pid, pidfd = self._answer()
+        except BaseException:
+            os.close(status)
+            raise
+        finally:
+            os.close(told)
+        return ServedProcess(pid, pidfd, status)
+
+    def _answer(self) -> tuple[int, int]:
+        reply, descriptors, _, _ = socket.recv_fds(
+            self._channel, _REPLY_BYTES, 1, socket.MSG_CMSG_CLOEXEC
+        )
+        if not reply:
+            raise EOFError
+        answer: dict[str, Any] = orjson.loads(reply)
+        if "pid" not in answer:
+            raise _CannotForkError(answer["errno"], os.strerror(answer["errno"]))
+        return answer["pid"], descriptors[0]
+
+    def close(self) -> None:
+        """End it, whatever it is doing; its workers go on."""
+        self._channel.close()  # it ends by that
+        try:
+            self._process.wait(_PARTING_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def forget(self) -> None:
+        """Let go of it in a forked child, whose it is not."""
+        self._channel.close()
+        self._process.returncode = 0  # nothing to wait for, nor to warn of
+
+
+class _CannotForkError(OSError):
+    """The server is there; the system refuses."""
+
+
+class _Kept:
+    """The server of this process, if it has one."""
+
+    def __init__(self) -> None:
+        self.server: ForkServer | None = None
+        self.lock = threading.Lock()
+
+    def forget(self) -> None:
+        """Begin anew, in a forked child: the server is the parent's."""
+        server, self.server = self.server, None
+        self.lock = threading.Lock()
+        if server is not None:
+            server.forget()
+
+
+_kept: Final = _Kept()
+
+
+def available() -> bool:
+    """Whether there can be a server here: it names processes by descriptors, as Linux has them."""
+    return sys.platform == "linux" and hasattr(os, "pidfd_open")
+
+
+def running() -> bool:
+    """Whether a worker would be forked at once, not only after the start of a server."""
+    return _kept.server is not None
+
+
+def server_pid() -> int | None:
+    """Return the number of the server's process; ``None`` if there is none."""
+    server = _kept.server
+    return None if server is None else server.pid
+
+
+def forked(connection: int, lifeline: int) -> ServedProcess | None:
+    """Return a process that a server has forked, arguments as `ForkServer.fork`.
+
+    One is started where there is none, or where it was started in other surroundings.
+
+    Returns:
+        The process; ``None`` if the server died or does not answer. It may have forked all the
+        same, so that the descriptors are of no further use. The next call starts another.
+
+    Raises:
+        OSError: The system refuses another process.
+    """
+    with _kept.lock:
+        try:
+            return _server().fork(connection, lifeline)
+        except _CannotForkError:
+            raise
+        except (EOFError, OSError):
+            _end_server()
+            return None
+
+
+def _server() -> ForkServer:
+    if _kept.server is not None and _kept.server.surroundings != surroundings():
+        _end_server()
+    if _kept.server is None:
+        _kept.server = ForkServer()
+    return _kept.server
+
+
+def _end_server() -> None:
+    server, _kept.server = _kept.server, None
+    if server is not None:
+        server.close()
+
+
+def _engine() -> list[str]:
+    """Return the modules of ours that are loaded here, but for those that others' may come with."""
+    names = (name.split(".") for name in list(sys.modules) if name.startswith(f"{_PACKAGE}."))
+    return sorted(".".join(parts) for parts in names if parts[1] not in _NOT_LEAN)
+
+
+def _readable(descriptor: int, milliseconds: int) -> bool:
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(milliseconds))
+
+
+os.register_at_fork(after_in_child=_kept.forget)
+atexit.register(_end_server)

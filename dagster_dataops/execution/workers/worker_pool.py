@@ -1,0 +1,278 @@
+"""WorkerPool: starts worker processes for one run, takes idle ones, ends them or gives them back.
+
+Where it is safe, workers are forked from this process, with the operator in their memory, for this
+run alone. Otherwise they are sent the operator, and serve one run after the other: forking a
+process that has threads can deadlock the child. These are forked by a server that has none, and
+where there is no such server a lean interpreter is started.
+"""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import asdict, replace
+from multiprocessing.connection import Connection, Pipe
+from typing import Final, NoReturn
+
+import orjson
+
+from dagster_dataops.concurrency.fork_safety import may_fork
+from dagster_dataops.execution.workers import fork_server
+from dagster_dataops.execution.workers.heartbeat import Heartbeat
+from dagster_dataops.execution.workers.idle_workers import circumstances, idle_workers
+from dagster_dataops.execution.workers.parent_death import bind_to_lifeline
+from dagster_dataops.execution.workers.protocol import STOP
+from dagster_dataops.execution.workers.signals import set_signals, signals_held_back
+from dagster_dataops.execution.workers.standard_streams import send_streams
+from dagster_dataops.execution.workers.worker_main import Assignment, end, serve
+from dagster_dataops.execution.workers.worker_process import Worker
+from dagster_dataops.operators.operator import Operator
+from dagster_dataops.operators.pickling import ship
+
+_GRACE_SECONDS: Final = 1.0
+_FORGET_SECONDS: Final = 5.0  # a busy machine may need some; a worker started anew needs more
+_SERVERS: Final = 2  # one may have been killed; where two do not help, a third would not
+_BOOT: Final = (
+    "import sys, json; a = json.loads(sys.argv[1]); sys.path[:] = a['path']; "
+    "from dagster_dataops.execution.workers.worker_main import main; "
+    "main(a['connection'], a['lifeline'])"
+)
+_NO_SEGMENT: Final = -1
+
+# Seconds from the start of a worker until it was ready, by the module of its operator.
+_start_seconds: Final[dict[str, float]] = {}
+
+
+class WorkerPool:
+    """The worker processes of one run.
+
+    Args:
+        operator: What they run.
+        unshared: Descriptors that forked workers must not keep, such as the folder's lock.
+
+    Attributes:
+        workers: Those that are there.
+    """
+
+    def __init__(self, operator: Operator, unshared: tuple[int, ...]) -> None:
+        self._operator = operator
+        self._module = operator.__dataops__.spec.target.__module__
+        self._settings = operator.__dataops__.resolved
+        self._unshared = unshared
+        self._payload: bytes | None = None
+        self._dismissed = False
+        self.workers: list[Worker] = []
+        self._poll = select.poll()
+        self._by_descriptor: dict[int, Worker] = {}
+
+    def start(self, assignment: Assignment) -> Worker:
+        """Start one worker, or take an idle one; it may die at once, which shows as its end.
+
+        Raises:
+            WorkerError: The operator cannot be sent to another process.
+            OSError: The system refuses another process.
+        """
+        with signals_held_back():
+            if may_fork():
+                return self._added(self._forked(assignment, self._heartbeat()))
+            if self._payload is None:
+                self._payload = ship(self._operator)
+            worker = (None if self._settings.fresh_workers else idle_workers.take()) or _started()
+            self._send(worker, assignment, self._payload)
+            return self._added(worker)
+
+    @property
+    def start_seconds(self) -> float:
+        """How long a new worker took to be ready, with the operator's module; 0 if unknown."""
+        return _start_seconds.get(self._module, 0.0)
+
+    def welcome(self, worker: Worker) -> None:
+        """Take note that a worker is ready."""
+        worker.welcome()
+        if worker.circumstances is not None:
+            seconds = worker.ready_at - worker.told_at
+            known = 0.0 if worker.fresh else self.start_seconds
+            _start_seconds[self._module] = max(known, seconds)
+
+    def _heartbeat(self) -> Heartbeat | None:
+        return Heartbeat() if self._settings.timeout is not None else None
+
+    def _added(self, worker: Worker) -> Worker:
+        self.workers.append(worker)
+        for descriptor in worker.descriptors:
+            self._by_descriptor[descriptor] = worker
+            self._poll.register(descriptor, select.POLLIN)
+        return worker
+
+    def _remove(self, worker: Worker) -> None:
+        for descriptor in worker.descriptors:
+            self._poll.unregister(descriptor)
+        self.workers.remove(worker)
+
+    def _send(self, worker: Worker, assignment: Assignment, payload: bytes) -> None:
+        """Tell a worker which run to serve."""
+        heartbeat = self._heartbeat()
+        worker.begin(assignment.segment, heartbeat)
+        with suppress(OSError):
+            send_streams(worker.connection, _descriptor_of(heartbeat))
+            worker.connection.send_bytes(payload)
+            worker.connection.send_bytes(orjson.dumps(asdict(assignment), tuple))
+
+    def heard(self, seconds: float) -> dict[Worker, bool]:
+        """Wait up to ``seconds`` for workers to say something or to end.
+
+        Returns:
+            The workers that have, and whether there is something to hear; one without has ended,
+            though a process that it started may still hold its pipe.
+        """
+        found: dict[Worker, bool] = {}
+        for number, _ in self._poll.poll(seconds * 1000):
+            worker = self._by_descriptor[number]
+            found[worker] = found.get(worker, False) or number == worker.connection.fileno()
+        return found
+
+    def _forked(self, assignment: Assignment, heartbeat: Heartbeat | None) -> Worker:
+        """Return a worker with a copy of this process's memory, the operator in it."""
+        told = replace(assignment, heartbeat=_descriptor_of(heartbeat))
+        mine, theirs = Pipe()
+        reader, writer = os.pipe()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        try:
+            pid = os.fork()
+            if not pid:
+                self._live_as_worker(told, theirs, reader, (mine.fileno(), writer))
+        except OSError:
+            os.close(writer)
+            raise
+        finally:
+            os.close(reader)
+            theirs.close()
+        return Worker(pid, mine, assignment.segment, heartbeat, lifeline=writer)
+
+    def _live_as_worker(
+        self,
+        assignment: Assignment,
+        connection: "Connection[bytes, bytes]",
+        lifeline: int,
+        parents: tuple[int, ...],
+    ) -> NoReturn:
+        try:
+            for descriptor in (*parents, *self._unshared):
+                os.close(descriptor)
+            bind_to_lifeline(lifeline)
+            termination = set_signals()
+            serve(connection, assignment, self._operator, termination)
+        except BaseException:  # noqa: BLE001 - nothing may reach the parent's code above us
+            sys.excepthook(*sys.exc_info())
+            os._exit(70)
+        end()
+
+    def discard(self, worker: Worker) -> None:
+        """Forget a worker that has ended."""
+        worker.wait(_GRACE_SECONDS)
+        self._remove(worker)
+        worker.end(_GRACE_SECONDS)
+
+    def dismiss(self) -> None:
+        """Have the workers forget the run, once nothing is left to do."""
+        self._dismissed = True
+        for worker in self.workers:
+            with suppress(OSError):
+                worker.connection.send_bytes(STOP)
+
+    def terminate(self) -> None:
+        """Tell the workers to settle what they have finished and end."""
+        self._dismissed = False
+        for worker in self.workers:
+            worker.signal(signal.SIGTERM)
+
+    def close(self, seconds: float) -> None:
+        """Give back those workers that serve other runs as well, and end all others.
+
+        Args:
+            seconds: How long these have to end by themselves.
+        """
+        began = time.monotonic()
+        try:
+            for worker in list(self.workers):
+                since = time.monotonic() - began
+                if self._serves_others(worker):
+                    self._give_back(worker, max(0.0, _FORGET_SECONDS - since))
+                else:
+                    worker.wait(max(0.0, seconds - since))
+            for worker in self.workers:
+                worker.signal(signal.SIGKILL)
+            for worker in self.workers:
+                worker.wait(_GRACE_SECONDS)
+        finally:  # should this be interrupted: the kernel ends them
+            for worker in self.workers:
+                worker.close()
+            self.workers.clear()
+
+    def _serves_others(self, worker: Worker) -> bool:
+        """Whether a worker may serve other runs; nothing was cut short in it."""
+        shared = worker.circumstances is not None and not self._settings.fresh_workers
+        return self._dismissed and shared and worker.overdue is None
+
+    def _give_back(self, worker: Worker, seconds: float) -> None:
+        """Keep a worker for other runs, unless it does not become idle."""
+        if worker.ready and not worker.has_forgotten(seconds):
+            return
+        with signals_held_back():
+            worker.behind += not worker.ready  # it still loads the operator
+            worker.fresh = False
+            self._remove(worker)
+            idle_workers.keep(worker)
+
+
+def _started() -> Worker:
+    """Return a worker that shares no memory with this process, and is to be sent everything."""
+    reader, writer = os.pipe()
+    try:
+        worker = None
+        for _ in range(_SERVERS if fork_server.available() else 0):
+            worker = worker or _served(reader, writer)
+        return worker or _spawned(reader, writer)
+    except BaseException:
+        os.close(writer)
+        raise
+    finally:
+        os.close(reader)
+
+
+def _served(lifeline: int, writer: int) -> Worker | None:
+    mine, theirs = Pipe()
+    with theirs:
+        process = fork_server.forked(theirs.fileno(), lifeline)
+    if process is None:
+        mine.close()
+        return None
+    return Worker(
+        process.pid,
+        mine,
+        _NO_SEGMENT,
+        served=process,
+        lifeline=writer,
+        circumstances=circumstances(),
+    )
+
+
+def _spawned(lifeline: int, writer: int) -> Worker:
+    mine, theirs = Pipe()
+    with theirs:  # closed before anything is sent: a full pipe that nobody reads would block
+        boot = {"path": sys.path, "connection": theirs.fileno(), "lifeline": lifeline}
+        process = subprocess.Popen(  # noqa: S603 - our own interpreter and code
+            [sys.executable, "-c", _BOOT, orjson.dumps(boot).decode()],
+            pass_fds=[theirs.fileno(), lifeline],
+            stdin=subprocess.DEVNULL,
+        )
+    process.returncode = 0  # we reap it ourselves, by its pid
+    return Worker(process.pid, mine, _NO_SEGMENT, lifeline=writer, circumstances=circumstances())
+
+
+def _descriptor_of(heartbeat: Heartbeat | None) -> int:
+    return -1 if heartbeat is None else heartbeat.descriptor

@@ -1,0 +1,246 @@
+"""Worker: one worker process, seen from its parent."""
+
+import math
+import os
+import select
+import signal
+import time
+from collections import deque
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from dagster_dataops.execution.workers.heartbeat import Heartbeat
+from dagster_dataops.execution.workers.protocol import Kind
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+    from dagster_dataops.checkpoints.journal.span import Span
+    from dagster_dataops.execution.workers.fork_server import ServedProcess
+    from dagster_dataops.execution.workers.protocol import Range
+
+
+_NONE: Final = -1
+_open: "Final[set[Worker]]" = set()
+
+
+class Overdue(NamedTuple):
+    """A record whose time is over: where it starts, and when its worker is killed for it."""
+
+    offset: int
+    kill_at: float
+
+
+class Worker:
+    """One worker process, seen from its parent.
+
+    Args:
+        pid: Its number.
+        connection: The parent's end of the pipe.
+        segment: See below.
+        heartbeat: See below.
+        served: The process, if a server forked it.
+        lifeline: The writing end of the pipe that it ends with; -1 for none.
+        circumstances: What it was started in, if it can serve several runs.
+
+    Attributes:
+        segment: Number of its segment in the run it serves.
+        told_at: When it was told of that run; a monotonic time.
+        ready: Whether it has said that it is ready.
+        ready_at: When it did.
+        fresh: Whether this is its first run.
+        behind: How many earlier runs it has still to say of that it is through with them; what it
+            says until then is of no interest.
+        ranges: What it was given and has not finished, in order.
+        late: Whether the first of these takes too long, so that it is given no other meanwhile.
+        held: What it has finished and not settled: what is open of ranges, and all their spans, by
+            where they start.
+        places: Where it was told to put the output of some of these.
+        hearing: Whether a message of it is being read; if that is interrupted, the rest of the
+            message is still there, and nothing after it makes sense.
+        heartbeat: What it tells of the record it is at, where there is a time limit.
+        overdue: The record that it was told to end for.
+        settled_to: Up to which byte the first of these is settled.
+    """
+
+    def __init__(  # noqa: PLR0913 - made in few places
+        self,
+        pid: int,
+        connection: "Connection[bytes, bytes]",
+        segment: int,
+        heartbeat: Heartbeat | None = None,
+        served: "ServedProcess | None" = None,
+        *,
+        lifeline: int = _NONE,
+        circumstances: object = None,
+    ) -> None:
+        self.pid = pid
+        self._served = served
+        self._lifeline = lifeline
+        self.connection = connection
+        self.circumstances = circumstances
+        self.hearing = False
+        self.fresh = True
+        self.behind = 0
+        self.status: int | None = None
+        self.heartbeat: Heartbeat | None = None
+        self.begin(segment, heartbeat)
+        try:
+            self._pidfd = os.pidfd_open(pid) if served is None else served.pidfd
+        except (AttributeError, OSError):  # its end shows by that of the pipe alone
+            self._pidfd = -1
+        self._ended = select.poll()  # `select.select` takes no descriptor above 1,023
+        if self._pidfd >= 0:
+            self._ended.register(self._pidfd, select.POLLIN)
+        _open.add(self)
+
+    def begin(self, segment: int, heartbeat: Heartbeat | None) -> None:
+        """Forget all that an earlier run has left, and serve one with this segment."""
+        if self.heartbeat is not None:
+            self.heartbeat.close()
+        self.segment = segment
+        self.heartbeat = heartbeat
+        self.told_at = time.monotonic()
+        self.ready = False
+        self.ready_at = math.inf
+        self.ranges: deque[Range] = deque()
+        self.late = False
+        self.held: dict[int, tuple[Range, list[Span]]] = {}
+        self.places: dict[int, int] = {}
+        self.overdue: Overdue | None = None
+        self.settled_to = 0
+        self._busy_before = 0.0
+
+    def welcome(self) -> None:
+        """Record that the worker is ready."""
+        self.ready = True
+        self.ready_at = time.monotonic()
+        self._busy_before = self._busy_seconds()
+
+    @property
+    def demand(self) -> float:
+        """The share of a core that it has asked for since it was ready, whether it got it or not.
+
+        About 1 for an operator that computes, 0 for one that waits; 0 where nothing tells.
+        """
+        seconds = time.monotonic() - self.ready_at
+        return (self._busy_seconds() - self._busy_before) / seconds if seconds > 0 else 0.0
+
+    def _busy_seconds(self) -> float:
+        """Return for how long its main thread has run, or waited for a core to run on."""
+        try:
+            ran, waited, _ = Path(f"/proc/{self.pid}/schedstat").read_text("ascii").split()
+        except (OSError, ValueError):
+            return 0.0
+        return (int(ran) + int(waited)) / 1e9
+
+    @property
+    def descriptors(self) -> list[int]:
+        """What can be read from when it has said something, or has ended."""
+        return [number for number in (self.connection.fileno(), self._pidfd) if number >= 0]
+
+    def hear(self) -> bytes:
+        """Return what it says next.
+
+        Raises:
+            OSError: It has ended, or `EOFError`.
+        """
+        self.hearing = True
+        message = self.connection.recv_bytes()
+        self.hearing = False
+        return message
+
+    def take_note(self, span: "Span") -> None:
+        """Remember that a span is settled, which need not be done again if the worker dies."""
+        end = span.start + span.length
+        if self.ranges and self.ranges[0].start <= span.start < self.ranges[0].end:
+            self.settled_to = end
+            return
+        for start, (given, spans) in self.held.items():
+            if given.start <= span.start < given.end:
+                self.held[start] = (given._replace(start=end), spans)
+                return
+
+    def poll(self) -> bool:
+        """Whether the process has ended; its status is then known."""
+        if self.status is None:
+            self.status = self._reaped() if self._served is None else self._served.poll()
+        return self.status is not None
+
+    def _reaped(self) -> int | None:
+        """Return the status of a child of ours if it has ended."""
+        try:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+        except ChildProcessError:  # somebody else reaped it
+            return 0
+        return os.waitstatus_to_exitcode(status) if pid else None
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the end of the process; return whether it came."""
+        until = time.monotonic() + seconds
+        while not self.poll():
+            left = until - time.monotonic()
+            if left <= 0:
+                return False
+            if self._pidfd < 0:
+                time.sleep(0.002)
+            else:
+                self._ended.poll(1000 * left)
+        return True
+
+    def signal(self, number: int) -> None:
+        """Send a signal, if the process is still there."""
+        if not self.poll():
+            with suppress(ProcessLookupError):
+                if self._served is None:
+                    os.kill(self.pid, number)
+                else:  # its number may be another's once the server has reaped it
+                    signal.pidfd_send_signal(self._pidfd, number)
+
+    def has_forgotten(self, seconds: float) -> bool:
+        """Return whether it has said, or says within so many seconds, that it is idle."""
+        until = time.monotonic() + seconds
+        try:
+            while self.connection.poll(max(0.0, until - time.monotonic())):
+                if self.hear()[0] == Kind.IDLE:
+                    return True
+        except (EOFError, OSError):
+            pass
+        return False
+
+    def end(self, seconds: float) -> None:
+        """Kill it and wait so long for its end."""
+        self.signal(signal.SIGKILL)
+        self.wait(seconds)
+        self.close()
+
+    def close(self) -> None:
+        """Let go of everything that was kept for the process, which ends with its lifeline."""
+        if self not in _open:
+            return
+        _open.discard(self)
+        self.connection.close()
+        if self._lifeline >= 0:
+            os.close(self._lifeline)
+        if self._pidfd >= 0:
+            os.close(self._pidfd)
+        if self._served is not None:
+            self._served.close()
+        if self.heartbeat is not None:
+            self.heartbeat.close()
+
+    @property
+    def cause_of_death(self) -> str:
+        """How the process ended, in words."""
+        status = self.status or 0
+        if status < 0:
+            known = -status in set(signal.Signals)
+            return f"killed by {signal.Signals(-status).name if known else f'signal {-status}'}"
+        return f"exit status {status}"
+
+
+def close_all() -> None:
+    """Let go of all workers, in a forked child: should it live on, its parent's may not."""
+    for worker in list(_open):
+        worker.close()

@@ -1,0 +1,168 @@
+"""Declared columns through a graph: what is there at a node, and whether it is what it reads."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Protocol
+
+from dagster_dataops.errors import PipelineDefinitionError
+from dagster_dataops.operators.declared_columns import NOTHING, column_types, takes, type_text
+from dagster_dataops.operators.operator import Operator
+from dagster_dataops.operators.reader_base import Readable
+from dagster_dataops.operators.signature import nearest
+
+SOURCE: Final = "source"
+
+
+class Node(Protocol):
+    """What is looked at of a node."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        ...
+
+    @property
+    def operator(self) -> Operator:
+        """What it runs."""
+        ...
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Where its records come from."""
+        ...
+
+
+class Graph(Protocol):
+    """What is looked at of a graph."""
+
+    @property
+    def name(self) -> str:
+        """The pipeline's name."""
+        ...
+
+    @property
+    def nodes(self) -> Mapping[str, Node]:
+        """The nodes by name."""
+        ...
+
+    def ordered(self) -> Sequence[Node]:
+        """Return the nodes, each behind its inputs."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of the columns of a result.
+
+    Attributes:
+        types: Types by column.
+        complete: Whether there are no others.
+    """
+
+    types: Mapping[str, Any]
+    complete: bool
+
+
+_UNKNOWN: Final = Known({}, complete=False)
+
+
+def check_source(graph: Graph, source: object) -> None:
+    """Hold what a reader says it yields against what a pipeline says it reads.
+
+    Args:
+        graph: The pipeline's.
+        source: What its records come from; nothing is known of what is no reader.
+
+    Raises:
+        PipelineDefinitionError: A node reads what will not be there, or is of another type.
+    """
+    types = source.column_types() if isinstance(source, Readable) else None
+    if types is not None:
+        check_columns(graph, Known(types, complete=True))
+
+
+def check_columns(graph: Graph, source: Known = _UNKNOWN) -> None:
+    """Refuse a node that reads a column that is not there, or is of another type.
+
+    Args:
+        graph: The pipeline's.
+        source: What is known of the records that come in.
+
+    Raises:
+        PipelineDefinitionError: Node, column and what is there instead.
+    """
+    if not any(_declares(node) for node in graph.nodes.values()):
+        return
+    results = {SOURCE: source}
+    for node in graph.ordered():
+        inputs = [results[name] for name in node.inputs]
+        spec = node.operator.__dataops__.spec
+        if spec.inputs == 1:  # which of several datasets is meant, nobody says
+            for where, found in zip(node.inputs, inputs, strict=True):
+                _check_reads(graph.name, node, where, found)
+        results[node.name] = _after(node, inputs)
+
+
+def _declares(node: Node) -> bool:
+    return node.operator.__dataops__.spec.declared != NOTHING
+
+
+def _declared(node: Node, kind: str) -> dict[str, Any] | None:
+    invocation = node.operator.__dataops__
+    declaration = getattr(invocation.spec.declared, kind)
+    if declaration is None:
+        return None
+    name = invocation.spec.qualified_name
+    return column_types(name, kind, declaration, invocation.options)
+
+
+def _check_reads(pipeline: str, node: Node, where: str, found: Known) -> None:
+    for column, wanted in (_declared(node, "reads") or {}).items():
+        there = found.types.get(column, _UNKNOWN)
+        if there is _UNKNOWN and not found.complete:
+            continue
+        if there is not _UNKNOWN and takes(wanted, there):
+            continue
+        kind = "" if wanted is Any else f" as {type_text(wanted)}"
+        reads = f"node {node.name!r} reads column {column!r}{kind}"
+        if there is _UNKNOWN:
+            reason = f"{reads}, which {_origin(where)} does not have. {_listed(column, found)}"
+        else:
+            reason = f"{reads}, and in {_origin(where)} it is {type_text(there)}"
+        raise PipelineDefinitionError(pipeline, reason)
+
+
+def _origin(where: str) -> str:
+    return "the source" if where == SOURCE else f"the result of {where!r}"
+
+
+def _listed(column: str, found: Known) -> str:
+    near = nearest(column, found.types)
+    columns = ", ".join(f"{name} ({type_text(kind)})" for name, kind in found.types.items())
+    return f"It has: {columns or 'no columns'}{f'. Did you mean {near!r}?' if near else ''}"
+
+
+def _after(node: Node, inputs: list[Known]) -> Known:
+    """Return what is known of a node's result."""
+    columns = _declared(node, "columns")
+    if columns is not None:
+        return Known(columns, complete=True)
+    spec = node.operator.__dataops__.spec
+    writes = _declared(node, "writes")
+    if writes is None and spec.kind != "selection":
+        return _UNKNOWN
+    before = _common(inputs) if spec.inputs == 1 else _UNKNOWN
+    return replace(before, types={**before.types, **(writes or {})})
+
+
+def _common(inputs: list[Known]) -> Known:
+    """Return what is known of records that come from any of several inputs."""
+    first = inputs[0]
+    if all(one == first for one in inputs):
+        return first
+    same = {
+        column: kind
+        for column, kind in first.types.items()
+        if all(one.types.get(column, _UNKNOWN) == kind for one in inputs)
+    }
+    return Known(same, complete=False)

@@ -1,0 +1,325 @@
+"""Code versions: a digest of code, so that an edited function or class is seen as such.
+
+What counts: the syntax tree of the function or class (comments, docstrings and formatting do not)
+and everything of the user's project that it rests on:
+
+- what functions name: functions, classes and constants of their module, of the enclosing function
+  and, as ``module.name`` or imported by name, of other modules; defaults of parameters;
+- what wraps a function: decorators with their arguments, ``functools.partial``, objects that are
+  called, with their class and their attributes;
+- of classes: bases, members and annotations, the members of enums, the JSON schema of pydantic
+  models;
+- modules that a function imports when it runs: each as a whole, with what it imports itself.
+
+The project is all code that is not installed; if the operator is, its package and the other
+packages of that distribution. Other distributions count by name and version, Python by its minor
+version. Values count as they are when the version is first asked for, which is before a record is
+worked on; objects of classes from elsewhere by their class and their public attributes that are
+plain values; paths below the folder of the project by what they are there. What is looked up by a
+computed name is not seen.
+"""
+
+import inspect
+import os
+import string
+import sys
+import types
+import typing
+from array import array
+from collections import deque
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import is_dataclass
+from datetime import date, time, timedelta, tzinfo
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
+from functools import cached_property, partial
+from operator import attrgetter, itemgetter, methodcaller
+from typing import Any, Final
+
+from typing_extensions import override
+
+from dagster_dataops.hashing.code_origins import Home, folder_of
+from dagster_dataops.hashing.named_references import (
+    attributes_named,
+    imports_in,
+    modules_imported,
+    names_in,
+)
+from dagster_dataops.hashing.source_text import module_tree, text_of, tree_digest
+from dagster_dataops.hashing.values import (
+    Former,
+    Ignored,
+    digest_of_form,
+    nothing_ignored,
+    type_name,
+)
+
+_DATES: Final = (date, time, timedelta, tzinfo)
+_NUMBERS: Final = (complex, range, Decimal, Fraction, array, deque)
+_CALLS: Final = (partial, types.MethodType, attrgetter, itemgetter, methodcaller)
+# What is known by what it is made of, though its class is Python's own.
+_DATA: Final = (*_DATES, *_NUMBERS, *_CALLS, string.Template)
+_OPENED: Final = (dict, set, frozenset, types.MappingProxyType)
+_PYTHON: Final = f"python {sys.version_info[0]}.{sys.version_info[1]}"
+
+
+def code_digest(target: Any, ignored: Ignored = nothing_ignored, home: str = "") -> str:
+    """Return the code version of a function or class.
+
+    Args:
+        target: The function or class.
+        ignored: Names of attributes and constants that are no part of what is computed.
+        home: A package that counts by its code even if it is installed; by default the module
+            of ``target``.
+    """
+    at_home = Home.of_package(home) if home else Home((), _module_of(target))
+    return _Code(ignored, at_home).digest(target)
+
+
+class _Code(Former):
+    """What a function or class rests on.
+
+    Functions and classes are numbered as they are met, and gone through one after another: a
+    number stands for one wherever it is named, and no nesting is too deep.
+    """
+
+    def __init__(self, ignored: Ignored, home: Home) -> None:
+        super().__init__(self._reference, ignored)
+        self._home = home
+        self._numbers: dict[int, int] = {}
+        self._met: list[Any] = []
+        self._modules: list[str] = []
+        self._folder = ""
+
+    def digest(self, target: Any) -> str:
+        """Return the digest of all that ``target`` rests on."""
+        found: list[Any] = [_PYTHON, self.form(target)]
+        for one in self._met:  # grows meanwhile, as the next does
+            self._folder = folder_of(_module_of(one))
+            found.append(self._class(one) if isinstance(one, type) else self._function(one))
+        found += [self._whole(name) for name in self._modules]
+        return digest_of_form(found)
+
+    def _reference(self, target: Any) -> str:
+        origin = self._home.origin(_module_of(target))
+        if origin is not None:
+            return f"{origin} {_module_of(target)}.{target.__qualname__}"
+        if id(target) not in self._numbers:
+            self._numbers[id(target)] = len(self._numbers)
+            self._met.append(target)
+        return f"#{self._numbers[id(target)]}"
+
+    # ------------------------------------------------------------ functions
+
+    def _function(self, function: types.FunctionType) -> Any:
+        package = function.__globals__.get("__package__") or ""
+        return {
+            "name": function.__code__.co_qualname,
+            "text": text_of(function),
+            "defaults": [self.form(function.__defaults__), self.form(function.__kwdefaults__)],
+            "named": {
+                name: self._named_value(function.__code__, name, value)
+                for name, value in _values_named(function)
+                if not self._leaves_out(name, value)
+            },
+            "attributes": self.form({k: v for k, v in vars(function).items() if k[:2] != "__"}),
+            "wrapped": self.form(vars(function).get("__wrapped__")),
+            "imports": [
+                [name, self._import(name)]
+                for name in sorted(imports_in(function.__code__, package))
+            ],
+        }
+
+    def _leaves_out(self, name: str, value: Any) -> bool:
+        return self._ignored(name) and not callable(value)
+
+    def _named_value(self, code: types.CodeType, name: str, value: Any) -> Any:
+        if not isinstance(value, types.ModuleType):
+            return self.form(value)
+        origin = self._home.origin(value.__name__)
+        if origin is not None:
+            return origin
+        used = sorted(attributes_named(code, name))
+        return [[".".join(chain), self._attribute(value, chain)] for chain in used]
+
+    def _attribute(self, module: types.ModuleType, chain: tuple[str, ...]) -> Any:
+        """Return the form of ``module.name`` or ``module.other.name``.
+
+        A module of which it is not known what is used counts as a whole.
+        """
+        for name in chain:
+            value = vars(module).get(name)
+            if not isinstance(value, types.ModuleType):
+                unknown = name not in vars(module)
+                return self._import(module.__name__) if unknown else self.form(value)
+            module = value
+            origin = self._home.origin(module.__name__)
+            if origin is not None:
+                return origin
+        return self._import(module.__name__)
+
+    # ------------------------------------------------------------ modules
+
+    def _import(self, name: str) -> Any:
+        origin = self._home.origin(name)
+        if origin is None and name not in self._modules:
+            self._modules.append(name)
+        return origin or "module"
+
+    def _whole(self, name: str) -> Any:
+        """Return the form of all code of a module."""
+        tree = module_tree(name)
+        if tree is None:
+            return [name, None]
+        package = name if hasattr(sys.modules.get(name), "__path__") else name.rpartition(".")[0]
+        imports = sorted(modules_imported(tree, package))
+        return [name, tree_digest(tree), [[one, self._import(one)] for one in imports]]
+
+    # ------------------------------------------------------------ classes
+
+    def _class(self, cls: type) -> Any:
+        return {
+            "class": cls.__qualname__,
+            "kind": self.form(type(cls)),
+            "bases": [self.form(base) for base in cls.__bases__],
+            "members": {
+                name: self._member(value)
+                for name, value in sorted(vars(cls).items())
+                if _is_member(name, value) and not self._leaves_out(name, value)
+            },
+            "enum": self._members_of_enum(cls),
+            "annotations": [
+                [name, self.form(one)] for name, one in _annotations(cls) if not self._ignored(name)
+            ],
+            "schema": self.form(_json_schema(cls)),
+        }
+
+    def _members_of_enum(self, cls: type) -> Any:
+        if not issubclass(cls, Enum):
+            return None
+        return [[name, self.form(one.value)] for name, one in cls.__members__.items()]
+
+    def _member(self, member: Any) -> Any:
+        match member:
+            case staticmethod() | classmethod():
+                return [type_name(member), self.form(member.__func__)]
+            case property():
+                return [self.form(part) for part in (member.fget, member.fset, member.fdel)]
+            case cached_property():
+                return self.form(member.func)
+        return self.form(member)
+
+    # ------------------------------------------------------------ values
+
+    @override
+    def atom(self, value: Any) -> Any:
+        """Return the form of a plain value; of a path in the project, what it is there."""
+        if self._folder and isinstance(value, (str, os.PathLike)):
+            text = os.fsdecode(value)
+            if text == self._folder or text.startswith(self._folder + os.sep):
+                return {"below": super().atom(text.removeprefix(self._folder))}
+        return super().atom(value)
+
+    @override
+    def _composed(self, value: Any, depth: int) -> Any:
+        mapped = isinstance(value, (Mapping, AbstractSet)) and not isinstance(value, _OPENED)
+        if mapped and self._home.origin(type(value).__module__) is not None:
+            return self.object(value, depth)  # such as the environment
+        return super()._composed(value, depth)
+
+    @override
+    def object(self, value: Any, depth: int) -> Any:
+        """Return the form of a function, or of an object by what its class lets know of it."""
+        if isinstance(value, types.FunctionType):
+            return self._called(value, depth)
+        if isinstance(value, type):
+            return self._reference(value)
+        if typing.get_origin(value) is not None:
+            parts = [typing.get_origin(value), *typing.get_args(value)]
+            return {"type": [self.form(one, depth) for one in parts]}
+        origin = self._home.origin(type(value).__module__)
+        if origin is None or isinstance(value, _DATA) or is_dataclass(value):
+            return super().object(value, depth)
+        return self._foreign(value, depth, origin)
+
+    def _foreign(self, value: Any, depth: int, origin: str) -> Any:
+        """Return the form of an object whose class is none of the project's."""
+        made = {"class": self._reference(type(value)), "name": getattr(value, "__qualname__", None)}
+        module = getattr(value, "__module__", None)
+        if isinstance(module, str) and isinstance(made["name"], str):
+            made["from"] = self._home.origin(module)
+        if isinstance(value, types.BuiltinFunctionType) and not inspect.ismodule(value.__self__):
+            made["self"] = self.form(value.__self__, depth)
+        if callable(value):
+            made["wrapped"] = self.form(getattr(value, "__wrapped__", None), depth)
+        if origin != "python":
+            made |= self.public(value, depth, unknown=False)
+        return made
+
+    def _called(self, function: types.FunctionType, depth: int) -> Any:
+        """Return the form of a function; one from elsewhere may stand around one of the project."""
+        made = {"function": self._reference(function)}
+        if self._home.origin(_module_of(function)) is not None:
+            around = {name: v for name, v in _cells(function) if self._may_be_ours(v)}
+            wrapped = vars(function).get("__wrapped__")
+            made["around"] = digest_of_form([self.form(one, depth) for one in (around, wrapped)])
+        return made
+
+    def _may_be_ours(self, value: Any) -> bool:
+        if isinstance(value, dict):  # no cache
+            return all(map(callable, value.values()))
+        plain = isinstance(value, (types.FunctionType, type, str, int, float, *_CALLS))
+        return plain or self._home.origin(type(value).__module__) is None
+
+
+def _module_of(target: Any) -> str:
+    """Return the module that a function or class was written in; decorators may name another."""
+    if isinstance(target, types.FunctionType):
+        return str(target.__globals__.get("__name__", ""))
+    return str(getattr(target, "__module__", None) or "")
+
+
+def _values_named(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
+    """Yield the global values and the variables around it that a function names."""
+    for name in sorted(names_in(function.__code__)):
+        dunder = name.startswith("__") and name.endswith("__")  # its name, its file
+        if name in function.__globals__ and not dunder:
+            yield name, function.__globals__[name]
+    yield from _cells(function)
+
+
+def _cells(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            yield name, cell.cell_contents
+        except ValueError:  # an empty cell: a name that is assigned later
+            continue
+
+
+def _is_member(name: str, value: Any) -> bool:
+    """Whether an attribute of a class was written by its author."""
+    if isinstance(value, (types.MemberDescriptorType, types.GetSetDescriptorType)):
+        return False
+    if name.startswith("_") and name.endswith("_"):  # of Python, or of an enum
+        return isinstance(value, (types.FunctionType, staticmethod, classmethod, property))
+    return name != "_abc_impl"
+
+
+def _annotations(cls: type) -> list[tuple[str, Any]]:
+    try:
+        return list(inspect.get_annotations(cls).items())
+    except Exception:  # noqa: BLE001 - they may be evaluated by now, and name what is not there
+        return []
+
+
+def _json_schema(cls: type) -> Any:
+    """Return the JSON schema of a pydantic model."""
+    make = getattr(cls, "model_json_schema", None)
+    if not callable(make):
+        return None
+    try:
+        return make()
+    except Exception:  # noqa: BLE001 - of types that JSON does not have
+        return None

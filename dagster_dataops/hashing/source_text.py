@@ -1,0 +1,100 @@
+"""The text of functions and modules, without what has no effect: comments, docstrings, layout."""
+
+import ast
+import inspect
+import linecache
+import time
+import types
+from pathlib import Path
+from typing import Any, Final
+
+from dagster_dataops.hashing.code_origins import module_spec
+from dagster_dataops.hashing.named_references import codes_in
+from dagster_dataops.hashing.values import digest
+
+_DOCUMENTED: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
+_BEGAN: Final = time.time()
+# By the id of a function's code, which is kept so that no other gets that id.
+_texts: dict[int, tuple[types.CodeType, str]] = {}
+_compiled: dict[str, tuple[list[str], set[types.CodeType]]] = {}
+
+
+def text_of(function: types.FunctionType) -> str:
+    """Return a digest of what a function says.
+
+    Of its syntax tree, less its own decorators, whose effect is seen in what they make; of its
+    instructions where there is no source, as at a prompt, or the source is another by now.
+    """
+    code = function.__code__
+    known = _texts.get(id(code))
+    if known is None:
+        tree = _tree(function)
+        text = _instructions(code) if tree is None else tree_digest(tree)
+        known = _texts[id(code)] = (code, text)
+    return known[1]
+
+
+def module_tree(name: str) -> ast.Module | None:
+    """Return the syntax tree of a module's source, imported or not; ``None`` without source."""
+    spec = module_spec(name)
+    if spec is None or spec.origin is None or not spec.has_location:
+        return None
+    try:
+        return ast.parse(Path(spec.origin).read_bytes())
+    except (OSError, SyntaxError, ValueError):  # a compiled module, for one
+        return None
+
+
+def tree_digest(tree: ast.AST) -> str:
+    """Return a digest of a syntax tree, which loses its docstrings."""
+    for node in ast.walk(tree):
+        if isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+            node.body = node.body[1:]
+    return digest(ast.dump(tree))
+
+
+def _tree(function: types.FunctionType) -> ast.AST | None:
+    code = function.__code__
+    if code.co_name == "<lambda>":  # the lines that it stands on may say more, or less
+        return None
+    linecache.checkcache(code.co_filename)
+    lines = linecache.getlines(code.co_filename, function.__globals__)
+    if not lines or not _is_current(code, lines):
+        return None
+    try:
+        block = inspect.getblock(lines[code.co_firstlineno - 1 :])
+        nested = block[0][:1].isspace()
+        found = ast.parse("".join(["if 1:\n", *block] if nested else block)).body[0]
+    except (SyntaxError, IndexError, ValueError):
+        return None
+    node = found.body[0] if isinstance(found, ast.If) else found
+    if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return None
+    node.decorator_list = []
+    return node
+
+
+def _is_current(code: types.CodeType, lines: list[str]) -> bool:
+    """Whether a file still says what was imported from it; if it is older, it does."""
+    path = code.co_filename
+    try:
+        if Path(path).stat().st_mtime < _BEGAN:
+            return True
+    except OSError:  # no file, but the cell of a notebook
+        return True
+    known = _compiled.get(path)
+    if known is None or known[0] is not lines:
+        try:
+            whole = compile("".join(lines), path, "exec", dont_inherit=True)
+        except (SyntaxError, ValueError):
+            return False
+        known = _compiled[path] = (lines, set(codes_in(whole)))
+    return code in known[1]
+
+
+def _instructions(code: types.CodeType) -> str:
+    return digest([[one.co_code, _plain(one.co_consts), one.co_names] for one in codes_in(code)])
+
+
+def _plain(constants: tuple[Any, ...]) -> list[Any]:
+    return [one for one in constants if not isinstance(one, types.CodeType)]

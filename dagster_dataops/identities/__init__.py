@@ -1,1 +1,0 @@
-"""Identities: digests by which equal values and equal code are known as such, in any process."""

@@ -1,0 +1,1 @@
+"""Algorithms for data larger than memory: buckets, repeats, locality-sensitive hashing."""

@@ -1,0 +1,104 @@
+"""What a choice among more records than memory holds is made of: entries by number, and bits."""
+
+import math
+import struct
+from collections.abc import Iterator
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, Final
+
+from dagster_dataops.datasets.durable_files import storage
+
+_READ_ENTRIES: Final = 16 << 10
+_BITS: Final = [tuple(bool(byte >> bit & 1) for bit in range(8)) for byte in range(256)]
+
+
+class Partitions:
+    """Numbered lists of entries of one size, in memory up to a bound, beyond it in files.
+
+    Args:
+        folder: Where the files are made.
+        count: How many lists there are.
+        entry: How an entry is packed.
+        max_bytes: How many bytes of entries stay in memory.
+    """
+
+    def __init__(self, folder: Path, count: int, entry: struct.Struct, max_bytes: int) -> None:
+        self._folder = folder
+        self._entry = entry
+        self._buffers = [bytearray() for _ in range(count)]
+        self._room = self._max = max(1, max_bytes // entry.size)  # in entries
+        self._lengths = [0] * count  # of what is in files, in bytes
+        self.pack = entry.pack
+
+    def __len__(self) -> int:
+        return len(self._buffers)
+
+    def add(self, number: int, entry: bytes) -> None:
+        """Append an entry, packed, to list ``number``."""
+        self._buffers[number] += entry
+        self._room -= 1
+        if not self._room:
+            self._spill()
+
+    def _spill(self) -> None:
+        for number, buffer in enumerate(self._buffers):
+            if buffer:
+                path = self._path(number)
+                with storage(path, "write"), path.open("ab", buffering=0) as file:
+                    view = memoryview(buffer)
+                    while view:
+                        view = view[file.write(view) :]
+                self._lengths[number] += len(buffer)
+                self._buffers[number] = bytearray()
+        self._room = self._max
+
+    def _path(self, number: int) -> Path:
+        return self._folder / f"{number:06d}"
+
+    def size(self, number: int) -> int:
+        """Return how many entries list ``number`` has."""
+        return (self._lengths[number] + len(self._buffers[number])) // self._entry.size
+
+    def read(self, number: int) -> Iterator[tuple[Any, ...]]:
+        """Yield the entries of list ``number`` in the order they were added, unpacked."""
+        if self._lengths[number]:
+            path = self._path(number)
+            with storage(path, "read"), path.open("rb") as file:
+                while block := file.read(self._entry.size * _READ_ENTRIES):
+                    yield from self._entry.iter_unpack(block)
+        yield from self._entry.iter_unpack(self._buffers[number])
+
+    def drop(self, number: int) -> None:
+        """Forget list ``number``."""
+        self._buffers[number] = bytearray()
+        if self._lengths[number]:
+            self._lengths[number] = 0
+            self._path(number).unlink()
+
+
+def passes(entries: int, bytes_each: int, max_bytes: int) -> int:
+    """Return in how many parts ``entries`` must be looked at so that each fits into memory."""
+    return max(1, math.ceil(entries * bytes_each / max(1, max_bytes)))
+
+
+class Bits:
+    """A row of bits, all unset at first.
+
+    Args:
+        count: How many.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._bytes = bytearray(count // 8 + 1)
+
+    def set(self, position: int) -> None:
+        """Set one."""
+        self._bytes[position >> 3] |= 1 << (position & 7)
+
+    def __getitem__(self, position: int) -> bool:
+        return bool(self._bytes[position >> 3] >> (position & 7) & 1)
+
+    def __iter__(self) -> Iterator[bool]:
+        return islice(chain.from_iterable(map(_BITS.__getitem__, self._bytes)), self._count)

@@ -1,0 +1,154 @@
+"""Group ``text``: record operators that clean, filter and cut texts.
+
+Every ``input_key`` may be a selector, such as ``meta.title,texts[*].body``.
+"""
+
+import re
+import unicodedata
+from typing import Any, Final
+
+from dagster_dataops.data import data_register
+from dagster_dataops.errors import DefinitionError
+from dagster_dataops.library.field_keys import Column, Keys, key_pairs
+from dagster_dataops.records import Record
+
+text: Any = data_register.new_group("text")
+
+_SPACES: Final = re.compile(r"[ \t\u00a0\u2000-\u200a\u3000]+")
+_LINE_ENDS: Final = re.compile(r" *\r?\n *")
+_BLANK_LINES: Final = re.compile(r"\n{3,}")
+_INVISIBLE: Final = re.compile("[\u0000-\u0008\u000b\u000c\u000e-\u001f\u200b-\u200f\ufeff]")
+
+
+class Normalize(text):
+    """Bring texts to one form: NFKC, single spaces, at most one blank line, nothing invisible.
+
+    Reads ``input_key`` (one key or several), writes ``output_key`` (where it was read by default).
+    A missing or empty value becomes the empty string. Selectors of several elements are written
+    where they were read only.
+    """
+
+    def __init__(
+        self, input_key: Keys = "text", output_key: Keys | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self._pairs = [(Column(read), read, to) for read, to in key_pairs(input_key, output_key)]
+        for column, read, to in self._pairs:
+            if read != to:
+                _check_single(column, read, "output_key")
+
+    def forward(self, record: Record) -> Record:
+        for column, read, written in self._pairs:
+            if read == written:
+                record = column.mapped(_normalized, record)
+            else:
+                record[written] = _normalized(column.text(record))
+        return record
+
+
+def _normalized(value: object) -> str:
+    value = unicodedata.normalize("NFKC", str(value or ""))
+    value = _SPACES.sub(" ", _INVISIBLE.sub("", value))
+    return _BLANK_LINES.sub("\n\n", _LINE_ENDS.sub("\n", value)).strip()
+
+
+def _check_single(column: Column, key: str, option: str) -> None:
+    if not column.single:
+        msg = f"{option} takes one text, but input_key {key!r} may select several elements"
+        raise DefinitionError(msg)
+
+
+class LengthFilter(text):
+    """Keep records whose text has ``min_chars`` to ``max_chars`` characters, both included.
+
+    Reads ``input_key``; white space does not count. ``max_chars`` 0 sets no upper limit.
+    """
+
+    def __init__(
+        self, min_chars: int = 1, max_chars: int = 0, input_key: str = "text", **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self._min, self._max, self._column = min_chars, max_chars, Column(input_key)
+
+    def forward(self, record: Record) -> list[Record] | None:
+        length = sum(map(len, self._column.text(record).split()))
+        fits = self._min <= length and (not self._max or length <= self._max)
+        return None if fits else []
+
+
+class LetterRatioFilter(text):
+    """Keep records of whose characters, white space aside, at least ``min_ratio`` are letters.
+
+    Reads ``input_key``. Tables, rulers and dumps of numbers fall through.
+    """
+
+    def __init__(self, min_ratio: float = 0.6, input_key: str = "text", **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._ratio, self._column = min_ratio, Column(input_key)
+
+    def forward(self, record: Record) -> list[Record] | None:
+        characters = "".join(self._column.text(record).split())
+        letters = sum(map(str.isalpha, characters))
+        return None if characters and letters / len(characters) >= self._ratio else []
+
+
+class Chunk(text):
+    """Cut a text into pieces of at most ``max_chars`` characters, one record a piece.
+
+    Cuts at the last blank line, line end, sentence end or space that fits. Reads ``input_key``;
+    every piece is a copy of the record with its part in ``output_key`` (``input_key`` by
+    default) and its number, from 0, in ``index_key``. Neighbours share up to
+    ``overlap_chars`` characters.
+    """
+
+    def __init__(
+        self,
+        max_chars: int = 1000,
+        overlap_chars: int = 0,
+        input_key: str = "text",
+        output_key: str | None = None,
+        index_key: str = "chunk",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if not 0 <= overlap_chars < max_chars:
+            msg = f"overlap_chars must be in [0, max_chars={max_chars}), got {overlap_chars}"
+            raise ValueError(msg)
+        self._size, self._overlap = max_chars, overlap_chars
+        self._column, self._written, self._index = Column(input_key), output_key, index_key
+        if output_key is None:
+            _check_single(self._column, input_key, "Chunk without output_key")
+
+    def forward(self, record: Record) -> list[Record]:
+        pieces = self._pieces(self._column.text(record))
+        return [
+            {**self._with(record, piece), self._index: number}
+            for number, piece in enumerate(pieces)
+        ]
+
+    def _with(self, record: Record, piece: str) -> Record:
+        if self._written is not None:
+            return {**record, self._written: piece}
+        return self._column.mapped(lambda _: piece, record)
+
+    def _pieces(self, whole: str) -> list[str]:
+        pieces = []
+        start = 0
+        while start < len(whole):
+            end = self._cut(whole, start)
+            piece = whole[start:end].strip()
+            if piece:
+                pieces.append(piece)
+            start = end if end >= len(whole) else max(end - self._overlap, start + 1)
+        return pieces
+
+    def _cut(self, whole: str, start: int) -> int:
+        limit = start + self._size
+        if limit >= len(whole):
+            return len(whole)
+        earliest = start + max(self._size // 2, self._overlap + 1)
+        for mark in ("\n\n", "\n", ". ", " "):
+            found = whole.rfind(mark, earliest, limit)
+            if found >= 0:
+                return found + len(mark)
+        return limit

@@ -1,0 +1,118 @@
+"""Sends an operator to a worker process that does not share this one's memory.
+
+By reference where the worker can import its module cheaply; by value (cloudpickle) where it
+cannot: from ``__main__``, a notebook, a function's inside, a file outside the import path, or a
+module that has imported Dagster, which workers never do.
+"""
+
+import sys
+from contextlib import ExitStack
+from dataclasses import replace
+from types import ModuleType
+from typing import Any
+
+import cloudpickle
+from typing_extensions import override
+
+from dagster_dataops.errors import WorkerError
+from dagster_dataops.operators.declared_columns import NOTHING
+from dagster_dataops.operators.operator import Operator
+from dagster_dataops.operators.spec import Invocation
+
+
+def ship(operator: Operator) -> bytes:
+    """Return ``operator`` as bytes for `receive`.
+
+    Raises:
+        WorkerError: An option or attribute of it cannot be sent.
+    """
+    spec = operator.__dataops__.spec
+    module = sys.modules.get(spec.target.__module__)
+    with ExitStack() as stack:
+        if module is not None and module.__name__ != "__main__" and not _importable(module):
+            cloudpickle.register_pickle_by_value(module)
+            stack.callback(cloudpickle.unregister_pickle_by_value, module)
+        try:
+            return bytes(cloudpickle.dumps(_Shipped(operator)))
+        except Exception as error:
+            reason = (
+                f"it cannot be sent to another process ({type(error).__name__}: {error}); make "
+                "locks, clients and open files inside forward, or use _concurrency_mode='thread'"
+            )
+            raise WorkerError(spec.qualified_name, reason) from error
+
+
+def receive(payload: bytes) -> Operator:
+    """Return the operator that `ship` was given."""
+    operator: Operator = cloudpickle.loads(payload)
+    return operator
+
+
+class _Shipped:
+    """Pickles as what rebuilds the operator; function operators without their generated class."""
+
+    def __init__(self, operator: Operator) -> None:
+        self.operator = operator
+
+    @override
+    def __reduce__(self) -> Any:
+        invocation = self.operator.__dataops__
+        spec = replace(
+            invocation.spec,
+            target=_importable_target(invocation.spec.target),
+            options=tuple(replace(option, annotation=Any) for option in invocation.spec.options),
+            declared=NOTHING,
+        )
+        state = {name: v for name, v in vars(self.operator).items() if name != "__dataops__"}
+        cls = type(self.operator) if isinstance(spec.target, type) else None
+        sent = replace(invocation, spec=spec, output=None)
+        return _rebuild, (cls, sent, state)
+
+
+def _importable_target(target: Any) -> Any:
+    """Return the registered function that stands in its module where ``target`` was written."""
+    found: Any = sys.modules.get(target.__module__)
+    for name in target.__qualname__.split("."):
+        found = getattr(found, name, None)
+    return found if getattr(found, "function", None) is target else target
+
+
+def _rebuild(cls: type[Operator] | None, invocation: Invocation, state: dict[str, Any]) -> Operator:
+    spec = invocation.spec
+    spec = replace(spec, target=getattr(spec.target, "function", spec.target))
+    operator = object.__new__(cls or Operator)
+    vars(operator).update(state)
+    operator.__dataops__ = replace(invocation, spec=spec)
+    return operator
+
+
+def _importable(module: ModuleType) -> bool:
+    """Whether a fresh process finds ``module`` by its name and pays no Dagster for it."""
+    parts = module.__name__.split(".")
+    names = [".".join(parts[:depth]) for depth in range(1, len(parts) + 1)]
+    loaded = [sys.modules.get(name) for name in names]
+    return all(one is not None and _found_anew(one) and not _uses_dagster(one) for one in loaded)
+
+
+def _found_anew(module: ModuleType) -> bool:
+    """Whether the import system, asked again, leads to the same file.
+
+    ``importlib.util.find_spec`` answers from ``sys.modules`` and so knows no better than we do.
+    """
+    package = sys.modules.get(module.__name__.rpartition(".")[0])
+    path = getattr(package, "__path__", None)
+    finders = [finder for finder in sys.meta_path if hasattr(finder, "find_spec")]
+    found = (finder.find_spec(module.__name__, path) for finder in finders)
+    spec = next((spec for spec in found if spec is not None), None)
+    return spec is not None and spec.origin == getattr(module, "__file__", None)
+
+
+def _uses_dagster(module: ModuleType) -> bool:
+    for value in list(vars(module).values()):
+        if isinstance(value, ModuleType):
+            owner = value.__name__
+        else:
+            owner = f"{getattr(value, '__module__', None) or type(value).__module__}"
+        if owner.split(".")[0] == "dagster" or owner.startswith("dagster_dataops.assets"):
+            return True
+    return False

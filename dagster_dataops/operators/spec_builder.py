@@ -1,0 +1,234 @@
+"""Reads a function or class into an `OperatorSpec`, refusing what can be no operator.
+
+A class says what it is by what it defines:
+
+* ``stream(self)``: a *reader*, which takes nothing and returns a stream of records.
+* ``forward(self, record)``: a *record operator*.
+* ``forward_batch_input(self, records)``: a *dataset operator*.
+* ``sketch(self, record)`` and ``keep(self, sketches)``: a *selection operator*, which chooses among
+  records and changes none. ``sketch`` returns what the choice needs to know of a record, small and
+  fit for JSON, such as a digest; it is run as a record operator's ``forward`` is, in parallel,
+  with a checkpoint, failures in the error file. ``keep`` then takes an iterator of all sketches
+  in input order, less those of failed records, and yields for each whether its record stays; it
+  holds what it wants to, and may take many sketches before it yields. A third parameter named
+  ``scratch`` is given the path of an empty folder for its files, deleted afterwards. Kept
+  records come out as they went in.
+* ``stream(self, first, second)`` or ``stream(self, *streams)``: a *stream operator*. It is given a
+  stream of each input and returns one of records, as ``DataPipeline.sample(first, second)`` is. It
+  is called where the pipeline is built as well, with empty streams, and must not read any.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal
+
+from dagster_dataops.errors import OperatorDefinitionError
+from dagster_dataops.operators.declared_columns import NOTHING, Declared
+from dagster_dataops.operators.operator import Operator, init_parameters
+from dagster_dataops.operators.reader_base import Readable, gives_stream, returns_stream
+from dagster_dataops.operators.settings import SETTING_NAMES, parse_settings
+from dagster_dataops.operators.signature import (
+    count_inputs,
+    options_of,
+    parameters_of,
+    takes_any,
+    wants_iterator,
+)
+from dagster_dataops.operators.spec import METHODS, OperatorKind, OperatorSpec
+
+Method = Literal["forward", "forward_batch_input", "stream"]
+KINDS: dict[Method, OperatorKind] = {
+    "forward": "record",
+    "forward_batch_input": "dataset",
+    "stream": "reader",
+}
+_CONTRACTS: Final[dict[OperatorKind, tuple[str, ...]]] = {
+    "record": ("forward",),
+    "dataset": ("forward_batch_input",),
+    "selection": ("sketch", "keep"),
+    "stream": ("stream",),
+}
+_TAKES: Final[dict[OperatorKind, str]] = {
+    "record": "one record (a dict)",
+    "dataset": "the records (a list of dicts)",
+    "selection": "one record (sketch) or the sketches (keep)",
+    "stream": "a stream",
+}
+
+
+def spec_of_function(
+    function: Callable[..., Any],
+    group: str,
+    method: Method,
+    settings: Mapping[str, Any],
+    declared: Declared = NOTHING,
+    name: str | None = None,
+) -> OperatorSpec:
+    """Return the spec of a function operator.
+
+    Args:
+        function: The function.
+        group: The group's name.
+        method: What the function stands for: ``forward``, ``forward_batch_input`` or ``stream``.
+        settings: Execution settings given at registration.
+        declared: The columns that it reads and writes.
+        name: The operator's name; by default the function's.
+
+    Raises:
+        OperatorDefinitionError: It has no name of its own, or takes no data.
+        OperatorOptionError: A setting has an impossible value.
+    """
+    name = checked_name(name or function.__name__, function)
+    kind = "reader" if returns_stream(function) else KINDS[method]
+    _check_reader(name, kind, settings)
+    parameters = parameters_of(function)
+    inputs = _checked_inputs(name, parameters, kind)
+    return OperatorSpec(
+        group=group,
+        name=name,
+        kind=kind,
+        target=function,
+        options=tuple(options_of(parameters[inputs:], SETTING_NAMES)),
+        any_option=takes_any(parameters),
+        settings=parse_settings(f"{group}.{name}", settings),
+        inputs=inputs,
+        streamed=tuple(wants_iterator(parameter) for parameter in parameters[:inputs]),
+        asynchronous=_asynchronous(name, function, kind),
+        declared=declared.checked(name),
+    )
+
+
+def spec_of_class(
+    cls: type,
+    group: str,
+    settings: Mapping[str, Any],
+    target: type | None = None,
+    declared: Declared = NOTHING,
+) -> OperatorSpec:
+    """Return the spec of a class operator.
+
+    Args:
+        cls: A subclass of a group.
+        group: The group's name.
+        settings: Execution settings given at registration; class attributes of the same
+            names count as well.
+        target: The class as written, if ``cls`` was derived from it.
+        declared: The columns that it reads and writes.
+
+    Raises:
+        OperatorDefinitionError: It keeps none of the contracts, or more than one.
+    """
+    name = checked_name(cls.__name__, cls)
+    kind = _only_kind(name, cls)
+    unbound, parameters = _method_of(cls, METHODS[kind])
+    inputs = _checked_inputs(name, parameters, kind)
+    if kind == "selection":
+        _check_selection(name, cls, parameters)
+    own = {key: getattr(cls, key) for key in SETTING_NAMES if hasattr(cls, key)}
+    _check_reader(name, kind, {**own, **settings}, cls)
+    init = options_of(init_parameters(cls).values(), SETTING_NAMES)
+    taken = {option.name for option in init} | SETTING_NAMES
+    return OperatorSpec(
+        group=group,
+        name=name,
+        kind=kind,
+        target=target or cls,
+        options=(*init, *options_of(parameters[inputs:], taken)),
+        any_option=takes_any(parameters[inputs:]),
+        settings=parse_settings(f"{group}.{name}", {**own, **settings}),
+        inputs=inputs,
+        streamed=tuple(wants_iterator(parameter) for parameter in parameters[:inputs]),
+        asynchronous=_asynchronous(name, unbound, kind),
+        declared=declared.checked(name),
+    )
+
+
+def checked_name(name: str, target: Any) -> str:
+    """Return ``name`` if it can name an operator, its folder and its asset."""
+    if not name.isidentifier() or not name.isascii():
+        reason = "it has no name that a folder could carry; write it as a `def` with a plain name"
+        raise OperatorDefinitionError(f"{target.__module__}.{target.__qualname__}", reason)
+    if name.startswith("_") or hasattr(Operator, name):
+        raise OperatorDefinitionError(name, "the name is reserved; choose another")
+    return name
+
+
+def _only_kind(name: str, cls: type) -> OperatorKind:
+    if gives_stream(cls):
+        return "reader"
+    has = {
+        method for methods in _CONTRACTS.values() for method in methods if _callable(cls, method)
+    }
+    kinds = [kind for kind, methods in _CONTRACTS.items() if has.issuperset(methods)]
+    kinds = [kind for kind in kinds if kind != "stream"] or kinds  # others may have such a method
+    if len(kinds) > 1:
+        first, second = (_CONTRACTS[kind][0] for kind in kinds[:2])
+        reason = f"it has both of {first} and {second}; define exactly one"
+        raise OperatorDefinitionError(name, reason)
+    if not kinds:
+        half = f"; it has {has.pop()} alone" if has else ""
+        reason = (
+            "it has neither of forward and forward_batch_input, nor sketch with keep; "
+            f"define exactly one{half}"
+        )
+        raise OperatorDefinitionError(name, reason)
+    return kinds[0]
+
+
+def _callable(cls: type, method: str) -> bool:
+    return callable(getattr(cls, method, None))
+
+
+def _method_of(cls: type, method: str) -> tuple[Any, list[inspect.Parameter]]:
+    """Return a method as the function it was written as, and its parameters less ``self``."""
+    function = inspect.getattr_static(cls, method)
+    unbound = function.__func__ if isinstance(function, (staticmethod, classmethod)) else function
+    return unbound, parameters_of(unbound)[0 if isinstance(function, staticmethod) else 1 :]
+
+
+def _check_reader(
+    name: str, kind: OperatorKind, settings: Mapping[str, Any], cls: type | None = None
+) -> None:
+    """Refuse a reader that could not be told from other operators, or be run as it says."""
+    if kind != "reader":
+        return
+    if cls is not None and not issubclass(cls, Readable):
+        reason = "it has stream(), as readers have: inherit from dagster_dataops.Reader first"
+        raise OperatorDefinitionError(name, reason)
+    if settings:
+        reason = f"a reader is read in order, by one process; leave out {', '.join(settings)}"
+        raise OperatorDefinitionError(name, reason)
+
+
+def _check_selection(name: str, cls: type, sketch: list[inspect.Parameter]) -> None:
+    if len(sketch) != 1:
+        reason = "sketch must take one record and nothing else; options belong to __init__"
+        raise OperatorDefinitionError(name, reason)
+    function, keep = _method_of(cls, "keep")
+    if [parameter.name for parameter in keep[1:]] not in ([], ["scratch"]):
+        reason = "keep must take the sketches, then `scratch` or nothing; options go to __init__"
+        raise OperatorDefinitionError(name, reason)
+    _checked_inputs(name, keep, "selection")
+    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        raise OperatorDefinitionError(name, "keep cannot be `async def`; sketch can")
+
+
+def _checked_inputs(name: str, parameters: list[inspect.Parameter], kind: OperatorKind) -> int:
+    if kind == "reader":
+        return 0
+    positional = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
+    if kind == "stream" and parameters and parameters[0].kind is inspect.Parameter.VAR_POSITIONAL:
+        return 0
+    if not parameters or parameters[0].kind not in positional:
+        what = _TAKES[kind]
+        raise OperatorDefinitionError(name, f"its first parameter must take {what}")
+    if kind == "stream":
+        return sum(one.kind in positional and one.default is one.empty for one in parameters)
+    return max(1, count_inputs(parameters, dataset=kind == "dataset"))
+
+
+def _asynchronous(name: str, function: Callable[..., Any], kind: OperatorKind) -> bool:
+    asynchronous = inspect.iscoroutinefunction(function)
+    if asynchronous and kind in {"dataset", "stream"}:
+        raise OperatorDefinitionError(name, f"a {kind} operator cannot be `async def`")
+    return asynchronous

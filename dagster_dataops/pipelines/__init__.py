@@ -1,0 +1,1 @@
+"""Pipelines and operators run from plain Python."""

@@ -1,0 +1,83 @@
+"""Combined: several results as one, on its way to a node or to the source of a pipeline."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dagster_dataops.errors import DataOpsError, PipelineDefinitionError
+from dagster_dataops.operators.bound_methods import stream_function
+from dagster_dataops.operators.operator import Operator
+
+
+@dataclass(frozen=True)
+class Combined:
+    """A stream operator with what it takes; made by the functions of `combine`.
+
+    Attributes:
+        operator: The operator.
+        inputs: Nodes of one pipeline; or, as the source of another, files and assets.
+    """
+
+    operator: Operator
+    inputs: tuple[object, ...]
+
+    def nodes(self, pipeline: str, name: str, inputs: object) -> list[str]:
+        """Return the nodes that it takes.
+
+        Args:
+            pipeline: Name of the pipeline.
+            name: Of the node to be.
+            inputs: As given beside it; nothing may be.
+
+        Raises:
+            PipelineDefinitionError: It takes something else, or something else is given.
+        """
+        if inputs is not None:
+            reason = f"node {name!r} names its inputs twice; leave `inputs` out"
+            raise PipelineDefinitionError(pipeline, reason)
+        wrong = next((one for one in self.inputs if not isinstance(one, str)), None)
+        if wrong is not None:
+            reason = (
+                f"node {name!r} combines a {type(wrong).__name__}; inside a pipeline nodes are "
+                "combined, as ppl.<name> (files and assets: as the `source` of a pipeline)"
+            )
+            raise PipelineDefinitionError(pipeline, reason)
+        return [str(one) for one in self.inputs]
+
+
+def check_stream(pipeline: str, name: str, operator: Operator, inputs: int) -> None:
+    """Refuse a stream operator that cannot take so many inputs, or whose stream never ends.
+
+    Raises:
+        PipelineDefinitionError: It is one.
+    """
+    from dagster_dataops.execution.runners.given_stream import (
+        as_reading,  # 30 ms, for few pipelines
+    )
+    from dagster_dataops.streams.factories import read_sequence
+
+    spec = operator.__dataops__.spec
+    if spec.inputs and spec.inputs != inputs:
+        reason = f"node {name!r}: {spec.qualified_name} takes {_inputs(spec.inputs)}, not {inputs}"
+        raise PipelineDefinitionError(pipeline, reason)
+    empty = [read_sequence([]) for _ in range(inputs)]
+    try:
+        as_reading(stream_function(operator)(*empty), name)
+    except (DataOpsError, TypeError, ValueError) as error:
+        reason = f"node {name!r}: {spec.qualified_name} over {_inputs(inputs)}: {error}"
+        raise PipelineDefinitionError(pipeline, reason) from error
+
+
+def _inputs(count: int) -> str:
+    return f"{count} input{'' if count == 1 else 's'}"
+
+
+def listed(inputs: object) -> tuple[object, ...]:
+    """Return what is to be combined.
+
+    Raises:
+        PipelineDefinitionError: It is nothing, or no list.
+    """
+    if isinstance(inputs, (str, bytes)) or not isinstance(inputs, Sequence) or not inputs:
+        reason = f"combines a list of results, at least one; got {inputs!r}"
+        raise PipelineDefinitionError("combine", reason)
+    return tuple(inputs)

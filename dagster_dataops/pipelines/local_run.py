@@ -1,0 +1,214 @@
+"""Runs operators and graphs in plain Python, below the configured root."""
+
+import getpass
+import logging
+import os
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from dagster_dataops.checkpoints.folder.manifest import NodeFolder
+from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops.configuration import Resume, config
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.writer import write_records
+from dagster_dataops.errors import InputError, RetryRefusedError
+from dagster_dataops.execution.executor import OperatorExecutor
+from dagster_dataops.execution.progress import ConsoleProgress
+from dagster_dataops.execution.run_report import RunContext, RunReport
+from dagster_dataops.graph.column_check import check_source
+from dagster_dataops.graph.graph import SOURCE, OperatorGraph, OperatorNode
+from dagster_dataops.operators.operator import Operator
+
+_LOG: Final = logging.getLogger("dagster_dataops")
+
+
+def run_operator(operator: Operator, data: object) -> Any:
+    """Run one operator over ``data``; what calling an operator does.
+
+    Returns:
+        The resulting records, or the path of the exported file after ``set_output``.
+    """
+    name = operator.__dataops__.spec.name
+    graph = OperatorGraph.of("", [OperatorNode(name, operator, (SOURCE,))])
+    return run_graph(graph, data)
+
+
+def run_graph(graph: OperatorGraph, data: object) -> Any:
+    """Run every node over ``data``.
+
+    Returns:
+        The last node's records, or the path of its exported file after ``set_output``.
+    """
+    with tempfile.TemporaryDirectory(prefix="dataops-") as scratch:
+        report = materialize(graph, data, scratch=Path(scratch))[graph.last.name]
+        if report.exported is not None:
+            return str(report.exported)
+        records = report.dataset.read()
+        _check_ours(report)
+        return records
+
+
+def materialize(graph: OperatorGraph, data: object, *, scratch: Path) -> dict[str, RunReport]:
+    """Run every node over ``data`` and return the reports by node name.
+
+    Args:
+        graph: What to run.
+        data: A list of dicts, one dict, a path, a `JsonlDataset`, or a stream.
+        scratch: Where records given as such, and nodes with ``_save_data=False``, keep their
+            files while this runs. Never in a node's folder, which another run may hold.
+    """
+    check_source(graph, data)
+    _take_versions(graph)
+    context = plain_context()
+    saved = config.data_process_path / graph.name
+    source = as_dataset(_without_streams(context, data, saved), scratch / f"{SOURCE}.jsonl")
+    results: dict[str, JsonlDataset] = {SOURCE: source}
+    reports: dict[str, RunReport] = {}
+    for node in graph.ordered():
+        folder = NodeFolder((saved if _saves(node) else scratch) / node.name, node.name)
+        inputs = [results[name] for name in node.inputs]
+        remade = any(not reports[name].reused for name in node.inputs if name != SOURCE)
+        whole = node.operator.__dataops__.spec.kind != "record" and len(graph.nodes) > 1
+        report = _run_node(context, node, inputs, folder, else_anew=remade or whole)
+        if report.error_path is not None:
+            _warn_of_failures(node, report, report.error_path)
+        results[node.name] = report.dataset
+        reports[node.name] = report
+    return reports
+
+
+def _take_versions(graph: OperatorGraph) -> None:
+    """Take the versions of all operators before one runs, which may fill a cache they share."""
+    for node in graph.nodes.values():
+        invocation = node.operator.__dataops__
+        _ = invocation.spec.code_version, invocation.options_digest
+
+
+def _without_streams(context: RunContext, data: object, saved: Path) -> object:
+    """Return ``data``, or the dataset that it was written to if it is a stream."""
+    if isinstance(data, (list, dict, str, os.PathLike, JsonlDataset)):
+        return data
+    from dagster_dataops.execution.runners.given_stream import is_stream  # 30 ms
+
+    return _written(context, data, saved) if is_stream(data) else data
+
+
+def _written(context: RunContext, stream: object, saved: Path) -> JsonlDataset:
+    """Write a stream into a folder beside those of the nodes; where runs resume, so does it."""
+    from dagster_dataops.execution.runners.given_stream import given_stream, name_of_stream
+
+    name = name_of_stream(stream)
+    folder = NodeFolder(saved / SOURCE / name, name)
+    operator = given_stream(name, lambda: stream)
+    afresh = context.resume is ResumePolicy.FAILED_RECORDS
+    chosen = replace(context, resume=ResumePolicy.AUTO) if afresh else context
+    return OperatorExecutor(chosen).run(operator, [], folder).dataset
+
+
+def _run_node(
+    context: RunContext,
+    node: OperatorNode,
+    inputs: list[JsonlDataset],
+    folder: NodeFolder,
+    *,
+    else_anew: bool,
+) -> RunReport:
+    """Run one node; if its failed records cannot be retried alone, perhaps as with resume=True.
+
+    So it is with a node whose input has just been made anew, and, in a pipeline, with one that
+    takes all records at once.
+    """
+    try:
+        return OperatorExecutor(context).run(node.operator, inputs, folder)
+    except RetryRefusedError:
+        if not else_anew:
+            raise
+        anew = replace(context, resume=ResumePolicy.AUTO)
+        return OperatorExecutor(anew).run(node.operator, inputs, folder)
+
+
+def _check_ours(report: RunReport) -> None:
+    """Refuse a result that another run has replaced before it was read.
+
+    Raises:
+        InputError: Two runs share a folder; they must not, or come one after the other.
+    """
+    now = report.dataset.stamp()
+    if (now.size, now.modified_ns) != (report.manifest.size_bytes, report.manifest.modified_ns):
+        reason = "another run replaced it before it was read; give each its own data_process_path"
+        raise InputError(str(report.dataset.path), reason)
+
+
+def _warn_of_failures(node: OperatorNode, report: RunReport, errors: Path) -> None:
+    """Log one warning; without any logging set up, Python prints it to standard error."""
+    with errors.open("rb") as file:
+        first = orjson.loads(file.readline())
+    kept = errors if _saves(node) else "a file that is not kept, since _save_data is False"
+    _LOG.warning(
+        "%s: %s of %s records failed. The first, record %s (%s, line %s): %s: %s. All are in %s",
+        node.operator.__dataops__.spec.qualified_name,
+        f"{report.manifest.failed:,}",
+        f"{report.manifest.rows_in:,}",
+        first["index"],
+        first["path"],
+        first["line"],
+        first["exception"],
+        first["message"],
+        kept,
+    )
+
+
+def _saves(node: OperatorNode) -> bool:
+    return node.operator.__dataops__.resolved.save_data
+
+
+def plain_context() -> RunContext:
+    """Return how attempts are made in plain Python."""
+    resume = config.data_process_resume
+    now = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    return RunContext(
+        run=f"python-{_user()}-{now}-{os.urandom(3).hex()}",
+        resume=_policy(resume),
+        reuse_finished=bool(resume),
+        progress=ConsoleProgress(bar=config.data_process_progress),
+    )
+
+
+def _policy(resume: Resume) -> ResumePolicy:
+    if resume == "failed_records":
+        return ResumePolicy.FAILED_RECORDS
+    return ResumePolicy.AUTO if resume else ResumePolicy.NEVER
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "unknown"
+
+
+def as_dataset(data: object, place: Path) -> JsonlDataset:
+    """Return ``data`` as a dataset; records given as such are written to ``place``.
+
+    Raises:
+        InputError: It is nothing that records can come from, or holds something else.
+    """
+    if isinstance(data, JsonlDataset):
+        return data
+    if isinstance(data, (str, os.PathLike)):
+        return JsonlDataset.of_file(data)
+    records: Iterable[object]
+    if isinstance(data, Mapping):
+        records = [dict(data)]
+    elif isinstance(data, Iterable) and not isinstance(data, (bytes, bytearray)):
+        records = data
+    else:
+        reason = "give a list of dicts, one dict, the path of a jsonl file, or a JsonlDataset"
+        raise InputError(f"of type {type(data).__name__}", reason)
+    return write_records(place, records, "list")

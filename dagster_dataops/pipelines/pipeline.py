@@ -1,0 +1,232 @@
+"""pipeline(): joins operators into a graph that materializes.
+
+    with pipeline("docs") as ppl:
+        ppl.upper = data.demo.process_uppercase(input_key="text")
+        ppl.dedup = data.demo.process_deduplicate(input_key="text")
+
+    ppl([{"text": "hello"}])
+
+Each node takes the one before it, unless ``ppl.add(name, operator, inputs=[...])`` says otherwise.
+After the block the pipeline cannot be changed, and may be a node of others (``other.docs = ppl``):
+its nodes become theirs, as ``docs_upper`` and ``docs_dedup``.
+"""
+
+import inspect
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final, Self
+
+from typing_extensions import override
+
+from dagster_dataops.errors import PipelineDefinitionError
+from dagster_dataops.execution.run_report import RunReport
+from dagster_dataops.graph.graph import SOURCE, OperatorGraph, OperatorNode
+from dagster_dataops.operators.decorated_function import RegisteredFunction
+from dagster_dataops.operators.operator import Operator, OperatorMeta
+from dagster_dataops.operators.reader_base import Readable
+from dagster_dataops.operators.registry import OperatorRegistry
+from dagster_dataops.pipelines.combined_inputs import Combined, check_stream
+from dagster_dataops.pipelines.local_run import materialize, run_graph, run_operator
+
+_OWN: Final = frozenset({"add", "graph", "materialize", "name", "nodes", SOURCE})
+_FUNCTIONS: Final = OperatorRegistry(run_operator)  # of plain functions, which stay unregistered
+
+
+class NodeReference(str):
+    """A node's name, as ``ppl.upper`` gives it: an input for ``ppl.add(..., inputs=[...])``."""
+
+    __slots__ = ()
+
+
+class Pipeline:
+    """Operators joined by name; a builder inside its ``with`` block, immutable after it.
+
+    Attributes:
+        name: Names the folder and the asset group; empty for an unnamed pipeline.
+    """
+
+    def __init__(self, name: str = "") -> None:
+        if name and not (name.isidentifier() and name.isascii()):
+            reason = "its name must be a plain identifier: it names a folder and an asset group"
+            raise PipelineDefinitionError(name, reason)
+        self._set(name=name, _nodes={}, _nested={}, _graph=None)
+
+    def _set(self, **values: Any) -> None:
+        for key, value in values.items():
+            object.__setattr__(self, key, value)
+
+    name: str
+    _nodes: dict[str, OperatorNode]
+    _nested: dict[str, str]  # names of nested pipelines, each with the name of its last node
+    _graph: OperatorGraph | None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            last = self._nested
+            nodes = (
+                replace(node, inputs=tuple(last.get(name, name) for name in node.inputs))
+                for node in self._nodes.values()
+            )
+            self._set(_graph=OperatorGraph.of(self.name, nodes))
+
+    def add(
+        self, name: str, operator: object, inputs: Sequence[str] | str | None = None
+    ) -> NodeReference:
+        """Add a node.
+
+        Args:
+            name: Unique in the pipeline; names its folder and its asset.
+            operator: A constructed operator, or an operator that needs no options; several
+                nodes combined, as by ``combine.sample([ppl.a, ppl.b])``; a complete pipeline,
+                whose nodes become nodes of this one, named ``<name>_<node>``; or a function of
+                all records, or of one if its first parameter is annotated ``dict``.
+            inputs: Nodes that it takes, by name or as ``ppl.<name>``; ``ppl.source`` is the
+                pipeline's own input. By default the node added last.
+
+        Returns:
+            The node, as an input for others; of a nested pipeline its last node.
+
+        Raises:
+            PipelineDefinitionError: The name is taken or impossible, or this is no operator.
+            OperatorDefinitionError: It is a function that takes no data.
+        """
+        if self._graph is not None:
+            raise PipelineDefinitionError(self.name, f"it is complete; {name!r} comes too late")
+        self._check_name(name)
+        if isinstance(operator, Combined):
+            inputs, operator = operator.nodes(self.name, name, inputs), operator.operator
+        before = next(reversed(self._nodes), SOURCE)
+        wanted = [before] if inputs is None else [inputs] if isinstance(inputs, str) else inputs
+        if not wanted:
+            raise PipelineDefinitionError(self.name, f"node {name!r} has no inputs")
+        if isinstance(operator, Pipeline):
+            return self._nest(name, operator.graph, wanted)
+        constructed = self._constructed(name, operator)
+        if constructed.__dataops__.spec.kind == "stream":
+            check_stream(self.name, name, constructed, len(wanted))
+        self._nodes[name] = OperatorNode(name, constructed, tuple(str(item) for item in wanted))
+        return NodeReference(name)
+
+    def _nest(self, name: str, inner: OperatorGraph, inputs: Sequence[str]) -> NodeReference:
+        """Add the nodes of a pipeline; those that take its source take ``inputs``, which is one."""
+        if len(inputs) != 1:
+            reason = (
+                f"node {name!r} is a pipeline, which takes one input, not {len(inputs)}; join them "
+                f"in a node before it, as by combine.concat([ppl.{inputs[0]}, ...])"
+            )
+            raise PipelineDefinitionError(self.name, reason)
+        names = {SOURCE: str(inputs[0])} | {node: f"{name}_{node}" for node in inner.nodes}
+        for node in inner.nodes.values():
+            self._check_name(names[node.name])
+        for node in inner.nodes.values():
+            taken = tuple(names[wanted] for wanted in node.inputs)
+            self._nodes[names[node.name]] = replace(node, name=names[node.name], inputs=taken)
+        self._nested[name] = names[inner.last.name]
+        return NodeReference(self._nested[name])
+
+    def _check_name(self, name: str) -> None:
+        if name in self._nodes or name in self._nested:
+            raise PipelineDefinitionError(self.name, f"two nodes are called {name!r}")
+        if not (name.isidentifier() and name.isascii()) or name.startswith("_") or name in _OWN:
+            taken = ", ".join(sorted(_OWN))
+            reason = f"{name!r} cannot name a node; take a plain identifier other than {taken}"
+            raise PipelineDefinitionError(self.name, reason)
+
+    def _constructed(self, name: str, operator: object) -> Operator:
+        if isinstance(operator, (OperatorMeta, RegisteredFunction)):
+            operator = operator()
+        elif inspect.isfunction(operator):
+            operator = _FUNCTIONS.of_function(operator, name)
+        if isinstance(operator, Readable):
+            reason = (
+                f"node {name!r} is the reader {operator.name}, which takes nothing: give it as the "
+                "pipeline's source, ppl(reader), and in Dagster source=reader"
+            )
+            raise PipelineDefinitionError(self.name, reason)
+        if not isinstance(operator, Operator):
+            kind = type(operator).__name__
+            reason = (
+                f"node {name!r} is a {kind}, not an operator; give a function, or register it with "
+                "@data_register('data.<group>') and use data.<group>.<name>(...)"
+            )
+            raise PipelineDefinitionError(self.name, reason)
+        return operator
+
+    @property
+    def source(self) -> NodeReference:
+        """The pipeline's own input, for ``inputs=[ppl.source]``."""
+        return NodeReference(SOURCE)
+
+    @property
+    def graph(self) -> OperatorGraph:
+        """The graph, once the ``with`` block has ended."""
+        if self._graph is None:
+            reason = "it is not complete: use it after its `with` block, which must not have failed"
+            raise PipelineDefinitionError(self.name, reason)
+        return self._graph
+
+    @override
+    def __setattr__(self, name: str, operator: object) -> None:
+        self.add(name, operator)
+
+    def __getattr__(self, name: str) -> NodeReference:
+        if not name.startswith("_") and name in self._nested:
+            return NodeReference(self._nested[name])
+        if name.startswith("_") or name not in self._nodes:
+            known = ", ".join(self._nodes) if not name.startswith("_") else ""
+            msg = f"pipeline {self.name!r} has no node {name!r}; its nodes: {known}"
+            raise AttributeError(msg)
+        return NodeReference(name)
+
+    @override
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self._nodes})
+
+    @override
+    def __repr__(self) -> str:
+        """Show the graph: each node with its inputs and its operator."""
+        lines = [
+            f"  {node.name} = {node.operator!r}  # takes {', '.join(node.inputs)}"
+            for node in self._nodes.values()
+        ]
+        return "\n".join([f"<pipeline {self.name!r}, {len(lines)} nodes>", *lines])
+
+    def __call__(self, data: object) -> Any:
+        """Run every node over ``data``.
+
+        Args:
+            data: A list of dicts (never changed), one dict, the path of a jsonl file, a
+                `JsonlDataset`, or a stream, which goes on where a killed run was if runs resume.
+
+        Returns:
+            The last node's records in order, as a list of dicts; the absolute path of the
+            exported jsonl if the last node has ``set_output``.
+        """
+        return run_graph(self.graph, data)
+
+    def materialize(self, data: object) -> dict[str, RunReport]:
+        """Run every node over ``data`` and return reports with handles, never the rows.
+
+        Raises:
+            PipelineDefinitionError: A node has ``_save_data=False``: nothing of it would be left.
+        """
+        for node in self.graph.nodes.values():
+            if not node.operator.__dataops__.resolved.save_data:
+                reason = f"node {node.name!r} has _save_data=False: it leaves no file"
+                raise PipelineDefinitionError(self.name, reason)
+        with tempfile.TemporaryDirectory(prefix="dataops-") as scratch:
+            return materialize(self.graph, data, scratch=Path(scratch))
+
+
+def pipeline(name: str = "") -> Pipeline:
+    """Return a new pipeline, to be filled in its ``with`` block.
+
+    Args:
+        name: A plain identifier. It names the folder of the results and the asset group.
+    """
+    return Pipeline(name)

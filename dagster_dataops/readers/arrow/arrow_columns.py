@@ -1,0 +1,79 @@
+"""The columns of Arrow tables, and their rows as records."""
+
+from collections.abc import Sequence as SequenceOf
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from dagster_dataops.errors import StreamSourceError
+from dagster_dataops.readers.arrow.arrow_values import Convert, form, nullable
+
+
+class Column(NamedTuple):
+    """One column.
+
+    Attributes:
+        name: Its name.
+        stored: As which type it is read; ``None`` for its own.
+        convert: What makes JSON of its values; ``None`` if they are JSON.
+    """
+
+    name: str
+    stored: pa.DataType | None
+    convert: Convert | None
+
+
+class Columns:
+    """Columns of which records are made.
+
+    Args:
+        path: What messages call the file.
+        schema: Of the file.
+        wanted: Which columns, in their order; all if ``None``.
+
+    Raises:
+        StreamSourceError: There is no such column, one name twice, or values that are no JSON.
+    """
+
+    def __init__(self, path: str, schema: pa.Schema, wanted: SequenceOf[str] | None) -> None:
+        self._path = path
+        self.names = tuple(schema.names if wanted is None else wanted)
+        for name in self.names:
+            count = schema.names.count(name)
+            if count != 1:
+                told = "has no column" if not count else "has two columns"
+                raise StreamSourceError(path, f"{told} {name!r}; there are {schema.names}")
+        self._columns = [self._column(schema.field(name)) for name in self.names]
+
+    def _column(self, field: pa.Field) -> Column:
+        try:
+            stored, convert = form(field.type)
+        except TypeError as error:
+            reason = (
+                f"column {field.name!r} is {field.type}, and {error} has no place in JSON; "
+                "columns=[...] leaves it out"
+            )
+            raise StreamSourceError(self._path, reason) from error
+        return Column(field.name, None if stored == field.type else stored, convert)
+
+    def records(self, rows: Any) -> list[dict[str, Any]]:
+        """Return the records of a table or record batch.
+
+        Raises:
+            StreamSourceError: A value is beyond what Python or JSON holds.
+        """
+        values = [self._values(rows, column) for column in self._columns]
+        if not values:
+            return [{} for _ in range(rows.num_rows)]
+        return [dict(zip(self.names, row, strict=True)) for row in zip(*values, strict=True)]
+
+    def _values(self, rows: Any, column: Column) -> list[Any]:
+        found = rows.column(column.name)
+        try:
+            if column.stored is not None:
+                found = found.cast(column.stored)
+            values: list[Any] = found.to_pylist()
+            return values if column.convert is None else list(map(nullable(column.convert), values))
+        except (ValueError, OverflowError, pa.ArrowException) as error:
+            reason = f"column {column.name!r} has a value that cannot be read: {error}"
+            raise StreamSourceError(self._path, reason) from error

@@ -1,0 +1,133 @@
+"""Parquet and Arrow files, read group by group."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+import pyarrow as pa
+import pyarrow.ipc
+import pyarrow.parquet
+from typing_extensions import override
+
+from dagster_dataops.errors import StreamSourceError
+from dagster_dataops.readers.arrow.arrow_columns import Columns
+from dagster_dataops.readers.arrow.file_objects import content_file, seekable
+from dagster_dataops.readers.row_groups import Chunk, GroupCursor
+from dagster_dataops.streams.core.item_failures import Counter
+from dagster_dataops.streams.files.file_stages import FileCursor, FileStage
+from dagster_dataops.streams.files.locations import Location
+from dagster_dataops.streams.files.remote import refused
+
+_ROWS: Final = 1024  # made into records at once
+_BUFFER_BYTES: Final = 1 << 20  # of each column of a Parquet file
+_FILE_MARK: Final = b"ARROW1"  # at the head of Arrow files; streams of Arrow have none
+
+
+@dataclass(frozen=True, eq=False)
+class ParquetFiles(FileStage):
+    """The rows of Parquet files."""
+
+    name: ClassVar[str] = "read_parquet"
+    columns: tuple[str, ...] | None
+    file_key: str | None
+
+    @override
+    def open_file(self, location: Location, counter: Counter) -> FileCursor:
+        return ParquetCursor(location, self.file_key, self.columns)
+
+
+@dataclass(frozen=True, eq=False)
+class ArrowFiles(FileStage):
+    """The rows of files and streams of Arrow's IPC format."""
+
+    name: ClassVar[str] = "read_arrow"
+    columns: tuple[str, ...] | None
+    file_key: str | None
+
+    @override
+    def open_file(self, location: Location, counter: Counter) -> FileCursor:
+        return ArrowCursor(location, self.file_key, self.columns)
+
+
+class TableCursor(GroupCursor):
+    """Reads rows of tables."""
+
+    def __init__(
+        self, location: Location, file_key: str | None, columns: tuple[str, ...] | None
+    ) -> None:
+        super().__init__(location, file_key)
+        self.columns = columns
+
+
+class ParquetCursor(TableCursor):
+    """Reads row groups, in batches of rows."""
+
+    @override
+    def chunks(self, group: int, row: int) -> Iterator[Chunk]:
+        path = self.location.path
+        with told(path, "Parquet"), seekable(self.location) as source:
+            options = {"buffer_size": _BUFFER_BYTES, "pre_buffer": False}
+            with pyarrow.parquet.ParquetFile(source, **options) as file:
+                columns = Columns(path, file.schema_arrow, self.columns)
+                for number in range(group, file.num_row_groups):
+                    names = list(columns.names)
+                    batches = file.iter_batches(_ROWS, [number], names, use_threads=False)
+                    yield from _chunks(columns, batches, number, row)
+                    row = 0
+
+
+class ArrowCursor(TableCursor):
+    """Reads record batches."""
+
+    @override
+    def chunks(self, group: int, row: int) -> Iterator[Chunk]:
+        path = self.location.path
+        with told(path, "Arrow"):
+            with self.location.opened() as content:
+                is_file = content.read_at(len(_FILE_MARK), 0) == _FILE_MARK
+            reading = self._of_file if is_file else self._of_stream
+            for number, batch in reading(group):
+                columns = Columns(path, batch.schema, self.columns)
+                slices = (batch.slice(at, _ROWS) for at in range(0, batch.num_rows, _ROWS))
+                yield from _chunks(columns, slices, number, row)
+                row = 0
+
+    def _of_file(self, group: int) -> Iterator[tuple[int, Any]]:
+        with seekable(self.location) as source, pyarrow.ipc.open_file(source) as file:
+            for number in range(group, file.num_record_batches):
+                yield number, file.get_batch(number)
+
+    def _of_stream(self, group: int) -> Iterator[tuple[int, Any]]:
+        with content_file(self.location) as source, pyarrow.ipc.open_stream(source) as stream:
+            for number, batch in enumerate(stream):
+                if number >= group:
+                    yield number, batch
+
+
+def _chunks(columns: Columns, batches: Iterator[Any], number: int, row: int) -> Iterator[Chunk]:
+    """Yield the records of one group, from a row on."""
+    at = 0
+    for batch in batches:
+        end = at + batch.num_rows
+        if end > row:
+            first = max(at, row)
+            yield Chunk(number, first, columns.records(batch.slice(first - at)))
+        at = end
+
+
+@contextmanager
+def told(path: str, kind: str) -> Iterator[None]:
+    """Have errors of the library name the file.
+
+    Raises:
+        StreamSourceError: In place of them.
+    """
+    try:
+        yield
+    except StreamSourceError:
+        raise
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise StreamSourceError(path, f"is no sound {kind} file: {error}") from error
+    except Exception as error:  # of a file by URL
+        raise refused(path, error) from error

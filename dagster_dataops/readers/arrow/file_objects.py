@@ -1,0 +1,78 @@
+"""Files for libraries that read them themselves."""
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from typing_extensions import override
+
+from dagster_dataops.errors import StreamSourceError
+from dagster_dataops.streams.files.contents import Content
+from dagster_dataops.streams.files.locations import Location
+from dagster_dataops.streams.files.remote import file_system, is_url, refused
+
+_BUFFER_BYTES: Final = 256 << 10
+
+
+class ContentFile(io.RawIOBase):
+    """A content from an offset on, as a file of Python.
+
+    Args:
+        content: What is read; it stays open.
+        offset: Where reading begins.
+    """
+
+    def __init__(self, content: Content, offset: int = 0) -> None:
+        super().__init__()
+        self._content = content
+        self._at = offset
+
+    @override
+    def readable(self) -> bool:
+        return True
+
+    @override
+    def tell(self) -> int:
+        return self._at
+
+    @override
+    def readinto(self, buffer: Any, /) -> int:
+        part = self._content.read_at(len(buffer), self._at)
+        if not part and self._content.failure is not None:
+            raise self._content.failure
+        buffer[: len(part)] = part
+        self._at += len(part)
+        return len(part)
+
+
+@contextmanager
+def content_file(location: Location, offset: int = 0) -> Iterator[Any]:
+    """Open a file to be read from an offset of its unpacked bytes to its end."""
+    with location.opened() as content:
+        file = io.BufferedReader(ContentFile(content, offset), _BUFFER_BYTES)
+        with file:
+            yield file
+
+
+@contextmanager
+def seekable(location: Location) -> Iterator[Any]:
+    """Open a file to be read in any order: a path, or a file of Python.
+
+    Raises:
+        StreamSourceError: It is packed, or cannot be opened.
+    """
+    if location.compression is not None:
+        reason = "is read from several places at once, so it cannot be packed; unpack it first"
+        raise StreamSourceError(location.path, reason)
+    if not is_url(location.path):
+        location.size()  # refuses what is not there
+        yield location.path
+        return
+    system, path = file_system(location.path, location.storage_options)
+    try:
+        file = system.open(path, "rb")
+    except Exception as error:
+        raise refused(location.path, error) from error
+    with file:
+        yield file

@@ -1,0 +1,227 @@
+"""The rows of delimited files as records, from any row."""
+
+import csv
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, cast
+
+from typing_extensions import override
+
+from dagster_dataops.errors import StreamSourceError
+from dagster_dataops.readers.delimited.cells import Convert, convert
+from dagster_dataops.readers.delimited.csv_rows import Dialect, Rows, never_ends, split
+from dagster_dataops.streams.core.item_failures import Counter
+from dagster_dataops.streams.files.blocks import BlockCursor, Parsed, Terminator
+from dagster_dataops.streams.files.contents import Content
+from dagster_dataops.streams.files.file_stages import FileCursor, FileStage, Origin
+from dagster_dataops.streams.files.locations import Location
+from dagster_dataops.streams.files.text_lines import unmarked
+
+_HEAD_BYTES: Final = 64 << 10
+_TOLD: Final = 12  # columns in messages
+
+
+@dataclass(frozen=True, eq=False)
+class Delimited(FileStage):
+    """The rows of delimited files; blank lines are none."""
+
+    name: ClassVar[str] = "read_delimited"
+    dialect: Dialect
+    header: bool
+    names: tuple[str, ...] | None
+    types: dict[str, str] | str
+    missing: tuple[str, ...]
+    encoding: str
+    origin: Origin
+    block_size: int
+
+    @override
+    def open_file(self, location: Location, counter: Counter) -> FileCursor:
+        return RowCursor(self, location, counter)
+
+    def converts(self, path: str, columns: Iterable[str]) -> list[tuple[str, Convert]]:
+        """Return the columns whose texts become something else, with what makes it of them.
+
+        Raises:
+            StreamSourceError: There are types for columns that the file has not.
+        """
+        columns, types = tuple(columns), self.types
+        if isinstance(types, str):
+            types = dict.fromkeys(columns, types)
+        unknown = [name for name in types if name not in columns]
+        if unknown:
+            reason = f"has no column {unknown[0]!r}, of which types tells; {_told(columns)}"
+            raise StreamSourceError(path, reason)
+        made = ((name, convert(types.get(name, "str"), self.missing)) for name in columns)
+        return [(name, one) for name, one in made if one is not None]
+
+
+class RowCursor(BlockCursor):
+    """Reads rows. Blocks end where a row does, so a position never lies inside one."""
+
+    def __init__(self, stage: Delimited, location: Location, counter: Counter) -> None:
+        super().__init__(location, stage.block_size, counter, stage.origin)
+        self.numbered = True  # lines inside quotes would make counting anew dear
+        self._stage = stage
+        self._encoding = stage.encoding
+        self._rows = Rows([], [], 0, "", is_open=False)
+        self._taken = 0  # lines that were read last
+        self._is_text = True
+        self._columns: tuple[str, ...] = ()
+        self._converts: list[tuple[str, Convert]] = []
+
+    @override
+    def begin(self, content: Content) -> int:
+        head = content.read_at(_HEAD_BYTES, 0)
+        self._encoding, mark = unmarked(self._stage.encoding, head)
+        newline, old = "\n".encode(self._encoding), "\r".encode(self._encoding)
+        ended = newline if newline in head or old not in head else old
+        self.terminator = Terminator(ended, len(ended))
+        begin, names = len(mark), self._stage.names
+        if self._stage.header:
+            length, found = self._header(content, begin)
+            begin, names = begin + length, names or found
+        self._columns = names or ()
+        self._check_columns()
+        self._converts = self._stage.converts(self.path, self._columns)
+        return begin
+
+    def _header(self, content: Content, begin: int) -> tuple[int, tuple[str, ...]]:
+        """Return how many bytes the lines up to the header take, and what it says."""
+        block = self.read_rows(content, begin, _HEAD_BYTES)
+        rows = self._rows
+        ends = [*rows.before[1:], rows.lines]
+        for cells, before, end in zip(rows.cells, rows.before, ends, strict=False):
+            if isinstance(cells, csv.Error):
+                raise self._refused(before, cells)
+            if cells:
+                self._taken = end
+                return self._bytes(block, rows.first(end)), tuple(cells)
+        self._taken = self._rows.lines
+        return len(block), ()
+
+    def _check_columns(self) -> None:
+        twice = [name for at, name in enumerate(self._columns) if name in self._columns[:at]]
+        if twice:
+            reason = f"has two columns {twice[0]!r}; names=[...] with header=True renames them"
+            raise StreamSourceError(self.path, reason)
+
+    @override
+    def read(self, content: Content, start: int) -> bytes:
+        return self.read_rows(content, start, self.block_bytes)
+
+    def read_rows(self, content: Content, start: int, size: int) -> bytes:
+        """Return the bytes of whole rows, ``size`` or more where one is longer.
+
+        Raises:
+            StreamSourceError: It cannot be read, or ends inside a row, and all before is read.
+        """
+        while True:
+            block, is_end = self.whole_lines(content, start, size)
+            self._rows = split(self._decoded(block), self._stage.dialect)
+            self._taken = self._rows.lines
+            if not self._rows.is_open:
+                return block
+            if self._rows.lines:
+                return block[: self._bytes(block, self._rows.text)]
+            if is_end:
+                raise never_ends(self.path, self.lines_before + 1)
+            if content.failure is not None:
+                raise content.failure
+            size = self.larger(size, start)
+
+    def _decoded(self, block: bytes) -> str:
+        self._is_text = True
+        try:
+            return block.decode(self._encoding)
+        except UnicodeDecodeError as error:
+            self._is_text = False  # what is no text is kept, and refused row by row
+            try:
+                return block.decode(self._encoding, "surrogateescape")
+            except UnicodeDecodeError:
+                reason = f"is no {self._stage.encoding} text: {error}"
+                raise StreamSourceError(self.path, reason) from error
+
+    def _bytes(self, block: bytes, text: str) -> int:
+        """Return how many bytes of a block are the text at its beginning."""
+        length = len(text.encode(self._encoding, "surrogateescape"))
+        if block[:length].decode(self._encoding, "surrogateescape") != text:
+            reason = f"rows with lines in them cannot be read in {self._stage.encoding}"
+            raise StreamSourceError(self.path, reason)
+        return length
+
+    @override
+    def lines_in(self, block: bytes) -> int:
+        return self._taken  # of the block that was read last, which is this one
+
+    @override
+    def parse(self, block: bytes, start: int) -> Parsed:
+        rows, lines = self._rows.cells, self._rows.before
+        if not all(rows):
+            lines = [line for line, cells in zip(lines, rows, strict=True) if cells]
+            rows = [cells for cells in rows if cells]
+        whole = cast("list[list[str]]", rows)
+        is_sound = self._is_text and set(map(type, rows)) <= {list}
+        if not is_sound or not set(map(len, whole)) <= {len(self._columns)}:
+            return self._one_by_one(rows, lines)
+        columns = self._columns
+        records: list[Any] = [dict(zip(columns, row, strict=False)) for row in whole]
+        try:
+            for name, made in self._converts:
+                for record in records:
+                    record[name] = made(record[name])
+        except ValueError:
+            return self._one_by_one(rows, lines)
+        return Parsed(records, None, lines)
+
+    def _one_by_one(self, rows: list[list[str] | csv.Error], lines: list[int]) -> Parsed:
+        records: list[Any] = []
+        kept: list[int] = []
+        for cells, line in zip(rows, lines, strict=True):
+            try:
+                records.append(self._record(cells, line))
+                kept.append(line)
+            except StreamSourceError as error:
+                try:
+                    self.counter.settle(cells, error)
+                except Exception as final:  # noqa: BLE001 - raised behind the records before it
+                    return Parsed(records, final, kept)
+        return Parsed(records, None, kept)
+
+    def _record(self, cells: list[str] | csv.Error, line: int) -> dict[str, Any]:
+        """Return the record of one row.
+
+        Raises:
+            StreamSourceError: It is none.
+        """
+        if isinstance(cells, csv.Error):
+            raise self._refused(line, cells)
+        if len(cells) != len(self._columns):
+            raise self._refused(line, f"has {len(cells)} cells; {_told(self._columns)}")
+        if not (self._is_text or _is_text(cells)):
+            raise self._refused(line, f"is no {self._stage.encoding} text")
+        record: dict[str, Any] = dict(zip(self._columns, cells, strict=True))
+        for name, made in self._converts:
+            try:
+                record[name] = made(record[name])
+            except ValueError as error:
+                raise self._refused(line, f"column {name!r}: {error}") from error
+        return record
+
+    def _refused(self, line: int, reason: object) -> StreamSourceError:
+        advice = "; csv.field_size_limit() sets that limit" if "limit" in str(reason) else ""
+        place = f"{self.path}, line {self.lines_before + line + 1}"
+        return StreamSourceError(place, f"{reason}{advice}")
+
+
+def _is_text(cells: list[str]) -> bool:
+    try:
+        "".join(cells).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _told(columns: tuple[str, ...]) -> str:
+    shown = ", ".join(columns[:_TOLD]) + (", …" if len(columns) > _TOLD else "")
+    return f"there are {len(columns)} columns: {shown}"

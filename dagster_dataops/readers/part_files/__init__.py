@@ -1,0 +1,1 @@
+"""Numbered part files as records: shuffled, over epochs, in batches."""

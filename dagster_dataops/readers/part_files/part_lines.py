@@ -1,0 +1,130 @@
+"""The lines of part files as items, each with its file and its number.
+
+Lines are not decoded here, so that one that is no text counts as a line, and is told as one.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+from typing_extensions import override
+
+from dagster_dataops.readers.part_files.part_names import Parts, split
+from dagster_dataops.streams.core.finitude import Finitude
+from dagster_dataops.streams.core.item_failures import Failures
+from dagster_dataops.streams.core.stage import Cursor, Opening, Stage, State
+from dagster_dataops.streams.files.text_lines import LineEnding
+from dagster_dataops.streams.text import read_text
+
+_MARK: Final = "\xef\xbb\xbf"  # that of byte order, as its bytes
+
+
+@dataclass(frozen=True, eq=False)
+class PartLines(Stage):
+    """Tuples of a file's name, a line's number from 1, and the line, a character a byte.
+
+    Attributes:
+        parts: The files.
+        shard: Which of ``shards`` shards of them is read.
+        shards: How many shards there are.
+        shuffled: Whether the files of all shards are in another order in each further epoch.
+        seed: Of that order.
+        drawn: Whether the seed was drawn at random; then that of a loaded state takes its place.
+        skip_blank_lines: Whether lines of white space are passed over.
+    """
+
+    name: ClassVar[str] = "part_files"
+    parts: Parts
+    shard: int
+    shards: int
+    shuffled: bool
+    seed: int
+    drawn: bool
+    skip_blank_lines: bool
+
+    @property
+    @override
+    def finitude(self) -> Finitude:
+        return Finitude.FINITE
+
+    @override
+    def open(self, opening: Opening) -> Cursor:
+        return PartCursor(self, opening)
+
+    @property
+    @override
+    def draws_seed(self) -> bool:
+        return self.drawn
+
+    @override
+    def options(self) -> dict[str, Any]:
+        return {
+            "names": self.parts.names,
+            "shard": [self.shard, self.shards],
+            "seed": self.seed if self.shuffled and not self.drawn else None,
+            "shuffled": self.shuffled,
+            "skip_blank_lines": self.skip_blank_lines,
+        }
+
+    @override
+    def seed_in(self, root: int) -> int | None:
+        return self.seed if self.shuffled else None
+
+    @override
+    def identity(self) -> object:
+        self.parts.check()
+        return [_file(self.parts.path(name)).identity() for name in self.parts.names]
+
+
+class PartCursor(Cursor):
+    """Its position: seed, epoch, which file of it, how many lines of that, and where it stands."""
+
+    def __init__(self, stage: PartLines, opening: Opening) -> None:
+        # No line of single bytes fails: what counts failures is not asked, and not shared.
+        self._stage, self._opening = stage, Opening(opening.seed, Failures())
+        self._seed = stage.seed
+        self._epoch = self._place = self._number = 0
+        self._inner: Cursor | None = None
+        self._waiting: State = None  # where the next file is to be taken up
+
+    @override
+    def items(self) -> Iterator[Any]:
+        stage = self._stage
+        skip = stage.skip_blank_lines
+        stage.parts.check(warn=self._epoch == 0)
+        order = stage.parts.order(self._seed, self._epoch if stage.shuffled else 0)
+        names = split(order, stage.shard, stage.shards)
+        while self._place < len(names):
+            name = names[self._place]
+            self._inner = _file(stage.parts.path(name)).open(self._opening)
+            if self._waiting is not None:
+                self._inner.restore(self._waiting)
+                self._waiting = None
+            for line in self._inner.items():
+                self._number += 1
+                if self._number == 1:
+                    line = line.removeprefix(_MARK)  # noqa: PLW2901 - the same, less its mark
+                if not skip or line.strip():
+                    yield name, self._number, line
+            self._inner, self._number, self._place = None, 0, self._place + 1
+
+    @override
+    def state(self) -> State:
+        inner = self._waiting if self._inner is None else self._inner.state()
+        return [self._seed, self._epoch, self._place, self._number, inner]
+
+    @override
+    def restore(self, state: State) -> None:
+        seed, self._epoch, self._place, self._number, self._waiting = state
+        self._seed = seed if self._stage.drawn else self._stage.seed
+        self._inner = None
+
+    @override
+    def restart(self, *, reset_rng: bool = False) -> None:
+        self._epoch = 0 if reset_rng else self._epoch + 1
+        self._place = self._number = 0
+        self._inner = self._waiting = None
+
+
+def _file(path: str) -> Stage:
+    return read_text(path, encoding="latin-1", line_ending=LineEnding.LF).stage

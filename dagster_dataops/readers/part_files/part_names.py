@@ -1,0 +1,96 @@
+"""Parts: files that are named by a number, such as ``part-000``, which together are one dataset."""
+
+import logging
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dagster_dataops.errors import StreamSourceError
+from dagster_dataops.streams.core.seeds import generator
+
+_LOGGER: Final = logging.getLogger("dagster_dataops")
+_MOST_NAMED: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The parts 0 to ``count - 1`` of a folder.
+
+    Attributes:
+        folder: Where they are.
+        count: How many there are.
+        prefix: What their names begin with.
+        suffix_length: The least number of digits behind it, filled up with zeros; -1 for none.
+    """
+
+    folder: str
+    count: int
+    prefix: str
+    suffix_length: int
+
+    @property
+    def names(self) -> list[str]:
+        """Their names, in order."""
+        return [f"{self.prefix}{str(at).zfill(self.suffix_length)}" for at in range(self.count)]
+
+    def path(self, name: str) -> str:
+        """Return the path of a part."""
+        return os.path.join(self.folder, name)  # noqa: PTH118 - thousands of them, as texts
+
+    def check(self, *, warn: bool = False) -> None:
+        """Refuse a folder in which parts are missing.
+
+        Args:
+            warn: Whether a warning names parts that are not read.
+
+        Raises:
+            StreamSourceError: It cannot be listed, or has no file of some name.
+        """
+        try:
+            found = {entry.name for entry in os.scandir(self.folder) if entry.is_file()}
+        except OSError as error:
+            raise StreamSourceError(self.folder, f"cannot be listed: {error.strerror}") from error
+        names = self.names
+        missing = [name for name in names if name not in found]
+        others = self._others(found.difference(names))
+        if missing:
+            raise StreamSourceError(self.folder, self._missing(missing, others))
+        if others and warn:
+            text = "%s: %d parts are not read, since data_part_num is %d: %s"
+            _LOGGER.warning(text, self.folder, len(others), self.count, _listed(others))
+
+    def _others(self, found: set[str]) -> list[str]:
+        pattern = re.compile(re.escape(self.prefix) + r"[0-9]+")
+        return sorted(name for name in found if pattern.fullmatch(name))
+
+    def _missing(self, missing: Sequence[str], others: Sequence[str]) -> str:
+        """Say what is missing, and with which arguments it might not be."""
+        reason = f"{len(missing)} of {self.count} parts are missing: {', '.join(missing)}"
+        if not others:
+            return reason
+        reason = f"{reason}. There are {_listed(others)}"
+        lengths = {len(name) - len(self.prefix) for name in others}
+        if len(lengths) == 1 and lengths != {len(missing[0]) - len(self.prefix)}:
+            return f"{reason}: part_name_suffix_length={lengths.pop()} would read those"
+        return reason
+
+    def order(self, seed: int, epoch: int) -> list[str]:
+        """Return the names in the order of an epoch: their own in the first, then by the seed."""
+        names = self.names
+        if epoch:
+            generator(seed, "files", epoch).shuffle(names)
+        return names
+
+
+def split(names: Sequence[Any], shard: int, shards: int) -> Sequence[Any]:
+    """Return the names of one shard: neighbours, the first shards one more where it must be."""
+    each, more = divmod(len(names), shards)
+    begin = shard * each + min(shard, more)
+    return names[begin : begin + each + (shard < more)]
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (f" and {more:,} more" if more > 0 else "")

@@ -1,0 +1,25 @@
+"""Rows in random order, by a seed that may have been drawn and is recorded in the state."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from typing_extensions import override
+
+from dagster_dataops.streams.stages.shuffling import Shuffle
+
+
+@dataclass(frozen=True, eq=False)
+class RowShuffle(Shuffle):
+    """`Shuffle` whose seed, where it was drawn at random, is that of a loaded state."""
+
+    drawn: bool
+
+    @property
+    @override
+    def draws_seed(self) -> bool:
+        return self.drawn
+
+    @override
+    def options(self) -> dict[str, Any]:
+        seed = None if self.drawn else self.seed
+        return {"shuffle_window": self.shuffle_window, "seed": seed}

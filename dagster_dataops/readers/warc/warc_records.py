@@ -1,0 +1,103 @@
+"""The records of WARC files, from any record."""
+
+import base64
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from email.message import Message
+from typing import Any, ClassVar
+
+from typing_extensions import override
+from warcio.archiveiterator import ArchiveIterator
+
+from dagster_dataops.errors import StreamSourceError
+from dagster_dataops.readers.row_groups import Chunk, GroupCursor
+from dagster_dataops.readers.warc.warc_frames import BadPartError, Part, parts
+from dagster_dataops.streams.core.item_failures import Counter
+from dagster_dataops.streams.files.contents import Content
+from dagster_dataops.streams.files.file_stages import FileCursor, FileStage
+from dagster_dataops.streams.files.locations import Location
+
+
+@dataclass(frozen=True, eq=False)
+class WarcFiles(FileStage):
+    """The records of WARC files."""
+
+    name: ClassVar[str] = "read_warc"
+    types: tuple[str, ...] | None
+    binary: bool
+    file_key: str | None
+
+    @override
+    def open_file(self, location: Location, counter: Counter) -> FileCursor:
+        if location.compression == "gzip":  # packed record by record, which warcio unpacks
+            location = replace(location, compression=None)
+        return WarcCursor(self, location)
+
+
+class WarcCursor(GroupCursor):
+    """Reads records; each is a group, told by the byte of the file at which it begins."""
+
+    def __init__(self, stage: WarcFiles, location: Location) -> None:
+        super().__init__(location, stage.file_key)
+        self._stage = stage
+
+    @override
+    def chunks(self, group: int, row: int) -> Iterator[Chunk]:
+        types = self._stage.types
+        with self.location.opened() as content:
+            for begin, frames in self._parts(content, group):
+                for number, frame in enumerate(frames):
+                    is_passed = begin == group and number < row
+                    if not is_passed and (types is None or frame.kind in types):
+                        yield Chunk(begin, number, [self._record(frame.content, begin)])
+
+    def _parts(self, content: Content, begin: int) -> Iterator[Part]:
+        try:
+            yield from parts(content, begin)
+        except BadPartError as error:
+            if content.failure is not None:
+                raise content.failure from error
+            raise self._refused(error.begin, error.reason) from error
+        if content.failure is not None:
+            raise content.failure
+
+    def _record(self, content: bytes, begin: int) -> dict[str, Any]:
+        try:
+            return _record(content, binary=self._stage.binary)
+        except Exception as error:  # whatever a head that is none leads warcio to
+            reason = f"cannot be read: {type(error).__name__}: {error}"
+            raise self._refused(begin, reason) from error
+
+    def _refused(self, begin: int, reason: str) -> StreamSourceError:
+        return StreamSourceError(f"{self.location.path}, record at byte {begin}", reason)
+
+
+def _record(whole: bytes, *, binary: bool) -> dict[str, Any]:
+    """Return what a record of WARC becomes; its content without what HTTP packs it in."""
+    record = next(iter(ArchiveIterator(io.BytesIO(whole))))
+    headers, http = record.rec_headers, record.http_headers
+    kind = (http or headers).get_header("Content-Type")
+    status = http.get_statuscode() if http is not None and record.rec_type == "response" else ""
+    content = record.content_stream().read()
+    packed = base64.b64encode(content).decode() if binary else _text(content, kind or "")
+    return {
+        "id": headers.get_header("WARC-Record-ID"),
+        "type": record.rec_type,
+        "url": headers.get_header("WARC-Target-URI"),
+        "date": headers.get_header("WARC-Date"),
+        "status": int(status) if status.isdigit() else None,
+        "content_type": kind,
+        "base64" if binary else "text": packed,
+    }
+
+
+def _text(content: bytes, kind: str) -> str:
+    """Return a content as text, in the encoding of its type; what is none of it is replaced."""
+    message = Message()
+    message["Content-Type"] = kind
+    encoding = message.get_content_charset("utf-8")
+    try:
+        return content.decode(encoding, "replace")
+    except LookupError:
+        return content.decode("utf-8", "replace")

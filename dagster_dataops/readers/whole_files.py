@@ -1,0 +1,137 @@
+"""``read_files``: whole files as records."""
+
+import base64
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Final
+
+from typing_extensions import override
+
+from dagster_dataops.errors import StreamDefinitionError, StreamSourceError
+from dagster_dataops.streams.core.item_failures import Counter
+from dagster_dataops.streams.core.stage import State
+from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
+from dagster_dataops.streams.files.contents import Content
+from dagster_dataops.streams.files.file_sets import INFER, FileSet, GivenPaths
+from dagster_dataops.streams.files.file_stages import FileCursor, FileStage
+from dagster_dataops.streams.files.locations import Location
+from dagster_dataops.streams.files.text_lines import known_encoding
+
+_READ_BYTES: Final = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class WholeFiles(FileStage):
+    """Files, each one record."""
+
+    name: ClassVar[str] = "read_files"
+    encoding: str
+    binary: bool
+    max_bytes: int | None
+
+    @override
+    def open_file(self, location: Location, counter: Counter) -> FileCursor:
+        return WholeFileCursor(self, location, counter)
+
+
+class WholeFileCursor(FileCursor):
+    """Reads one file; its position is whether it has been read."""
+
+    def __init__(self, stage: WholeFiles, location: Location, counter: Counter) -> None:
+        self._stage = stage
+        self._location = location
+        self._counter = counter
+        self._read = 0
+
+    @override
+    def blocks(self) -> Iterator[Iterator[Any]]:
+        if self._read:
+            return
+        try:
+            record = self._record()
+        except StreamSourceError as error:
+            self._counter.settle(self._location.path, error)
+            return
+        self._read = 1
+        yield iter((record,))
+
+    def _record(self) -> dict[str, Any]:
+        path, stage = self._location.path, self._stage
+        with self._location.opened() as content:
+            found = self._content(content)
+        made: dict[str, Any] = {"path": path}
+        if stage.binary:
+            made["base64"] = base64.b64encode(found).decode()
+        else:
+            try:
+                made["text"] = found.decode(stage.encoding)
+            except UnicodeDecodeError as error:
+                reason = f"is no {stage.encoding} text: {error}; binary=True reads any file"
+                raise StreamSourceError(path, reason) from error
+        return {**made, "size": len(found)}
+
+    def _content(self, content: Content) -> bytes:
+        most, parts, size = self._stage.max_bytes, [], 0
+        while part := content.read_at(_READ_BYTES, size):
+            parts.append(part)
+            size += len(part)
+            if most is not None and size > most:
+                reason = f"has more than max_bytes={most:,} bytes"
+                raise StreamSourceError(self._location.path, reason)
+        if content.failure is not None:
+            raise content.failure
+        return b"".join(parts)
+
+    @override
+    def state(self) -> State:
+        return [self._read, self._counter.count] if self._counter.saved else [self._read]
+
+    @override
+    def restore(self, state: State) -> None:
+        self._read = state[0] + 0  # refuses what is no number
+        if self._counter.saved:
+            self._counter.count = state[1]
+
+    @override
+    def restart(self, *, reset_rng: bool = False) -> None:
+        self._read = 0
+
+
+def read_files(  # noqa: PLR0913 - what may be said of files
+    path: GivenPaths,
+    pattern: str | None = None,
+    *,
+    encoding: str | None = None,
+    binary: bool = False,
+    max_bytes: int | None = None,
+    compression: str | None = INFER,
+    storage_options: Mapping[str, Any] | None = None,
+) -> DataPipelineBuilder:
+    """Read whole files as records: ``{"path", "text", "size"}``, the size in bytes.
+
+    A file that is no text or too long is a failure, as is one that cannot be read: ``on_error`` of
+    the stream may skip it.
+
+    Args:
+        path: A folder, a list of files or wildcards, also by URL; see `read_jsonl`.
+        pattern: Which of the files, such as ``*.md``; it is held against the whole path, and ``*``
+            stands for slashes as well.
+        encoding: UTF-8 if ``None``.
+        binary: Whether records have ``base64``, the content as base64, in place of ``text``.
+        max_bytes: How long a file may be; any length if ``None``.
+        compression: See `read_jsonl`; ``None`` gives packed files as they are.
+        storage_options: See `read_jsonl`.
+
+    Raises:
+        StreamDefinitionError: Arguments with which nothing can be read.
+    """
+    if max_bytes is not None and max_bytes < 0:
+        raise StreamDefinitionError("read_files", f"max_bytes is {max_bytes}; it is 0 at least")
+    files = FileSet.of("read_files", path, compression, storage_options)
+    stage = WholeFiles(
+        replace(files, pattern=pattern),
+        known_encoding(encoding, "read_files"),
+        binary,
+        max_bytes,
+    )
+    return DataPipelineBuilder(stage)

@@ -1,0 +1,173 @@
+"""The source code of a selector; `code` says what it does."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from dagster_dataops.selectors.grammar import EVERY, Path
+from dagster_dataops.selectors.path_tree import Branch, branches, numbers
+
+
+def _indented(lines: Iterable[str]) -> Iterator[str]:
+    return (f"    {line}" for line in lines)
+
+
+class Writer:
+    """Writes the source of one selector. Branches of the tree have variables of their own."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self._paths = paths
+        self._tree = branches(paths) or {}
+        self._loops = [path.count(EVERY) for path in paths]
+        self._made: dict[int, str] = {}
+        # One path, one loop that goes on below [*]: the function is called as elements are rebuilt.
+        self._at_once = self._loops == [1] and paths[0][-1] is not EVERY
+
+    def lines(self) -> Iterator[str]:
+        """Yield the source."""
+        self._made[id(self._tree)] = "item"
+        yield "def get(item):"
+        yield from _indented(self._shortcut())
+        yield from _indented(self._resolve())
+        values = [f"v{at}" if loops else f"[v{at}]" for at, loops in enumerate(self._loops)]
+        alone = len(values) == 1 and not self._loops[0]
+        yield f"    return {'v0' if alone else ' + '.join(values)}"
+        yield "def mapper(fn):"
+        yield "    def mapped(item):"
+        yield from _indented(_indented(self._mapped()))
+        yield "    return mapped"
+
+    def _mapped(self) -> Iterator[str]:
+        yield from self._resolve()
+        if not self._at_once:
+            for number in range(len(self._paths)):
+                yield from self._apply(number)
+        yield from self._rebuild(self._tree, looped=False)
+        yield "return item"
+
+    def _name(self, branch: Branch) -> str:
+        return self._made.setdefault(id(branch), f"c{len(self._made)}")
+
+    def _shortcut(self) -> Iterator[str]:
+        """Yield what finds a single element in one expression.
+
+        Nothing but a dict can be indexed by a text; a list must be told from a text.
+        """
+        if len(self._paths) > 1 or self._loops[0]:
+            return
+        lists, element = [], "item"
+        for depth, step in enumerate(self._paths[0]):
+            if isinstance(step, int):
+                lists.append(f"type(at{depth} := {element}) is list")
+                element = f"at{depth}"
+            element += f"[{step!r}]"
+        yield "try:"
+        yield f"    if {' and '.join(lists) or 'True'}:"
+        yield f"        return {element}"
+        yield "except (LookupError, TypeError):"
+        yield "    raise missing(item) from None"
+
+    def _resolve(self) -> Iterator[str]:
+        yield from (f"v{at} = []" for at, loops in enumerate(self._loops) if loops)
+        yield "try:"
+        yield from _indented(self._descend(self._tree))
+        yield "except LookupError:"
+        yield "    raise missing(item) from None"
+
+    def _descend(self, branch: Branch) -> Iterator[str]:
+        name = self._name(branch)
+        yield from self._checks(name, branch)
+        for step, below in branch.items():
+            element = name if step is EVERY else f"{name}[{step!r}]"
+            if not isinstance(below, int):
+                inner = self._name(below)
+                if step is EVERY:
+                    yield f"for {inner} in {name}:"
+                    yield from _indented(self._descend(below))
+                else:
+                    yield f"{inner} = {element}"
+                    yield from self._descend(below)
+            elif step is EVERY:
+                yield f"v{below} += {name}"
+            else:
+                yield (
+                    f"v{below}.append({element})" if self._loops[below] else f"v{below} = {element}"
+                )
+
+    def _checks(self, name: str, branch: Branch) -> Iterator[str]:
+        keys = tuple(step for step in branch if isinstance(step, str))
+        if keys:
+            yield f"if type({name}) is not dict: check({name}, {keys!r})"
+        if len(keys) < len(branch):
+            yield f"if type({name}) is not list and type({name}) is not tuple:"
+            yield f"    if not isinstance({name}, (list, tuple)): raise LookupError"
+
+    def _apply(self, number: int) -> Iterator[str]:
+        value = f"v{number}"
+        if not self._loops[number]:
+            yield from self._guarded([f"{value} = fn({value})"], "0", number)
+            return
+        yield "done = []"
+        loop = [f"for value in {value}:", "    done.append(fn(value))"]
+        yield from self._guarded(loop, "len(done)", number)
+        yield f"{value} = done" if self._single(number) else f"{value} = iter(done)"
+
+    def _guarded(self, lines: list[str], position: str, number: int = 0) -> Iterator[str]:
+        """Yield lines that call the function; what it raises is told with the element's path."""
+        yield "try:"
+        yield from _indented(lines)
+        yield "except Exception as error:"
+        yield f"    raise failed(item, {number}, {position}, error) from error"
+
+    def _single(self, number: int) -> bool:
+        """Whether the values of a path are one a pass of one loop, which serves no other path."""
+        path = self._paths[number]
+        shared = path[: path.index(EVERY) + 1]
+        others = (other for at, other in enumerate(self._paths) if at != number)
+        return self._loops[number] == 1 and all(one[: len(shared)] != shared for one in others)
+
+    def _rebuild(self, branch: Branch, *, looped: bool) -> Iterator[str]:
+        """Put values in place, innermost first; each container is copied once, under its name."""
+        name = self._name(branch)
+        if EVERY in branch:
+            yield from self._rebuild_every(name, branch[EVERY])
+            return
+        for step, below in branch.items():
+            if not isinstance(below, int):
+                if looped:  # the variable holds what the last pass found
+                    yield f"{self._name(below)} = {name}[{step!r}]"
+                yield from self._rebuild(below, looped=looped)
+        keyed = all(isinstance(step, str) for step in branch)
+        if keyed:
+            yield f"{name} = {{**{name}}} if type({name}) is dict else copied({name})"
+        else:
+            yield f"model = {name}"
+            yield f"{name} = [*model]"
+        for step, below in branch.items():
+            yield f"{name}[{step!r}] = {self._value(below)}"
+        if not keyed:
+            yield f"if type(model) is not list: {name} = rebuilt(model, {name})"
+
+    def _rebuild_every(self, name: str, below: "Branch | int") -> Iterator[str]:
+        made = f"{name}_made"
+        if isinstance(below, int):
+            flat = self._loops[below] == 1
+            yield f"{made} = v{below}" if flat else f"{made} = [next(v{below}) for _ in {name}]"
+        else:
+            inner = self._name(below)
+            inside = list(numbers(below))
+            yield f"{made} = []"
+            if len(inside) == 1 and self._single(inside[0]):
+                loop = [f"for {inner}, one in zip({name}, v{inside[0]}):"]
+            else:
+                loop = [f"for {inner} in {name}:"]
+            loop += ["    one = fn(one)"] if self._at_once else []
+            loop += _indented(self._rebuild(below, looped=True))
+            loop.append(f"    {made}.append({inner})")
+            yield from self._guarded(loop, f"len({made})") if self._at_once else loop
+        yield f"{name} = {made} if type({name}) is list else rebuilt({name}, {made})"
+
+    def _value(self, below: "Branch | int") -> str:
+        if not isinstance(below, int):
+            return self._name(below)
+        if not self._loops[below]:
+            return f"v{below}"
+        return "one" if self._single(below) else f"next(v{below})"

@@ -1,1 +1,0 @@
-"""How operators and whole graphs are run from plain Python."""

@@ -1,1 +1,0 @@
-"""Sources: readers of records, and the files and places they read from."""

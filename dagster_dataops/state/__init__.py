@@ -1,1 +1,0 @@
-"""Positions: how what is held between two records is written as JSON, and told from others."""

@@ -1,0 +1,98 @@
+"""``read_iterator``: an iterator of the caller's as a source."""
+
+import copy
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, ClassVar
+
+from typing_extensions import override
+
+from dagster_dataops.errors import DataPipelineError
+from dagster_dataops.streams.core.finitude import Finitude
+from dagster_dataops.streams.core.stage import Cursor, Opening, Stage, State
+
+
+@dataclass(frozen=True, eq=False)
+class Iterated(Stage):
+    """The items of an iterator, which ``reset_fn`` puts back to its start."""
+
+    name: ClassVar[str] = "read_iterator"
+    iterator: Iterator[Any]
+    reset_fn: Callable[[Iterator[Any]], Iterator[Any]]
+    infinite: bool
+
+    @property
+    @override
+    def finitude(self) -> Finitude:
+        return Finitude.INFINITE if self.infinite else Finitude.FINITE
+
+    @override
+    def open(self, opening: Opening) -> Cursor:
+        return IteratorCursor(self)
+
+    @override
+    def options(self) -> dict[str, Any]:
+        return {
+            "iterator": type(self.iterator).__qualname__,
+            "reset_fn": self.reset_fn,
+            "infinite": self.infinite,
+        }
+
+
+class IteratorCursor(Cursor):
+    """Reads an iterator.
+
+    One with ``state_dict`` and ``load_state_dict`` goes where it was told to; of any other the
+    items are counted and passed over.
+    """
+
+    def __init__(self, stage: Iterated) -> None:
+        self._stage = stage
+        self._iterator: Any = None
+        self._number = 0
+        self._position: State = None
+
+    @override
+    def items(self) -> Iterator[Any]:
+        if self._iterator is None:
+            self._iterator = self._stage.reset_fn(_own(self._stage.iterator))
+            self._go()
+        for item in self._iterator:
+            self._number += 1
+            yield item
+
+    def _go(self) -> None:
+        if self._position is not None:
+            self._iterator.load_state_dict(self._position)
+            return
+        passed = sum(1 for _ in islice(self._iterator, self._number))
+        if passed < self._number:
+            msg = f"the iterator ends after {passed} items; {self._number} had been read of it"
+            raise DataPipelineError(msg)
+
+    @override
+    def state(self) -> State:
+        if self._iterator is None:
+            return [self._number, self._position]
+        has_state = hasattr(self._iterator, "load_state_dict")
+        return [self._number, copy.deepcopy(self._iterator.state_dict()) if has_state else None]
+
+    @override
+    def restore(self, state: State) -> None:
+        self._iterator = None
+        self._number, self._position = state
+
+    @override
+    def restart(self, *, reset_rng: bool = False) -> None:
+        if self._iterator is not None:
+            self._iterator = self._stage.reset_fn(self._iterator)
+        self._number, self._position = 0, None
+
+
+def _own(iterator: Any) -> Any:
+    """Return a copy, so that two streams of one iterator do not take items from one another."""
+    try:
+        return copy.deepcopy(iterator)
+    except Exception:  # noqa: BLE001 - generators and much else cannot be copied
+        return iterator

@@ -1,0 +1,50 @@
+"""What a stream is made of, stage by stage, so that no state is taken for another stream's."""
+
+from typing import Any
+
+from dagster_dataops.hashing.code import code_digest
+from dagster_dataops.hashing.values import digest
+from dagster_dataops.streams.core.item_failures import OnError
+from dagster_dataops.streams.core.stage import Stage
+
+
+def fingerprint(stage: Stage, on_error: OnError) -> list[dict[str, str]]:
+    """Return every stage's name, and digests of its options, its code and the data it reads.
+
+    Raises:
+        StreamSourceError: A source cannot be read.
+    """
+    counted = {"stage": "stream", "on_error": "raise" if on_error == "raise" else "skip"}
+    return [*map(_parts, stage.ordered()), counted]
+
+
+def definition(stage: Stage) -> dict[str, str]:
+    """Return digests of the options and of the code of all stages; nothing is read for them."""
+    parts = [_defined(one) for one in stage.ordered()]
+    options = [[one["stage"], one["options"]] for one in parts]
+    return {"options": digest(options), "code": digest([one.get("code") for one in parts])}
+
+
+def _parts(stage: Stage) -> dict[str, str]:
+    parts = _defined(stage)
+    identity = stage.identity()
+    if identity is not None:
+        parts["data"] = digest(identity)
+    return parts
+
+
+def _defined(stage: Stage) -> dict[str, str]:
+    options: dict[str, Any] = {}
+    functions: dict[str, Any] = {}
+    for name, value in stage.options().items():
+        (functions if _is_code(value) else options)[name] = value
+    parts = {"stage": stage.name, "options": digest(options)}
+    if functions:
+        parts["code"] = digest(functions, code_digest)
+    return parts
+
+
+def _is_code(value: Any) -> bool:
+    if isinstance(value, tuple):
+        return any(map(_is_code, value))
+    return callable(value) and not isinstance(value, type)

@@ -1,0 +1,143 @@
+"""The bytes of a file from any position, wherever it lies and however it is packed."""
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Final, Protocol, Self
+
+from typing_extensions import override
+
+from dagster_dataops.errors import StreamSourceError
+from dagster_dataops.streams.files.descriptors import descriptor_on
+
+_STEP: Final = 1 << 20  # how much is read at once of what is only passed over
+
+
+class Source(Protocol):
+    """What can be read from its beginning on."""
+
+    def read(self, size: int, /) -> bytes:
+        """Return up to ``size`` bytes; none at the end. An error comes behind all before it."""
+        ...
+
+    def close(self) -> None:
+        """Let go of it. Safe to call twice."""
+        ...
+
+
+class Content(ABC):
+    """An open file.
+
+    Attributes:
+        failure: Why a read was short, if it was not the end of the file.
+    """
+
+    failure: StreamSourceError | None = None
+
+    @abstractmethod
+    def read_at(self, size: int, offset: int) -> bytes:
+        """Return ``size`` bytes from ``offset``; fewer only at the end, or before `failure`."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of it. Safe to call twice."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class PlainContent(Content):
+    """A file of this machine, read where it lies.
+
+    Raises:
+        StreamSourceError: It cannot be opened.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._descriptor = descriptor_on(path)
+
+    @override
+    def read_at(self, size: int, offset: int) -> bytes:
+        try:
+            return os.pread(self._descriptor, size, offset)
+        except OSError as error:
+            reason = f"cannot be read: {error.strerror}"
+            raise StreamSourceError(self._path, reason) from error
+
+    @override
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+class WindowedContent(Content):
+    """What comes from its beginning on; the bytes last asked for are held.
+
+    Args:
+        open_source: Opens it at the start. A source with ``seek`` is sent to a position; of any
+            other, what lies before is read and dropped.
+    """
+
+    def __init__(self, open_source: Callable[[], Source]) -> None:
+        self._open = open_source
+        self._source: Source | None = None
+        self._window = bytearray()
+        self._start = 0  # of the window, in the file
+
+    @override
+    def read_at(self, size: int, offset: int) -> bytes:
+        try:
+            self._go(offset)
+            self._fill(size)
+        except StreamSourceError as error:
+            self.failure = error
+        with memoryview(self._window) as window:  # copies once what may be a very long line
+            return bytes(window[:size])
+
+    def _go(self, offset: int) -> None:
+        """Have the window begin at ``offset``."""
+        if offset < self._start:
+            self.close()
+        if offset <= self._start + len(self._window):
+            del self._window[: offset - self._start]
+            self._start = offset
+            return
+        seek = getattr(self._opened(), "seek", None)
+        if seek is not None:
+            seek(offset)
+            self._window.clear()
+            self._start = offset
+            return
+        while (missing := offset - self._start) > 0:
+            self._fill(min(missing, _STEP))
+            if not self._window:
+                return  # it ends before
+            passed = min(missing, len(self._window))
+            del self._window[:passed]
+            self._start += passed
+
+    def _fill(self, size: int) -> None:
+        while len(self._window) < size:
+            part = self._opened().read(size - len(self._window))
+            if not part:
+                return
+            self._window += part
+
+    def _opened(self) -> Source:
+        if self._source is None:
+            self._source = self._open()
+        return self._source
+
+    @override
+    def close(self) -> None:
+        self.failure = None
+        self._window.clear()
+        self._start = 0
+        if self._source is not None:
+            self._source.close()
+            self._source = None

@@ -1,0 +1,173 @@
+"""FileSet: the files that a reader was given, by name, by wildcards, by folder or as a list."""
+
+import fnmatch
+import glob
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import xxhash
+
+from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError, StreamSourceError
+from dagster_dataops.hashing.values import digest
+from dagster_dataops.streams.files.decompression import KINDS
+from dagster_dataops.streams.files.listing import below, files_below, natural
+from dagster_dataops.streams.files.locations import Location, packed_as
+from dagster_dataops.streams.files.remote import file_system, is_url, listed, refused
+
+GivenPath: TypeAlias = str | os.PathLike[str]
+GivenPaths: TypeAlias = GivenPath | Iterable[GivenPath]
+
+INFER: Final = "infer"
+_MOST_LOOKED_INTO: Final = 1000  # of several files; of more, every n-th, and the sizes of all
+_MOST_OPEN: Final = 256  # files at once; many systems allow a thousand
+_HIDDEN: Final = (".", "_")  # marks of file systems and of programs that write folders
+
+
+@dataclass(frozen=True)
+class FileSet:
+    """Files as they were given; which they are is found out when they are read.
+
+    Attributes:
+        given: Paths, URLs, wildcards and folders.
+        compression: How they are packed; ``infer`` goes by the end of each name.
+        storage_options: What fsspec's file systems are made with.
+        pattern: Which of the files; see `list_files`.
+    """
+
+    given: tuple[str, ...]
+    compression: str | None = INFER
+    storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    pattern: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        stage: str,
+        paths: GivenPaths,
+        compression: str | None = INFER,
+        storage_options: Mapping[str, Any] | None = None,
+    ) -> "FileSet":
+        """Return the files of what the reader ``stage`` was given.
+
+        Raises:
+            StreamDefinitionError: No path, or an unknown compression.
+        """
+        one = isinstance(paths, (str, os.PathLike))
+        given: list[Any] = [paths] if one else list(paths)  # type: ignore[arg-type]
+        for path in given:
+            if not isinstance(path, (str, os.PathLike)):
+                reason = f"a path is {path!r}; it must be a text or a pathlib.Path"
+                raise StreamArgumentError(stage, reason)
+        if not given:
+            raise StreamDefinitionError(stage, "it was given no path")
+        if compression not in {None, INFER, *KINDS}:
+            reason = f"compression is {compression!r}; it is 'infer', None or one of {KINDS}"
+            raise StreamDefinitionError(stage, reason)
+        found = tuple(os.fspath(path) for path in given)
+        return cls(found, compression, dict(storage_options or {}))
+
+    def locations(self) -> list[Location]:
+        """Return the files: those given one by one in that order, others in natural order.
+
+        Raises:
+            StreamSourceError: A folder or wildcards mean no file, or cannot be listed.
+        """
+        paths = [path for given in self.given for path in self._meant(given)]
+        if self.pattern is not None:
+            paths = [path for path in paths if fnmatch.fnmatchcase(path, self.pattern)]
+        return [self._location(path) for path in paths]
+
+    def plain_files(self) -> list[str] | None:
+        """Return the paths of the files, if all are on this machine, not packed and not too many.
+
+        Looked up at once: what cannot be listed now fails when it is read.
+        """
+        if any(map(is_url, self.given)):
+            return None
+        try:
+            found = self.locations()
+        except StreamSourceError:
+            return None
+        is_such = len(found) <= _MOST_OPEN and all(one.is_plain for one in found)
+        return [one.path for one in found] if is_such else None
+
+    def _location(self, path: str) -> Location:
+        packed = packed_as(path) if self.compression == INFER else self.compression
+        return Location(path, packed, self.storage_options)
+
+    def _meant(self, given: str) -> list[str]:
+        wild = _is_wild(given)
+        if wild:
+            found = self._matching(given)
+        elif self._is_folder(given):
+            found = [path for path in self._below(given) if not _is_hidden(path, given)]
+        else:
+            return [given]
+        if not found:
+            reason = "matches no file" if wild else "is a folder without files"
+            raise StreamSourceError(given, reason)
+        return sorted(found, key=natural)
+
+    def _matching(self, given: str) -> list[str]:
+        if is_url(given):
+            return listed(given, self.storage_options, wild=True)
+        return [path for path in glob.glob(given, recursive=True) if Path(path).is_file()]  # noqa: PTH207 - any text
+
+    def _is_folder(self, given: str) -> bool:
+        if not is_url(given):
+            return Path(given).is_dir()
+        if given.startswith(("http://", "https://")):
+            return given.endswith("/")  # whatever else it is, it is one page
+        system, path = file_system(given, self.storage_options)
+        try:
+            return bool(system.isdir(path))
+        except Exception as error:
+            raise refused(given, error) from error
+
+    def _below(self, given: str) -> Iterator[str]:
+        if is_url(given):
+            yield from listed(given, self.storage_options)
+        else:
+            yield from map(str, files_below(Path(given)))
+
+    def identity(self) -> object:
+        """Return what tells the content of the files from others'.
+
+        Raises:
+            StreamSourceError: They cannot be listed or read.
+        """
+        return identity(self.locations())
+
+
+def identity(locations: list[Location]) -> object:
+    """Return what tells the content of some files from others'.
+
+    Raises:
+        StreamSourceError: They cannot be read.
+    """
+    if len(locations) == 1:
+        return locations[0].identity()
+    step = -(-len(locations) // _MOST_LOOKED_INTO)
+    seen = xxhash.xxh3_64()
+    for number, location in enumerate(locations):
+        if number % step == 0:
+            seen.update(digest(location.identity()).encode())
+        elif not is_url(location.path):
+            seen.update(f"{location.size()},".encode())
+    return [len(locations), seen.hexdigest()]
+
+
+def _is_wild(path: str) -> bool:
+    if not is_url(path):
+        return glob.has_magic(path) and not Path(path).exists()
+    outer = path.partition("::")[0]
+    if outer.startswith(("http://", "https://")):
+        return "*" in outer.partition("?")[0]
+    return any(sign in outer for sign in "*?[")
+
+
+def _is_hidden(path: str, folder: str) -> bool:
+    return any(part.startswith(_HIDDEN) for part in below(path, folder).split("/"))

@@ -1,0 +1,123 @@
+"""Stages that read files, one after another, each from any position in it."""
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, Final, NamedTuple
+
+from typing_extensions import override
+
+from dagster_dataops.errors import StreamStateError
+from dagster_dataops.streams.core.item_failures import Counter
+from dagster_dataops.streams.core.stage import Cursor, Opening, Source, State
+from dagster_dataops.streams.files.file_sets import FileSet
+from dagster_dataops.streams.files.locations import Location
+
+
+class Origin(NamedTuple):
+    """Under which keys a record tells where it comes from; ``None`` if it does not.
+
+    Attributes:
+        file_key: For its file.
+        line_key: For its line, counted from 1.
+    """
+
+    file_key: str | None = None
+    line_key: str | None = None
+
+
+NOWHERE: Final = Origin()
+
+
+class FileCursor(Cursor):
+    """Reads one file."""
+
+    @abstractmethod
+    def blocks(self) -> Iterator[Iterator[Any]]:
+        """Yield the items from here on, many at a time."""
+
+    @override
+    def items(self) -> Iterator[Any]:
+        return chain.from_iterable(self.blocks())
+
+
+@dataclass(frozen=True, eq=False)
+class FileStage(Source):
+    """The items of some files."""
+
+    files: FileSet
+
+    @abstractmethod
+    def open_file(self, location: Location, counter: Counter) -> FileCursor:
+        """Return a cursor at the start of one file. Nothing is read yet."""
+
+    @override
+    def open(self, opening: Opening) -> Cursor:
+        return FilesCursor(self, opening.failures.counter(self.name))
+
+    @override
+    def options(self) -> dict[str, Any]:
+        left_out = {"files", "block_size"}  # where it is, and how it is read, is not what it is
+        return {name: one for name, one in super().options().items() if name not in left_out}
+
+    @override
+    def identity(self) -> object:
+        return self.files.identity()
+
+
+class FilesCursor(Cursor):
+    """Reads files one after another; its position is the number of one, and that inside it.
+
+    Args:
+        stage: Whose files.
+        counter: Counts their failures.
+    """
+
+    def __init__(self, stage: FileStage, counter: Counter) -> None:
+        self._stage = stage
+        self._counter = counter
+        self._number = self._failed_before = 0
+        self._inner: FileCursor | None = None
+        self._waiting: State = None  # what the next file is to be put back to
+
+    @override
+    def items(self) -> Iterator[Any]:
+        return chain.from_iterable(self._blocks())
+
+    def _blocks(self) -> Iterator[Iterator[Any]]:
+        for number, location in enumerate(self._stage.files.locations()):
+            if number < self._number:
+                continue
+            inner = self._stage.open_file(location, self._counter)
+            if self._waiting is not None:
+                _put_back(inner, self._waiting)
+            self._number, self._inner, self._waiting = number, inner, None
+            yield from inner.blocks()
+
+    @override
+    def state(self) -> State:
+        within = self._waiting if self._inner is None else self._inner.state()
+        place = [self._number, within]
+        return [*place, self._failed_before] if self._counter.saved else place
+
+    @override
+    def restore(self, state: State) -> None:
+        self._inner = None
+        number, self._waiting = state[0], state[1]
+        self._number = number + 0  # refuses what is no number
+        if self._counter.saved:
+            self._counter.count = self._failed_before = state[2]
+
+    @override
+    def restart(self, *, reset_rng: bool = False) -> None:
+        self._number, self._inner, self._waiting = 0, None, None
+        self._failed_before = self._counter.count
+
+
+def _put_back(inner: FileCursor, state: State) -> None:
+    try:
+        inner.restore(state)
+    except (TypeError, ValueError, LookupError) as error:
+        msg = f"its position is damaged: {type(error).__name__}: {error}"
+        raise StreamStateError(msg) from error

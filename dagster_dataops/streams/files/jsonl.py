@@ -1,0 +1,78 @@
+"""The records of a jsonl file as items."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+import orjson
+from typing_extensions import override
+
+from dagster_dataops.errors import StreamSourceError
+from dagster_dataops.records import decode
+from dagster_dataops.streams.core.item_failures import Counter
+from dagster_dataops.streams.core.random_access import Access
+from dagster_dataops.streams.core.stage import Opening
+from dagster_dataops.streams.files.blocks import BlockCursor, Parsed
+from dagster_dataops.streams.files.contents import Content
+from dagster_dataops.streams.files.file_stages import NOWHERE, FileCursor, FileStage, Origin
+from dagster_dataops.streams.files.line_index import JsonAccess
+from dagster_dataops.streams.files.locations import Location
+
+_BOM: Final = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, eq=False)
+class JsonLines(FileStage):
+    """The records of files, one JSON object a line; blank lines are none."""
+
+    name: ClassVar[str] = "read_jsonl"
+    block_size: int
+    origin: Origin = NOWHERE
+
+    @override
+    def open_file(self, location: Location, counter: Counter) -> FileCursor:
+        return JsonCursor(location, self.block_size, counter, self.origin)
+
+    @override
+    def access(self, opening: Opening) -> Access | None:
+        paths = None if any(self.origin) else self.files.plain_files()
+        return None if paths is None else JsonAccess(paths, opening.failures.counter(self.name))
+
+
+class JsonCursor(BlockCursor):
+    """Reads records."""
+
+    @override
+    def begin(self, content: Content) -> int:
+        if self.has_begun:
+            return 0
+        return len(_BOM) if content.read_at(len(_BOM), 0) == _BOM else 0
+
+    @override
+    def parse(self, block: bytes, start: int) -> Parsed:
+        lines = block.split(b"\n")
+        if not lines[-1]:
+            lines.pop()
+        try:
+            records = list(map(orjson.loads, lines))
+        except orjson.JSONDecodeError:
+            return self._parse_lines(lines, start)
+        if set(map(type, records)) <= {dict}:
+            return Parsed(records)
+        return self._parse_lines(lines, start)
+
+    def _parse_lines(self, lines: list[bytes], start: int) -> Parsed:
+        records: list[Any] = []
+        numbers: list[int] = []
+        for number, line in enumerate(lines):
+            if not line or line.isspace():
+                continue
+            try:
+                records.append(decode(line))
+                numbers.append(number)
+            except ValueError as error:
+                place = f"{self.path}, line {self.line_number(start, number)}"
+                try:
+                    self.counter.settle(line, StreamSourceError(place, str(error)))
+                except Exception as final:  # noqa: BLE001 - raised behind the records before it
+                    return Parsed(records, final, numbers)
+        return Parsed(records, None, numbers)

@@ -1,0 +1,147 @@
+"""Where the lines of a file begin: eight bytes a line, found in one pass over it."""
+
+import io
+import os
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from itertools import accumulate
+from typing import Any, Final
+from weakref import WeakValueDictionary
+
+import orjson
+from typing_extensions import override
+
+from dagster_dataops.errors import StreamSourceError
+from dagster_dataops.records import decode
+from dagster_dataops.streams.core.item_failures import Counter
+from dagster_dataops.streams.core.random_access import MISSING, Access, Joined, Numbered
+from dagster_dataops.streams.files.blocks import LINE_BYTES, TOO_LONG
+from dagster_dataops.streams.files.descriptors import opened
+
+_BLOCK_BYTES: Final = 1 << 20
+_BOM: Final = b"\xef\xbb\xbf"
+_loads, _pread = orjson.loads, os.pread  # looked up once, not for every record
+
+
+class LineIndex:
+    """Where the lines of one content of one file begin, those that are not blank.
+
+    Attributes:
+        starts: Their first bytes in order, and the end of the file.
+    """
+
+    def __init__(self, path: str, descriptor: int) -> None:
+        self.starts = array("Q")
+        try:
+            position = len(_BOM) if os.pread(descriptor, len(_BOM), 0) == _BOM else 0
+            size = _BLOCK_BYTES
+            while block := os.pread(descriptor, size, position):
+                lines = list(io.BytesIO(block))
+                if len(block) == size and not block.endswith(b"\n"):
+                    lines.pop()  # goes on in the next block
+                self._add(position, lines)
+                read = sum(map(len, lines))
+                position += read
+                if size >= LINE_BYTES and not read:
+                    number = _line_number(partial(_read, path, descriptor), position)
+                    raise StreamSourceError(f"{path}, line {number}", TOO_LONG)
+                size = _BLOCK_BYTES if read else min(2 * size, LINE_BYTES)
+        except OSError as error:
+            raise StreamSourceError(path, f"cannot be read: {error.strerror}") from error
+        self.starts.append(position)
+
+    def _add(self, position: int, lines: list[bytes]) -> None:
+        starts = list(accumulate(map(len, lines), initial=position))[:-1]
+        if any(map(bytes.isspace, lines)):
+            pairs = zip(starts, lines, strict=True)
+            starts = [start for start, line in pairs if not line.isspace()]
+        self.starts.extend(starts)
+
+
+_known: Final[WeakValueDictionary[tuple[str, int, int, int, int, int], LineIndex]] = (
+    WeakValueDictionary()  # streams of one file share an index
+)
+
+
+def _index(path: str, descriptor: int) -> LineIndex:
+    status = os.fstat(descriptor)
+    times = status.st_mtime_ns, status.st_ctime_ns
+    stamp = (path, status.st_dev, status.st_ino, status.st_size, *times)
+    index = _known.get(stamp)
+    if index is None:
+        index = _known[stamp] = LineIndex(path, descriptor)
+    return index
+
+
+class JsonAccess(Access):
+    """The records of jsonl files by number; their indices are kept from epoch to epoch.
+
+    Args:
+        paths: The files, at least one, unpacked and on this machine.
+        counter: Counts lines that are no records.
+    """
+
+    def __init__(self, paths: Sequence[str], counter: Counter) -> None:
+        super().__init__(counter)
+        self._paths = paths
+        self._indices: list[LineIndex] = []
+
+    @override
+    @contextmanager
+    def opened(self) -> Iterator[Numbered]:
+        with ExitStack() as stack:
+            descriptors = [stack.enter_context(opened(path)) for path in self._paths]
+            pairs = list(zip(self._paths, descriptors, strict=True))
+            self._indices = [_index(path, descriptor) for path, descriptor in pairs]
+            files = [
+                NumberedRecords(path, descriptor, index, self.counter)
+                for (path, descriptor), index in zip(pairs, self._indices, strict=True)
+            ]
+            yield files[0] if len(files) == 1 else Joined(files)
+
+
+class NumberedRecords(Numbered):
+    """The records of a jsonl file that is open."""
+
+    def __init__(self, path: str, descriptor: int, index: LineIndex, counter: Counter) -> None:
+        self._path, self._descriptor, self._counter = path, descriptor, counter
+        self._starts = index.starts
+        self.size = len(index.starts) - 1
+
+    @override
+    def item(self, number: int) -> Any:
+        start = self._starts[number]
+        try:
+            record = _loads(_pread(self._descriptor, self._starts[number + 1] - start, start))
+        except (OSError, orjson.JSONDecodeError):
+            record = None
+        return record if type(record) is dict else self._looked_at_again(number)
+
+    def _looked_at_again(self, number: int) -> Any:
+        """Have a line dealt with that is no record."""
+        start = self._starts[number]
+        line = _read(self._path, self._descriptor, self._starts[number + 1] - start, start)
+        try:
+            return decode(line)
+        except ValueError as error:
+            read = partial(_read, self._path, self._descriptor)
+            place = f"{self._path}, line {_line_number(read, start)}"
+            self._counter.settle(line, StreamSourceError(place, str(error)))
+        return MISSING
+
+
+def _read(path: str, descriptor: int, length: int, start: int) -> bytes:
+    try:
+        line = os.pread(descriptor, length, start)
+    except OSError as error:
+        raise StreamSourceError(path, f"cannot be read: {error.strerror}") from error
+    if len(line) < length:
+        raise StreamSourceError(path, "became shorter while it was read")
+    return line
+
+
+def _line_number(read: Callable[[int, int], bytes], start: int) -> int:
+    blocks = range(0, start, _BLOCK_BYTES)
+    return 1 + sum(read(min(_BLOCK_BYTES, start - at), at).count(b"\n") for at in blocks)

@@ -1,0 +1,119 @@
+"""``list_files``: the files below a folder, in natural order."""
+
+import fnmatch
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+from typing_extensions import override
+
+from dagster_dataops.errors import StreamSourceError
+from dagster_dataops.hashing.values import digest
+from dagster_dataops.streams.core.sequences import SequenceCursor
+from dagster_dataops.streams.core.stage import Cursor, Opening, Source, State
+from dagster_dataops.streams.files.remote import is_url, listed
+
+
+@dataclass(frozen=True, eq=False)
+class Files(Source):
+    """The paths of all files below ``folder`` that match ``pattern``."""
+
+    name: ClassVar[str] = "list_files"
+    folder: str
+    pattern: str | None
+    storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @override
+    def open(self, opening: Opening) -> Cursor:
+        return FilesCursor(self)
+
+    @override
+    def options(self) -> dict[str, Any]:
+        return {"pattern": self.pattern}
+
+    @override
+    def identity(self) -> object:
+        found = [below(path, self.folder) for path in list_paths(self)]
+        return [len(found), digest(found)]
+
+
+class FilesCursor(Cursor):
+    """Lists when the first path is asked for; its position is an index."""
+
+    def __init__(self, stage: Files) -> None:
+        self._stage = stage
+        self._paths: SequenceCursor | None = None
+        self._skipped = 0
+
+    @override
+    def items(self) -> Iterator[Any]:
+        if self._paths is None:
+            self._paths = SequenceCursor(tuple(list_paths(self._stage)))
+            self._paths.restore(self._skipped)
+        yield from self._paths.items()
+
+    @override
+    def state(self) -> State:
+        return self._skipped if self._paths is None else self._paths.state()
+
+    @override
+    def restore(self, state: State) -> None:
+        self._paths, self._skipped = None, state
+
+    @override
+    def restart(self, *, reset_rng: bool = False) -> None:
+        self._paths, self._skipped = None, 0
+
+
+def list_paths(stage: Files) -> list[str]:
+    """Return the paths that `Files` yields.
+
+    Raises:
+        StreamSourceError: The folder cannot be read.
+    """
+    if is_url(stage.folder):
+        found = listed(stage.folder, stage.storage_options)
+    else:
+        top = Path(stage.folder)
+        if not top.exists():
+            raise StreamSourceError(stage.folder, "there is no such file or folder")
+        found = [stage.folder] if top.is_file() else [str(path) for path in files_below(top)]
+    if stage.pattern is not None:
+        found = [path for path in found if fnmatch.fnmatchcase(path, stage.pattern)]
+    return sorted(found, key=natural)
+
+
+def below(path: str, folder: str) -> str:
+    """Return where in a folder a file is."""
+    if is_url(path):
+        return path.removeprefix(folder).lstrip("/")
+    return os.path.relpath(path, folder)
+
+
+def files_below(top: Path) -> Iterator[Path]:
+    """Yield the files below a folder, links followed, in no order.
+
+    Raises:
+        StreamSourceError: It cannot be listed.
+    """
+
+    def refuse(error: OSError) -> None:
+        reason = f"cannot be listed: {error.strerror}"
+        raise StreamSourceError(str(error.filename), reason) from error
+
+    for folder, folders, names in os.walk(top, followlinks=True, onerror=refuse):
+        here = Path(folder).resolve()
+        above = {here, *here.parents}
+        folders[:] = [
+            name for name in folders if (here / name).resolve() not in above
+        ]  # no circles
+        yield from (path for name in names if (path := Path(folder, name)).is_file())
+
+
+def natural(path: str) -> list[tuple[int, int, str]]:
+    """Return a key that orders ``part2`` before ``part10``."""
+    parts = re.split(r"([0-9]+)", path)
+    return [(1, int(part), part) if at % 2 else (0, 0, part) for at, part in enumerate(parts)]

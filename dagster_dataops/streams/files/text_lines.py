@@ -1,0 +1,138 @@
+"""The lines of a text file as items."""
+
+import codecs
+from dataclasses import dataclass
+from enum import Enum
+from typing import ClassVar, Final
+
+from typing_extensions import override
+
+from dagster_dataops.errors import StreamDefinitionError, StreamSourceError
+from dagster_dataops.streams.core.item_failures import Counter
+from dagster_dataops.streams.files.blocks import BlockCursor, Parsed, Terminator
+from dagster_dataops.streams.files.contents import Content
+from dagster_dataops.streams.files.file_stages import FileCursor, FileStage, Origin
+from dagster_dataops.streams.files.locations import Location
+
+_MARKS: Final = {  # encodings whose files may begin with a mark: (marks, what follows each)
+    "utf-8-sig": [(codecs.BOM_UTF8, "utf-8"), (b"", "utf-8")],
+    "utf-16": [(codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be")],
+    "utf-32": [(codecs.BOM_UTF32_LE, "utf-32-le"), (codecs.BOM_UTF32_BE, "utf-32-be")],
+}
+_UNMARKED: Final = {"utf-16": "utf-16-le", "utf-32": "utf-32-le"}
+_HEAD_BYTES: Final = 1 << 20
+
+
+class LineEnding(Enum):
+    """What ends a line; ``INFER`` takes what ends the first line of the file."""
+
+    INFER = "infer"
+    LF = "lf"
+    CRLF = "crlf"
+
+
+@dataclass(frozen=True, eq=False)
+class Lines(FileStage):
+    """The lines of files, without what ends them."""
+
+    name: ClassVar[str] = "read_text"
+    key: str | None
+    encoding: str
+    line_ending: LineEnding
+    ltrim: bool
+    rtrim: bool
+    skip_empty: bool
+    block_size: int
+    origin: Origin
+
+    @override
+    def open_file(self, location: Location, counter: Counter) -> FileCursor:
+        return LineCursor(self, location, counter)
+
+
+class LineCursor(BlockCursor):
+    """Reads lines; a whole block is decoded at once."""
+
+    def __init__(self, stage: Lines, location: Location, counter: Counter) -> None:
+        super().__init__(location, stage.block_size, counter, stage.origin)
+        self._stage = stage
+        self._encoding = stage.encoding
+        self._newline = "\n"
+
+    @override
+    def begin(self, content: Content) -> int:
+        head = content.read_at(_HEAD_BYTES, 0)
+        encoding, mark = unmarked(self._stage.encoding, head)
+        self._encoding = encoding
+        crlf = self._stage.line_ending is LineEnding.CRLF
+        if self._stage.line_ending is LineEnding.INFER:
+            first, ended, _ = head.partition("\n".encode(encoding))
+            crlf = bool(ended) and first.endswith("\r".encode(encoding))
+        self._newline = "\r\n" if crlf else "\n"
+        width = len("\n".encode(encoding))
+        self.terminator = Terminator(self._newline.encode(encoding), width)
+        return len(mark)
+
+    @override
+    def parse(self, block: bytes, start: int) -> Parsed:
+        try:
+            lines = block.decode(self._encoding).split(self._newline)
+        except UnicodeDecodeError:
+            return self._parse_lines(block, start)
+        if not lines[-1]:
+            lines.pop()
+        return self._finished(lines)
+
+    def _parse_lines(self, block: bytes, start: int) -> Parsed:
+        """Decode a block, in which something is no text, line by line."""
+        lines: list[str] = []
+        numbers: list[int] = []
+        texts = block.split(self.terminator.text)
+        for number, text in enumerate(texts if texts[-1] else texts[:-1]):
+            try:
+                lines.append(text.decode(self._encoding))
+                numbers.append(number)
+            except UnicodeDecodeError as error:
+                place = f"{self.path}, line {self.line_number(start, number)}"
+                refused = StreamSourceError(place, f"is no {self._stage.encoding} text: {error}")
+                refused.__cause__ = error
+                try:
+                    self.counter.settle(text, refused)
+                except Exception as final:  # noqa: BLE001 - raised behind the lines before it
+                    return self._finished(lines, numbers)._replace(error=final)
+        return self._finished(lines, numbers)
+
+    def _finished(self, lines: list[str], numbers: list[int] | None = None) -> Parsed:
+        stage = self._stage
+        if stage.skip_empty:
+            given = range(len(lines)) if numbers is None else numbers
+            numbers = [number for number, line in zip(given, lines, strict=True) if line]
+            lines = [line for line in lines if line]
+        if stage.ltrim and stage.rtrim:
+            lines = [line.strip() for line in lines]
+        elif stage.rtrim:
+            lines = [line.rstrip() for line in lines]
+        elif stage.ltrim:
+            lines = [line.lstrip() for line in lines]
+        items = lines if stage.key is None else [{stage.key: line} for line in lines]
+        return Parsed(items, None, numbers)
+
+
+def unmarked(encoding: str, head: bytes) -> tuple[str, bytes]:
+    """Return how a file is encoded behind the mark at its head, and the mark."""
+    for mark, followed in _MARKS.get(encoding, []):
+        if head.startswith(mark):
+            return followed, mark
+    return _UNMARKED.get(encoding, encoding), b""
+
+
+def known_encoding(encoding: str | None, stage: str = "read_text") -> str:
+    """Return the name by which Python knows an encoding; UTF-8 by default.
+
+    Raises:
+        StreamDefinitionError: There is none of that name.
+    """
+    try:
+        return codecs.lookup(encoding or "utf-8").name
+    except LookupError:
+        raise StreamDefinitionError(stage, f"unknown encoding {encoding!r}") from None

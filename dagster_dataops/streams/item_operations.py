@@ -1,0 +1,74 @@
+"""Operations that call a function for every item."""
+
+from collections.abc import Callable
+from collections.abc import Sequence as SequenceOf
+from typing import Any, Self
+
+from dagster_dataops.errors import StreamDefinitionError
+from dagster_dataops.selectors.selector import Selector
+from dagster_dataops.streams.core.arguments import check_callable, check_count
+from dagster_dataops.streams.parallel.parallel_map import MODES, Mode, ParallelMap
+from dagster_dataops.streams.stage_chain import Built, as_selector
+from dagster_dataops.streams.stages.flattening import YieldFrom
+from dagster_dataops.streams.stages.mapping import Filter, Function, Map
+
+
+class Changing(Built):
+    """A stream whose items can be changed, chosen and unfolded by functions."""
+
+    def map(
+        self,
+        fn: Function | SequenceOf[Function],
+        selector: str | Selector | None = None,
+        num_parallel_calls: int = 1,
+        deterministic: bool = True,
+        mode: Mode | None = None,
+    ) -> Self:
+        """Apply a function to every item.
+
+        Args:
+            fn: A function, or several that are applied one after another.
+            selector: To which elements of the item, such as ``foo[1].y,bar``; all of it if
+                ``None``. The item itself stays as it was.
+            num_parallel_calls: How many calls run at once.
+            deterministic: Whether results come in the order of the items, or as they are done.
+            mode: ``thread`` (the default), ``process`` or ``async`` (that of coroutine functions).
+
+        Raises:
+            SelectorSyntaxError: The selector is malformed.
+            StreamDefinitionError: An argument cannot be.
+        """
+        functions = tuple(fn) if isinstance(fn, (list, tuple)) else (fn,)
+        for function in functions:
+            check_callable("map", "fn", function)
+        check_count("map", "num_parallel_calls", num_parallel_calls, 1)
+        if mode is not None and mode not in MODES:
+            raise StreamDefinitionError("map", f"mode is {mode!r}; it is one of {MODES}")
+        chosen = as_selector(selector)
+        waits = len(functions) == 1 and _is_coroutine(functions[0])
+        if waits and (selector is not None or mode not in {None, "async"}):
+            reason = "a coroutine function takes the whole item and runs in mode 'async'"
+            raise StreamDefinitionError("map", reason)
+        if mode == "async" and not waits:
+            raise StreamDefinitionError("map", "mode 'async' takes one coroutine function")
+        if num_parallel_calls == 1 and mode is None and not waits:
+            return self.then(Map(self.stage, functions, chosen))
+        ordered = deterministic
+        parallel = ParallelMap(self.stage, functions, chosen, num_parallel_calls, ordered, mode)
+        return self.then(parallel)
+
+    def filter(self, fn: Function, selector: str | Selector | None = None) -> Self:
+        """Keep the items of which ``fn`` says True, asked of the item or what is selected of it."""
+        check_callable("filter", "fn", fn)
+        return self.then(Filter(self.stage, fn, as_selector(selector)))
+
+    def yield_from(self, fn: Callable[[Any], Any]) -> Self:
+        """Yield the items of the stream that ``fn`` makes of every item; it must end."""
+        check_callable("yield_from", "fn", fn)
+        return self.then(YieldFrom(self.stage, fn))
+
+
+def _is_coroutine(function: Function) -> bool:
+    import inspect  # takes a while
+
+    return inspect.iscoroutinefunction(function)

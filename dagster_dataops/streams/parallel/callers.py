@@ -1,0 +1,146 @@
+"""Who calls a function for several items at once: threads, processes, or an event loop."""
+
+import asyncio
+import inspect
+import multiprocessing
+import multiprocessing.connection
+import os
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
+from typing import Any, Final
+
+import cloudpickle
+from typing_extensions import override
+
+from dagster_dataops.concurrency.fork_safety import may_fork
+
+
+class Caller(ABC):
+    """Calls a function in the background."""
+
+    @abstractmethod
+    def submit(self, item: Any) -> "Future[Any]":
+        """Have it called for ``item``."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let calls that have begun end, and begin no others."""
+
+
+class Threads(Caller):
+    """Calls in threads of this process: for functions that wait."""
+
+    def __init__(self, function: Callable[[Any], Any], workers: int) -> None:
+        self._call = partial(_called, function)
+        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="stream-map")
+
+    @override
+    def submit(self, item: Any) -> "Future[Any]":
+        return self._pool.submit(self._call, item)
+
+    @override
+    def close(self) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+class Processes(Caller):
+    """Calls in processes: for functions that compute. Function, items and results are pickled."""
+
+    def __init__(self, function: Callable[[Any], Any], workers: int) -> None:
+        context = multiprocessing.get_context("fork" if may_fork() else "spawn")
+        payload = cloudpickle.dumps(function)
+        self._pool = ProcessPoolExecutor(workers, context, _receive, (payload,))
+
+    @override
+    def submit(self, item: Any) -> "Future[Any]":
+        return self._pool.submit(_call_received, item)
+
+    @override
+    def close(self) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+class Loop(Caller):
+    """Awaits coroutine functions on an event loop in a thread of its own."""
+
+    def __init__(self, function: Callable[[Any], Any], workers: int) -> None:
+        self._function = function
+        self._loop = asyncio.new_event_loop()
+        self._places = asyncio.Semaphore(workers)
+        self._thread = threading.Thread(target=self._run, name="stream-map", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._loop.run_forever()
+        finally:
+            self._loop.run_until_complete(self._cancel_others())
+            self._loop.close()
+
+    async def _cancel_others(self) -> None:
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+
+    @override
+    def submit(self, item: Any) -> "Future[Any]":
+        return asyncio.run_coroutine_threadsafe(self._awaited(item), self._loop)
+
+    async def _awaited(self, item: Any) -> Any:
+        async with self._places:
+            try:
+                return await self._function(item)
+            except StopIteration as error:
+                raise RuntimeError("the function raised StopIteration") from error
+
+    @override
+    def close(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+
+
+_CALLERS: Final[dict[str, Callable[[Callable[[Any], Any], int], Caller]]] = {
+    "thread": Threads,
+    "process": Processes,
+    "async": Loop,
+}
+
+
+def caller_for(function: Callable[[Any], Any], workers: int, mode: str | None) -> Caller:
+    """Return who calls ``function``, ``workers`` calls at a time.
+
+    Without a mode, coroutine functions are awaited, and others called in threads.
+    """
+    default = "async" if inspect.iscoroutinefunction(function) else "thread"
+    return _CALLERS[mode or default](function, workers)
+
+
+def _called(function: Callable[[Any], Any], item: Any) -> Any:
+    try:
+        return function(item)
+    except StopIteration as error:  # a future would pass it on as the end of the stream
+        raise RuntimeError("the function raised StopIteration") from error
+
+
+_received: list[Callable[[Any], Any]] = []
+
+
+def _receive(payload: bytes) -> None:
+    threading.Thread(target=_end_with_parent, name="stream-map-lifeline", daemon=True).start()
+    _received[:] = [cloudpickle.loads(payload)]
+
+
+def _end_with_parent() -> None:
+    """End this worker when the process that started it does, which may have been killed."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        multiprocessing.connection.wait([parent.sentinel])
+        os._exit(1)
+
+
+def _call_received(item: Any) -> Any:
+    return _called(_received[0], item)

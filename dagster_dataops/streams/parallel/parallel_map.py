@@ -1,0 +1,66 @@
+"""``map`` with several calls at once."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
+
+from typing_extensions import override
+
+from dagster_dataops.selectors.selector import Selector
+from dagster_dataops.streams.core.stage import Cursor, Opening, Step
+from dagster_dataops.streams.parallel.ordered import OrderedCursor
+from dagster_dataops.streams.parallel.parallel_cursor import Calls
+from dagster_dataops.streams.parallel.unordered import UnorderedCursor
+from dagster_dataops.streams.stages.mapping import Function, Map
+
+if TYPE_CHECKING:
+    from dagster_dataops.streams.parallel.callers import Caller
+
+Mode: TypeAlias = Literal["thread", "process", "async"]
+MODES: Final = ("thread", "process", "async")
+
+
+@dataclass(frozen=True, eq=False)
+class ParallelMap(Step):
+    """`Map` with ``num_parallel_calls`` calls at once."""
+
+    name: ClassVar[str] = "map"
+    functions: tuple[Function, ...]
+    selector: Selector | None
+    num_parallel_calls: int
+    deterministic: bool
+    mode: Mode | None
+
+    @override
+    def open(self, opening: Opening) -> Cursor:
+        counter = opening.failures.counter(self.name)
+        kind = OrderedCursor if self.deterministic else UnorderedCursor
+        calls = Calls(self.caller, self.num_parallel_calls)
+        return kind(self.upstream.open(opening), calls, counter)
+
+    @override
+    def options(self) -> dict[str, Any]:
+        left_out = {"num_parallel_calls", "mode"}  # how it is run is not what it yields
+        return {name: one for name, one in super().options().items() if name not in left_out}
+
+    def caller(self) -> "Caller":
+        """Return who calls the functions."""
+        from dagster_dataops.streams.parallel.callers import (
+            caller_for,  # event loops and pools take a while
+        )
+
+        plain = Map(self.upstream, self.functions, None)
+        function = plain.function()
+        if self.selector is not None:
+            function = Selected(self.selector, function)
+        return caller_for(function, self.num_parallel_calls, self.mode)
+
+
+class Selected:
+    """A function applied to what a selector selects, which can be sent to another process."""
+
+    def __init__(self, selector: Selector, function: Function) -> None:
+        self._selector, self._function = selector, function
+
+    def __call__(self, item: Any) -> Any:
+        """Return a changed copy of ``item``."""
+        return self._selector.map(self._function, item)

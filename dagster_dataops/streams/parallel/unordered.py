@@ -1,0 +1,104 @@
+"""Results of parallel calls as they come, each item's once."""
+
+from collections.abc import Iterator
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, Final
+
+from typing_extensions import override
+
+from dagster_dataops.streams.core.item_failures import Counter
+from dagster_dataops.streams.core.stage import Cursor, State
+from dagster_dataops.streams.parallel.parallel_cursor import END, Calls, ParallelCursor
+from dagster_dataops.streams.stages.mapping import with_failures, without_failures
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from dagster_dataops.streams.parallel.callers import Caller
+
+_SPAN: Final = 1000  # items a worker by which results in any order may run ahead
+
+
+class UnorderedCursor(ParallelCursor):
+    """Yields results as they come.
+
+    Its position is where the oldest item begins that was not yielded, and which of those behind
+    it were, by their distance from it.
+    """
+
+    def __init__(self, upstream: Cursor, calls: Calls, counter: Counter) -> None:
+        super().__init__(upstream, calls, counter)
+        self._waiting: dict[int, State] = {}  # by number, in order
+        self._yielded: set[int] = set()  # numbers above the first that waits
+        self._number = 0
+
+    @override
+    def results(self, caller: "Caller") -> Iterator[Any]:
+        upstream = self.upstream.items()
+        finished: SimpleQueue[tuple[int, Any, Future[Any]]] = SimpleQueue()
+        ended = False
+        while True:
+            while not ended and self._may_run_ahead():
+                ended = not self._submit(caller, upstream, finished)
+            if not self._waiting:
+                return
+            number, item, future = finished.get()
+            try:
+                result = future.result()
+            except Exception as error:  # noqa: BLE001 - whatever the function raises
+                self.counter.settle(item, error)
+                self._pass(number)
+            else:
+                self._pass(number)
+                yield result
+
+    def _may_run_ahead(self) -> bool:
+        workers = self.calls.at_once
+        oldest = next(iter(self._waiting), self._number)
+        return len(self._waiting) < 2 * workers and self._number - oldest < _SPAN * workers
+
+    def _submit(
+        self,
+        caller: "Caller",
+        upstream: Iterator[Any],
+        finished: "SimpleQueue[tuple[int, Any, Future[Any]]]",
+    ) -> bool:
+        before = self.upstream.state()
+        item = self.pulled(upstream)
+        if item is END:
+            return False
+        number, self._number = self._number, self._number + 1
+        if number not in self._yielded:
+            self._waiting[number] = before
+            future = caller.submit(item)
+            future.add_done_callback(lambda done: finished.put((number, item, done)))
+        return True
+
+    def _pass(self, number: int) -> None:
+        del self._waiting[number]
+        self._yielded.add(number)
+        oldest = next(iter(self._waiting), self._number)
+        self._yielded = {one for one in self._yielded if one > oldest}
+
+    @override
+    def state(self) -> State:
+        for oldest, before in self._waiting.items():
+            place = [before, sorted(one - oldest for one in self._yielded if one > oldest)]
+            break
+        else:
+            ahead = [one - self._number for one in self._yielded if one >= self._number]
+            place = [self.upstream.state(), sorted(ahead)]
+        return with_failures(self.counter, place)
+
+    @override
+    def restore(self, state: State) -> None:
+        before, yielded = without_failures(self.counter, state)
+        self._waiting, self._number, self._yielded = {}, 0, set(yielded)
+        self.upstream.restore(before)
+
+    @override
+    def restart(self, *, reset_rng: bool = False) -> None:
+        if self._waiting:
+            self.upstream.restore(next(iter(self._waiting.values())))
+        self._waiting, self._number, self._yielded = {}, 0, set()
+        super().restart(reset_rng=reset_rng)

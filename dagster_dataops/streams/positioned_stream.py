@@ -1,0 +1,224 @@
+"""Reading: a stream that is being read, with its position."""
+
+import os
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+from typing_extensions import override
+
+from dagster_dataops.configuration import check_local
+from dagster_dataops.errors import DataPipelineError, StreamDefinitionError, StreamStateError
+from dagster_dataops.streams.core.arguments import check_count, check_seed
+from dagster_dataops.streams.core.item_failures import POLICIES, Failures, OnError
+from dagster_dataops.streams.core.stage import Cursor, Opening, Stage
+from dagster_dataops.streams.core.state_envelope import enveloped, opened
+from dagster_dataops.streams.core.stream_identity import fingerprint
+from dagster_dataops.streams.operations import Operations
+from dagster_dataops.streams.stages.taking import Take
+
+
+class Reading(Operations):
+    """A stream with a position that all its iterators share.
+
+    Args:
+        stage: Its last stage.
+        on_error: What becomes of items on which a stage fails: ``raise`` ends the stream, ``skip``
+            goes on, ``quarantine`` goes on and keeps them.
+        max_errors: How many items may fail; ``None`` for any number.
+        quarantine: A jsonl file for items that failed, with ``on_error="quarantine"``.
+        seed: From which the seeds of stages are derived that were given none.
+    """
+
+    def __init__(
+        self,
+        stage: Stage,
+        *,
+        on_error: OnError = "raise",
+        max_errors: int | None = None,
+        quarantine: str | os.PathLike[str] | None = None,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(stage)
+        if on_error not in POLICIES:
+            raise StreamDefinitionError("stream", f"on_error is {on_error!r}, not of {POLICIES}")
+        if quarantine is not None and on_error != "quarantine":
+            reason = "a quarantine file needs on_error='quarantine'"
+            raise StreamDefinitionError("stream", reason)
+        check_local("quarantine", quarantine)
+        check_seed("stream", seed)
+        if max_errors is not None:
+            check_count("stream", "max_errors", max_errors, 0)
+        self._path = None if quarantine is None else Path(quarantine)
+        self._on_error: OnError = on_error
+        self._max_errors = max_errors
+        self._seed = seed
+        self._failure: BaseException | None = None
+        self._failures, self._cursor = self._opened()
+        self._items: Iterator[Any] | None = None
+
+    def _opened(self) -> tuple[Failures, Cursor]:
+        failures = Failures(self._on_error, self._max_errors, self._path)
+        return failures, self.stage.open(Opening(self._seed, failures))
+
+    @override
+    def part(self) -> Stage:
+        """Return what it consists of, to be part of another stream.
+
+        Raises:
+            StreamDefinitionError: An error has ended it, or it would be another stream there.
+        """
+        if self.is_broken:
+            raise StreamDefinitionError("stream", "an error has ended this stream; build it again")
+        if self._on_error != "raise" or self._seed:
+            reason = (
+                "on_error, max_num_warnings and seed belong to the stream that is read: give them "
+                "to and_return() of the combination, not of its parts"
+            )
+            raise StreamDefinitionError("stream", reason)
+        return self.stage
+
+    @override
+    def then(self, stage: Stage) -> Any:
+        raise StreamDefinitionError(stage.name, "this stream is complete; build on its builder")
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the items from where the stream stands.
+
+        Raises:
+            DataPipelineError: It ended by an error before.
+        """
+        self._check()
+        items = self._resumed()
+        try:
+            for item in items:  # noqa: UP028 - closing this must not close the stream's own
+                yield item
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            self._failure = error
+            raise
+
+    def _resumed(self) -> Iterator[Any]:
+        if self._items is None:
+            self._items = self._cursor.items()
+        return self._items
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            kind = type(self._failure).__name__
+            msg = (
+                f"the stream was ended by an earlier {kind}: {self._failure}; build it again, and "
+                "load a state to go on from there"
+            )
+            raise DataPipelineError(msg)
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether an error has ended it."""
+        return self._failure is not None
+
+    @property
+    def errors(self) -> int:
+        """How many items failed and were passed over."""
+        return max(self._failures.count, sum(self._failures.state()))
+
+    @property
+    def quarantined(self) -> list[dict[str, Any]]:
+        """What is kept of items that failed: the first thousand, since the stream was built."""
+        return list(self._failures.kept)
+
+    @property
+    def on_error(self) -> OnError:
+        """What becomes of items on which a stage fails."""
+        return self._on_error
+
+    @property
+    def parts(self) -> list[dict[str, str]]:
+        """What it consists of, as its states have it.
+
+        Raises:
+            StreamSourceError: A source cannot be read.
+        """
+        return self._fingerprint
+
+    def anew(
+        self, quarantine: str | os.PathLike[str] | None = None, limit: int | None = None
+    ) -> Self:
+        """Return the same stream at its start, whatever became of this one.
+
+        Args:
+            quarantine: Where items are kept that failed, if it quarantines any and has no file.
+            limit: After how many items it ends.
+        """
+        other = self._path or (quarantine if self._on_error == "quarantine" else None)
+        return type(self)(
+            self.stage if limit is None else Take(self.stage, limit),
+            on_error=self._on_error,
+            max_errors=self._max_errors,
+            quarantine=other,
+            seed=self._seed,
+        )
+
+    @property
+    def seeds(self) -> dict[str, int]:
+        """The seed of every stage that draws, by its path; one drawn at random may be loaded."""
+        return self.given_seeds | self._drawn_seeds
+
+    @property
+    def given_seeds(self) -> dict[str, int]:
+        """Those of `seeds` that are the same whenever the stream is built."""
+        return self._seeds(drawn=False)
+
+    @cached_property
+    def _drawn_seeds(self) -> dict[str, int]:
+        return self._seeds(drawn=True)
+
+    def _seeds(self, *, drawn: bool) -> dict[str, int]:
+        return {
+            stage.path: seed
+            for stage in self.stage.ordered()
+            if stage.draws_seed is drawn and (seed := stage.seed_in(self._seed)) is not None
+        }
+
+    def reset(self, reset_rng: bool = False) -> None:
+        """Go back to the start, shuffled anew; with ``reset_rng``, as the first time."""
+        self._check()
+        self._items = None
+        self._cursor.restart(reset_rng=reset_rng)
+
+    @cached_property
+    def _fingerprint(self) -> list[dict[str, str]]:
+        return fingerprint(self.stage, self._on_error)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the position, as JSON.
+
+        Raises:
+            DataPipelineError: An error has ended the stream.
+            StreamStateError: A stage holds items that JSON cannot hold.
+        """
+        self._check()
+        position = self._cursor.state()
+        drawn = {"seeds": self._drawn_seeds} if self._drawn_seeds else {}
+        failures = self._failures.state()
+        return enveloped(self._fingerprint, position, failures=failures, **drawn)
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Go to a position that `state_dict` gave; the next item is the one that came then.
+
+        Raises:
+            StreamStateError: It is none of this stream; the stream stays where it is.
+        """
+        self._check()
+        content = opened(state_dict, self._fingerprint)
+        failures, cursor = self._opened()
+        try:
+            cursor.restore(content["position"])
+            failures.restore(content.get("failures", []))
+        except (TypeError, ValueError, LookupError) as error:
+            msg = f"its position is damaged: {type(error).__name__}: {error}"
+            raise StreamStateError(msg) from error
+        self._failures, self._cursor, self._items = failures, cursor, None
+        self._drawn_seeds = {**self._drawn_seeds, **content.get("seeds", {})}

@@ -1,0 +1,38 @@
+"""``bucket``: lists of so many items."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, ClassVar
+
+from typing_extensions import override
+
+from dagster_dataops.streams.core.stage import Cursor, Opening, Step, StepCursor
+
+
+@dataclass(frozen=True, eq=False)
+class Bucket(Step):
+    """Lists of ``bucket_size`` items."""
+
+    name: ClassVar[str] = "bucket"
+    bucket_size: int
+    drop_remainder: bool
+
+    @override
+    def open(self, opening: Opening) -> Cursor:
+        return BucketCursor(self.upstream.open(opening), self)
+
+
+class BucketCursor(StepCursor):
+    """Holds nothing between two lists."""
+
+    def __init__(self, upstream: Cursor, stage: Bucket) -> None:
+        super().__init__(upstream)
+        self._stage = stage
+
+    @override
+    def items(self) -> Iterator[Any]:
+        items, size = self.upstream.items(), self._stage.bucket_size
+        while bucket := list(islice(items, size)):
+            if len(bucket) == size or not self._stage.drop_remainder:
+                yield bucket

@@ -1,0 +1,99 @@
+"""``dynamic_bucket``: lists of items that cost so much together."""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+from typing_extensions import override
+
+from dagster_dataops.errors import DataPipelineError
+from dagster_dataops.streams.core.item_failures import Counter
+from dagster_dataops.streams.core.stage import Cursor, Opening, State, Step, StepCursor
+from dagster_dataops.streams.core.state_values import from_json, to_json
+from dagster_dataops.streams.stages.mapping import with_failures, without_failures
+
+_END: Final = object()
+
+
+@dataclass(frozen=True, eq=False)
+class DynamicBucket(Step):
+    """Lists of items whose costs add up to ``threshold``."""
+
+    name: ClassVar[str] = "dynamic_bucket"
+    threshold: float
+    cost_fn: Callable[[Any], float]
+    bucket_creation_fn: Callable[[list[Any]], tuple[list[Any], list[Any]]] | None
+    min_num_examples: int | None
+    max_num_examples: int | None
+    drop_remainder: bool
+
+    @override
+    def open(self, opening: Opening) -> Cursor:
+        counter = opening.failures.counter(self.name)
+        return DynamicBucketCursor(self.upstream.open(opening), self, counter)
+
+
+class DynamicBucketCursor(StepCursor):
+    """Its position holds lists that wait, and what ``bucket_creation_fn`` has left over."""
+
+    def __init__(self, upstream: Cursor, stage: DynamicBucket, counter: Counter) -> None:
+        super().__init__(upstream)
+        self._stage = stage
+        self._counter = counter
+        self._left: list[Any] = []
+        self._waiting: deque[Any] = deque()
+
+    @override
+    def items(self) -> Iterator[Any]:
+        upstream, make = self.upstream.items(), self._stage.bucket_creation_fn
+        while True:
+            while self._waiting:
+                yield self._waiting.popleft()
+            bucket, ready = self._gathered(upstream)
+            if not bucket or (not ready and self._stage.drop_remainder):
+                return
+            if make is None or not ready:
+                yield bucket
+            else:
+                buckets, left = make(bucket)
+                if not buckets:
+                    raise DataPipelineError("dynamic_bucket: bucket_creation_fn made no bucket")
+                self._waiting, self._left = deque(buckets), list(left)
+
+    def _gathered(self, upstream: Iterator[Any]) -> tuple[list[Any], bool]:
+        """Return the next list, and whether it is full."""
+        bucket, self._left = self._left, []
+        cost = 0.0
+        while not self._is_full(cost, len(bucket)):
+            item = next(upstream, _END)
+            if item is _END:
+                return bucket, False
+            try:
+                cost += self._stage.cost_fn(item)
+            except Exception as error:  # noqa: BLE001 - whatever the function raises
+                self._counter.settle(item, error)
+            else:
+                bucket.append(item)
+        return bucket, True
+
+    def _is_full(self, cost: float, size: int) -> bool:
+        least, most = self._stage.min_num_examples, self._stage.max_num_examples
+        enough = cost >= self._stage.threshold and (least is None or size >= least)
+        return enough or (most is not None and size >= most)
+
+    @override
+    def state(self) -> State:
+        held = [to_json(list(self._waiting)), to_json(self._left)]
+        return with_failures(self._counter, [*held, self.upstream.state()])
+
+    @override
+    def restore(self, state: State) -> None:
+        waiting, left, inner = without_failures(self._counter, state)
+        self._waiting, self._left = deque(from_json(waiting)), from_json(left)
+        self.upstream.restore(inner)
+
+    @override
+    def restart(self, *, reset_rng: bool = False) -> None:
+        self._waiting, self._left = deque(), []
+        super().restart(reset_rng=reset_rng)

@@ -1,0 +1,165 @@
+"""``yield_from``: a stream made of each item, one after another."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, Final
+
+from typing_extensions import override
+
+from dagster_dataops.errors import DataPipelineError, StreamStateError
+from dagster_dataops.streams.core.finitude import Finitude
+from dagster_dataops.streams.core.item_failures import Counter, Failures
+from dagster_dataops.streams.core.seeds import derived
+from dagster_dataops.streams.core.stage import Cursor, Opening, Stage, State, Step, StepCursor
+from dagster_dataops.streams.files.file_stages import FileStage
+from dagster_dataops.streams.stages.mapping import with_failures, without_failures
+
+_END: Final = object()
+
+
+@dataclass(frozen=True, eq=False)
+class YieldFrom(Step):
+    """The items of the streams that ``fn`` makes of the items."""
+
+    name: ClassVar[str] = "yield_from"
+    fn: Callable[[Any], Any]
+
+    @override
+    def open(self, opening: Opening) -> Cursor:
+        return YieldFromCursor(self.upstream.open(opening), self, opening)
+
+
+class YieldFromCursor(StepCursor):
+    """Its position is where the present item begins, and where the stream made of it stands.
+
+    Items are numbered, and the stream of each has a seed of its own.
+    """
+
+    def __init__(self, upstream: Cursor, stage: YieldFrom, opening: Opening) -> None:
+        super().__init__(upstream)
+        self._fn = stage.fn
+        self._counter = opening.failures.counter(stage.name)
+        self._opening = replace(opening, failures=InnerFailures(self._counter))
+        self._seed = derived(opening.seed, stage.path)
+        self._number = 0
+        self._before: list[State] = []  # the upstream's state before the present item
+        self._inner: _Inner | None = None
+        self._waiting: State = None  # what the next stream is to be put back to
+
+    @override
+    def items(self) -> Iterator[Any]:
+        upstream = self.upstream.items()
+        while True:
+            before = [self._number, self.upstream.state()]
+            item = next(upstream, _END)
+            if item is _END:
+                return
+            self._number += 1
+            try:
+                inner = self._opened(item, before[0])
+            except Exception as error:  # noqa: BLE001 - whatever the function raises
+                self._counter.settle(item, error)
+                continue
+            inner.go(self._waiting)
+            self._waiting, self._before, self._inner = None, before, inner
+            yield from inner.cursor.items()
+            self._inner = None
+
+    def _opened(self, item: Any, number: int) -> "_Inner":
+        stage = inner_stage(self._fn(item))
+        return _Inner(stage, stage.open(replace(self._opening, seed=derived(self._seed, number))))
+
+    @override
+    def state(self) -> State:
+        if self._inner is None:
+            place = [self._number, self.upstream.state(), self._waiting]
+        else:
+            place = [*self._before, self._inner.state()]
+        return with_failures(self._counter, place)
+
+    @override
+    def restore(self, state: State) -> None:
+        self._number, before, self._waiting = without_failures(self._counter, state)
+        self._inner = None
+        self.upstream.restore(before)
+
+    @override
+    def restart(self, *, reset_rng: bool = False) -> None:
+        if self._inner is not None:
+            self._number, before = self._before
+            self.upstream.restore(before)
+        self._inner = self._waiting = None
+        self._number = 0 if reset_rng else self._number
+        super().restart(reset_rng=reset_rng)
+
+
+class _Inner:
+    """The stream of one item; told from others by the files that it reads."""
+
+    def __init__(self, stage: Stage, cursor: Cursor) -> None:
+        self._stage = stage
+        self.cursor = cursor
+
+    @cached_property
+    def _files(self) -> list[object]:
+        stages = self._stage.ordered()  # what is in memory is trusted
+        return [one.identity() for one in stages if isinstance(one, FileStage)]
+
+    def go(self, state: State) -> None:
+        """Go to a position, if there is one.
+
+        Raises:
+            StreamStateError: It belongs to another stream.
+        """
+        if state is None:
+            return
+        files, position = state
+        if files != self._files:
+            msg = "yield_from made another stream of the item at which it stood than it did then"
+            raise StreamStateError(msg)
+        self.cursor.restore(position)
+
+    def state(self) -> State:
+        """Return the position."""
+        return [self._files, self.cursor.state()]
+
+
+class InnerFailures(Failures):
+    """Failures inside the stream of an item count as failures of ``yield_from``."""
+
+    def __init__(self, counter: Counter) -> None:
+        super().__init__()
+        self._outer = counter
+
+    @override
+    def counter(self, stage: str) -> Counter:
+        return _InnerCounter(self._outer, stage)
+
+
+class _InnerCounter(Counter):
+    def __init__(self, outer: Counter, stage: str) -> None:
+        super().__init__(Failures(), outer.number, stage)
+        self._outer = outer
+
+    @override
+    def settle(self, item: Any, error: Exception) -> None:
+        self._outer.settle(item, error)
+
+
+def inner_stage(made: object) -> Stage:
+    """Return the stage of what the function returned.
+
+    Raises:
+        DataPipelineError: It is no stream, or one that never ends.
+    """
+    part = getattr(made, "part", None)
+    stage = part() if callable(part) else None
+    if not isinstance(stage, Stage):
+        msg = f"yield_from: the function returned a {type(made).__name__}, not a stream"
+        raise DataPipelineError(msg)
+    if stage.finitude is not Finitude.FINITE:
+        endless = stage.endless() or stage
+        msg = f"yield_from: the stream never ends, because of {endless.name}; take() ends it"
+        raise DataPipelineError(msg)
+    return stage

@@ -1,0 +1,124 @@
+"""``bucket_by_length``: lists of items of like length."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from typing_extensions import override
+
+from dagster_dataops.errors import DataPipelineError
+from dagster_dataops.selectors.selector import Selector
+from dagster_dataops.streams.core.item_failures import Counter
+from dagster_dataops.streams.core.stage import Cursor, Opening, State, Step, StepCursor
+from dagster_dataops.streams.core.state_values import from_json, to_json
+from dagster_dataops.streams.stages.mapping import with_failures, without_failures
+
+
+@dataclass(frozen=True, eq=False)
+class BucketByLength(Step):
+    """Lists of items of like length; sizes are (how many, up to which length), shortest first."""
+
+    name: ClassVar[str] = "bucket_by_length"
+    bucket_sizes: tuple[tuple[int, int], ...]
+    selector: Selector | None
+    min_data_len: int
+    skip_below_min_examples: bool
+    skip_above_max_examples: bool
+    drop_remainder: bool
+
+    @override
+    def open(self, opening: Opening) -> Cursor:
+        counter = opening.failures.counter(self.name)
+        return BucketByLengthCursor(self.upstream.open(opening), self, counter)
+
+
+class BucketByLengthCursor(StepCursor):
+    """Its position holds the items of buckets that are not full."""
+
+    def __init__(self, upstream: Cursor, stage: BucketByLength, counter: Counter) -> None:
+        super().__init__(upstream)
+        self._stage = stage
+        self._counter = counter
+        self._buckets: list[list[Any]] = [[] for _ in stage.bucket_sizes]
+
+    @override
+    def items(self) -> Iterator[Any]:
+        for item in self.upstream.items():
+            try:
+                at = self._place(item)
+            except Exception as error:  # noqa: BLE001 - a length may be anything
+                self._counter.settle(item, error)
+                continue
+            if at is not None:
+                bucket = self._buckets[at]
+                bucket.append(item)
+                if len(bucket) >= self._stage.bucket_sizes[at][0]:
+                    self._buckets[at] = []
+                    yield bucket
+        yield from self._rest()
+
+    def _place(self, item: Any) -> int | None:
+        """Return the bucket for ``item``; ``None`` if it is passed over.
+
+        Raises:
+            DataPipelineError: It is too short or too long.
+        """
+        stage = self._stage
+        values = [item] if stage.selector is None else stage.selector.values(item)
+        length = max(map(_length, values), default=0)
+        if length < stage.min_data_len:
+            if stage.skip_below_min_examples:
+                return None
+            msg = f"bucket_by_length: length {length} is below min_data_len {stage.min_data_len}"
+            raise DataPipelineError(msg)
+        for at, (_, longest) in enumerate(stage.bucket_sizes):
+            if length <= longest:
+                return at
+        if stage.skip_above_max_examples:
+            return None
+        longest = stage.bucket_sizes[-1][1]
+        msg = f"bucket_by_length: length {length} is above {longest}, that of the last bucket"
+        raise DataPipelineError(msg)
+
+    def _rest(self) -> Iterator[Any]:
+        """Yield what is left, from the longest down, topped up with the last of shorter ones."""
+        for at in range(len(self._buckets) - 1, -1, -1):
+            bucket, size = self._buckets[at], self._stage.bucket_sizes[at][0]
+            if not bucket:
+                continue
+            for shorter in reversed(self._buckets[:at]):
+                while shorter and len(bucket) < size:
+                    bucket.append(shorter.pop())
+            self._buckets[at] = []
+            if self._stage.drop_remainder and len(bucket) != size:
+                return
+            yield bucket
+
+    @override
+    def state(self) -> State:
+        held = [to_json(bucket) for bucket in self._buckets]
+        return with_failures(self._counter, [held, self.upstream.state()])
+
+    @override
+    def restore(self, state: State) -> None:
+        held, inner = without_failures(self._counter, state)
+        self._buckets = [from_json(bucket) for bucket in held]
+        self.upstream.restore(inner)
+
+    @override
+    def restart(self, *, reset_rng: bool = False) -> None:
+        self._buckets = [[] for _ in self._stage.bucket_sizes]
+        super().restart(reset_rng=reset_rng)
+
+
+def _length(value: Any) -> int:
+    if isinstance(value, int):
+        return value
+    shape = getattr(value, "shape", None)
+    if shape:
+        return int(shape[0])
+    try:
+        return len(value)
+    except TypeError:
+        msg = f"bucket_by_length: a {type(value).__name__} has no length; select one that has"
+        raise DataPipelineError(msg) from None

@@ -1,0 +1,125 @@
+"""``prefetch``: items read ahead by a thread."""
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from queue import Empty, Full, Queue
+from typing import Any, ClassVar, Final
+
+from typing_extensions import override
+
+from dagster_dataops.streams.core.stage import Cursor, Opening, State, Step, StepCursor
+
+_END: Final = object()
+_LOOK_SECONDS: Final = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class Prefetch(Step):
+    """The same items, up to ``num_examples`` of them read ahead; 0 reads none ahead."""
+
+    name: ClassVar[str] = "prefetch"
+    num_examples: int
+
+    @override
+    def open(self, opening: Opening) -> Cursor:
+        upstream = self.upstream.open(opening)
+        return PrefetchCursor(upstream, self.num_examples) if self.num_examples else upstream
+
+    @override
+    def options(self) -> dict[str, Any]:
+        return {"on": bool(self.num_examples)}
+
+
+class PrefetchCursor(StepCursor):
+    """Its position is that of the upstream behind the last item that was yielded."""
+
+    def __init__(self, upstream: Cursor, count: int) -> None:
+        super().__init__(upstream)
+        self._count = count
+        self._reader: _Reader | None = None
+        self._behind: State = None
+
+    @override
+    def items(self) -> Iterator[Any]:
+        self._stop()
+        self._behind = self.upstream.state()
+        reader = self._reader = _Reader(self.upstream, self._count)
+        try:
+            while True:
+                item, error, behind = reader.next()
+                if error is not None:
+                    raise error
+                self._behind = behind
+                if item is _END:
+                    self._stop()
+                    return
+                yield item
+        finally:
+            reader.stop()
+
+    def _stop(self) -> None:
+        if self._reader is not None:
+            self._reader.stop()
+            self._reader = None
+
+    @override
+    def state(self) -> State:
+        return self.upstream.state() if self._reader is None else self._behind
+
+    @override
+    def restore(self, state: State) -> None:
+        self._stop()
+        super().restore(state)
+
+    @override
+    def restart(self, *, reset_rng: bool = False) -> None:
+        if self._reader is not None:
+            self.restore(self._behind)
+        super().restart(reset_rng=reset_rng)
+
+
+class _Reader:
+    """A thread that reads a cursor into a queue; an error comes behind the items before it."""
+
+    def __init__(self, upstream: Cursor, count: int) -> None:
+        self._upstream = upstream
+        self._queue: Queue[tuple[Any, Exception | None, State]] = Queue(count)
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._read, name="stream-prefetch", daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        items = self._upstream.items()
+        try:
+            for item in items:
+                if not self._put((item, None, self._upstream.state())):
+                    return
+        except Exception as error:  # noqa: BLE001 - raised where the items are asked for
+            self._put((None, error, None))
+        else:
+            self._put((_END, None, self._upstream.state()))
+
+    def _put(self, entry: tuple[Any, Exception | None, State]) -> bool:
+        while not self._stopped.is_set():
+            try:
+                self._queue.put(entry, timeout=_LOOK_SECONDS)
+            except Full:
+                continue
+            return True
+        return False
+
+    def next(self) -> tuple[Any, Exception | None, State]:
+        """Return the next item, error or end, with the position behind it."""
+        return self._queue.get()
+
+    def stop(self) -> None:
+        """End the thread; what it had read ahead is forgotten."""
+        self._stopped.set()
+        try:
+            while True:
+                self._queue.get_nowait()
+        except Empty:
+            pass
+        if self._thread is not threading.current_thread():
+            self._thread.join()

@@ -1,0 +1,58 @@
+"""Reading a source in random order without holding its items."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from typing_extensions import override
+
+from dagster_dataops.streams.core.permutations import Permutation
+from dagster_dataops.streams.core.random_access import MISSING, Access, Part
+from dagster_dataops.streams.core.seeds import generator
+from dagster_dataops.streams.core.stage import Cursor, State
+
+_AT_ONCE: Final = 256  # numbers that are computed together
+
+
+class RandomCursor(Cursor):
+    """Reads a whole source in random order, or a part of that; holds none of its items.
+
+    Its position is the seed, the epoch and how many places have passed, from which it goes on at
+    once.
+    """
+
+    def __init__(self, access: Access, seed: int, part: Part) -> None:
+        self._access = access
+        self._seed = seed
+        self._part = part
+        self._epoch = self._passed = 0
+
+    @override
+    def items(self) -> Iterator[Any]:
+        with self._access.opened() as source:
+            item, size = source.item, source.size
+            order = Permutation(size, generator(self._seed, self._epoch, 0))
+            places = self._part.places(size)
+            while stretch := order.stretch(places[self._passed : self._passed + _AT_ONCE]):
+                for number in stretch:
+                    self._passed += 1
+                    found = item(number)
+                    if found is not MISSING:
+                        yield found
+
+    @override
+    def state(self) -> State:
+        place = [self._seed, self._epoch, self._passed]
+        counter = self._access.counter
+        return [*place, counter.count] if counter.saved else place
+
+    @override
+    def restore(self, state: State) -> None:
+        counter = self._access.counter
+        if counter.saved:
+            *state, counter.count = state
+        self._seed, self._epoch, self._passed = state
+
+    @override
+    def restart(self, *, reset_rng: bool = False) -> None:
+        self._epoch = 0 if reset_rng else self._epoch + 1
+        self._passed = 0

@@ -1,0 +1,81 @@
+"""``repeat``: the stream again and again."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+from typing_extensions import override
+
+from dagster_dataops.streams.core.finitude import Finitude
+from dagster_dataops.streams.core.stage import Cursor, Opening, State, Step, StepCursor
+
+_END: Final = object()
+
+
+@dataclass(frozen=True, eq=False)
+class Repeat(Step):
+    """``num_repeats`` epochs, without end if that is ``None``; an empty stream ends at once."""
+
+    name: ClassVar[str] = "repeat"
+    num_repeats: int | None
+    reset_rng: bool
+
+    @property
+    @override
+    def finitude(self) -> Finitude:
+        return Finitude.INFINITE if self.num_repeats is None else self.upstream.finitude
+
+    @override
+    def endless(self) -> Any:
+        return self if self.num_repeats is None else super().endless()
+
+    @override
+    def open(self, opening: Opening) -> Cursor:
+        return RepeatCursor(self.upstream.open(opening), self)
+
+
+class EpochCursor(StepCursor):
+    """A cursor over epochs; its position is which it is, and whether that has yielded anything."""
+
+    def __init__(self, upstream: Cursor) -> None:
+        super().__init__(upstream)
+        self._epoch = 0
+        self._any = False
+
+    @override
+    def state(self) -> State:
+        return [self._epoch, int(self._any), self.upstream.state()]
+
+    @override
+    def restore(self, state: State) -> None:
+        self._epoch, found, inner = state
+        self._any = bool(found)
+        self.upstream.restore(inner)
+
+    @override
+    def restart(self, *, reset_rng: bool = False) -> None:
+        self._epoch, self._any = 0, False
+        super().restart(reset_rng=reset_rng)
+
+
+class RepeatCursor(EpochCursor):
+    """Reads one epoch after another."""
+
+    def __init__(self, upstream: Cursor, stage: Repeat) -> None:
+        super().__init__(upstream)
+        self._stage = stage
+
+    @override
+    def items(self) -> Iterator[Any]:
+        epochs = self._stage.num_repeats
+        while epochs is None or self._epoch < epochs:
+            items = self.upstream.items()
+            first = next(items, _END)
+            if first is not _END:
+                self._any = True
+                yield first
+                yield from items
+            if not self._any or self._epoch + 1 == epochs:
+                return
+            self._epoch, self._any = self._epoch + 1, False
+            self.upstream.restart(reset_rng=self._stage.reset_rng)

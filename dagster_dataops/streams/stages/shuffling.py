@@ -1,0 +1,100 @@
+"""``shuffle``: items in random order, a window of them at a time."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, ClassVar
+
+from typing_extensions import override
+
+from dagster_dataops.streams.core.random_access import Part
+from dagster_dataops.streams.core.seeds import derived, generator
+from dagster_dataops.streams.core.stage import Cursor, Opening, State, Step, StepCursor
+from dagster_dataops.streams.stages.random_order import RandomCursor
+
+
+@dataclass(frozen=True, eq=False)
+class Shuffle(Step):
+    """Windows of ``shuffle_window`` items, each in random order; 0 is a window of them all.
+
+    A source whose items have numbers is shuffled by these: no item is held.
+    """
+
+    name: ClassVar[str] = "shuffle"
+    shuffle_window: int
+    seed: int | None
+
+    @override
+    def open_part(self, opening: Opening, part: Part) -> Cursor | None:
+        access = None if self.shuffle_window else self.upstream.access(opening)
+        return None if access is None else RandomCursor(access, self.seed_in(opening.seed), part)
+
+    @override
+    def open(self, opening: Opening) -> Cursor:
+        whole = self.open_part(opening, Part())
+        if whole is not None:
+            return whole
+        upstream = self.upstream.open(opening)
+        if self.shuffle_window == 1:
+            return upstream
+        return ShuffleCursor(upstream, self.shuffle_window, self.seed_in(opening.seed))
+
+    @override
+    def seed_in(self, root: int) -> int:
+        """Return the seed that it uses in a stream of seed ``root``."""
+        return derived(root, self.path) if self.seed is None else self.seed
+
+
+class ShuffleCursor(StepCursor):
+    """Its position is where the window begins, and how many of its items have passed.
+
+    An order depends on the seed, the epoch and the number of the window. Restoring reads the
+    window again; a window is never part of a state.
+    """
+
+    def __init__(self, upstream: Cursor, window: int, seed: int) -> None:
+        super().__init__(upstream)
+        self._window, self._seed = window or None, seed
+        self._epoch = self._number = self._skipped = 0
+        self._before: State = None  # where the window begins; None: where upstream stands
+        self._left: Any = iter(())
+        self._length = 0
+
+    @override
+    def items(self) -> Iterator[Any]:
+        upstream = self.upstream.items()
+        while True:
+            before = [self.upstream.state()]
+            window = list(islice(upstream, self._window))
+            if not window:
+                return
+            generator(self._seed, self._epoch, self._number).shuffle(window)
+            self._before, self._left, self._length = before, iter(window), len(window)
+            for _ in islice(self._left, self._skipped):
+                pass
+            self._skipped = 0
+            yield from self._left
+            self._number += 1
+            self._before, self._length = None, 0
+
+    @override
+    def state(self) -> State:
+        place = [self._seed, self._epoch, self._number]
+        if self._before is None:
+            return [*place, self._skipped, self.upstream.state()]
+        return [*place, self._length - self._left.__length_hint__(), self._before[0]]
+
+    @override
+    def restore(self, state: State) -> None:
+        self._seed, self._epoch, self._number, self._skipped, inner = state
+        self._before, self._left, self._length = None, iter(()), 0
+        self.upstream.restore(inner)
+
+    @override
+    def restart(self, *, reset_rng: bool = False) -> None:
+        if self._before is not None:
+            self.upstream.restore(self._before[0])
+        self._epoch = 0 if reset_rng else self._epoch + 1
+        self._number = self._skipped = self._length = 0
+        self._before, self._left = None, iter(())
+        super().restart(reset_rng=reset_rng)

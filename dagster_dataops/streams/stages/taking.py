@@ -1,0 +1,168 @@
+"""``skip``, ``take`` and ``shard``: some of the items by their place."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, ClassVar
+
+from typing_extensions import override
+
+from dagster_dataops.streams.core.finitude import Finitude
+from dagster_dataops.streams.core.random_access import Part
+from dagster_dataops.streams.core.stage import Cursor, Opening, State, Step, StepCursor
+
+
+@dataclass(frozen=True, eq=False)
+class Skip(Step):
+    """All items but the first."""
+
+    name: ClassVar[str] = "skip"
+    num_examples: int
+
+    @override
+    def open(self, opening: Opening) -> Cursor:
+        return SkipCursor(self.upstream.open(opening), self.num_examples)
+
+
+class SkipCursor(StepCursor):
+    """Its position tells whether it has skipped."""
+
+    def __init__(self, upstream: Cursor, count: int) -> None:
+        super().__init__(upstream)
+        self._count = count
+        self._done = False
+
+    @override
+    def items(self) -> Iterator[Any]:
+        items = self.upstream.items()
+        if not self._done:
+            for _ in islice(items, self._count):
+                pass
+            self._done = True
+        yield from items
+
+    @override
+    def state(self) -> State:
+        return [int(self._done), self.upstream.state()]
+
+    @override
+    def restore(self, state: State) -> None:
+        done, inner = state
+        self._done = bool(done)
+        self.upstream.restore(inner)
+
+    @override
+    def restart(self, *, reset_rng: bool = False) -> None:
+        self._done = False
+        super().restart(reset_rng=reset_rng)
+
+
+@dataclass(frozen=True, eq=False)
+class Take(Step):
+    """The first items."""
+
+    name: ClassVar[str] = "take"
+    num_examples: int
+
+    @property
+    @override
+    def finitude(self) -> Finitude:
+        return Finitude.FINITE
+
+    @override
+    def open(self, opening: Opening) -> Cursor:
+        return TakeCursor(self.upstream.open(opening), self.num_examples)
+
+
+class TakeCursor(StepCursor):
+    """Its position is how many it has taken."""
+
+    def __init__(self, upstream: Cursor, count: int) -> None:
+        super().__init__(upstream)
+        self._count = count
+        self._taken = 0
+
+    @override
+    def items(self) -> Iterator[Any]:
+        for item in islice(self.upstream.items(), self._count - self._taken):
+            self._taken += 1
+            yield item
+
+    @override
+    def state(self) -> State:
+        return [self._taken, self.upstream.state()]
+
+    @override
+    def restore(self, state: State) -> None:
+        self._taken, inner = state
+        self.upstream.restore(inner)
+
+    @override
+    def restart(self, *, reset_rng: bool = False) -> None:
+        self._taken = 0
+        super().restart(reset_rng=reset_rng)
+
+
+@dataclass(frozen=True, eq=False)
+class Shard(Step):
+    """Every ``num_shards``-th item, from number ``shard_idx``."""
+
+    name: ClassVar[str] = "shard"
+    shard_idx: int
+    num_shards: int
+    allow_uneven: bool
+
+    @override
+    def open(self, opening: Opening) -> Cursor:
+        part = Part(self.shard_idx, self.num_shards, self.allow_uneven)
+        alone = self.upstream.open_part(opening, part)
+        if alone is not None:
+            return alone
+        kind = UnevenShardCursor if self.allow_uneven else EvenShardCursor
+        return kind(self.upstream.open(opening), self)
+
+
+class EvenShardCursor(StepCursor):
+    """Reads whole groups of ``num_shards`` items; one that is incomplete belongs to nobody."""
+
+    def __init__(self, upstream: Cursor, stage: Shard) -> None:
+        super().__init__(upstream)
+        self._stage = stage
+
+    @override
+    def items(self) -> Iterator[Any]:
+        items, size = self.upstream.items(), self._stage.num_shards
+        while len(group := list(islice(items, size))) == size:
+            yield group[self._stage.shard_idx]
+
+
+class UnevenShardCursor(StepCursor):
+    """Its position tells whether it has yielded: from then on, others' items come first."""
+
+    def __init__(self, upstream: Cursor, stage: Shard) -> None:
+        super().__init__(upstream)
+        self._stage = stage
+        self._begun = False
+
+    @override
+    def items(self) -> Iterator[Any]:
+        size = self._stage.num_shards
+        first = size - 1 if self._begun else self._stage.shard_idx
+        for item in islice(self.upstream.items(), first, None, size):
+            self._begun = True
+            yield item
+
+    @override
+    def state(self) -> State:
+        return [int(self._begun), self.upstream.state()]
+
+    @override
+    def restore(self, state: State) -> None:
+        begun, inner = state
+        self._begun = bool(begun)
+        self.upstream.restore(inner)
+
+    @override
+    def restart(self, *, reset_rng: bool = False) -> None:
+        self._begun = False
+        super().restart(reset_rng=reset_rng)

@@ -1,0 +1,67 @@
+"""A check for streams with stages of your own: whether they go on from wherever they stood."""
+
+import json
+from collections.abc import Callable
+from itertools import islice
+from typing import Any, Final
+
+from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
+from dagster_dataops.streams.operations import Operations
+from dagster_dataops.streams.positioned_stream import Reading
+
+_MOST: Final = 200
+
+
+def assert_resumes_anywhere(make_stream: Callable[[], Operations], limit: int = _MOST) -> None:
+    """Stop a stream after every number of items and go on in a new one, from JSON.
+
+    Args:
+        make_stream: Makes the stream anew: a pipeline, or a builder of one.
+        limit: How many items to look at, of a stream that has more.
+
+    Raises:
+        AssertionError: Something else comes, a state changed after it was given out, or a stream
+            that was read already does not go back.
+    """
+    expected, states = _recorded(_pipeline(make_stream), limit)
+    used = _pipeline(make_stream)
+    for position, state in enumerate(states):
+        stream = _pipeline(make_stream)
+        stream.load_state_dict(json.loads(state))
+        again = _written(stream)
+        assert again == state, f"after {position} items: loaded {state}, which became {again}"  # noqa: S101
+        _compare(stream, expected, position, "in a new stream")
+        used.load_state_dict(json.loads(state))
+        _compare(used, expected, position, "in a stream that was read before")
+
+
+def _pipeline(make_stream: Callable[[], Operations]) -> Reading:
+    made = make_stream()
+    if isinstance(made, DataPipelineBuilder):
+        return made.and_return()
+    assert isinstance(made, Reading), f"a {type(made).__name__} is no stream"  # noqa: S101
+    return made
+
+
+def _recorded(stream: Reading, limit: int) -> tuple[list[Any], list[str]]:
+    items: list[Any] = []
+    given = [stream.state_dict()]
+    written = [json.dumps(given[0])]
+    for item in islice(stream, limit):
+        items.append(json.dumps(item, default=repr))
+        given.append(stream.state_dict())
+        written.append(json.dumps(given[-1]))
+    for position, (state, text) in enumerate(zip(given, written, strict=True)):
+        assert json.dumps(state) == text, f"the state after {position} items has changed since"  # noqa: S101
+    return items, written
+
+
+def _written(stream: Reading) -> str:
+    return json.dumps(stream.state_dict())
+
+
+def _compare(stream: Reading, expected: list[Any], position: int, where: str) -> None:
+    left = len(expected) - position
+    found = [json.dumps(item, default=repr) for item in islice(stream, left)]
+    message = f"after {position} items, {where}: {found} came, not {expected[position:]}"
+    assert found == expected[position:], message  # noqa: S101

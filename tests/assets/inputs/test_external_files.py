@@ -1,0 +1,101 @@
+"""Files that Dagster does not make: reported once a change, and tagged where they were read."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from dagster_dataops.assets.inputs.external_files import file_materialization
+from dagster_dataops.datasets.digests import content_digest
+from dagster_dataops.datasets.writer import write_records
+from dagster_dataops.errors import InputError
+from dagster_dataops.operators.registry import OperatorRegistry
+from tests.assets.helpers import definitions_of, execute, metadata_of, numbered, pipeline_of
+
+SOURCE = dg.AssetKey(["docs", "texts"])
+TAG = "dagster/input_data_version/docs/texts"
+Records = Callable[[int], Path]
+
+
+@pytest.fixture
+def same(registry: OperatorRegistry) -> Any:
+    @registry("data.text", _concurrency_mode="single")
+    def same(record: dict) -> None: ...
+
+    return pipeline_of(same=same())
+
+
+def reported(instance: dg.DagsterInstance) -> list[dg.AssetMaterialization]:
+    """What was reported of the source, the last first."""
+    records = instance.fetch_materializations(SOURCE, limit=10).records
+    return [record.asset_materialization for record in records if record.asset_materialization]
+
+
+def tag_of(instance: dg.DagsterInstance) -> str | None:
+    event = instance.get_latest_materialization_event(dg.AssetKey(["docs", "same"]))
+    assert event is not None
+    assert event.asset_materialization is not None
+    return (event.asset_materialization.tags or {})[TAG]
+
+
+def test_the_digest_of_a_file_is_that_of_a_result_with_its_bytes(tmp_path: Path) -> None:
+    dataset = write_records(tmp_path / "r.jsonl", numbered(5), "test")
+    assert content_digest(dataset.path) == dataset.fingerprint
+    with pytest.raises(InputError):
+        content_digest(tmp_path / "gone")
+
+
+def test_a_step_reports_the_file_it_reads_with_size_rows_and_columns(
+    same: Any, records: Records, root: Path, instance: dg.DagsterInstance
+) -> None:
+    path = records(8)
+    result = execute(definitions_of(same, path, root), instance)
+    metadata = metadata_of(result, "docs", "texts")
+    assert metadata["dagster/row_count"] == 8
+    assert metadata["dagster/size_bytes"] == path.stat().st_size
+    assert [c.name for c in metadata["dagster/column_schema"].columns] == ["id", "text"]
+    assert reported(instance)[0].tags["dagster/data_version"] == content_digest(path)
+    assert tag_of(instance) == content_digest(path)
+
+
+def test_a_file_is_reported_again_only_when_it_is_another(
+    same: Any, records: Records, root: Path, instance: dg.DagsterInstance
+) -> None:
+    definitions = definitions_of(same, records(8), root)
+    execute(definitions, instance)
+    execute(definitions, instance)
+    assert len(reported(instance)) == 1
+    changed = content_digest(records(9))
+    execute(definitions, instance)
+    assert len(reported(instance)) == 2
+    assert tag_of(instance) == changed
+
+
+def test_a_file_that_changes_under_the_step_has_no_version(
+    registry: OperatorRegistry, records: Records, root: Path, instance: dg.DagsterInstance
+) -> None:
+    path = records(3)
+
+    @registry("data.text")
+    def touching(record: dict) -> dict:
+        status = path.stat()
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))  # the change time moves
+        return record
+
+    ppl = pipeline_of(same=touching(_concurrency_mode="single"))
+    execute(definitions_of(ppl, path, root), instance)
+    assert reported(instance) == []
+    assert tag_of(instance) == "INITIAL"
+
+
+def test_a_file_may_be_reported_by_others_and_is_then_not_read_for_it_again(
+    same: Any, records: Records, root: Path, instance: dg.DagsterInstance
+) -> None:
+    path = records(8)
+    instance.report_runless_asset_event(file_materialization(SOURCE, path))
+    execute(definitions_of(same, path, root), instance)
+    assert len(reported(instance)) == 1
+    assert tag_of(instance) == content_digest(path)

@@ -1,0 +1,467 @@
+"""Partitioned pipelines: sources, runs of one and of several partitions, fan-in, mappings."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from dagster_dataops import DataOpsTranslator, Pipeline, pipeline
+from dagster_dataops.assets.inputs.partitions import ordered
+from dagster_dataops.assets.planning.translator import DataOpsTranslatorData
+from dagster_dataops.errors import (
+    ConfigurationError,
+    InputError,
+    OperatorDefinitionError,
+    PartitionsFailedError,
+    PipelineDefinitionError,
+    ResultMissingError,
+)
+from dagster_dataops.operators.registry import OperatorRegistry
+from tests.assets.helpers import (
+    definitions_of,
+    execute,
+    log_of,
+    pipeline_of,
+    read_jsonl,
+    result_of,
+    spec_of,
+    write_jsonl,
+)
+
+LETTERS = dg.StaticPartitionsDefinition(["c", "a", "b"])
+SINGLE_RUN = dg.BackfillPolicy.single_run()
+
+
+class Tagging:
+    """An operator that counts its calls and fails where it is told to."""
+
+    def __init__(self, registry: OperatorRegistry) -> None:
+        self.calls: Counter[str] = Counter()
+        self.failing: set[str] = set()
+        self.fatal: BaseException | None = None
+        self.registry = registry
+
+    def operator(self) -> Any:
+        @self.registry("data.text", _concurrency_mode="single", _ignore_errors=False)
+        def tag(record: dict) -> None:
+            self.calls[record["id"]] += 1
+            if record["id"] in self.failing:
+                if self.fatal is not None:
+                    raise self.fatal
+                msg = f"no answer for {record['id']}"
+                raise ConnectionError(msg)
+            record["tag"] = True
+
+        return tag()
+
+
+@pytest.fixture
+def tagging(registry: OperatorRegistry) -> Tagging:
+    return Tagging(registry)
+
+
+@pytest.fixture
+def inbox(tmp_path: Path) -> Path:
+    """A file of two records for each letter."""
+    for key in "abc":
+        rows = [{"id": f"{key}{number}"} for number in range(2)]
+        write_jsonl(tmp_path / "inbox" / f"{key}.jsonl", rows)
+    return tmp_path / "inbox"
+
+
+def ids(rows: list[dict[str, Any]]) -> list[str]:
+    return [row["id"] for row in rows]
+
+
+def part_of(root: Path, node: str, partition: str) -> list[dict[str, Any]]:
+    return read_jsonl(root / "docs" / node / "partitions" / partition / f"{node}_results.jsonl")
+
+
+def of_range(start: str, end: str) -> dict[str, str]:
+    """The tags of a run of several partitions, as a backfill of one run gives them."""
+    return {
+        "dagster/asset_partition_range_start": start,
+        "dagster/asset_partition_range_end": end,
+    }
+
+
+def partitions_of(result: dg.ExecuteInProcessResult, *key: str) -> dict[str, dict[str, Any]]:
+    """The metadata of an asset's materializations, by partition."""
+    events = [event.step_materialization_data for event in result.all_events if is_made(event)]
+    found = [e.materialization for e in events if e.materialization.asset_key.path == list(key)]
+    return {
+        str(one.partition): {
+            name.removeprefix("dagster_dataops/"): value.value
+            for name, value in one.metadata.items()
+        }
+        for one in found
+    }
+
+
+def is_made(event: dg.DagsterEvent) -> bool:
+    return event.event_type_value == "ASSET_MATERIALIZATION"
+
+
+@pytest.fixture
+def static(tagging: Tagging, inbox: Path, root: Path) -> dg.Definitions:
+    """Two nodes over three static partitions, backfilled in one run."""
+    ppl = pipeline_of(first=tagging.operator(), second=tagging.operator())
+    source = inbox / "{partition}.jsonl"
+    return definitions_of(ppl, source, root, partitions=LETTERS, backfill_policy=SINGLE_RUN)
+
+
+def test_each_partition_takes_its_own_file_and_has_its_own_folder(
+    static: dg.Definitions, root: Path, instance: dg.DagsterInstance
+) -> None:
+    result = execute(static, instance, partition_key="a")
+    assert ids(part_of(root, "second", "a")) == ["a0", "a1"]
+    assert list(partitions_of(result, "docs", "second")) == ["a"]
+    found = sorted(path.name for path in (root / "docs" / "second" / "partitions").iterdir())
+    assert found == ["a"]
+    assert spec_of(static, "docs", "inbox").partitions_def == LETTERS
+
+
+def test_time_windows_take_the_file_of_their_date(
+    tagging: Tagging, tmp_path: Path, root: Path, instance: dg.DagsterInstance
+) -> None:
+    write_jsonl(tmp_path / "logs" / "2024" / "01" / "02.jsonl", [{"id": "second"}])
+    definitions = definitions_of(
+        pipeline_of(tag=tagging.operator()),
+        tmp_path / "logs" / "{partition:%Y/%m/%d}.jsonl",
+        root,
+        partitions=dg.DailyPartitionsDefinition("2024-01-01"),
+    )
+    execute(definitions, instance, partition_key="2024-01-02")
+    assert ids(part_of(root, "tag", "2024-01-02")) == ["second"]
+    with pytest.raises(InputError, match=r"logs/2024/01/01\.jsonl"):
+        execute(definitions, instance, partition_key="2024-01-01")
+
+
+def test_dimensions_are_called_by_their_names(
+    tagging: Tagging, tmp_path: Path, root: Path, instance: dg.DagsterInstance
+) -> None:
+    write_jsonl(tmp_path / "red" / "2024-01-01.jsonl", [{"id": "found"}])
+    both = dg.MultiPartitionsDefinition(
+        {
+            "date": dg.DailyPartitionsDefinition("2024-01-01"),
+            "color": dg.StaticPartitionsDefinition(["red", "blue"]),
+        }
+    )
+    source = tmp_path / "{color}" / "{date}.jsonl"
+    ppl = pipeline_of(tag=tagging.operator())
+    definitions = definitions_of(ppl, source, root, partitions=both)
+    key = dg.MultiPartitionKey({"date": "2024-01-01", "color": "red"})
+    execute(definitions, instance, partition_key=key)
+    assert ids(part_of(root, "tag", "red%7C2024-01-01")) == ["found"]
+
+
+def texts(partition: str) -> Iterator[dict[str, Any]]:
+    """Two records of a partition."""
+    return ({"id": f"{partition}{number}"} for number in range(2))
+
+
+@pytest.mark.parametrize("run", [{"partition_key": "a"}, {"tags": of_range("c", "b")}], ids=str)
+def test_a_source_function_takes_the_key_of_the_partition(
+    run: dict[str, Any], tagging: Tagging, root: Path, instance: dg.DagsterInstance
+) -> None:
+    ppl = pipeline_of(tag=tagging.operator())
+    definitions = definitions_of(ppl, texts, root, partitions=LETTERS, backfill_policy=SINGLE_RUN)
+    result = execute(definitions, instance, **run)
+    assert ids(part_of(root, "tag", "a")) == ["a0", "a1"]
+    assert partitions_of(result, "docs", "texts")["a"]["dagster/row_count"] == 2
+
+
+def test_a_source_function_that_does_not_fit_is_refused_when_it_is_defined(
+    tagging: Tagging, root: Path
+) -> None:
+    def without() -> Iterator[dict[str, Any]]:
+        return iter(())
+
+    ppl = pipeline_of(tag=tagging.operator())
+    with pytest.raises(OperatorDefinitionError, match="one argument, the partition's key"):
+        definitions_of(ppl, without, root, partitions=LETTERS)
+    with pytest.raises(OperatorDefinitionError, match="takes no argument"):
+        definitions_of(ppl, texts, root)
+
+
+@pytest.mark.parametrize(
+    ("path", "partitions"),
+    [
+        ("docs.jsonl", LETTERS),
+        ("{partition}.jsonl", None),
+        ("{day}.jsonl", LETTERS),
+        ("{partition}/{other}.jsonl", LETTERS),
+    ],
+)
+def test_a_path_names_the_partition_if_there_are_partitions_and_else_does_not(
+    path: str, partitions: Any, tagging: Tagging, root: Path
+) -> None:
+    with pytest.raises(ConfigurationError, match=r"\{partition\}"):
+        definitions_of(pipeline_of(tag=tagging.operator()), path, root, partitions=partitions)
+
+
+def test_one_run_of_several_partitions_tells_of_each_of_them(
+    static: dg.Definitions, tagging: Tagging, root: Path, instance: dg.DagsterInstance
+) -> None:
+    result = execute(static, instance, tags=of_range("c", "a"))
+    told = partitions_of(result, "docs", "second")
+    assert {key: one["rows_in"] for key, one in told.items()} == {"c": 2, "a": 2}
+    assert {one["path"].split("/")[-2] for one in told.values()} == {"c", "a"}
+    assert [ids(part_of(root, "second", key)) for key in "ca"] == [["c0", "c1"], ["a0", "a1"]]
+    assert tagging.calls == Counter(dict.fromkeys(["a0", "a1", "c0", "c1"], 2))
+    made = instance.get_materialized_partitions(dg.AssetKey(["docs", "second"]))
+    assert made == {"a", "c"}
+    assert not list(root.rglob("*untold*"))
+
+
+def test_one_failing_partition_fails_the_step_after_the_others_are_made(
+    static: dg.Definitions, tagging: Tagging, root: Path, instance: dg.DagsterInstance
+) -> None:
+    tagging.failing = {"a1"}
+    with pytest.raises(PartitionsFailedError, match=r"1 of 3 partitions failed: a \(RecordError"):
+        execute(static, instance, tags=of_range("c", "b"))
+    first = dg.AssetKey(["docs", "first"])
+    assert instance.get_materialized_partitions(first) == {"b", "c"}
+    assert ids(part_of(root, "first", "b")) == ["b0", "b1"]
+
+    tagging.failing, before = set(), tagging.calls.copy()
+    execute(static, instance, partition_key="a")
+    assert ids(part_of(root, "second", "a")) == ["a0", "a1"]
+    assert tagging.calls["a0"] == before["a0"] + 1  # by the second node alone
+
+
+def test_a_failed_partition_keeps_its_version_apart_from_the_others(
+    static: dg.Definitions, tagging: Tagging, instance: dg.DagsterInstance
+) -> None:
+    tagging.failing = {"a1"}
+    execute(static, instance, tags=of_range("c", "b"), raise_on_error=False)
+    records = instance.fetch_materializations(dg.AssetKey(["docs", "first"]), limit=10).records
+    versions = {
+        one.partition_key: (one.asset_materialization.tags or {})["dagster/data_version"]
+        for one in records
+        if one.asset_materialization is not None
+    }
+    assert versions.keys() == {"b", "c"}
+    assert versions["b"] != versions["c"]
+
+
+def test_a_killed_run_of_several_partitions_goes_on_in_the_partition_it_was_killed_in(
+    static: dg.Definitions, tagging: Tagging, root: Path, instance: dg.DagsterInstance
+) -> None:
+    tagging.failing, tagging.fatal = {"a1"}, KeyboardInterrupt()
+    only = [["docs", "first"]]
+    with pytest.raises(KeyboardInterrupt):
+        execute(static, instance, tags=of_range("c", "b"), only=only)
+    assert not instance.get_materialized_partitions(dg.AssetKey(["docs", "first"]))
+
+    tagging.failing = set()
+    result = execute(static, instance, tags=of_range("c", "b"), only=only)
+    assert tagging.calls == Counter({"c0": 1, "c1": 1, "a0": 1, "a1": 2, "b0": 1, "b1": 1})
+    told = partitions_of(result, "docs", "first")
+    assert "already finished by run" in told["c"]["notes"]
+    assert told["a"]["rows_resumed"] == 1
+    assert [ids(part_of(root, "first", key)) for key in "ab"] == [["a0", "a1"], ["b0", "b1"]]
+
+    execute(static, instance, tags=of_range("c", "b"), only=only)
+    assert tagging.calls["c0"] == 2  # what Dagster knows of is made anew
+
+
+def test_a_retry_of_the_step_makes_the_failed_partition_alone(
+    tagging: Tagging, inbox: Path, root: Path, instance: dg.DagsterInstance
+) -> None:
+    definitions = definitions_of(
+        pipeline_of(tag=tagging.operator()),
+        inbox / "{partition}.jsonl",
+        root,
+        partitions=LETTERS,
+        backfill_policy=SINGLE_RUN,
+        retry_policy=dg.RetryPolicy(max_retries=1),
+    )
+    tagging.failing = {"a1"}
+    execute(definitions, instance, tags=of_range("c", "b"), raise_on_error=False)
+    assert tagging.calls == Counter({"c0": 1, "c1": 1, "a0": 1, "a1": 2, "b0": 1, "b1": 1})
+
+
+def folded(tagging: Tagging, registry: OperatorRegistry) -> Pipeline:
+    """Partitioned, then everything at once, then one that takes both."""
+
+    @registry("data.text", rewrite_func="forward_batch_input")
+    def number(records: list[dict]) -> list[dict]:
+        return [{**record, "place": place} for place, record in enumerate(records)]
+
+    @registry("data.text", rewrite_func="forward_batch_input")
+    def place(records: list[dict], known: list[dict]) -> list[dict]:
+        places = {record["id"]: record["place"] for record in known}
+        return [{"id": record["id"], "place": places[record["id"]]} for record in records]
+
+    with pipeline("docs") as ppl:
+        ppl.tagged = tagging.operator()
+        ppl.numbered = number()
+        ppl.again = number()
+        ppl.add("placed", place(), inputs=[ppl.tagged, ppl.numbered])
+    return ppl
+
+
+@pytest.fixture
+def whole(tagging: Tagging, inbox: Path, root: Path, registry: OperatorRegistry) -> Any:
+    def build(**keywords: Any) -> dg.Definitions:
+        source = inbox / "{partition}.jsonl"
+        keywords = {"partitions": LETTERS, "unpartitioned": ["numbered"], **keywords}
+        return definitions_of(folded(tagging, registry), source, root, **keywords)
+
+    return build
+
+
+def make_each(definitions: dg.Definitions, instance: dg.DagsterInstance, keys: str) -> None:
+    for key in keys:
+        execute(definitions, instance, only=[["docs", "tagged"]], partition_key=key)
+
+
+def test_an_unpartitioned_node_takes_all_partitions_in_their_order(
+    whole: Any, root: Path, instance: dg.DagsterInstance
+) -> None:
+    definitions = whole()
+    make_each(definitions, instance, "abc")
+    execute(definitions, instance, only=[["docs", "numbered"], ["docs", "again"]])
+    assert ids(result_of(root, "docs", "numbered")) == ["c0", "c1", "a0", "a1", "b0", "b1"]
+    assert result_of(root, "docs", "again") == result_of(root, "docs", "numbered")
+    specs = {name: spec_of(definitions, "docs", name) for name in ("again", "placed")}
+    assert specs["again"].partitions_def is None
+    assert specs["placed"].partitions_def == LETTERS
+
+
+def test_a_partitioned_node_is_given_the_whole_of_an_unpartitioned_one(
+    whole: Any, root: Path, instance: dg.DagsterInstance
+) -> None:
+    definitions = whole(backfill_policy=SINGLE_RUN)
+    make_each(definitions, instance, "abc")
+    execute(definitions, instance, only=[["docs", "numbered"]])
+    execute(definitions, instance, only=[["docs", "placed"]], tags=of_range("c", "b"))
+    assert part_of(root, "placed", "a") == [{"id": "a0", "place": 2}, {"id": "a1", "place": 3}]
+
+
+def test_missing_partitions_are_named(whole: Any, instance: dg.DagsterInstance) -> None:
+    definitions = whole()
+    make_each(definitions, instance, "a")
+    with pytest.raises(Exception, match="docs/tagged") as raised:
+        execute(definitions, instance, only=[["docs", "numbered"]])
+    cause = raised.value if isinstance(raised.value, ResultMissingError) else raised.value.__cause__
+    assert "2 of 3 partitions are not there: c, b" in str(cause)
+
+
+@pytest.mark.parametrize("layout", ["steps", "single_step"])
+def test_missing_partitions_are_left_out_if_asked(
+    layout: str, whole: Any, root: Path, instance: dg.DagsterInstance
+) -> None:
+    definitions = whole(allow_missing_partitions=True, layout=layout)
+    make_each(definitions, instance, "a")
+    result = execute(definitions, instance, only=[["docs", "numbered"]])
+    assert ids(result_of(root, "docs", "numbered")) == ["a0", "a1"]
+    assert "left out: c, b" in "\n".join(log_of(instance, result.run_id))
+
+
+def test_partitioned_and_unpartitioned_nodes_have_a_job_each(
+    whole: Any, root: Path, instance: dg.DagsterInstance
+) -> None:
+    definitions = whole(unpartitioned=["numbered", "placed"])
+    for key in "abc":
+        job = definitions.resolve_job_def("docs_pipeline")
+        job.execute_in_process(instance=instance, partition_key=key)
+    job = definitions.resolve_job_def("docs_pipeline_unpartitioned")
+    job.execute_in_process(instance=instance)
+    assert [row["place"] for row in result_of(root, "docs", "placed")] == [0, 1, 2, 3, 4, 5]
+
+
+def test_an_unpartitioned_node_may_take_the_files_of_all_partitions(
+    tagging: Tagging, inbox: Path, root: Path, instance: dg.DagsterInstance
+) -> None:
+    files = dg.DynamicPartitionsDefinition(name="files")
+    instance.add_dynamic_partitions("files", ["b", "c", "a"])
+    definitions = definitions_of(
+        pipeline_of(tag=tagging.operator()),
+        inbox / "{partition}.jsonl",
+        root,
+        partitions=files,
+        unpartitioned=["tag"],
+    )
+    execute(definitions, instance)
+    assert ids(result_of(root, "docs", "tag")) == ["a0", "a1", "b0", "b1", "c0", "c1"]
+    (inbox / "b.jsonl").unlink()
+    with pytest.raises(InputError, match=r"1 of 3 partitions have no file: .*b\.jsonl"):
+        execute(definitions, instance)
+
+
+def test_a_name_that_no_node_has_is_refused(whole: Any) -> None:
+    with pytest.raises(PipelineDefinitionError, match="absent"):
+        whole(unpartitioned=["absent"])
+
+
+def test_what_a_translator_says_of_partitions_stands(
+    tagging: Tagging, inbox: Path, root: Path
+) -> None:
+    class Whole(DataOpsTranslator):
+        def get_asset_spec(self, data: DataOpsTranslatorData) -> dg.AssetSpec:
+            spec = super().get_asset_spec(data)
+            return spec.replace_attributes(partitions_def=None) if data.node.name == "b" else spec
+
+    ppl = pipeline_of(a=tagging.operator(), b=tagging.operator())
+    source = inbox / "{partition}.jsonl"
+    definitions = definitions_of(ppl, source, root, partitions=LETTERS, translator=Whole())
+    found = [spec_of(definitions, "docs", name).partitions_def for name in "ab"]
+    assert found == [LETTERS, None]
+
+
+@pytest.mark.parametrize("stored", ["dataops_io", "io_manager"])
+def test_a_daily_partition_takes_the_hours_of_an_upstream_asset_in_one_run_of_several(
+    stored: str, tagging: Tagging, root: Path, instance: dg.DagsterInstance
+) -> None:
+    hours = dg.HourlyPartitionsDefinition("2024-01-01-00:00", end_date="2024-01-03-00:00")
+
+    @dg.asset(partitions_def=hours, io_manager_key=stored)
+    def raw(context: dg.AssetExecutionContext) -> list[dict[str, Any]]:
+        return [{"id": context.partition_key}]
+
+    definitions = definitions_of(
+        pipeline_of(tag=tagging.operator()),
+        raw,
+        root,
+        others=[raw],
+        partitions=dg.DailyPartitionsDefinition("2024-01-01", end_date="2024-01-03"),
+        backfill_policy=SINGLE_RUN,
+    )
+    for hour in hours.get_partition_keys():
+        execute(definitions, instance, only=[["raw"]], partition_key=hour)
+    days = of_range("2024-01-01", "2024-01-02")
+    execute(definitions, instance, only=[["docs", "tag"]], tags=days)
+    wanted = [key for key in hours.get_partition_keys() if key.startswith("2024-01-02")]
+    assert ids(part_of(root, "tag", "2024-01-02")) == wanted
+
+
+def test_all_partitions_of_an_asset_of_any_io_manager_come_in_their_order(
+    tagging: Tagging, root: Path, instance: dg.DagsterInstance
+) -> None:
+    @dg.asset(partitions_def=LETTERS)
+    def raw(context: dg.AssetExecutionContext) -> list[dict[str, Any]]:
+        return [{"id": context.partition_key}]
+
+    definitions = definitions_of(pipeline_of(tag=tagging.operator()), raw, root, others=[raw])
+    for key in "abc":
+        execute(definitions, instance, only=[["raw"]], partition_key=key)
+    execute(definitions, instance, only=[["docs", "tag"]])
+    assert ids(result_of(root, "docs", "tag")) == ["c", "a", "b"]
+
+
+def test_keys_have_an_order_that_does_not_depend_on_when_they_were_added() -> None:
+    colors = dg.DynamicPartitionsDefinition(name="colors")
+    assert ordered({"red", "blue", "green"}, colors) == ["blue", "green", "red"]
+    assert ordered({"b", "c"}, LETTERS) == ["c", "b"]
+    months = dg.TimeWindowPartitionsDefinition(
+        start="1-2024", fmt="%m-%Y", cron_schedule="0 0 1 * *"
+    )
+    assert ordered(["02-2025", "11-2024", "03-2024"], months) == ["03-2024", "11-2024", "02-2025"]
+    both = dg.MultiPartitionsDefinition({"x": LETTERS, "month": months})
+    keys = ["02-2025|c", "11-2024|b", "11-2024|c"]
+    assert ordered(keys, both) == ["11-2024|c", "11-2024|b", "02-2025|c"]

@@ -1,0 +1,393 @@
+"""Launchpad configuration: what it offers, what it refuses before anything runs, what it does."""
+
+import enum
+from pathlib import Path
+from typing import Any, Literal, Optional
+
+import dagster as dg
+import pytest
+
+from dagster_dataops import Operator
+from dagster_dataops.assets.launchpad.operator_config import (
+    OperatorConfig,
+    config_type_of,
+    configured,
+)
+from dagster_dataops.graph.graph import SOURCE, OperatorNode
+from dagster_dataops.operators.registry import OperatorRegistry
+from tests.assets.helpers import (
+    asset_of,
+    definitions_of,
+    execute,
+    pipeline_of,
+    result_of,
+    write_jsonl,
+)
+
+
+class Color(enum.Enum):
+    RED = "red"
+
+
+@pytest.fixture
+def tag(registry: OperatorRegistry) -> Any:
+    @registry("data.text", _concurrency_mode="thread", _max_workers=2)
+    def tag(
+        record: dict,
+        prefix: str = "a",
+        times: int = 1,
+        ratio: float = 1,
+        style: Literal["plain", "loud"] = "plain",
+        suffix: Optional[str] = None,  # noqa: UP045 - both spellings must work
+        limit: int | None = None,
+        words: list[str] = [],  # noqa: B006
+    ) -> dict:
+        made = [prefix * times, ratio, style, suffix, limit, words]
+        return {"id": record["id"], "made": made}
+
+    return tag
+
+
+def run_tag(
+    tag: Any, root: Path, instance: dg.DagsterInstance, config: dict[str, Any]
+) -> list[dict[str, Any]]:
+    source = write_jsonl(root / "texts.jsonl", [{"id": 0}])
+    definitions = definitions_of(pipeline_of(tag=tag()), source, root)
+    execute(definitions, instance, {"ops": {"docs__tag": {"config": config}}})
+    return result_of(root, "docs", "tag")
+
+
+def config_of(operator: Operator) -> OperatorConfig:
+    return config_type_of(OperatorNode("node", operator, (SOURCE,)))()
+
+
+def params_of(operator: Operator) -> dict[str, Any]:
+    params = getattr(config_of(operator), "params", None)
+    return params.model_dump(by_alias=True) if params is not None else {}
+
+
+def test_params_are_the_options_with_their_values(tag: Any) -> None:
+    assert params_of(tag(prefix="b")) == {
+        "prefix": "b",
+        "times": 1,
+        "ratio": 1.0,
+        "style": "plain",
+        "suffix": None,
+        "limit": None,
+        "words": [],
+    }
+
+
+def test_params_override_options(tag: Any, root: Path, instance: dg.DagsterInstance) -> None:
+    params = {"prefix": "b", "times": 2, "ratio": 0.5, "style": "loud", "limit": 3}
+    params |= {"suffix": "!", "words": ["x"]}
+    made = run_tag(tag, root, instance, {"params": params})
+    assert made == [{"id": 0, "made": ["bb", 0.5, "loud", "!", 3, ["x"]]}]
+
+
+def test_without_params_the_options_of_the_pipeline_count(
+    tag: Any, root: Path, instance: dg.DagsterInstance
+) -> None:
+    assert run_tag(tag, root, instance, {}) == [
+        {"id": 0, "made": ["a", 1, "plain", None, None, []]}
+    ]
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"params": {"prefx": "b"}},
+        {"params": {"times": "many"}},
+        {"params": {"ratio": "half"}},
+        {"params": {"style": "quiet"}},
+        {"params": {"limit": "three"}},
+        {"prefix": "b"},
+        {"concurrency_mode": "async"},
+        {"concurrency_mode": "parallel"},
+        {"resume": "always"},
+        {"ignore_errors": "no"},
+        {"timeout": "long"},
+        {"retries": 1.5},
+        {"retry_on": "TimeoutError"},
+        {"backoff": "1 s"},
+    ],
+)
+def test_what_is_unknown_or_of_a_wrong_type_is_refused_before_anything_runs(
+    config: dict[str, Any], tag: Any, root: Path, instance: dg.DagsterInstance
+) -> None:
+    with pytest.raises(dg.DagsterInvalidConfigError):
+        run_tag(tag, root, instance, config)
+    assert instance.get_runs_count() == 0
+    assert not (root / "docs").exists()
+
+
+def test_a_number_of_workers_below_zero_is_refused(
+    tag: Any, root: Path, instance: dg.DagsterInstance
+) -> None:
+    with pytest.raises(dg.Failure, match="docs/tag: .*'max_workers' must be .* at least 1; got -1"):
+        run_tag(tag, root, instance, {"max_workers": -1})
+    assert not (root / "docs").exists()
+
+
+def test_an_option_that_the_operator_itself_refuses_fails_the_step_by_name(
+    registry: OperatorRegistry, root: Path, instance: dg.DagsterInstance
+) -> None:
+    class Picky(registry.new_group("text")):  # type: ignore[misc]
+        def __init__(self, share: float = 0.5, **settings: Any) -> None:
+            super().__init__(**settings)
+            if not 0 <= share <= 1:
+                msg = f"share must be in [0, 1], got {share}"
+                raise ValueError(msg)
+
+        def forward(self, record: dict) -> dict:
+            return record
+
+    source = write_jsonl(root / "texts.jsonl", [{"id": 0}])
+    definitions = definitions_of(pipeline_of(picky=Picky()), source, root)
+    config = {"ops": {"docs__picky": {"config": {"params": {"share": 2.0}}}}}
+    with pytest.raises(dg.Failure, match="docs/picky: .* refuses .* share must be in") as caught:
+        execute(definitions, instance, config)
+    assert caught.value.allow_retries is False
+    assert not (root / "docs").exists()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        len,
+        Path("/data"),
+        (1, 2),
+        {1, 2},
+        b"bytes",
+        Color.RED,
+        object(),
+        float("nan"),
+        float("inf"),
+        {"a": object()},
+        {1: "a"},
+        [Path("/data")],
+    ],
+    ids=repr,
+)
+def test_values_that_config_cannot_hold_are_left_out(
+    value: object, registry: OperatorRegistry
+) -> None:
+    @registry("data.text")
+    def node(record: dict, odd: Any = None, plain: str = "x") -> dict:
+        return record
+
+    assert params_of(node(odd=value)) == {"plain": "x"}
+
+
+def annotated(registry: OperatorRegistry, annotation: Any, value: Any) -> Operator:
+    def node(record: dict, option: Any = value) -> dict:
+        return {"made": option}
+
+    node.__annotations__["option"] = annotation
+    made: Operator = registry("data.text", _concurrency_mode="thread")(node)()
+    return made
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "other"),
+    [
+        (int | str, 1, "a"),
+        (Optional[Literal["a", "b"]], None, "a"),  # noqa: UP045
+        (Optional[Literal["a", "b"]], "b", "a"),  # noqa: UP045
+        (Literal[1, 2], 1, 2),
+        (Literal["a", None], None, "a"),  # noqa: PYI061
+        (tuple[int, int], None, [1, 2]),
+        (set[str], None, None),
+        (dict[str, Any], {"a": 1}, {"b": 2}),
+        (dict[str, int] | None, None, {"b": 2}),
+        (list[dict[str, int]], [], [{"b": 2}]),
+        (list[str] | None, None, ["b"]),
+        (bytes | None, None, None),
+        (str, 1, "a"),
+        (bool, 0, True),
+        (float | None, 1, 0.5),
+        ("Unknown", "x", "y"),  # a type that exists for the type checker alone
+    ],
+    ids=str,
+)
+def test_no_type_of_an_option_breaks_the_definitions_or_the_run(
+    annotation: Any,
+    value: Any,
+    other: Any,
+    registry: OperatorRegistry,
+    root: Path,
+    instance: dg.DagsterInstance,
+) -> None:
+    source = write_jsonl(root / "texts.jsonl", [{"id": 0}])
+    operator = annotated(registry, annotation, value)
+    definitions = definitions_of(pipeline_of(node=operator), source, root)
+    dg.Definitions.validate_loadable(definitions)
+    execute(definitions, instance)
+    assert result_of(root, "docs", "node") == [{"made": value}]
+    config = {"ops": {"docs__node": {"config": {"params": {"option": other}}}}}
+    execute(definitions, instance, config)
+    assert result_of(root, "docs", "node") == [{"made": other}]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["json", "copy", "schema", "dict", "model_config", "model_dump", "params", "class_"],
+)
+def test_no_name_of_an_option_breaks_the_definitions_or_the_run(
+    name: str, registry: OperatorRegistry, root: Path, instance: dg.DagsterInstance
+) -> None:
+    @registry("data.text", _concurrency_mode="thread")
+    def node(record: dict, **options: Any) -> dict:
+        return {"made": options}
+
+    source = write_jsonl(root / "texts.jsonl", [{"id": 0}])
+    definitions = definitions_of(pipeline_of(node=node(**{name: 1})), source, root)
+    execute(definitions, instance, {"ops": {"docs__node": {"config": {"params": {name: 2}}}}})
+    assert result_of(root, "docs", "node") == [{"made": {name: 2}}]
+
+
+def test_an_option_may_begin_with_an_underscore(registry: OperatorRegistry) -> None:
+    @registry("data.text")
+    def node(record: dict, _x: int = 1) -> dict:
+        return record
+
+    assert params_of(node()) == {"_x": 1}
+
+
+def test_secrets_are_not_offered_but_reach_the_operator(
+    registry: OperatorRegistry, root: Path, instance: dg.DagsterInstance
+) -> None:
+    @registry("data.text", _concurrency_mode="thread")
+    def node(record: dict, api_key: str = "", model: str = "small") -> dict:
+        return {"made": [api_key, model]}
+
+    operator = node(api_key="sk-123")
+    assert params_of(operator) == {"model": "small"}
+    source = write_jsonl(root / "texts.jsonl", [{"id": 0}])
+    definitions = definitions_of(pipeline_of(node=operator), source, root)
+    config = {"ops": {"docs__node": {"config": {"params": {"model": "big"}}}}}
+    execute(definitions, instance, config)
+    assert result_of(root, "docs", "node") == [{"made": ["sk-123", "big"]}]
+
+
+def test_nodes_that_offer_nothing_of_their_own_share_one_config(
+    registry: OperatorRegistry,
+) -> None:
+    @registry("data.text")
+    def node(record: dict) -> dict:
+        return record
+
+    assert type(config_of(node())) is OperatorConfig
+
+
+def test_an_async_operator_offers_async_and_others_do_not(registry: OperatorRegistry) -> None:
+    @registry("data.text")
+    async def node(record: dict) -> dict:
+        return record
+
+    assert configured(node(), config_of(node())).__dataops__.resolved.concurrency_mode == "async"
+    kind = config_type_of(OperatorNode("node", node(), (SOURCE,)))
+    assert kind(concurrency_mode="async").concurrency_mode == "async"
+
+
+def test_settings_override_those_of_the_operator(tag: Any) -> None:
+    config = config_type_of(OperatorNode("node", tag(), (SOURCE,)))(
+        max_workers=5, concurrency_mode="single", ignore_errors=False
+    )
+    resolved = configured(tag(), config).__dataops__.resolved
+    assert (resolved.max_workers, resolved.concurrency_mode) == (5, "single")
+    assert resolved.ignore_errors is False
+
+
+def test_time_limits_and_tries_can_be_changed_and_lifted(tag: Any) -> None:
+    operator = tag(_timeout=5, _retries=2, _retry_on=OSError, _backoff=1, _stop_after_failures=9)
+    kind = config_type_of(OperatorNode("node", operator, (SOURCE,)))
+
+    def resolved(**given: Any) -> tuple[Any, ...]:
+        found = configured(operator, kind(**given)).__dataops__.resolved
+        times = found.timeout, found.retries, found.retry_on, found.backoff
+        return *times, found.stop_after_failures
+
+    assert resolved() == (5, 2, (OSError,), 1, 9)
+    lifted = resolved(timeout=0, retries=0, backoff=0, stop_after_failures=0)
+    assert lifted == (None, 0, (OSError,), 0, 0)
+    given = {"retries": 9, "retry_on": ["TimeoutError", "a.B"], "stop_after_failures": 8}
+    assert resolved(timeout=0.5, backoff=3, **given) == (0.5, 9, ("TimeoutError", "a.B"), 3, 8)
+
+
+@pytest.mark.parametrize("config", [{"timeout": -1.0}, {"retries": -1}, {"backoff": -1.0}])
+def test_times_and_tries_below_zero_are_refused(
+    tag: Any, root: Path, instance: dg.DagsterInstance, config: dict[str, Any]
+) -> None:
+    with pytest.raises(dg.Failure, match="docs/tag: .* must be a .*number"):
+        run_tag(tag, root, instance, config)
+    assert not (root / "docs").exists()
+
+
+def test_what_names_no_exception_fails_the_step_in_words(
+    tag: Any, root: Path, instance: dg.DagsterInstance
+) -> None:
+    with pytest.raises(dg.Failure, match="docs/tag: .* 'retry_on' must be exception classes"):
+        run_tag(tag, root, instance, {"retry_on": ["every second"]})
+
+
+def test_a_flaky_operator_gets_its_tries_from_the_launchpad(
+    registry: OperatorRegistry, root: Path, instance: dg.DagsterInstance
+) -> None:
+    tries = []
+
+    @registry("data.text", _concurrency_mode="thread")
+    def flaky(record: dict) -> dict:
+        tries.append(record["id"])
+        if len(tries) < 3:
+            raise TimeoutError
+        return record
+
+    assert run_tag(
+        flaky, root, instance, {"retries": 2, "retry_on": ["TimeoutError"], "backoff": 0.0}
+    )
+    assert tries == [0, 0, 0]
+
+
+def test_an_operator_that_stops_at_errors_does_so_by_default_in_its_config(tag: Any) -> None:
+    operator = tag(_ignore_errors=False)
+    assert config_of(operator).ignore_errors is False
+    assert configured(operator, config_of(operator)).__dataops__.resolved.ignore_errors is False
+
+
+def test_nodes_with_equal_operators_and_options_share_one_config(tag: Any) -> None:
+    assert type(config_of(tag(times=2))) is type(config_of(tag(times=2)))
+    assert type(config_of(tag(times=2))) is not type(config_of(tag(times=3)))
+    assert type(config_of(tag(_ignore_errors=False))) is not type(config_of(tag()))
+
+
+def test_a_refused_configuration_is_not_tried_again(
+    tag: Any, root: Path, instance: dg.DagsterInstance
+) -> None:
+    source = write_jsonl(root / "texts.jsonl", [{"id": 0}])
+    policy = dg.RetryPolicy(max_retries=3)
+    definitions = definitions_of(pipeline_of(tag=tag()), source, root, retry_policy=policy)
+    config = {"ops": {"docs__tag": {"config": {"max_workers": -1}}}}
+    result = execute(definitions, instance, config, raise_on_error=False)
+    kinds = {event.event_type_value for event in result.all_events}
+    assert not result.success
+    assert "STEP_UP_FOR_RETRY" not in kinds
+
+
+def test_the_launchpad_schema_names_every_option(tag: Any, root: Path) -> None:
+    definitions = definitions_of(pipeline_of(tag=tag()), "texts.jsonl", root)
+    schema = asset_of(definitions, "docs", "tag").op.config_schema.config_type
+    assert set(schema.fields) == {  # type: ignore[attr-defined]
+        "params",
+        "max_workers",
+        "concurrency_mode",
+        "ignore_errors",
+        "timeout",
+        "retries",
+        "retry_on",
+        "backoff",
+        "stop_after_failures",
+        "limit",
+        "resume",
+    }
+    assert "prefix" in schema.fields["params"].config_type.fields  # type: ignore[attr-defined]

@@ -1,0 +1,82 @@
+"""Markdown tables: whatever stands in a cell, it stays in its cell and shows as it is."""
+
+import itertools
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from dagster_dataops.assets.metadata.markdown import INLINE_CHARACTERS, plain, table
+
+TEXTS = st.one_of(
+    st.text(),
+    st.text(alphabet="|\\`*_~[]()<>&!#-+=:\n\r\t \u2028\x85\x0b\0\ud800a1."),
+    st.sampled_from(["| --- | --- |", "```", "<!--", "\\|", "|", "  ", "http://example.org"]),
+)
+VALUES = st.one_of(TEXTS, st.none(), st.integers(), st.lists(TEXTS, max_size=2))
+SHAPES = st.integers(1, 5).flatmap(
+    lambda width: st.tuples(
+        st.lists(TEXTS, min_size=width, max_size=width),
+        st.lists(st.lists(VALUES, min_size=width, max_size=width), min_size=1, max_size=6),
+    )
+)
+
+
+def rendered(markdown: str) -> list[list[str]]:
+    """The cells of the one table that a Markdown reader finds, each as it shows it."""
+    tokens = MarkdownIt("gfm-like", {"linkify": False, "html": True}).parse(markdown)
+    assert [token.type for token in tokens].count("table_open") == 1
+    rows: list[list[str]] = []
+    for before, token in itertools.pairwise(tokens):
+        if token.type == "tr_open":
+            rows.append([])
+        if token.type == "inline" and before.type in {"th_open", "td_open"}:
+            assert {child.type for child in token.children or []} <= {"text", "text_special"}
+            rows[-1].append("".join(child.content for child in token.children or []))
+    return rows
+
+
+def shown(value: Any) -> str:
+    text = plain(value)
+    return (text if len(text) <= 120 else f"{text[:120]}...").strip()
+
+
+@given(SHAPES)
+def test_no_cell_breaks_its_table(shape: tuple[list[str], list[list[Any]]]) -> None:
+    header, rows = shape
+    wide = [*header, "x" * 200]  # nothing is cut for its sake: it does not fit anyhow
+    cells = [[*row, "x"] for row in rows]
+    expected = [[shown(value) for value in row] for row in [wide, *cells]]
+    assert rendered(table(wide, cells)) == expected
+
+
+@given(SHAPES, TEXTS)
+def test_every_row_has_every_cell_however_they_were_cut(
+    shape: tuple[list[str], list[list[Any]]], note: str
+) -> None:
+    header, rows = shape
+    found = rendered(table(header, rows, note))
+    assert [len(row) for row in found] == [len(header)] * (len(rows) + 1)
+
+
+def test_a_narrow_table_is_short_enough_to_be_shown_in_its_place() -> None:
+    made = table(["column", "what it is"], [["text", "some words " * 30]] * 10)
+    assert len(made) < INLINE_CHARACTERS
+    assert "..." in made
+
+
+@pytest.mark.parametrize(
+    "row",
+    [["x" * 50, "y"], ["a b " * 20] * 4],
+    ids=["a word too long", "rows too long"],
+)
+def test_a_table_that_would_be_cut_off_is_long_enough_for_a_window(row: list[str]) -> None:
+    made = table([f"c{number}" for number in range(len(row))], [row])
+    assert len(made) >= INLINE_CHARACTERS
+    assert rendered(made)[1] == [text.strip() for text in row]
+
+
+def test_a_note_stands_below_the_table() -> None:
+    assert table(["a"], [["b"]], "and 4 *more*").endswith("\n\n_and 4 \\*more\\*_")

@@ -1,0 +1,218 @@
+"""What an operator node looks like as an asset."""
+
+import functools
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from dagster_dataops import DataOpsTranslator
+from dagster_dataops.assets.launchpad.operator_config import config_type_of
+from dagster_dataops.assets.planning.translator import (
+    DataOpsTranslatorData,
+    options_table,
+    shown_options,
+)
+from dagster_dataops.graph.graph import OperatorNode
+from dagster_dataops.operators.registry import OperatorRegistry
+from dagster_dataops.operators.secret_options import is_secret
+from tests.assets.helpers import definitions_of, pipeline_of, spec_of
+
+
+class Client:
+    """Its repr gives away what nobody may see."""
+
+    def __repr__(self) -> str:
+        return "Client(api_key='sk-123')"
+
+
+@pytest.fixture
+def upper(registry: OperatorRegistry) -> Any:
+    @registry("data.text", _concurrency_mode="thread")
+    def upper(record: dict, input_key: str = "text") -> dict:
+        """Make it loud.
+
+        Reads and writes ``input_key``.
+        """
+        record[input_key] = record[input_key].upper()
+        return record
+
+    return upper
+
+
+def options_shown(registry: OperatorRegistry, **options: Any) -> Any:
+    @registry("data.text")
+    def shown(record: dict, **anything: Any) -> dict:
+        return record
+
+    return shown_options(registry.operator("text", "shown")(**options).__dataops__)
+
+
+def test_a_node_is_an_asset_with_key_group_deps_kinds_and_description(
+    upper: Any, root: Path
+) -> None:
+    ppl = pipeline_of(loud=upper(), louder=upper(_max_workers=3))
+    spec = spec_of(definitions_of(ppl, "texts.jsonl", root), "docs", "louder")
+    assert spec.group_name == "docs"
+    assert [dep.asset_key for dep in spec.deps] == [dg.AssetKey(["docs", "loud"])]
+    assert spec.kinds == {"python", "json"}
+    assert spec.description == "Make it loud.\n\nReads and writes ``input_key``."
+    assert spec.metadata["dagster_dataops/operator"] == "data.text.upper"
+    assert spec.metadata["dagster_dataops/kind"] == "record operator"
+    assert spec.metadata["dagster_dataops/concurrency_mode"] == "thread"
+    assert spec.metadata["dagster_dataops/max_workers"] == 3
+    options = spec.metadata["dagster_dataops/options"].md_str
+    assert options.splitlines()[2:] == [r"| input\_key | text |"]
+
+
+def test_an_unnamed_pipeline_has_keys_of_one_part(upper: Any, root: Path) -> None:
+    definitions = definitions_of(pipeline_of("", loud=upper()), "texts.jsonl", root)
+    assert spec_of(definitions, "loud").group_name == "dataops"
+
+
+def test_workers_that_nobody_chose_are_called_automatic(upper: Any, root: Path) -> None:
+    spec = spec_of(definitions_of(pipeline_of(loud=upper()), "texts.jsonl", root), "docs", "loud")
+    assert spec.metadata["dagster_dataops/max_workers"] == "automatic"
+
+
+def test_the_code_version_follows_code_and_options_but_not_how_it_is_run(
+    upper: Any, registry: OperatorRegistry, root: Path
+) -> None:
+    @registry("data.text")
+    def lower(record: dict, input_key: str = "text") -> dict:
+        record[input_key] = record[input_key].lower()
+        return record
+
+    def version(operator: Any) -> str | None:
+        definitions = definitions_of(pipeline_of(node=operator), "texts.jsonl", root)
+        return spec_of(definitions, "docs", "node").code_version
+
+    assert version(upper()) == version(upper(_max_workers=7))
+    assert len({version(upper()), version(upper(input_key="body")), version(lower())}) == 3
+
+
+@pytest.mark.parametrize(
+    "name", ["api_key", "openai_api_key", "hf_token", "token", "PASSWORD", "client_secret"]
+)
+def test_secrets_are_hidden(name: str, registry: OperatorRegistry) -> None:
+    assert is_secret(name)
+    shown = options_shown(registry, **{name: "sk-123", "nested": {name: "sk-123"}})
+    assert shown == {name: "(hidden)", "nested": {name: "(hidden)"}}
+
+
+@pytest.mark.parametrize("name", ["max_tokens", "tokenizer", "key", "input_key", "author"])
+def test_ordinary_names_are_no_secrets(name: str) -> None:
+    assert not is_secret(name)
+
+
+def test_objects_are_shown_by_their_class_since_their_text_may_tell_secrets(
+    registry: OperatorRegistry,
+) -> None:
+    shown = options_shown(
+        registry,
+        client=Client(),
+        call=len,
+        bound=functools.partial(max, 1),
+        path=Path("/data/words.txt"),
+        pair=(1, 2.5),
+        limit=float("inf"),
+        many=list(range(50)),
+        long="x" * 1000,
+    )
+    assert shown["client"] == f"{__name__}.Client object"
+    assert shown["call"] == "builtins.len"
+    assert shown["bound"] == "functools.partial object"
+    assert shown["path"] == "/data/words.txt"
+    assert shown["pair"] == [1, 2.5]
+    assert shown["limit"] == "inf"
+    assert shown["many"] == [*range(20), "and 30 more"]
+    assert shown["long"] == "x" * 200 + "..."
+
+
+def test_a_translator_changes_keys_groups_owners_and_dependencies(
+    upper: Any, root: Path, instance: dg.DagsterInstance
+) -> None:
+    class Ours(DataOpsTranslator):
+        def get_asset_spec(self, data: DataOpsTranslatorData) -> dg.AssetSpec:
+            spec = super().get_asset_spec(data)
+            return spec.replace_attributes(
+                key=spec.key.with_prefix("team"),
+                group_name="corpus",
+                owners=["team:data"],
+                automation_condition=dg.AutomationCondition.eager(),
+            ).merge_attributes(deps=["settings"], tags={"tier": "gold"})
+
+    ppl = pipeline_of(loud=upper(), louder=upper())
+    definitions = definitions_of(
+        ppl, "texts.jsonl", root, translator=Ours(), others=[dg.AssetSpec("settings")]
+    )
+    spec = spec_of(definitions, "team", "docs", "louder")
+    assert {dep.asset_key.to_user_string() for dep in spec.deps} == {"team/docs/loud", "settings"}
+    assert spec.group_name == "corpus"
+    assert spec.owners == ["team:data"]
+    assert spec.tags["tier"] == "gold"
+    assert spec.kinds == {"python", "json"}
+    assert spec.automation_condition == dg.AutomationCondition.eager()
+
+
+def test_options_are_a_table_with_defaults_where_they_differ(registry: OperatorRegistry) -> None:
+    @registry("data.text")
+    def told(record: dict, size: int, key: str = "text", mark: str = "", api_key: str = "") -> dict:
+        return record
+
+    made = registry.operator("text", "told")(size=3, key="a|b", api_key="sk-123")
+    assert options_table(made.__dataops__).splitlines() == [
+        "| option | value | default |",
+        "| --- | --- | --- |",
+        "| size | 3 |  |",
+        r"| key | a\|b | text |",
+        r'| mark | "" |  |',
+        r"| api\_key | (hidden) |  |",
+    ]
+
+
+def test_an_operator_without_options_has_no_table_of_them(
+    registry: OperatorRegistry, root: Path
+) -> None:
+    @registry("data.text")
+    def bare(record: dict) -> dict:
+        return record
+
+    ppl = pipeline_of(node=registry.operator("text", "bare")())
+    spec = spec_of(definitions_of(ppl, "texts.jsonl", root), "docs", "node")
+    assert "dagster_dataops/options" not in spec.metadata
+
+
+def test_a_rotated_key_and_another_timeout_make_no_asset_stale(
+    root: Path, registry: OperatorRegistry
+) -> None:
+    @registry("data.text")
+    def ask(record: dict, api_key: str = "", timeout: float = 30, model: str = "a") -> dict:
+        return record
+
+    def version(**options: Any) -> str | None:
+        definitions = definitions_of(pipeline_of(node=ask(**options)), "texts.jsonl", root)
+        return spec_of(definitions, "docs", "node").code_version
+
+    usual = version(api_key="one")
+    assert version(api_key="two", timeout=60) == usual
+    assert version(api_key="one", model="b") != usual
+
+
+def test_the_launchpad_of_each_operator_has_its_own_timeout(registry: OperatorRegistry) -> None:
+    @registry("data.text")
+    def ask(record: dict, timeout: float = 30) -> dict:
+        return record
+
+    shown = [
+        config_type_of(OperatorNode("node", ask(timeout=seconds), ())).model_fields["params"]
+        for seconds in (5.0, 7.0)
+    ]
+    assert [field.default.model_dump(by_alias=True)["timeout"] for field in shown] == [5.0, 7.0]
+
+
+def test_no_workers_are_shown_as_none_chosen(upper: Any, root: Path) -> None:
+    definitions = definitions_of(pipeline_of(loud=upper(_max_workers=0)), "texts.jsonl", root)
+    metadata = spec_of(definitions, "docs", "loud").metadata
+    assert metadata["dagster_dataops/max_workers"] == "automatic"

@@ -1,0 +1,67 @@
+"""What one step runs: skipped operators, and checks beside results, in both layouts."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from dagster_dataops import Pipeline
+from dagster_dataops.assets.steps import run_step
+from dagster_dataops.operators.registry import OperatorRegistry
+from tests.assets.helpers import definitions_of, execute, log_of, pipeline_of
+
+Records = Callable[[int], Path]
+
+
+@pytest.fixture
+def ppl(registry: OperatorRegistry) -> Pipeline:
+    @registry("data.text", _concurrency_mode="single")
+    def same(record: dict) -> dict:
+        return record
+
+    return pipeline_of(first=same(), second=same(), third=same())
+
+
+@pytest.mark.parametrize("layout", ["steps", "single_step"])
+def test_what_takes_a_result_that_was_not_made_is_skipped(
+    layout: str,
+    ppl: Pipeline,
+    records: Records,
+    root: Path,
+    instance: dg.DagsterInstance,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    definitions = definitions_of(ppl, records(2), root, layout=layout)
+    execute(definitions, instance)  # so that there are results that could be taken by mistake
+
+    def without_second(context: Any, plan: Any, *rest: Any) -> Iterator[Any]:
+        if plan.node.name != "second":
+            yield from run_step.run_step(context, plan, *rest)
+
+    monkeypatch.setattr("dagster_dataops.assets.steps.step_work.run_step", without_second)
+    result = execute(definitions, instance)
+    assert result.success
+    made = [e.asset_key.path[-1] for e in result.get_asset_materialization_events() if e.asset_key]
+    assert made == ["first"]
+    if layout == "single_step":
+        told = "third is not run: there is no new result upstream"
+        assert told in log_of(instance, result.run_id)
+
+
+@pytest.mark.parametrize("layout", ["steps", "single_step"])
+def test_checks_come_from_the_steps_and_may_be_left_out(
+    layout: str, ppl: Pipeline, records: Records, root: Path, instance: dg.DagsterInstance
+) -> None:
+    unchecked = dg.define_asset_job(
+        "unchecked",
+        selection=dg.AssetSelection.all() - dg.AssetSelection.all_asset_checks(),
+    )
+    ours = definitions_of(ppl, records(2), root, layout=layout)
+    definitions = dg.Definitions.merge(ours, dg.Definitions(jobs=[unchecked]))
+    evaluations = execute(definitions, instance).get_asset_check_evaluations()
+    assert [one.asset_key.path[-1] for one in evaluations] == ["first", "second", "third"]
+    result = definitions.resolve_job_def("unchecked").execute_in_process(instance=instance)
+    assert len(result.get_asset_materialization_events()) == 3
+    assert not result.get_asset_check_evaluations()

@@ -1,0 +1,480 @@
+"""Streams as the source of assets: one result, written with a checkpoint, told of as operators."""
+
+import gzip
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import orjson
+import pytest
+
+from dagster_dataops import (
+    DataPipeline,
+    DataPipelineBuilder,
+    build_definitions,
+    build_operator_job,
+    checks,
+    dataops_assets,
+    dataops_resources,
+    plan_pipeline,
+    read_jsonl,
+    read_sequence,
+)
+from dagster_dataops.assets.planning.asset_options import AssetOptions
+from dagster_dataops.assets.runtime.resource import DataOpsResource
+from dagster_dataops.assets.steps.stream_source import origin_of
+from dagster_dataops.errors import (
+    ConfigurationError,
+    OperatorDefinitionError,
+    PipelineDefinitionError,
+    StreamDefinitionError,
+    StreamItemError,
+)
+from dagster_dataops.operators.registry import OperatorRegistry
+from dagster_dataops.streams.operations import Operations
+from tests.assets.helpers import (
+    definitions_of,
+    execute,
+    log_of,
+    metadata_of,
+    numbered,
+    pipeline_of,
+    resource_at,
+    result_of,
+    spec_of,
+)
+from tests.streams.serving import served
+
+Records = Callable[[int], Path]
+ROWS = list(numbered(60))
+UPPER = [{**row, "text": row["text"].upper()} for row in ROWS]
+
+
+@pytest.fixture
+def upper(registry: OperatorRegistry) -> Any:
+    @registry("data.text", _concurrency_mode="single")
+    def upper(record: dict) -> None:
+        record["text"] = record["text"].upper()
+
+    return pipeline_of(upper=upper())
+
+
+def shuffled(path: Path, window: int = 7) -> DataPipelineBuilder:
+    return read_jsonl(path).shuffle(window, seed=1)
+
+
+def uppered(rows: Any) -> list[dict[str, Any]]:
+    return [{**row, "text": row["text"].upper()} for row in rows]
+
+
+@pytest.mark.parametrize("layout", ["steps", "single_step"])
+def test_a_stream_is_an_asset_that_the_first_node_takes(
+    layout: Any, upper: Any, records: Records, root: Path, instance: dg.DagsterInstance
+) -> None:
+    path = records(60)
+    definitions = definitions_of(upper, shuffled(path), root, layout=layout)
+    deps = spec_of(definitions, "docs", "upper").deps
+    assert [dep.asset_key for dep in deps] == [dg.AssetKey(["docs", "texts"])]
+    result = execute(definitions, instance)
+    assert result_of(root, "docs", "texts") == list(shuffled(path))
+    assert result_of(root, "docs", "upper") == uppered(shuffled(path))
+    found = metadata_of(result, "docs", "texts")
+    assert found["dagster/row_count"] == 60
+    assert found["rows_out"] == 60
+    assert found["rows_resumed"] == 0
+    assert found["seeds"] == {"read_jsonl>shuffle": "1"}
+    assert [column.name for column in found["dagster/column_schema"].columns] == ["id", "text"]
+    events = result.get_asset_materialization_events()
+    versions = {
+        event.asset_key.path[-1]: event.materialization.tags["dagster/data_version"]
+        for event in events
+        if event.materialization.tags
+    }
+    assert versions["texts"].startswith("xxh3:")
+
+
+class Reader:
+    """What makes a stream, as readers do."""
+
+    name = "reader"
+
+    def stream(self) -> Operations:
+        return read_sequence(ROWS)
+
+
+def streamed() -> DataPipeline:
+    """Sixty texts, as a stream."""
+    return read_sequence(ROWS).and_return()
+
+
+def unannotated():  # type: ignore[no-untyped-def]
+    """Sixty texts, and nobody knows it is a stream before it is there."""
+    return read_sequence(ROWS)
+
+
+@pytest.mark.parametrize(
+    ("source", "name", "given"),
+    [
+        (read_sequence(ROWS).filter(bool), "filter", ""),
+        (read_sequence(ROWS).and_return(), "read_sequence", ""),
+        (read_sequence(ROWS), "sixty", "sixty"),
+        (Reader(), "reader", ""),
+        (streamed, "streamed", ""),
+        (streamed, "other", "other"),
+        (unannotated, "unannotated", ""),
+    ],
+)
+def test_a_stream_comes_in_any_shape_and_has_a_name(
+    source: Any, name: str, given: str, upper: Any, root: Path, instance: dg.DagsterInstance
+) -> None:
+    definitions = definitions_of(upper, source, root, stream_name=given)
+    result = execute(definitions, instance)
+    assert result_of(root, "docs", name) == ROWS
+    assert result_of(root, "docs", "upper") == UPPER
+    assert metadata_of(result, "docs", name)["rows_out"] == 60
+
+
+def test_a_registered_reader_is_a_source_whose_columns_are_checked(
+    upper: Any, registry: OperatorRegistry, root: Path, instance: dg.DagsterInstance
+) -> None:
+    @registry("data.text", columns={"id": int, "text": str})
+    def numbers(count: int) -> DataPipelineBuilder:
+        """So many texts."""
+        return read_sequence(list(numbered(count)))
+
+    reader = registry.group("text").numbers(count=60)
+    definitions = definitions_of(upper, reader, root)
+    assert spec_of(definitions, "docs", "numbers").description == "So many texts."
+    execute(definitions, instance)
+    assert result_of(root, "docs", "numbers") == ROWS
+
+    @registry("data.text", _concurrency_mode="single", reads={"title": str})
+    def titled(record: dict) -> None: ...
+
+    with pytest.raises(PipelineDefinitionError, match="reads column 'title'"):
+        definitions_of(pipeline_of(titled=titled()), reader, root)
+
+
+def test_a_function_tells_what_its_asset_is(upper: Any, root: Path) -> None:
+    definitions = definitions_of(upper, streamed, root)
+    spec = spec_of(definitions, "docs", "streamed")
+    assert spec.description == "Sixty texts, as a stream."
+    assert "dagster/code_references" in spec.metadata
+
+
+@pytest.mark.parametrize("name", ["texts.jsonl.gz", "texts.jsonl.zst", "texts.jsonl.bz2"])
+def test_a_compressed_file_and_a_url_are_streams(name: str, tmp_path: Path) -> None:
+    origin = origin_of(str(tmp_path / name), "docs")
+    assert origin.key == dg.AssetKey(["docs", "texts"])
+    assert origin.path is None
+    assert origin_of("s3://bucket/more/docs.jsonl", "docs").key == dg.AssetKey(["docs", "docs"])
+
+
+def test_a_packed_file_and_one_by_url_become_results(
+    upper: Any, records: Records, root: Path, instance: dg.DagsterInstance
+) -> None:
+    packed = records(60).with_suffix(".jsonl.gz")
+    packed.write_bytes(gzip.compress(packed.with_suffix("").read_bytes()))
+    with served(packed.parent, ranges=True) as server:
+        for source in (packed, f"{server.url}/{packed.name}"):
+            execute(definitions_of(upper, source, root), instance)
+            assert result_of(root, "docs", "texts") == ROWS
+            assert result_of(root, "docs", "upper") == UPPER
+
+
+def test_a_url_of_each_partition(tmp_path: Path) -> None:
+    partitions = dg.StaticPartitionsDefinition(["a", "b"])
+    origin: Any = origin_of(
+        "s3://bucket/{partition}/docs.jsonl", "docs", AssetOptions(partitions=partitions)
+    )
+    stage = origin.plan.node.operator.of_partition("b").stream().stage
+    assert stage.files.given == ("s3://bucket/b/docs.jsonl",)
+    assert origin.key == dg.AssetKey(["docs", "docs"])
+
+
+def test_a_stream_that_never_ends_is_refused_when_it_is_defined(upper: Any, root: Path) -> None:
+    for endless in (DataPipeline.count(key="n").shuffle(3), read_sequence(ROWS).repeat()):
+        with pytest.raises(StreamDefinitionError, match=r"stage (count|repeat): never ends"):
+            definitions_of(upper, endless, root)
+
+
+def test_a_list_of_sources_is_refused_with_what_to_do(upper: Any, root: Path) -> None:
+    with pytest.raises(OperatorDefinitionError, match=r"combine\.concat"):
+        definitions_of(upper, ["a.jsonl", "b.jsonl"], root)
+
+
+def test_a_stream_cannot_be_that_of_every_partition(upper: Any, root: Path) -> None:
+    partitions = dg.StaticPartitionsDefinition(["a"])
+    with pytest.raises(ConfigurationError, match="a function of the partition's key"):
+        definitions_of(upper, read_sequence(ROWS), root, partitions=partitions)
+
+
+def test_an_item_that_is_no_record_fails_the_step_by_its_number(
+    upper: Any, root: Path, instance: dg.DagsterInstance
+) -> None:
+    definitions = definitions_of(upper, read_sequence(ROWS).bucket(7), root)
+    with pytest.raises(StreamItemError, match=r"item 0 is a list"):
+        execute(definitions, instance)
+
+
+def test_a_function_makes_a_stream_of_each_partition(
+    upper: Any, root: Path, instance: dg.DagsterInstance
+) -> None:
+    def daily(key: str) -> DataPipelineBuilder:
+        return read_sequence(ROWS).filter(lambda row: str(row["id"])[-1] == key)
+
+    partitions = dg.StaticPartitionsDefinition(["1", "2"])
+    policy = dg.BackfillPolicy.single_run()
+    definitions = definitions_of(upper, daily, root, partitions=partitions, backfill_policy=policy)
+    execute(definitions, instance, partition_key="2")
+    place = root / "docs/daily/partitions/2/daily_results.jsonl"
+    assert [orjson.loads(line)["id"] for line in place.read_bytes().splitlines()] == [
+        2,
+        12,
+        22,
+        32,
+        42,
+        52,
+    ]
+    tags = {
+        "dagster/asset_partition_range_start": "1",
+        "dagster/asset_partition_range_end": "2",
+    }
+    execute(definitions, instance, tags=tags)
+    assert (root / "docs/upper/partitions/1/upper_results.jsonl").exists()
+
+
+# ---------------------------------------------------------------- runs that end too soon
+
+
+class Ending:
+    """Notes what passes in a file, and ends the run at one item, once."""
+
+    def __init__(self, home: Path, at: int, how: str) -> None:
+        self.home, self.at, self.how = home, at, how
+
+    def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
+        with (self.home / "calls").open("a") as file:
+            file.write(f"{row['id']}\n")
+        time.sleep(0.01)
+        once = self.home / "ended"
+        if row["id"] == self.at and not once.exists():
+            once.touch()
+            if self.how == "interrupt":
+                os.kill(os.getpid(), 2)
+                time.sleep(30)
+            raise OSError(self.how)
+        return row
+
+    def calls(self) -> list[int]:
+        return [int(text) for text in (self.home / "calls").read_text().split()]
+
+
+def _goes_on(found: dict[str, Any], calls: list[int], root: Path) -> None:
+    resumed = found["rows_resumed"]
+    assert 0 < resumed <= 50
+    assert calls == [*range(51), *range(resumed, 60)]
+    assert result_of(root, "docs", "upper") == UPPER
+    assert "resuming: " in found["notes"]
+    assert found["seconds_saved"] > 0
+
+
+def _frequent(root: Path) -> DataOpsResource:
+    return DataOpsResource(root=str(root), lock_seconds=0.2, flush_seconds=0.1)
+
+
+def _definitions(ppl: Any, source: Any, root: Path, **keywords: Any) -> dg.Definitions:
+    return build_definitions(ppl, source=source, resource=_frequent(root), **keywords)
+
+
+def test_a_cancelled_run_goes_on_in_a_plain_materialize(
+    upper: Any, root: Path, tmp_path: Path, instance: dg.DagsterInstance
+) -> None:
+    ending = Ending(tmp_path, 50, "interrupt")
+    definitions = _definitions(upper, read_sequence(ROWS).map(ending), root)
+    began = time.monotonic()
+    with pytest.raises(dg.DagsterExecutionInterruptedError):
+        execute(definitions, instance)
+    assert time.monotonic() - began < 20
+    assert not (root / "docs/map/map_results.jsonl").exists()
+    result = execute(definitions, instance)
+    _goes_on(metadata_of(result, "docs", "map"), ending.calls(), root)
+    third = execute(definitions, instance)
+    assert metadata_of(third, "docs", "map")["rows_resumed"] == 0
+
+
+def test_a_retry_goes_on_within_the_same_run(
+    upper: Any, root: Path, tmp_path: Path, instance: dg.DagsterInstance
+) -> None:
+    ending = Ending(tmp_path, 50, "failure")
+    definitions = _definitions(
+        upper, read_sequence(ROWS).map(ending), root, retry_policy=dg.RetryPolicy(max_retries=1)
+    )
+    result = execute(definitions, instance)
+    _goes_on(metadata_of(result, "docs", "map"), ending.calls(), root)
+
+
+def test_resuming_is_switched_off_in_the_launchpad(
+    upper: Any, root: Path, tmp_path: Path, instance: dg.DagsterInstance
+) -> None:
+    ending = Ending(tmp_path, 50, "failure")
+    definitions = _definitions(upper, read_sequence(ROWS).map(ending), root)
+    with pytest.raises(OSError, match="failure"):
+        execute(definitions, instance)
+    result = execute(definitions, instance, {"ops": {"docs__map": {"config": {"resume": "never"}}}})
+    found = metadata_of(result, "docs", "map")
+    assert found["rows_resumed"] == 0
+    assert "resuming is switched off" in found["notes"]
+
+
+def test_another_stream_starts_afresh_and_the_log_says_which_part_differs(
+    upper: Any, root: Path, tmp_path: Path, instance: dg.DagsterInstance
+) -> None:
+    ending = Ending(tmp_path, 50, "failure")
+    with pytest.raises(OSError, match="failure"):
+        execute(_definitions(upper, read_sequence(ROWS).take(55).map(ending), root), instance)
+    changed = _definitions(upper, read_sequence(ROWS).take(54).map(ending), root)
+    result = execute(changed, instance)
+    assert any("(take) differs in its options" in line for line in log_of(instance, result.run_id))
+    assert len(result_of(root, "docs", "upper")) == 54
+
+
+# ---------------------------------------------------------------- what is told
+
+
+def test_what_failed_is_counted_and_shown(
+    upper: Any, root: Path, instance: dg.DagsterInstance
+) -> None:
+    def grumpy(row: dict[str, Any]) -> dict[str, Any]:
+        if row["id"] % 20 == 3:
+            msg = f"no {row['id']}"
+            raise ValueError(msg)
+        return row
+
+    stream = read_sequence(ROWS).map(grumpy)
+    kept = definitions_of(upper, stream.and_return(on_error="quarantine"), root)
+    found = metadata_of(execute(kept, instance), "docs", "map")
+    assert (found["rows_out"], found["rows_failed"]) == (57, 3)
+    assert "ValueError | 3 | line 1: no 3" in found["errors"]
+    errors = (root / "docs/map/map_error.jsonl").read_bytes().splitlines()
+    assert [orjson.loads(line)["input"]["id"] for line in errors] == [3, 23, 43]
+    skipped = definitions_of(upper, stream.and_return(on_error="skip"), root)
+    found = metadata_of(execute(skipped, instance), "docs", "map")
+    assert found["rows_failed"] == 3
+    assert "errors" not in found
+    assert not (root / "docs/map/map_error.jsonl").exists()
+
+
+def test_the_code_version_is_that_of_the_stages(upper: Any, root: Path) -> None:
+    def version(stream: Any) -> str | None:
+        (key,) = (
+            key
+            for key in definitions_of(upper, stream, root).resolve_all_asset_keys()
+            if key.path[-1] != "upper"
+        )
+        return spec_of(definitions_of(upper, stream, root), *key.path).code_version
+
+    same = [version(read_sequence(ROWS).map(str).shuffle(5, seed=1)) for _ in range(2)]
+    assert same[0] == same[1]
+    others = {
+        version(read_sequence(ROWS).map(repr).shuffle(5, seed=1)),
+        version(read_sequence(ROWS).map(str).shuffle(6, seed=1)),
+        version(read_sequence(ROWS).map(str).shuffle(5, seed=2)),
+        version(read_sequence(ROWS).map(str).shuffle(5).and_return(seed=2)),
+        same[0],
+    }
+    assert len(others) == 5
+
+
+def test_the_stages_stand_on_the_asset(upper: Any, root: Path) -> None:
+    definitions = definitions_of(upper, read_sequence(ROWS).shuffle(5), root)
+    shown = spec_of(definitions, "docs", "shuffle").metadata["dagster_dataops/stages"]
+    assert r"| 1 | read\_sequence |" in shown.value  # type: ignore[union-attr]
+    assert "| 2 | shuffle |" in shown.value  # type: ignore[union-attr]
+
+
+def test_a_preview_takes_the_first_items_and_materializes_nothing(
+    upper: Any, root: Path, instance: dg.DagsterInstance
+) -> None:
+    seen: list[int] = []
+
+    def rows() -> Iterator[Any]:
+        for row in ROWS:
+            seen.append(row["id"])
+            yield row
+
+    class Rows:
+        name = "rows"
+
+        def stream(self) -> Operations:
+            return read_sequence([0]).yield_from(lambda _: read_sequence(list(rows())))
+
+    definitions = definitions_of(upper, Rows(), root)
+    result = definitions.resolve_job_def("docs_preview").execute_in_process(instance=instance)
+    (observation,) = result.asset_observations_for_node("preview_docs")
+    assert observation.metadata["preview/rows_in"].value == 10
+    config = {"ops": {"docs__rows": {"config": {"limit": 4}}}}
+    result = execute(definitions, instance, config, only=[["docs", "rows"]])
+    assert result.get_asset_materialization_events() == []
+    assert not (root / "docs/rows/rows_results.jsonl").exists()
+    previewed = root / "docs/rows/.preview/rows_results.jsonl"
+    assert len(previewed.read_bytes().splitlines()) == 4
+
+
+def test_checks_of_the_source_look_at_a_stream_as_well(
+    upper: Any, root: Path, instance: dg.DagsterInstance
+) -> None:
+    declared = {"source": [checks.row_count(min=61)]}
+    definitions = definitions_of(upper, read_sequence(ROWS), root, checks=declared)
+    (result,) = [
+        check
+        for check in execute(definitions, instance).get_asset_check_evaluations()
+        if check.check_name == "row_count"
+    ]
+    assert not result.passed
+
+
+# ---------------------------------------------------------------- steps and jobs of one's own
+
+
+def test_a_stream_is_in_the_step_of_the_decorator(
+    upper: Any, root: Path, instance: dg.DagsterInstance
+) -> None:
+    @dataops_assets(upper, source=read_sequence(ROWS), stream_name="sixty")
+    def docs(context: dg.AssetExecutionContext, dataops: DataOpsResource) -> Iterator[Any]:
+        yield from dataops.run(context)
+
+    assert {key.path[-1] for key in docs.keys} == {"sixty", "upper"}
+    dg.materialize([docs], resources=dataops_resources(resource_at(root)), instance=instance)
+    assert result_of(root, "docs", "upper") == UPPER
+
+
+def test_a_stream_is_run_in_an_op_of_ones_own(
+    upper: Any, root: Path, instance: dg.DagsterInstance
+) -> None:
+    planned = plan_pipeline(upper, source=read_sequence(ROWS))
+
+    @dg.op(out={})
+    def nightly(context: dg.OpExecutionContext, dataops: DataOpsResource) -> Iterator[Any]:
+        yield from dataops.run(context, planned)
+
+    @dg.job(resource_defs={"dataops": resource_at(root)})
+    def job() -> None:
+        nightly()
+
+    assert job.execute_in_process(instance=instance).success
+    assert result_of(root, "docs", "upper") == UPPER
+
+
+def test_a_stream_is_the_source_of_a_job_of_ops(
+    upper: Any, root: Path, instance: dg.DagsterInstance
+) -> None:
+    job = build_operator_job(
+        upper, source=read_sequence(ROWS), resources={"dataops": resource_at(root)}
+    )
+    assert job.execute_in_process(instance=instance).success
+    assert result_of(root, "docs", "read_sequence") == ROWS
+    assert result_of(root, "docs", "upper") == UPPER

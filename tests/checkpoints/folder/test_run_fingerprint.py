@@ -1,0 +1,39 @@
+import pytest
+
+from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint, in_words
+from tests.execution.helpers import act, act_async
+
+_ONE = RunFingerprint.of(act(tag="a").__dataops__, "xxh3:1")
+
+
+def test_a_fingerprint_comes_back_from_json() -> None:
+    assert RunFingerprint.from_json(_ONE.to_json()) == _ONE
+
+
+@pytest.mark.parametrize("parts", [None, [], {}, {"format": "1"}, {**_ONE.to_json(), "more": "x"}])
+def test_what_is_no_fingerprint_is_none(parts: object) -> None:
+    assert RunFingerprint.from_json(parts) is None
+
+
+@pytest.mark.parametrize(
+    ("other", "parts", "words"),
+    [
+        (RunFingerprint.of(act(tag="a").__dataops__, "xxh3:1"), [], ""),
+        (RunFingerprint.of(act(tag="b").__dataops__, "xxh3:1"), ["options"], "its options"),
+        (RunFingerprint.of(act(tag="a").__dataops__, "xxh3:2"), ["input"], "the input"),
+        (
+            RunFingerprint.of(act_async(tag="a").__dataops__, "xxh3:1"),
+            ["operator", "code"],
+            "the operator and its code",
+        ),
+    ],
+)
+def test_differences_are_named(other: RunFingerprint, parts: list[str], words: str) -> None:
+    assert _ONE.differences(other) == parts
+    assert in_words(parts) == words
+
+
+@pytest.mark.parametrize("mode", ["process", "thread", "single"])
+def test_how_an_operator_is_run_is_no_part_of_it(mode: str) -> None:
+    operator = act(tag="a", _concurrency_mode=mode, _max_workers=9, _ignore_errors=False)
+    assert RunFingerprint.of(operator.__dataops__, "xxh3:1") == _ONE

@@ -1,0 +1,117 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dagster_dataops.checkpoints.checkpoint import CheckpointContent
+from dagster_dataops.checkpoints.journal.segments import segment_path
+from dagster_dataops.checkpoints.resume.reopen_failed import first_failure, reopen
+from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops.datasets.digests import content_digest
+from dagster_dataops.datasets.lines import Line, content_interval, iterate_lines
+from dagster_dataops.execution.backends.single import run_single
+from tests.execution.helpers import (
+    KINDS,
+    SMALL,
+    TINY,
+    USUAL,
+    JsonlDataset,
+    SpanSizes,
+    cut_by,
+    error_rows,
+    expected_failures,
+    expected_results,
+    job_for,
+    node,
+    operator_for,
+    plan,
+    run,
+    without_traceback,
+    write_input,
+)
+
+
+def lines_of(dataset: JsonlDataset) -> list[Line]:
+    with dataset.path.open("rb") as file:
+        return list(iterate_lines(file.fileno(), [content_interval(dataset.path)]))
+
+
+def settled(dataset: JsonlDataset, home: Path) -> CheckpointContent:
+    """Return the checkpoint as a later attempt finds it."""
+    return CheckpointContent.read(node(home).checkpoints / "1")
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    kinds=st.lists(st.sampled_from(KINDS), min_size=1, max_size=30),
+    sizes=st.sampled_from([TINY, SMALL, USUAL]),
+    known=st.booleans(),
+    data=st.data(),
+)
+def test_the_chosen_records_alone_are_open_again_and_the_result_is_that_of_one_run(
+    tmp_path_factory: pytest.TempPathFactory,
+    kinds: list[str],
+    sizes: SpanSizes,
+    known: bool,
+    data: st.DataObject,
+) -> None:
+    home = tmp_path_factory.mktemp("example")
+    records = plan(kinds)
+    dataset = write_input(home / "input.jsonl", records)
+    if known:
+        dataset = replace(dataset, rows=len(records), fingerprint=content_digest(dataset.path))
+    operator, folder = operator_for("single", 1), node(home)
+    failed = [lines_of(dataset)[place] for place in expected_failures(records)]
+    chosen = [line for line in failed if data.draw(st.booleans())]
+    with pytest.MonkeyPatch.context() as patch:
+        cut_by(patch, sizes)
+        job = job_for(operator, dataset, folder)
+        run_single(job)
+        reopen(job.checkpoint, dataset, {line.start for line in chosen})
+        job.checkpoint.close()
+        found = settled(dataset, home)
+        for table in (found.table, job.checkpoint.table):
+            gaps = [byte for gap in table.gaps(job.content) for byte in range(*gap)]
+            assert gaps == [byte for line in chosen for byte in range(line.start, line.end)]
+            assert (table.records, table.failed) == (
+                len(records) - len(chosen),
+                len(failed) - len(chosen),
+            )
+        report = run(operator, dataset, folder, resume=ResumePolicy.AUTO)
+    assert report.manifest.resumed == len(records) - len(chosen)
+    assert folder.result.read_bytes() == expected_results(records)
+    undisturbed = node(home, "undisturbed")
+    run(operator, dataset, undisturbed)
+    assert without_traceback(error_rows(folder)) == without_traceback(error_rows(undisturbed))
+
+
+def test_without_a_choice_everything_that_failed_is_open_again(tmp_path: Path) -> None:
+    dataset = write_input(tmp_path / "input.jsonl", plan(["fail", "keep", "fail"]))
+    job = job_for(operator_for("single", 1), dataset, node(tmp_path))
+    run_single(job)
+    first = first_failure(job.checkpoint.folder, job.checkpoint.table)
+    assert first is not None
+    assert (first.place.offset, first.told["exception"]) == (0, "ValueError")
+    reopen(job.checkpoint, dataset, None)
+    job.checkpoint.close()
+    assert (settled(dataset, tmp_path).table.records, job.checkpoint.table.failed) == (1, 0)
+    assert first_failure(job.checkpoint.folder, job.checkpoint.table) is None
+
+
+def test_a_damaged_span_stays_and_is_found_out_later(tmp_path: Path) -> None:
+    records = plan(["fail", "keep", "fail"])
+    dataset = write_input(tmp_path / "input.jsonl", records)
+    operator = operator_for("single", 1)
+    job = job_for(operator, dataset, node(tmp_path))
+    run_single(job)
+    ((_, segment, offset),) = job.checkpoint.table.with_failed()
+    with segment_path(job.checkpoint.folder, segment).open("r+b") as file:
+        file.seek(offset)
+        file.write(b"#")
+    reopen(job.checkpoint, dataset, None)
+    job.checkpoint.close()
+    assert settled(dataset, tmp_path).table.records == 3
+    run(operator, dataset, node(tmp_path), resume=ResumePolicy.AUTO)
+    assert node(tmp_path).result.read_bytes() == expected_results(records)

@@ -1,0 +1,430 @@
+import os
+import shutil
+import types
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dagster_dataops.checkpoints.checkpoint import Checkpoint, fresh
+from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
+from dagster_dataops.checkpoints.journal.segments import checksum
+from dagster_dataops.checkpoints.journal.span import Span
+from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops.datasets.digests import content_digest
+from dagster_dataops.execution.run_report import RunReport
+from dagster_dataops.operators.registry import OperatorRegistry
+from tests.execution.helpers import TINY, cut_by, lines, node, run, write_input
+
+_RECORDS = [{"n": n} for n in range(20)]
+_SWITCH = types.SimpleNamespace(stop_at=None, calls=[])
+
+
+class Unknown:
+    """A number that tells nothing of itself, and holds a resource."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    def __enter__(self) -> None: ...
+
+    def __radd__(self, other: int) -> int:
+        return other + self._number
+
+
+def _operator(
+    registry: OperatorRegistry, factor: int = 2, add: Any = 0, mode: str = "single"
+) -> Any:
+    """Return ``n * factor + add``; ``factor`` is part of its code, ``add`` an option."""
+
+    @registry("data.resuming", _concurrency_mode=mode)
+    def scale(record, add=0):
+        if record["n"] == _SWITCH.stop_at:
+            raise KeyboardInterrupt
+        _SWITCH.calls.append(record["n"])
+        return {"n": record["n"] * factor + add}
+
+    return scale(add=add)
+
+
+def _interrupt(operator: Any, dataset: Any, path: Path, stop_at: int, **context: Any) -> None:
+    _SWITCH.stop_at = stop_at
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        cut_by(patch, TINY)
+        run(operator, dataset, node(path), **{"run": "killed", **context})
+    _SWITCH.stop_at = None
+
+
+@pytest.fixture(autouse=True)
+def calls() -> list[int]:
+    _SWITCH.stop_at, _SWITCH.calls = None, []
+    return _SWITCH.calls
+
+
+def _go_on(
+    operator: Any, dataset: Any, path: Path, policy: ResumePolicy = ResumePolicy.AUTO
+) -> RunReport:
+    _SWITCH.calls.clear()
+    return run(operator, dataset, node(path), run="next", resume=policy)
+
+
+def _expected(factor: int = 2, add: int = 0) -> bytes:
+    return lines({"n": n * factor + add} for n in range(20))
+
+
+def test_an_unfinished_run_goes_on_where_it_stopped(tmp_path: Path, registry, calls) -> None:
+    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
+    _interrupt(_operator(registry), dataset, tmp_path, 12)
+    report = _go_on(_operator(registry), dataset, tmp_path)
+    assert calls == list(range(12, 20))
+    assert report.notes == ("resuming: 12 records settled by run killed",)
+    assert report.manifest.resumed == 12
+    assert report.manifest.attempts == ["killed", "next"]
+    assert node(tmp_path).result.read_bytes() == _expected()
+    assert not node(tmp_path).checkpoints.exists()
+
+
+def test_several_attempts_are_counted_in_the_note(tmp_path: Path, registry) -> None:
+    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
+    for stop_at in (5, 9, 17):
+        _interrupt(_operator(registry), dataset, tmp_path, stop_at, resume=ResumePolicy.AUTO)
+    report = _go_on(_operator(registry), dataset, tmp_path)
+    assert report.notes == ("resuming: 17 records settled by run killed and 2 before it",)
+
+
+@pytest.mark.parametrize("mode", ["thread", "process"])
+def test_a_run_goes_on_in_another_mode(tmp_path: Path, registry, mode: str) -> None:
+    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
+    _interrupt(_operator(registry), dataset, tmp_path, 12)
+    report = _go_on(_operator(OperatorRegistry(print), mode=mode), dataset, tmp_path)
+    assert report.manifest.resumed == 12
+    assert node(tmp_path).result.read_bytes() == _expected()
+
+
+def _afresh(tmp_path: Path, registry, calls, before: Any, after: Any, dataset: Any) -> str:
+    """Interrupt ``before``, run ``after`` and return the note of having started afresh."""
+    _interrupt(before, write_input(tmp_path / "input.jsonl", _RECORDS), tmp_path, 12)
+    kept: list[bool] = []
+
+    def stop() -> None:
+        kept.append((node(tmp_path).checkpoints / "1" / "journal").exists())
+
+    report = run(
+        after, dataset(), node(tmp_path), run="x", resume=ResumePolicy.AUTO, should_stop=stop
+    )
+    assert kept
+    assert all(kept)
+    assert report.manifest.resumed == 0
+    assert not node(tmp_path).checkpoints.exists()
+    (note,) = report.notes
+    assert note.startswith("starting afresh: 12 records settled by run killed are not used")
+    assert note.endswith("they are kept until this run's result is published")
+    return note
+
+
+def test_changed_options_start_afresh(tmp_path: Path, registry, calls) -> None:
+    same = lambda: write_input(tmp_path / "input.jsonl", _RECORDS)  # noqa: E731
+    before, after = _operator(registry), _operator(registry, add=1)
+    note = _afresh(tmp_path, registry, calls, before, after, same)
+    assert "since its options have changed since" in note
+    assert node(tmp_path).result.read_bytes() == _expected(add=1)
+
+
+def test_changed_code_starts_afresh(tmp_path: Path, registry, calls) -> None:
+    same = lambda: write_input(tmp_path / "input.jsonl", _RECORDS)  # noqa: E731
+    before, after = _operator(registry), _operator(OperatorRegistry(print), factor=3)
+    note = _afresh(tmp_path, registry, calls, before, after, same)
+    assert "since its code has changed since" in note
+    assert node(tmp_path).result.read_bytes() == _expected(factor=3)
+
+
+def test_changed_input_starts_afresh(tmp_path: Path, registry, calls) -> None:
+    def other() -> Any:  # of the same size
+        return write_input(tmp_path / "input.jsonl", [{"n": 9}, *_RECORDS[1:]])
+
+    note = _afresh(tmp_path, registry, calls, _operator(registry), _operator(registry), other)
+    assert "since the input has changed since" in note
+    assert node(tmp_path).result.read_bytes().startswith(b'{"n":18}\n{"n":2}\n')
+
+
+def test_another_upstream_result_starts_afresh(tmp_path: Path, registry, calls) -> None:
+    def upstream(shift: int) -> Any:
+        source = write_input(tmp_path / "source.jsonl", [{"n": n + shift} for n in range(20)])
+        return run(_operator(registry), source, node(tmp_path, "upstream")).dataset
+
+    _interrupt(_operator(registry), upstream(0), tmp_path, 12)
+    report = _go_on(_operator(registry), upstream(100), tmp_path)
+    assert "since the input has changed since" in report.notes[0]
+    assert node(tmp_path).result.read_bytes() == lines({"n": (n + 100) * 4} for n in range(20))
+
+
+def test_several_changed_parts_are_all_named(tmp_path: Path, registry, calls) -> None:
+    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
+    _interrupt(_operator(registry), dataset, tmp_path, 12)
+    report = _go_on(_operator(OperatorRegistry(print), 5, add=1), dataset, tmp_path)
+    assert "since its options and its code have changed since" in report.notes[0]
+
+
+@pytest.mark.parametrize("how", ["touched", "copied", "rewritten"])
+def test_the_same_content_with_another_time_goes_on(
+    tmp_path: Path, registry, calls, how: str
+) -> None:
+    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
+    _interrupt(_operator(registry), dataset, tmp_path, 12)
+    if how == "touched":
+        os.utime(dataset.path, ns=(1, 1))
+    elif how == "copied":
+        dataset = type(dataset).of_file(shutil.copy(dataset.path, tmp_path / "copy.jsonl"))
+    else:
+        dataset = write_input(dataset.path, _RECORDS)
+    report = _go_on(_operator(registry), dataset, tmp_path)
+    assert report.manifest.resumed == 12
+    assert calls == list(range(12, 20))
+    assert node(tmp_path).result.read_bytes() == _expected()
+
+
+def test_changes_after_the_settled_part_are_taken_up(tmp_path: Path, registry, calls) -> None:
+    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
+    _interrupt(_operator(registry), dataset, tmp_path, 12)
+    changed = [*_RECORDS[:15], {"n": 99}, *_RECORDS[16:]]
+    report = _go_on(_operator(registry), write_input(dataset.path, changed), tmp_path)
+    assert report.manifest.resumed == 12
+    assert node(tmp_path).result.read_bytes() == lines({"n": r["n"] * 2} for r in changed)
+
+
+def test_across_code_keeps_what_the_old_code_finished(tmp_path: Path, registry, calls) -> None:
+    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
+    _interrupt(_operator(registry), dataset, tmp_path, 12)
+    changed = _operator(OperatorRegistry(print), factor=3)
+    report = _go_on(changed, dataset, tmp_path, ResumePolicy.ACROSS_CODE)
+    assert report.notes[0].endswith("code has changed since, those records are kept as asked")
+    assert calls == list(range(12, 20))
+    mixed = [{"n": n * (2 if n < 12 else 3)} for n in range(20)]
+    assert node(tmp_path).result.read_bytes() == lines(mixed)
+
+
+def test_records_kept_of_older_code_are_not_kept_by_a_run_that_did_not_ask_for_it(
+    tmp_path: Path, registry, calls
+) -> None:
+    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
+    _interrupt(_operator(registry), dataset, tmp_path, 8)
+    mended = _operator(OperatorRegistry(print), factor=3)
+    _interrupt(mended, dataset, tmp_path, 12, resume=ResumePolicy.ACROSS_CODE, run="across")
+    report = _go_on(mended, dataset, tmp_path)
+    assert "its code has changed since" in report.notes[0]
+    assert calls == list(range(20))
+    assert node(tmp_path).result.read_bytes() == _expected(factor=3)
+
+
+def test_across_code_refuses_other_options(tmp_path: Path, registry, calls) -> None:
+    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
+    _interrupt(_operator(registry), dataset, tmp_path, 12)
+    report = _go_on(_operator(registry, add=1), dataset, tmp_path, ResumePolicy.ACROSS_CODE)
+    assert report.manifest.resumed == 0
+    assert node(tmp_path).result.read_bytes() == _expected(add=1)
+
+
+def test_never_resuming_starts_afresh_and_says_so(tmp_path: Path, registry, calls) -> None:
+    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
+    _interrupt(_operator(registry), dataset, tmp_path, 12)
+    report = _go_on(_operator(registry), dataset, tmp_path, ResumePolicy.NEVER)
+    assert "since resuming is switched off" in report.notes[0]
+    assert calls == list(range(20))
+
+
+def test_the_matching_one_of_several_checkpoints_is_found(tmp_path: Path, registry, calls) -> None:
+    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
+    _interrupt(_operator(registry, add=1), dataset, tmp_path, 12)
+    _interrupt(_operator(registry, add=2), dataset, tmp_path, 6, resume=ResumePolicy.AUTO)
+    report = _go_on(_operator(registry, add=1), dataset, tmp_path)
+    assert report.manifest.resumed == 12
+    assert node(tmp_path).result.read_bytes() == _expected(add=1)
+
+
+def test_a_checkpoint_of_another_format_is_not_used(
+    tmp_path: Path, registry, calls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dagster_dataops.checkpoints.folder import run_fingerprint
+
+    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
+    with monkeypatch.context() as patch:
+        patch.setattr(run_fingerprint, "FORMAT", "0-middle")
+        _interrupt(_operator(registry), dataset, tmp_path, 12)
+    report = _go_on(_operator(registry), dataset, tmp_path)
+    assert "since the checkpoint format has changed since" in report.notes[0]
+
+
+def test_a_checkpoint_of_another_format_stays_until_the_new_result_is_published(
+    tmp_path: Path, registry, calls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dagster_dataops.checkpoints.folder import run_fingerprint
+
+    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
+    with monkeypatch.context() as patch:
+        patch.setattr(run_fingerprint, "FORMAT", "2-little")
+        _interrupt(_operator(registry), dataset, tmp_path, 12)
+        (kept,) = node(tmp_path).checkpoints.glob("*/journal")
+        before = kept.read_bytes()
+    _interrupt(_operator(registry), dataset, tmp_path, 6, resume=ResumePolicy.ACROSS_CODE)
+    assert kept.read_bytes() == before
+    report = _go_on(_operator(registry), dataset, tmp_path)
+    assert report.manifest.resumed == 6
+    assert node(tmp_path).result.read_bytes() == _expected()
+
+
+def test_an_option_of_which_nothing_is_known_is_never_taken_for_the_same(
+    tmp_path: Path, registry, calls
+) -> None:
+    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
+
+    def operator() -> Any:
+        return _operator(registry, add=Unknown(0))
+
+    told = "option 'add' (a tests.checkpoints.test_resuming.Unknown) consists of"
+    _interrupt(operator(), dataset, tmp_path, 12)
+    report = _go_on(operator(), dataset, tmp_path)
+    assert "starting afresh: 12 records" in report.notes[0]
+    assert told in report.notes[0]
+    assert "Annotated[..., Operational]" in report.notes[0]
+    assert calls == list(range(20))
+    assert node(tmp_path).result.read_bytes() == _expected()
+    first = run(operator(), dataset, node(tmp_path / "other"))
+    assert "this run cannot be resumed" in first.notes[0]
+
+
+def test_a_checkpoint_that_lost_its_fingerprint_is_not_used(
+    tmp_path: Path, registry, calls
+) -> None:
+    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
+    _interrupt(_operator(registry), dataset, tmp_path, 12)
+    journal = node(tmp_path).checkpoints / "1" / "journal"
+    data = journal.read_bytes()
+    # Both the frame that says so and its copy.
+    journal.write_bytes(data.replace(b'"fingerprint"', b'"fingerprinX"'))
+    report = _go_on(_operator(registry), dataset, tmp_path)
+    assert "since it does not say what it belongs to" in report.notes[0]
+    assert node(tmp_path).result.read_bytes() == _expected()
+
+
+def test_records_given_as_a_list_resume_by_their_digest(tmp_path: Path, registry, calls) -> None:
+    from dagster_dataops.datasets.writer import write_records
+
+    path = tmp_path / "list.jsonl"
+    _interrupt(_operator(registry), write_records(path, _RECORDS, "list"), tmp_path, 12)
+    report = _go_on(_operator(registry), write_records(path, _RECORDS, "list"), tmp_path)
+    assert report.notes == ("resuming: 12 of 20 records settled by run killed",)
+    assert calls == list(range(12, 20))
+
+
+@pytest.mark.parametrize("policy", [ResumePolicy.AUTO, ResumePolicy.NEVER])
+def test_a_finished_run_leaves_nothing_to_resume(tmp_path: Path, registry, calls, policy) -> None:
+    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
+    run(_operator(registry), dataset, node(tmp_path))
+    report = _go_on(_operator(registry), dataset, tmp_path, policy)
+    assert calls == list(range(20))
+    assert report.notes == ()
+
+
+@pytest.mark.parametrize("ours", [False, True], ids=["a user's file", "a published file"])
+def test_a_line_read_while_its_file_was_cut_short_is_done_again(
+    tmp_path: Path, registry, calls, ours: bool
+) -> None:
+    """As if a copy over the input had been under way: it is whole again when the run goes on."""
+    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
+    digest = content_digest(dataset.path) if ours else None
+    dataset = replace(dataset, fingerprint=digest)
+    operator = _operator(registry)
+    whole = dataset.path.read_bytes()
+    checkpoint = Checkpoint(
+        fresh(node(tmp_path).checkpoints),
+        RunFingerprint.of(operator.__dataops__, dataset.identity),
+        "killed",
+        1.0,
+    )
+    with closing(checkpoint.new_segment()) as segment:
+        for start, end in ((0, 8), (8, 12)):  # the second line was {"n" at that time
+            output = lines([{"n": 0}]) if not start else b""
+            error = b"" if output else b'{"offset":8,"position":0}\n'
+            span = Span(
+                start,
+                end - start,
+                1,
+                int(bool(output)),
+                0,
+                int(not output),
+                len(output),
+                len(error),
+                0 if digest else checksum(whole[start:end]),
+                checksum(output + error),
+            )
+            checkpoint.settle(segment.number, segment.append(output + error), [span])
+    checkpoint.close()
+    os.utime(dataset.path, ns=(1, 1))
+    report = _go_on(operator, dataset, tmp_path)
+    assert report.notes == ("resuming: 1 records settled by run killed",)
+    assert calls == list(range(1, 20))
+    assert node(tmp_path).result.read_bytes() == _expected()
+    assert report.manifest.failed == 0
+
+
+def _settle(operator: Any, dataset: Any, path: Path, numbers: list[int]) -> None:
+    """Leave the checkpoint of a killed run that has settled these records, and no others."""
+    content = dataset.path.read_bytes().splitlines(keepends=True)
+    checkpoint = Checkpoint(
+        fresh(node(path).checkpoints),
+        RunFingerprint.of(operator.__dataops__, dataset.identity),
+        "killed",
+        1.0,
+    )
+    with closing(checkpoint.new_segment()) as segment:
+        for number in numbers:
+            output = lines([{"n": number * 2}])
+            span = Span(
+                start=sum(map(len, content[:number])),
+                length=len(content[number]),
+                records=1,
+                emitted=1,
+                dropped=0,
+                failed=0,
+                output_bytes=len(output),
+                error_bytes=0,
+                input_check=checksum(content[number]),
+                output_check=checksum(output),
+            )
+            checkpoint.settle(segment.number, segment.append(output), [span])
+    checkpoint.close()
+
+
+@pytest.mark.parametrize("policy", [ResumePolicy.AUTO, ResumePolicy.FAILED_RECORDS])
+def test_a_settled_record_whose_line_was_joined_to_the_one_before_is_done_again(
+    tmp_path: Path, registry, calls, policy: ResumePolicy
+) -> None:
+    """The newline between an open and a settled record became a space: the size is the same."""
+    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
+    _settle(_operator(registry), dataset, tmp_path, [1, 2, *range(6, 20)])
+    content = dataset.path.read_bytes()
+    for joined in (b'{"n":0}\n', b'{"n":5}\n'):
+        content = content.replace(joined, joined[:-1] + b" ")
+    dataset.path.write_bytes(content)
+    resumed = _go_on(_operator(registry), dataset, tmp_path, policy)
+    assert calls == [3, 4]
+    assert resumed.manifest.resumed == 14
+    fresh_run = run(_operator(registry), dataset, node(tmp_path, "fresh"))
+    assert resumed.dataset.path.read_bytes() == fresh_run.dataset.path.read_bytes()
+    counts = [(each.manifest.rows_in, each.manifest.failed) for each in (resumed, fresh_run)]
+    assert counts == [(18, 2), (18, 2)]
+
+
+@pytest.mark.parametrize("count", [15, 25], ids=["shorter", "longer"])
+def test_an_input_of_another_length_starts_afresh(
+    tmp_path: Path, registry, calls, count: int
+) -> None:
+    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
+    _interrupt(_operator(registry), dataset, tmp_path, 12)
+    changed = [{"n": n} for n in range(count)]
+    report = _go_on(_operator(registry), write_input(dataset.path, changed), tmp_path)
+    assert "since the input has changed since" in report.notes[0]
+    assert calls == list(range(count))
+    assert report.dataset.path.read_bytes() == lines({"n": n * 2} for n in range(count))

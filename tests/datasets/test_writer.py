@@ -1,0 +1,160 @@
+"""Tests of dagster_dataops.datasets.writer."""
+
+import copy
+import tempfile
+import textwrap
+from pathlib import Path
+
+import pytest
+import xxhash
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dagster_dataops.datasets.writer import JsonlWriter, write_records
+from dagster_dataops.errors import InputError, StorageError
+
+RECORDS = st.lists(st.dictionaries(st.text(max_size=3), st.integers(-5, 5), max_size=2))
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+@given(RECORDS)
+def test_what_is_written_is_read_again_and_the_handle_tells_the_truth(records):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "below" / "a.jsonl"
+        dataset = write_records(path, records, "list")
+        content = path.read_bytes()
+
+        assert dataset.read() == records
+        assert dataset.rows == len(records)
+        assert dataset.size_bytes == len(content)
+        assert dataset.fingerprint == f"xxh3:{xxhash.xxh3_128_hexdigest(content)}"
+
+
+def test_equal_records_have_equal_fingerprints_wherever_they_are(tmp_path):
+    one = write_records(tmp_path / "a.jsonl", [{"a": 1}], "list")
+    other = write_records(tmp_path / "b.jsonl", [{"a": 1}], "list")
+
+    assert one.identity == other.identity
+
+
+def test_the_records_given_are_not_changed(tmp_path):
+    records = [{"a": (1, 2), "b": {"c": [None]}}]
+    before = copy.deepcopy(records)
+
+    write_records(tmp_path / "a.jsonl", records, "list")
+
+    assert records == before
+
+
+def test_a_generator_is_taken_record_by_record(tmp_path):
+    assert write_records(tmp_path / "a.jsonl", ({"n": n} for n in range(3)), "it").rows == 3
+
+
+@pytest.mark.parametrize("intruder", ["text", 1, None, ["nested"], ("a", 1)])
+def test_what_is_no_dict_is_refused_with_its_position(tmp_path, intruder):
+    kind = type(intruder).__name__
+
+    with pytest.raises(InputError, match=f"record 1 is a {kind}, not a dict"):
+        write_records(tmp_path / "a.jsonl", [{}, intruder], "list")
+
+
+def test_a_value_that_json_cannot_hold_is_refused_with_its_position_and_path(tmp_path):
+    with pytest.raises(InputError, match="record 2: key 'tags' holds a set"):
+        write_records(tmp_path / "a.jsonl", [{}, {}, {"tags": {1}}], "list")
+
+
+def test_a_refused_write_leaves_the_previous_file_and_no_draft(tmp_path):
+    path = tmp_path / "a.jsonl"
+    write_records(path, [{"old": True}], "list")
+
+    with pytest.raises(InputError):
+        write_records(path, [{"new": True}, None], "list")
+
+    assert path.read_text() == '{"old":true}\n'
+    assert names(tmp_path) == ["a.jsonl"]
+
+
+def test_the_same_records_again_leave_the_file_as_it_is(tmp_path):
+    path = tmp_path / "a.jsonl"
+    first = write_records(path, [{"a": 1}], "list")
+    before = path.stat()
+
+    assert write_records(path, [{"a": 1}], "list") == first
+    assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+    assert names(tmp_path) == ["a.jsonl"]
+
+    write_records(path, [{"a": 2}], "list")
+    assert path.read_text() == '{"a":2}\n'
+
+
+def test_an_error_in_the_source_of_the_records_leaves_no_draft(tmp_path):
+    def broken():
+        yield {"a": 1}
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        write_records(tmp_path / "a.jsonl", broken(), "list")
+
+    assert names(tmp_path) == []
+
+
+def test_the_place_shows_nothing_until_it_is_published(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text("before")
+
+    with JsonlWriter(path) as writer:
+        writer.write(b'{"a":1}\n{"a":2}\n', 2)
+        assert path.read_text() == "before"
+        dataset = writer.publish()
+
+    assert dataset.read() == [{"a": 1}, {"a": 2}]
+    assert names(tmp_path) == ["a.jsonl"]
+
+
+def test_a_disk_that_refuses_is_a_storage_error_that_names_the_path(tmp_path):
+    (tmp_path / "file").touch()
+
+    with pytest.raises(StorageError, match=r"file.*cannot create the folder"):
+        JsonlWriter(tmp_path / "file" / "a.jsonl")
+
+
+def test_a_full_disk_is_a_storage_error_and_leaves_no_draft(run_python, tmp_path):
+    path = tmp_path / "full" / "full.jsonl"
+    run_python(
+        textwrap.dedent(
+            f"""
+            import resource, signal
+            from pathlib import Path
+            from dagster_dataops.datasets.writer import write_records
+            from dagster_dataops.errors import StorageError
+
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+            resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, hard))
+            try:
+                write_records(Path({str(path)!r}), [{{"t": "x" * 100}}] * 1000, "list")
+            except StorageError as error:
+                assert "full.jsonl" in str(error)
+            else:
+                raise AssertionError
+            """
+        )
+    )
+    assert names(path.parent) == []
+
+
+def test_what_lies_behind_the_lines_of_an_adopted_draft_is_cut_off(tmp_path):
+    source = tmp_path / "segment"
+    source.write_bytes(b'{"a":1}\n{"a":2}\n{"left":"behind"}\n')
+
+    with JsonlWriter(tmp_path / "a.jsonl", source) as writer:
+        assert writer.adopted
+        writer.keep(b'{"a":1}\n', 1)
+        writer.write(b'{"a":3}\n')
+        dataset = writer.publish()
+
+    assert dataset.path.read_bytes() == b'{"a":1}\n{"a":3}\n'
+    assert dataset.size_bytes == len(dataset.path.read_bytes())

@@ -1,0 +1,288 @@
+import asyncio
+import builtins
+import socket
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dagster_dataops.data import data_register
+from dagster_dataops.errors import RecordError, RunStoppedError, UnencodableError
+from dagster_dataops.execution.records.async_settle import async_settler
+from dagster_dataops.execution.records.record_failures import Failure
+from dagster_dataops.execution.records.retries import Retries, matches, retries_of
+from dagster_dataops.execution.records.settle import settle_one, settling
+from dagster_dataops.operators.return_contract import ContractError
+from dagster_dataops.operators.settings import ExecutionSettings
+from tests.execution.helpers import (
+    MODES,
+    Listener,
+    error_rows,
+    lines,
+    node,
+    run,
+    write_input,
+)
+
+_GROUP = "data.retrying"
+
+
+class BusyError(ConnectionError):
+    """What a service says that has no time now."""
+
+
+def _count(record: dict[str, Any], folder: str) -> int:
+    """Note one more try of this record, in whichever process, and return which one it is."""
+    path = Path(folder) / f"tries-{record['n']}"
+    with path.open("a") as file:
+        file.write("x")
+    return path.stat().st_size
+
+
+def _act(record: dict[str, Any], folder: str) -> object:
+    tries = _count(record, folder)
+    assert "seen" not in record, "the record of an earlier try"
+    record["seen"] = tries
+    if tries < record["good_at"]:
+        raise BusyError(f"try {tries} of {record['n']}")
+    return record.get("answers", record)
+
+
+@data_register(_GROUP, _backoff=0, _max_workers=2, _stop_after_failures=0)
+def shaky(record, folder=""):
+    return _act(record, folder)
+
+
+@data_register(_GROUP, _backoff=0, _max_workers=2, _stop_after_failures=0)
+async def shaky_async(record, folder=""):
+    await asyncio.sleep(0)
+    return _act(record, folder)
+
+
+def _shaky(mode: str, folder: Path, **given: Any) -> Any:
+    chosen = shaky_async if mode == "async" else shaky
+    return chosen(folder=str(folder), _concurrency_mode=mode, **given)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_record_is_tried_again_with_a_fresh_copy_until_it_goes_well(
+    tmp_path: Path, mode: str
+) -> None:
+    goods = [1, 3, 1, 2, 9, 1]
+    records = [{"n": n, "good_at": good} for n, good in enumerate(goods)]
+    dataset = write_input(tmp_path / "input.jsonl", records)
+    run(_shaky(mode, tmp_path, _retries=2), dataset, node(tmp_path))
+    well = [{**record, "seen": record["good_at"]} for record in records if record["good_at"] <= 3]
+    assert node(tmp_path).result.read_bytes() == lines(well)
+    (row,) = error_rows(node(tmp_path))
+    assert (row["index"], row["exception"], row["attempts"]) == (4, "BusyError", 3)
+    assert row["message"] == "try 3 of 4"
+    assert row["input"] == records[4]
+    assert "tenacity" not in row["traceback"]
+    assert "dagster_dataops/execution" not in row["traceback"]
+    assert [(tmp_path / f"tries-{n}").stat().st_size for n in range(6)] == [1, 3, 1, 2, 3, 1]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_further_try_may_drop_or_multiply_its_record(tmp_path: Path, mode: str) -> None:
+    answers: list[object] = [[], [{"a": 1}, {"a": 2}], {"b": 1}]
+    records = [{"n": n, "good_at": 2, "answers": answer} for n, answer in enumerate(answers)]
+    dataset = write_input(tmp_path / "input.jsonl", records)
+    report = run(_shaky(mode, tmp_path, _retries=1), dataset, node(tmp_path))
+    assert node(tmp_path).result.read_bytes() == lines([{"a": 1}, {"a": 2}, {"b": 1}])
+    assert (report.manifest.rows_in, report.manifest.dropped, report.manifest.failed) == (3, 1, 0)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_bad_lines_and_bad_results_are_not_tried_again(tmp_path: Path, mode: str) -> None:
+    dataset = write_input(tmp_path / "input.jsonl", [{"n": 0, "good_at": 1, "answers": 5}, 3])
+    run(_shaky(mode, tmp_path, _retries=5), dataset, node(tmp_path))
+    rows = error_rows(node(tmp_path))
+    assert [row["exception"] for row in rows] == ["InvalidResult", "InvalidLine"]
+    assert [row["attempts"] for row in rows] == [1, 1]
+    assert (tmp_path / "tries-0").stat().st_size == 1
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_without_retries_a_record_has_one_try(tmp_path: Path, mode: str) -> None:
+    dataset = write_input(tmp_path / "input.jsonl", [{"n": 0, "good_at": 2}])
+    run(_shaky(mode, tmp_path), dataset, node(tmp_path))
+    (row,) = error_rows(node(tmp_path))
+    assert row["attempts"] == 1
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("retry_on", "tries"),
+    [("BusyError", 2), (BusyError, 2), ("OSError", 2), ([ValueError, "KeyError"], 1)],
+)
+def test_only_what_was_asked_for_is_tried_again(
+    tmp_path: Path, mode: str, retry_on: Any, tries: int
+) -> None:
+    dataset = write_input(tmp_path / "input.jsonl", [{"n": 0, "good_at": 9}])
+    run(_shaky(mode, tmp_path, _retries=1, _retry_on=retry_on), dataset, node(tmp_path))
+    (row,) = error_rows(node(tmp_path))
+    assert row["attempts"] == (tmp_path / "tries-0").stat().st_size == tries
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_step_fails_only_after_the_last_try(tmp_path: Path, mode: str) -> None:
+    dataset = write_input(tmp_path / "input.jsonl", [{"n": 0, "good_at": 9}])
+    with pytest.raises(RecordError, match="BusyError: try 3 of 0"):
+        run(_shaky(mode, tmp_path, _retries=2, _ignore_errors=False), dataset, node(tmp_path))
+
+
+@pytest.mark.parametrize("mode", ["single", "thread", "async"])
+def test_it_is_told_how_many_records_were_tried_again(tmp_path: Path, mode: str) -> None:
+    records = [{"n": n, "good_at": good} for n, good in enumerate([1, 2, 2, 9])]
+    listener = Listener()
+    dataset = write_input(tmp_path / "input.jsonl", records)
+    run(_shaky(mode, tmp_path, _retries=1), dataset, node(tmp_path), progress=listener)
+    assert listener.notes == ["3 records failed and were tried again; 2 of them went well then"]
+
+
+@pytest.mark.parametrize("mode", ["thread", "async"])
+def test_a_stop_ends_the_pause_before_the_next_try(tmp_path: Path, mode: str) -> None:
+    dataset = write_input(tmp_path / "input.jsonl", [{"n": n, "good_at": 9} for n in range(4)])
+    before = set(threading.enumerate())
+
+    def stop() -> str | None:
+        return "told to" if (tmp_path / "tries-1").exists() else None
+
+    operator = _shaky(mode, tmp_path, _retries=9, _backoff=3600)
+    with pytest.raises(RunStoppedError, match="told to"):
+        run(operator, dataset, node(tmp_path), should_stop=stop)
+    for thread in set(threading.enumerate()) - before:
+        thread.join()
+    assert set(threading.enumerate()) <= before
+    assert all(path.stat().st_size == 1 for path in tmp_path.glob("tries-*"))
+
+
+class Stop(BaseException):
+    """Raised from outside."""
+
+
+def test_an_interrupt_during_a_pause_passes_through_and_keeps_what_came_before() -> None:
+    settings = ExecutionSettings(retries=3).resolved(asynchronous=False)
+
+    def interrupted(_: float) -> None:
+        raise Stop
+
+    @data_register(_GROUP)
+    def divide(record):
+        return {"n": 1 // record["n"]}
+
+    with settling(divide(), (Stop,), retries=Retries(settings, interrupted)) as settle:
+        output = bytearray()
+        stretch = settle(iter([b'{"n":1}', b'{"n":0}']), output, ())
+        assert bytes(output) == b'{"n":1}\n'
+        assert (stretch.settled, stretch.line, stretch.failure) == (1, b'{"n":0}', None)
+        assert isinstance(stretch.interrupt, Stop)
+        with pytest.raises(Stop):
+            settle_one(settle, b'{"n":0}')
+
+
+def test_lines_after_a_record_tried_again_are_not_lost() -> None:
+    seen = []
+
+    @data_register(_GROUP, _retries=1, _backoff=0)
+    def fails_first(record):
+        seen.append(record["n"])
+        if record["n"] == 2 and seen.count(2) == 1:
+            raise BusyError
+        return record
+
+    with settling(fails_first(), ()) as settle:
+        output, source = bytearray(), iter([b'{"n":%d}' % n for n in range(5)])
+        settled = 0
+        while settled < 5:
+            settled += settle(source, output, ()).settled
+    assert seen == [0, 1, 2, 2, 3, 4]
+    assert bytes(output) == lines({"n": n} for n in range(5))
+
+
+def test_pauses_double_vary_and_end_at_a_minute() -> None:
+    seen = set()
+    for _ in range(5):
+        pauses: list[float] = []
+        settings = ExecutionSettings(retries=12, backoff=0.5).resolved(asynchronous=False)
+        Retries(settings, pauses.append).again(_failure(BusyError()), lambda: _failure(BusyError()))
+        assert len(pauses) == 12
+        longest = [min(0.5 * 2**n, 60.0) for n in range(12)]
+        assert all(most / 2 <= pause <= most for pause, most in zip(pauses, longest, strict=True))
+        seen.add(tuple(pauses))
+    assert len(seen) == 5
+
+
+def test_another_kind_of_failure_ends_the_tries() -> None:
+    settings = ExecutionSettings(retries=5, retry_on=("BusyError",)).resolved(asynchronous=False)
+    outcome = Retries(settings, lambda _: None).again(
+        _failure(BusyError()), lambda: _failure(ValueError())
+    )
+    assert isinstance(outcome, Failure)
+    assert (outcome.exception, outcome.attempts) == ("ValueError", 2)
+
+
+def test_tries_of_many_coroutines_do_not_mix(tmp_path: Path) -> None:
+    async def all_of_them() -> list[Any]:
+        settle = async_settler(shaky_async(folder=str(tmp_path), _retries=3))
+        return await asyncio.gather(
+            *(settle(b'{"n":%d,"good_at":%d}' % (n, n % 6 + 1)) for n in range(60))
+        )
+
+    for n, outcome in enumerate(asyncio.run(all_of_them())):
+        if n % 6 < 4:
+            assert outcome == b'{"n":%d,"good_at":%d,"seen":%d}\n' % (n, n % 6 + 1, n % 6 + 1)
+        else:
+            assert outcome.attempts == 4
+
+
+def _failure(error: BaseException) -> Failure:
+    return Failure(type(error).__name__, "", "", error)
+
+
+@pytest.mark.parametrize(
+    ("error", "retry_on", "expected"),
+    [
+        (ValueError(), None, True),
+        (TimeoutError(), None, True),
+        (ContractError(), None, False),
+        (UnencodableError("key", "holds a set"), None, False),
+        (KeyboardInterrupt(), None, False),
+        (SystemExit(), None, False),
+        (SystemExit(), ("SystemExit",), True),
+        (BusyError(), ("OSError",), True),
+        (BusyError(), (f"{__name__}.BusyError",), True),
+        (BusyError(), (f"{__name__}.Other",), False),
+        (BusyError(), ("elsewhere.BusyError",), False),
+        (TimeoutError(), ("socket.timeout",), True),
+        (OSError(), ("IOError",), True),
+        (ValueError(), (OSError, "KeyError"), False),
+    ],
+)
+def test_what_is_tried_again(error: BaseException, retry_on: Any, expected: bool) -> None:
+    assert socket.timeout is builtins.TimeoutError
+    assert matches(error, retry_on) is expected
+
+
+def test_nothing_is_imported_before_tries_are_asked_for(run_python: Any) -> None:
+    code = """
+import sys
+from dagster_dataops import data_register
+from dagster_dataops.execution.executor import OperatorExecutor
+
+@data_register("data.demo", _concurrency_mode="single")
+def same(record):
+    return record
+
+assert same()([{"n": 1}]) == [{"n": 1}]
+assert "tenacity" not in sys.modules
+assert same(_retries=1)([{"n": 1}]) == [{"n": 1}]
+assert "tenacity" in sys.modules
+"""
+    run_python(code)
+
+
+def test_no_retries_are_none() -> None:
+    assert retries_of(ExecutionSettings().resolved(asynchronous=False)) is None

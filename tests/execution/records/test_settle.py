@@ -1,0 +1,268 @@
+import asyncio
+import traceback
+from typing import Any
+
+import orjson
+import pytest
+
+from dagster_dataops.data import data_register
+from dagster_dataops.execution.records.async_settle import async_settler
+from dagster_dataops.execution.records.record_failures import (
+    Failed,
+    Failure,
+    error_line,
+    failure_of,
+)
+from dagster_dataops.execution.records.settle import settle_one, settling
+from tests.execution.helpers import act, act_async
+
+_GROUP = "data.settling"
+
+
+def _settled(operator: Any, line: bytes, *interrupts: type[BaseException]) -> Any:
+    with settling(operator, interrupts) as settle:
+        return settle_one(settle, line)
+
+
+class Stop(BaseException):
+    """Raised from outside."""
+
+
+@data_register(_GROUP)
+def keep(record):
+    record["seen"] = True
+
+
+@data_register(_GROUP)
+def raises(record, error=None):
+    raise error
+
+
+@data_register(_GROUP)
+def returns(record, value=None):
+    return value
+
+
+@data_register(_GROUP)
+def positional(record, more, /):
+    return record
+
+
+@data_register(_GROUP)
+def uses_orjson(record):
+    return {"text": orjson.dumps({1, 2})}
+
+
+async def _settled_async(operator: Any, line: bytes) -> Any:
+    return await async_settler(operator)(line)
+
+
+@pytest.mark.parametrize(
+    ("value", "lines"),
+    [
+        ({"a": 1}, b'{"a":1}\n'),
+        ([{"a": 1}, {"b": None}], b'{"a":1}\n{"b":null}\n'),
+        ([], b""),
+        (None, b'{"n":0}\n'),
+        ({"a": (1, 2)}, b'{"a":[1,2]}\n'),
+        (dict.fromkeys("ab"), b'{"a":null,"b":null}\n'),
+    ],
+)
+def test_what_an_operator_returns_becomes_lines(value: object, lines: bytes) -> None:
+    assert _settled(returns(value=value), b'{"n":0}') == lines
+
+
+def test_keeping_keeps_the_record_as_it_was_left() -> None:
+    assert _settled(keep(), b'{"n":0}') == b'{"n":0,"seen":true}\n'
+
+
+@pytest.mark.parametrize("value", [1, "x", (), ({"a": 1},), [1], [{}, None], {1}, True])
+def test_what_is_no_outcome_is_an_invalid_result(value: object) -> None:
+    failure = _settled(returns(value=value), b"{}")
+    assert isinstance(failure, Failure)
+    assert failure.exception == "InvalidResult"
+    assert failure.traceback_text == ""
+
+
+@pytest.mark.parametrize("line", [b"", b" ", b"\t\r", b"\r"])
+def test_blank_lines_have_no_outcome(line: bytes) -> None:
+    assert _settled(keep(), line) is None
+    assert asyncio.run(_settled_async(act_async(), line)) is None
+
+
+@pytest.mark.parametrize("line", [b"{", b"[]", b"1", b"null", b'{"a":NaN}', b"\xff"])
+def test_bad_lines_fail_alike_in_both_settlers(line: bytes) -> None:
+    plain = _settled(act(), line)
+    assert isinstance(plain, Failure)
+    assert plain.exception == "InvalidLine"
+    assert asyncio.run(_settled_async(act_async(), line)) == plain
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError("v"), SystemExit(3), KeyboardInterrupt(), GeneratorExit(), TypeError("t")]
+)
+def test_whatever_is_raised_is_that_records_failure(error: BaseException) -> None:
+    failure = _settled(raises(error=error), b"{}")
+    assert isinstance(failure, Failure)
+    assert failure.exception == type(error).__name__
+    assert failure.error is error
+    assert "in raises" in failure.traceback_text
+    assert "execution/settling.py" not in failure.traceback_text
+
+
+def test_an_interrupt_passes_through() -> None:
+    with pytest.raises(Stop):
+        _settled(raises(error=Stop()), b"{}", Stop)
+
+
+def test_an_operators_own_type_error_is_told_as_such() -> None:
+    failure = _settled(uses_orjson(), b"{}")
+    assert isinstance(failure, Failure)
+    assert "uses_orjson" in failure.traceback_text
+
+
+def test_an_operator_that_cannot_be_called_fails_its_records() -> None:
+    failure = _settled(positional(), b"{}")
+    assert isinstance(failure, Failure)
+    assert "missing 1 required positional argument" in failure.message
+
+
+def test_an_async_operator_keeps_one_loop_for_all_records() -> None:
+    loops = set()
+
+    @data_register(_GROUP)
+    async def where(record):
+        loops.add(id(asyncio.get_running_loop()))
+
+    with settling(where(), ()) as settle:
+        assert [settle_one(settle, b'{"n":1}') for _ in range(5)] == [b'{"n":1}\n'] * 5
+    assert len(loops) == 1
+
+
+def test_cancelling_itself_is_a_failure_and_being_cancelled_is_not() -> None:
+    @data_register(_GROUP)
+    async def cancels(record):
+        raise asyncio.CancelledError
+
+    @data_register(_GROUP)
+    async def waits(record):
+        await asyncio.sleep(60)
+
+    async def cancelled() -> None:
+        task = asyncio.create_task(_settled_async(waits(), b"{}"))
+        await asyncio.sleep(0)
+        task.cancel()
+        await task
+
+    assert asyncio.run(_settled_async(cancels(), b"{}")).exception == "CancelledError"
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(cancelled())
+
+
+def test_messages_are_cut_and_always_text() -> None:
+    failure = failure_of(ValueError("x" * 100_000 + "\ud800"))
+    assert len(failure.message) == 64 << 10
+    failure.traceback_text.encode()
+    assert failure_of(ValueError("\ud800")).message == "\\ud800"
+
+
+def test_an_error_line_holds_the_record_and_where_it_was() -> None:
+    line = error_line(Failed(17, b'{"a": 1}', Failure("E", "m", "t")), "g.o", position=3, output=9)
+    assert orjson.loads(line) == {
+        "offset": 17,
+        "length": 8,
+        "position": 3,
+        "output": 9,
+        "dropped": 0,
+        "operator": "g.o",
+        "exception": "E",
+        "message": "m",
+        "traceback": "t",
+        "attempts": 1,
+        "input": {"a": 1},
+    }
+    raw = error_line(Failed(0, b"\xffx" * 50_000, Failure("E", "m", "t")), "g.o")
+    assert orjson.loads(raw)["input"] == "\\xffx" * (32 << 10)
+
+
+def _chain(length: int) -> ValueError:
+    """Return an exception that so many others led to, as after a loop that goes on."""
+    error = ValueError(0)
+    for number in range(1, length + 1):
+        later = ValueError(number)
+        later.__context__ = error
+        error = later
+    return error
+
+
+def _group(members: int) -> BaseException:
+    return ExceptionGroup("of many", [ValueError(number) for number in range(members)])
+
+
+def test_a_chain_of_exceptions_is_told_in_full() -> None:
+    text = failure_of(_chain(20)).traceback_text
+    assert [f"ValueError: {n}\n" in text for n in range(21)] == [True] * 21
+
+
+@pytest.mark.parametrize("error", [_chain(5_000), _group(5_000)], ids=["chain", "group"])
+def test_an_exception_that_thousands_led_to_is_told_without_them(
+    error: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    formatted = []
+    made = traceback.TracebackException.__init__
+
+    def counted(*given: Any, **named: Any) -> None:
+        formatted.append(given)
+        made(*given, **named)
+
+    monkeypatch.setattr(traceback.TracebackException, "__init__", counted)
+    failure = _settled(raises(error=error), b"{}")
+    assert isinstance(failure, Failure)
+    assert len(formatted) <= 100
+    assert failure.message == str(error)
+    assert "in raises" in failure.traceback_text
+    assert failure.traceback_text.endswith(f"{type(error).__name__}: {error}\n")
+    assert "left out" in failure.traceback_text
+
+
+def test_of_deep_recursion_the_innermost_calls_are_told() -> None:
+    def deeper(left: int) -> None:
+        if left:
+            deeper(left - 1)
+        raise ValueError("at the bottom")
+
+    try:
+        deeper(600)
+    except ValueError as error:
+        text = failure_of(error).traceback_text
+    assert "at the bottom" in text
+    assert "Previous line repeated 196 more times" in text
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_only_the_failure_of_the_last_try_is_formatted(
+    asynchronous: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class ToldError(Exception):
+        count = 0
+
+        def __str__(self) -> str:
+            ToldError.count += 1
+            return "told"
+
+    @data_register(_GROUP, _retries=5, _backoff=0)
+    def fails(record):
+        raise ToldError
+
+    @data_register(_GROUP, _retries=5, _backoff=0)
+    async def fails_async(record):
+        raise ToldError
+
+    if asynchronous:
+        failure = asyncio.run(_settled_async(fails_async(), b"{}"))
+    else:
+        failure = _settled(fails(), b"{}")
+    assert isinstance(failure, Failure)
+    assert (failure.message, failure.attempts) == ("told", 6)
+    assert failure.traceback_text.endswith("ToldError: told\n")
+    assert ToldError.count == 2  # once for the message, once for the traceback

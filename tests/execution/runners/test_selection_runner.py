@@ -1,0 +1,319 @@
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dagster_dataops.checkpoints.checkpoint import existing
+from dagster_dataops.checkpoints.journal.segments import segment_path
+from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops.data import data_register
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.writer import write_records
+from dagster_dataops.errors import DatasetOperatorError, InputError, RecordError, RunStoppedError
+from dagster_dataops.execution import job
+from dagster_dataops.execution.runners import selection_runner
+from tests.execution.helpers import (
+    MODES,
+    SMALL,
+    TINY,
+    USUAL,
+    cut_by,
+    error_rows,
+    lines,
+    node,
+    run,
+    without_traceback,
+    write_input,
+)
+
+group: Any = data_register.new_group("selecting_tests")
+
+
+class RisingNumbers(group):
+    """Keep records whose number is above all before; ``n`` None has no sketch."""
+
+    def __init__(self, at_once: bool = False, log: str = "", **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.at_once, self.log = at_once, log
+
+    def sketch(self, record):
+        number = record["n"]
+        record.clear()  # its own copy
+        if self.log:
+            with Path(self.log).open("a") as log:
+                log.write(f"{number}\n")
+        return {"number": int(number)}
+
+    def keep(self, sketches: Iterator[Any]) -> Iterator[bool]:
+        highest = -1
+        for sketch in list(sketches) if self.at_once else sketches:
+            yield sketch["number"] > highest
+            highest = max(highest, sketch["number"])
+
+
+class RisingSlowly(RisingNumbers):
+    async def sketch(self, record):
+        return {"number": int(record["n"])}
+
+
+class Choose(group):
+    """Do with the sketches what ``do`` says."""
+
+    def __init__(self, do: Any = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.do = do
+
+    def sketch(self, record):
+        return record["n"]
+
+    def keep(self, sketches, scratch):
+        return self.do(sketches, scratch)
+
+
+def rising(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    kept, highest = [], -1
+    for record in records:
+        if record["n"] is not None:
+            kept += [record] * (record["n"] > highest)
+            highest = max(highest, record["n"])
+    return kept
+
+
+def operator_for(mode: str, **given: Any) -> Any:
+    cls = RisingSlowly if mode == "async" else RisingNumbers
+    return cls(_concurrency_mode=mode, _max_workers=2, _stop_after_failures=0, **given)
+
+
+NUMBERS = st.lists(st.one_of(st.none(), st.integers(0, 9)), max_size=40)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@given(numbers=NUMBERS, sizes=st.sampled_from([TINY, SMALL, USUAL]), at_once=st.booleans())
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_every_mode_keeps_the_same_and_names_the_same_failures(
+    tmp_path: Path, mode: str, numbers, sizes, at_once: bool
+) -> None:
+    records = [{"n": number, "text": "é"} for number in numbers]
+    dataset = write_input(tmp_path / "input.jsonl", records)
+    folder = node(tmp_path)
+    with pytest.MonkeyPatch.context() as patch:
+        cut_by(patch, sizes)
+        patch.setattr(selection_runner, "_BLOCK_BYTES", max(1, sizes.range_bytes // 2))
+        patch.setattr(selection_runner, "_SKETCH_BYTES", sizes.range_bytes)
+        report = run(operator_for(mode, at_once=at_once), dataset, folder)
+    assert folder.result.read_bytes() == lines(rising(records))
+    failed = [place for place, number in enumerate(numbers) if number is None]
+    assert [(row["index"], row["line"]) for row in error_rows(folder)] == [
+        (place, place + 1) for place in failed
+    ]
+    manifest = report.manifest
+    assert (manifest.rows_in, manifest.failed) == (len(records), len(failed))
+    assert manifest.rows_out == len(rising(records))
+    assert manifest.dropped == manifest.rows_in - manifest.failed - manifest.rows_out
+    assert not folder.checkpoints.exists()
+
+
+def test_bad_and_blank_lines_are_told_from_records(tmp_path: Path) -> None:
+    path = tmp_path / "input.jsonl"
+    path.write_bytes(
+        b'\xef\xbb\xbf{"n": 1,  "a":1.0}\r\n\n  \nbad\n{"n":null}\n[1]\n{"n":0}\n{ "n":2}'
+    )
+    for mode in MODES:
+        report = run(operator_for(mode), JsonlDataset.of_file(path), node(tmp_path, mode))
+        assert node(tmp_path, mode).result.read_bytes() == b'{"n":1,"a":1.0}\n{"n":2}\n'
+        rows = error_rows(node(tmp_path, mode))
+        assert [(row["index"], row["line"], row["exception"]) for row in rows] == [
+            (1, 4, "InvalidLine"),
+            (2, 5, "TypeError"),
+            (3, 6, "InvalidLine"),
+        ]
+        assert rows[1]["input"] == {"n": None}
+        assert without_traceback(rows) == without_traceback(error_rows(node(tmp_path, MODES[0])))
+        assert (report.manifest.rows_in, report.manifest.dropped) == (6, 1)
+
+
+def test_lines_of_our_own_are_copied_and_others_encoded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = write_records(tmp_path / "ours.jsonl", [{"n": 1}, {"n": 2}], "test")
+    theirs = tmp_path / "theirs.jsonl"
+    theirs.write_bytes(b'{"n" : 3}\n')
+    encoded = []
+    monkeypatch.setattr(selection_runner, "encode", lambda r: encoded.append(r) or lines([r]))
+    run(RisingNumbers(), ours, node(tmp_path))
+    assert encoded == []
+    run(RisingNumbers(), [ours, JsonlDataset.of_file(theirs)], node(tmp_path))
+    assert node(tmp_path).result.read_bytes() == lines([{"n": 1}, {"n": 2}, {"n": 3}])
+    assert len(encoded) == 3
+
+
+def test_a_record_that_nests_too_deep_to_be_written_is_copied(tmp_path: Path) -> None:
+    line = b'{"n":1,"deep":' + b"[" * 300 + b"]" * 300 + b"}"
+    path = tmp_path / "input.jsonl"
+    path.write_bytes(b" " + line + b"\r\n")
+    run(RisingNumbers(), JsonlDataset.of_file(path), node(tmp_path))
+    assert node(tmp_path).result.read_bytes() == line + b"\n"
+
+
+def test_the_first_failing_sketch_fails_the_step_where_failures_are_not_ignored(
+    tmp_path: Path,
+) -> None:
+    dataset = write_input(tmp_path / "input.jsonl", [{"n": 1}, {"n": None}, {"n": 2}])
+    with pytest.raises(RecordError, match=r"RisingNumbers failed on record 1 \(.*line 2\)"):
+        run(RisingNumbers(_ignore_errors=False), dataset, node(tmp_path))
+    assert not node(tmp_path).result.exists()
+
+
+def test_a_sketch_that_json_cannot_hold_is_that_records_error(tmp_path: Path) -> None:
+    class Bytes(group):
+        def sketch(self, record):
+            return b"x" if record["n"] == 1 else "x"
+
+        def keep(self, sketches):
+            return [True for _ in sketches]
+
+    dataset = write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(3)])
+    report = run(Bytes(), dataset, node(tmp_path))
+    assert report.dataset.read() == [{"n": 0}, {"n": 2}]
+    assert "'sketch' holds a bytes" in error_rows(node(tmp_path))[0]["message"]
+
+
+@pytest.fixture
+def numbered(tmp_path: Path) -> JsonlDataset:
+    return write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(9)])
+
+
+WRONG = {
+    "keep yielded fewer verdicts": lambda sketches, _: [True, False],
+    "keep yielded more verdicts": lambda sketches, _: [True] * 10,
+    "keep yielded a int; yield True or False": lambda sketches, _: sketches,
+    "keep yielded a str; yield True or False": lambda sketches, _: "yes, yes!",
+    "keep returned a NoneType; yield True or False": lambda sketches, _: None,
+    "ZeroDivisionError: division by zero": lambda sketches, _: (1 / n > 0 for n in sketches),
+    "SystemExit: 3": lambda sketches, _: sys.exit(3),
+}
+
+
+@pytest.mark.parametrize("reason", WRONG)
+def test_what_is_wrong_with_keep_fails_the_step(tmp_path: Path, numbered, reason: str) -> None:
+    do = WRONG[reason]
+    with pytest.raises(DatasetOperatorError, match=reason) as caught:
+        run(Choose(do=do, _concurrency_mode="single"), numbered, node(tmp_path))
+    assert "selecting.py" not in caught.value.traceback_text.replace("test_selecting.py", "")
+    assert not list(node(tmp_path).path.glob(".*.draft"))
+    assert [content.table.records for content in existing(node(tmp_path).checkpoints)] == [9]
+
+
+def test_an_interrupt_of_keep_passes_through_and_leaves_the_sketches(
+    tmp_path: Path, numbered
+) -> None:
+    def interrupted(sketches, scratch):
+        next(sketches)
+        raise KeyboardInterrupt
+
+    operator = Choose(do=interrupted, _concurrency_mode="single")
+    with pytest.raises(KeyboardInterrupt):
+        run(operator, numbered, node(tmp_path))
+    assert existing(node(tmp_path).checkpoints)[0].table.records == 9
+
+
+def test_keep_can_be_stopped(tmp_path: Path, numbered, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job, "_TICK_SECONDS", 0.0)
+    monkeypatch.setattr(job, "_STOP_CHECK_SECONDS", 0.0)
+    reasons: list[str | None] = [None]
+
+    def stopping(sketches, scratch):
+        reasons.append("enough")
+        return (True for _ in sketches)
+
+    with pytest.raises(RunStoppedError, match="enough"):
+        run(
+            Choose(do=stopping, _concurrency_mode="single"),
+            numbered,
+            node(tmp_path),
+            should_stop=lambda: reasons[-1],
+        )
+    assert existing(node(tmp_path).checkpoints)[0].table.records == 9
+
+
+def test_the_scratch_folder_is_empty_at_first_and_gone_afterwards(tmp_path: Path, numbered) -> None:
+    seen: list[Path] = []
+
+    def writing(sketches, scratch):
+        assert not list(scratch.iterdir())
+        (scratch / "file").write_text("x")
+        seen.append(scratch)
+        if len(seen) == 1:
+            raise ValueError("first")
+        return [True for _ in sketches]
+
+    operator = Choose(do=writing, _concurrency_mode="single")
+    with pytest.raises(DatasetOperatorError):
+        run(operator, numbered, node(tmp_path))
+    assert not seen[0].exists()
+    seen[0].mkdir()  # as a killed run leaves it
+    (seen[0] / "old").write_text("x")
+    run(operator, numbered, node(tmp_path), resume=ResumePolicy.AUTO)
+    assert seen[0] == seen[1]
+    assert not seen[1].exists()
+
+
+def test_an_unfinished_choice_pays_for_no_sketch_again(tmp_path: Path, numbered) -> None:
+    log = tmp_path / "log"
+
+    class Failing(RisingNumbers):
+        def keep(self, sketches):
+            if not (tmp_path / "fixed").exists():
+                raise ValueError("not yet")
+            return super().keep(sketches)
+
+    operator = Failing(log=str(log), _concurrency_mode="thread", _max_workers=3)
+    with pytest.raises(DatasetOperatorError, match="not yet"):
+        run(operator, numbered, node(tmp_path))
+    (tmp_path / "fixed").touch()
+    report = run(operator, numbered, node(tmp_path), run="next", resume=ResumePolicy.AUTO)
+    assert report.notes == ("resuming: 9 records settled by run test",)
+    assert sorted(map(int, log.read_text().split())) == list(range(9))
+    assert report.dataset.rows == 9
+
+
+def test_a_damaged_sketch_is_made_again(tmp_path: Path, numbered) -> None:
+    damaged = []
+
+    def damaging(sketches, scratch):
+        if not damaged:
+            damaged.append(segment_path(scratch.parent, 1))
+            os.truncate(damaged[0], 20)
+            raise ValueError("again")
+        return [True for _ in sketches]
+
+    operator = Choose(do=damaging, _concurrency_mode="single")
+    with pytest.raises(DatasetOperatorError):
+        run(operator, numbered, node(tmp_path))
+    report = run(operator, numbered, node(tmp_path), resume=ResumePolicy.AUTO)
+    assert any("damaged on disk" in note for note in report.notes)
+    assert report.dataset.read() == numbered.read()
+
+
+def test_an_input_that_changes_meanwhile_is_refused(tmp_path: Path, numbered) -> None:
+    def changing(sketches, scratch):
+        kept = [True for _ in sketches]
+        with numbered.path.open("ab") as file:
+            file.write(b'{"n":1}\n')
+        return kept
+
+    with pytest.raises(InputError, match="changed while"):
+        run(Choose(do=changing, _concurrency_mode="single"), numbered, node(tmp_path))
+    assert not node(tmp_path).result.exists()
+
+
+def test_called_on_a_list_it_gives_the_records_it_keeps(root: Path) -> None:
+    records = [{"n": 2, "a": [1]}, {"n": 1}, {"n": 3}]
+    assert RisingNumbers(_save_data=False)(records) == [{"n": 2, "a": [1]}, {"n": 3}]
+    assert RisingNumbers()([]) == []
+    assert RisingNumbers()({"n": 0}) == [{"n": 0}]

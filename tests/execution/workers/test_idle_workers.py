@@ -1,0 +1,397 @@
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from dagster_dataops.concurrency.background import background, deleting
+from dagster_dataops.data import data_register
+from dagster_dataops.errors import RecordError, RunStoppedError
+from dagster_dataops.execution.run_report import RunReport
+from dagster_dataops.execution.workers.idle_workers import idle_workers
+from tests.execution.helpers import node, run, second_thread, write_input
+from tests.faults.crashing import Script, alive, in_child, killed_at_exit, wait_until
+
+_MODULE = """
+import os
+import threading
+import time
+from pathlib import Path
+
+from dagster_dataops import data_register
+
+HERE = Path(__file__).parent
+with (HERE / "imports.log").open("a") as log:
+    log.write(f"{os.getpid()}\\n")
+seen = []
+
+
+def helped():
+    return 1
+
+
+@data_register("data.kept", _concurrency_mode="process", _max_workers=1)
+def tell(record, folder="", wait_for=0):
+    seen.append(record["n"])
+    if wait_for:
+        (HERE / f"{folder}.{os.getpid()}").touch()
+        until = time.monotonic() + 60
+        while len(list(HERE.glob(f"{folder}.*"))) < wait_for and time.monotonic() < until:
+            time.sleep(0.01)
+    return {"n": record["n"], "worker": os.getpid(), "seen": len(seen), "helped": helped()}
+
+
+@data_register("data.kept", _concurrency_mode="process", _max_workers=1)
+def misbehave(record, how=""):
+    match how:
+        case "moves":
+            os.chdir("/")
+        case "masks":
+            os.umask(0o077)
+        case "fails":
+            raise ValueError("no")
+        case "kills itself":
+            if not (HERE / "killed").exists():
+                (HERE / "killed").touch()
+                os.kill(os.getpid(), 9)
+        case "terminates itself":
+            if not (HERE / "terminated").exists():
+                (HERE / "terminated").touch()
+                os.kill(os.getpid(), 15)
+                time.sleep(60)
+    return {"worker": os.getpid()}
+"""
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Yield a module of operators; nothing can be forked meanwhile, no worker is left behind."""
+    folder = tmp_path / "modules"
+    folder.mkdir()
+    (folder / "kept_module.py").write_text(_MODULE)
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.delitem(sys.modules, "kept_module", raising=False)
+    idle_workers.end()
+    import kept_module  # type: ignore[import-not-found]
+
+    (folder / "imports.log").unlink()  # the one of this process
+    with second_thread(True):
+        yield kept_module
+    idle_workers.end()
+    monkeypatch.delitem(sys.modules, "kept_module", raising=False)
+
+
+def _run(tmp_path: Path, operator: Any, name: str = "node", count: int = 1, **how: Any) -> Any:
+    dataset = write_input(tmp_path / f"{name}.jsonl", [{"n": n} for n in range(count)])
+    return run(operator, dataset, node(tmp_path, name), run=os.urandom(4).hex(), **how)
+
+
+def _workers(report: RunReport) -> set[int]:
+    return {record["worker"] for record in report.dataset}
+
+
+def _imports(tmp_path: Path) -> list[int]:
+    return [int(pid) for pid in (tmp_path / "modules" / "imports.log").read_text().split()]
+
+
+def test_a_module_is_imported_once_a_worker_however_many_nodes_it_serves(
+    tmp_path: Path, kept: Any
+) -> None:
+    found = [_workers(_run(tmp_path, kept.tell(), f"node{number}")) for number in range(8)]
+    assert len(set.union(*found)) == 1
+    assert _imports(tmp_path) == list(found[0])
+
+
+def test_two_workers_that_a_node_needed_serve_the_next_one(tmp_path: Path, kept: Any) -> None:
+    def both(name: str) -> set[int]:
+        operator = kept.tell(folder=name, wait_for=2, _max_workers=2)
+        return _workers(_run(tmp_path, operator, name, count=2))
+
+    first, second = both("first"), both("second")
+    assert len(first) == 2
+    assert second == first
+    assert sorted(_imports(tmp_path)) == sorted(first)
+
+
+def test_what_a_module_remembers_is_there_for_the_next_node(tmp_path: Path, kept: Any) -> None:
+    for number in (1, 2):
+        (record,) = _run(tmp_path, kept.tell(), f"node{number}").dataset
+        assert record["seen"] == number
+
+
+def test_another_operator_and_other_options_reach_a_worker_that_is_there(
+    tmp_path: Path, kept: Any
+) -> None:
+    @data_register("data.kept_tests", _concurrency_mode="process", _max_workers=1)
+    def other(record, add=0):
+        return {"worker": os.getpid(), "sum": record["n"] + add}
+
+    (first,) = _run(tmp_path, kept.tell()).dataset
+    (second,) = _run(tmp_path, other(add=2)).dataset
+    (third,) = _run(tmp_path, other(add=3)).dataset
+    assert (second["sum"], third["sum"]) == (2, 3)
+    assert first["worker"] == second["worker"] == third["worker"]
+
+
+def test_a_class_that_was_defined_anew_reaches_a_worker_that_knew_the_old_one(
+    tmp_path: Path, kept: Any
+) -> None:
+    def define(value: int) -> Any:
+        group = data_register.new_group("kept_tests")
+
+        class Redefined(group):
+            def forward(self, record):
+                return {"value": value, "worker": os.getpid()}
+
+        return Redefined(_concurrency_mode="process", _max_workers=1)
+
+    (first,) = _run(tmp_path, define(1)).dataset
+    data_register.groups()
+    (second,) = _run(tmp_path, define(2)).dataset
+    assert (first["value"], second["value"]) == (1, 2)
+    assert first["worker"] == second["worker"]
+
+
+def test_an_operator_can_ask_for_workers_of_its_own(tmp_path: Path, kept: Any) -> None:
+    shared = _workers(_run(tmp_path, kept.tell()))
+    own = _workers(_run(tmp_path, kept.tell(_fresh_workers=True)))
+    again = _workers(_run(tmp_path, kept.tell(_fresh_workers=True)))
+    assert len(shared | own | again) == 3
+    assert not alive(own | again)
+    assert _workers(_run(tmp_path, kept.tell())) == shared
+
+
+def test_a_worker_whose_module_was_edited_is_replaced(tmp_path: Path, kept: Any) -> None:
+    before = _workers(_run(tmp_path, kept.tell()))
+    module = tmp_path / "modules" / "kept_module.py"
+    module.write_text(_MODULE.replace("return 1", "return 22"))
+    (record,) = _run(tmp_path, kept.tell()).dataset
+    assert record["helped"] == 22
+    assert record["worker"] not in before
+    assert not alive(before)
+
+
+@pytest.mark.parametrize("what", ["variable", "folder", "path", "mask"])
+def test_workers_in_other_surroundings_are_replaced(
+    tmp_path: Path, kept: Any, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    before = _workers(_run(tmp_path, kept.tell()))
+    mask = os.umask(0o022)
+    try:
+        match what:
+            case "variable":
+                monkeypatch.setenv("SURROUNDINGS", "other")
+            case "folder":
+                monkeypatch.chdir(tmp_path)
+            case "path":
+                monkeypatch.syspath_prepend(str(tmp_path))
+            case "mask":
+                os.umask(0o027)
+        after = _workers(_run(tmp_path, kept.tell()))
+    finally:
+        os.umask(mask)
+    assert not before & after
+    assert not alive(before)
+
+
+@pytest.mark.parametrize("how", ["moves", "masks", "terminates itself", "kills itself"])
+def test_a_worker_in_a_doubtful_state_serves_nobody_else(
+    tmp_path: Path, kept: Any, how: str
+) -> None:
+    doubtful = _workers(_run(tmp_path, kept.misbehave(how=how)))
+    assert _imports(tmp_path)
+    later = _workers(_run(tmp_path, kept.tell()))
+    if how in {"moves", "masks"}:
+        assert not alive(doubtful)
+        assert not doubtful & later
+    else:
+        assert len(set(_imports(tmp_path))) == 2
+        assert later == doubtful  # the one that came after it
+
+
+def test_workers_of_a_run_that_failed_or_was_stopped_are_not_kept(
+    tmp_path: Path, kept: Any
+) -> None:
+    with pytest.raises(RecordError):
+        _run(tmp_path, kept.misbehave(how="fails", _ignore_errors=False))
+    with pytest.raises(RunStoppedError):
+        _run(tmp_path, kept.tell(folder="x", wait_for=9), should_stop=lambda: "maintenance")
+    assert not idle_workers.pids
+    assert not alive(_imports(tmp_path))
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_an_idle_worker_that_has_ended_is_replaced(
+    tmp_path: Path, kept: Any, number: signal.Signals
+) -> None:
+    (ended,) = _workers(_run(tmp_path, kept.tell()))
+    os.kill(ended, number)
+    wait_until(lambda: not alive([ended]), 30, "its end")
+    assert _workers(_run(tmp_path, kept.tell())) != {ended}
+
+
+def test_an_idle_worker_that_dies_as_it_is_taken_is_replaced(tmp_path: Path, kept: Any) -> None:
+    (stopped,) = _workers(_run(tmp_path, kept.tell()))
+    os.kill(stopped, signal.SIGSTOP)
+    threading.Timer(0.2, os.kill, (stopped, signal.SIGKILL)).start()
+    assert _workers(_run(tmp_path, kept.tell())) != {stopped}
+
+
+def test_an_idle_worker_holds_no_lock_no_input_and_no_segment(tmp_path: Path, kept: Any) -> None:
+    operator = kept.tell(_timeout=100)
+    (worker,) = _workers(_run(tmp_path, operator, count=50))
+    opened = {str(path.readlink()) for path in Path(f"/proc/{worker}/fd").iterdir()}
+    files = {name for name in opened if name.startswith("/")}
+    assert files <= {"/dev/null", *(name for name in files if name.startswith("/proc/"))}
+    assert not [name for name in opened if "heartbeat" in name]
+    numbers = len(opened)
+    for _ in range(3):
+        assert _workers(_run(tmp_path, operator, count=50)) == {worker}
+    assert len({str(path.readlink()) for path in Path(f"/proc/{worker}/fd").iterdir()}) == numbers
+
+
+def test_nothing_stays_open_here_however_often_a_worker_is_used(tmp_path: Path, kept: Any) -> None:
+    counts = []
+    for _ in range(4):
+        _run(tmp_path, kept.tell(_timeout=100))
+        background.finish()
+        deleting.finish()  # which holds files open until they are gone
+        counts.append(len(list(Path("/proc/self/fd").iterdir())))
+    assert counts[1] == counts[-1]  # the first run leaves a worker that is there from then on
+
+
+def test_runs_in_two_threads_have_workers_of_their_own(tmp_path: Path, kept: Any) -> None:
+    def work(name: str) -> set[int]:
+        return _workers(_run(tmp_path, kept.tell(folder="both", wait_for=2), name))
+
+    with ThreadPoolExecutor(2) as threads:
+        one, other = threads.map(work, ["one", "other"])
+    assert not one & other
+    assert set(idle_workers.pids) == one | other
+
+
+def test_a_forked_child_has_no_idle_worker_of_its_parent(tmp_path: Path, kept: Any) -> None:
+    (worker,) = _workers(_run(tmp_path, kept.tell()))
+    before = len(list(Path("/proc/self/fd").iterdir()))
+
+    def has_none() -> None:
+        assert not idle_workers
+        assert len(list(Path("/proc/self/fd").iterdir())) < before
+        idle_workers.end()
+
+    assert in_child(has_none) == 0
+    assert _workers(_run(tmp_path, kept.tell())) == {worker}
+
+
+_ENDS = """
+@data_register("data.ends", _concurrency_mode="process", _max_workers=1)
+def same(record):
+    log("worker.log")
+
+if __name__ == "__main__":
+    threading.Thread(target=time.sleep, args=(3600,), daemon=True).start()
+    run(data.ends.same())
+    if sys.argv[1] == "forks":
+        child = os.fork()
+        if not child:
+            log("child.log")
+            time.sleep(600)
+    if sys.argv[1] != "exits":
+        log("done.log")
+        time.sleep(600)
+    os._exit(0) if sys.argv[1] == "hard exit" else None
+    log("exits.log")
+"""
+
+
+def _ending(tmp_path: Path) -> Script:
+    write_input(tmp_path / "input.jsonl", [{"n": 1}])
+    return Script(tmp_path, _ENDS)
+
+
+@pytest.mark.parametrize("how", ["waits", "forks"])
+def test_idle_workers_end_with_a_killed_parent_even_if_a_child_of_that_lives_on(
+    tmp_path: Path, how: str
+) -> None:
+    script = _ending(tmp_path)
+    with killed_at_exit(script.start(how)) as process:
+        script.wait_for("done.log", 1)
+        if how == "forks":
+            script.wait_for("child.log", 1)
+        workers = [int(entry[0]) for entry in script.log("worker.log")]
+        assert alive(workers)
+        process.kill()
+        process.wait()
+        wait_until(lambda: not alive(workers), 30, "the workers are gone")
+
+
+def test_idle_workers_end_with_their_parents_exit(tmp_path: Path) -> None:
+    script = _ending(tmp_path)
+    script.finish("exits")
+    assert not alive([int(entry[0]) for entry in script.log("worker.log")])
+
+
+def test_an_idle_worker_ends_by_itself_after_a_while(tmp_path: Path) -> None:
+    from dagster_dataops.execution.workers import worker_main as worker
+
+    assert 10_000 <= worker._IDLE_MS <= 600_000
+    code = "from dagster_dataops.execution import worker\nworker._IDLE_MS = 100\n"
+    script = _ending(tmp_path)
+    (tmp_path / "sitecustomize.py").write_text(code)
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    with killed_at_exit(script.start("waits", env={**os.environ, "PYTHONPATH": path})):
+        script.wait_for("done.log", 1)
+        workers = [int(entry[0]) for entry in script.log("worker.log")]
+        wait_until(lambda: not alive(workers), 60, "the workers are gone")
+
+
+def test_memory_of_an_operator_is_given_back_before_the_worker_is_idle_for_long(
+    tmp_path: Path, kept: Any
+) -> None:
+    size = 200 << 20
+
+    @data_register("data.kept_tests", _concurrency_mode="process", _max_workers=1)
+    def holds_much(record, table=None):
+        table["itself"] = table  # a circle, which only the garbage collector breaks
+        table["bytes"] = bytes(bytearray(size))
+        return {"worker": os.getpid()}
+
+    (worker,) = _workers(_run(tmp_path, holds_much(table={})))
+    process = psutil.Process(worker)
+    wait_until(lambda: process.memory_info().rss < size, 60, "it is given back")
+
+
+def test_a_worker_writes_where_its_parent_writes_now_and_nowhere_while_idle(
+    tmp_path: Path, kept: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    @data_register("data.kept_tests", _concurrency_mode="process", _max_workers=1)
+    def speak(record, text=""):
+        sys.stdout.write(f"{text}\n")
+        return {"worker": os.getpid()}
+
+    (worker,) = _workers(_run(tmp_path, speak(text="first")))
+    assert capfd.readouterr().out == "first\n"
+    with _output_to(tmp_path / "second.txt"):
+        assert _workers(_run(tmp_path, speak(text="second"))) == {worker}
+    assert (tmp_path / "second.txt").read_text() == "second\n"
+    assert [str(Path(f"/proc/{worker}/fd/{n}").readlink()) for n in (1, 2)] == ["/dev/null"] * 2
+
+
+class _output_to:  # noqa: N801 - reads as a function
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        self._kept = os.dup(1)
+        with self._path.open("w") as file:
+            os.dup2(file.fileno(), 1)
+
+    def __exit__(self, *_: object) -> None:
+        os.dup2(self._kept, 1)
+        os.close(self._kept)

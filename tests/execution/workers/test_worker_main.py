@@ -1,0 +1,149 @@
+import os
+import threading
+from dataclasses import replace
+from multiprocessing.connection import Connection, Pipe
+from pathlib import Path
+
+import pytest
+
+from dagster_dataops.checkpoints.journal.segments import segment_path
+from dagster_dataops.execution.workers import protocol
+from dagster_dataops.execution.workers.parent_death import bind_to_lifeline
+from dagster_dataops.execution.workers.protocol import STOP, Kind, Mode, Range
+from dagster_dataops.execution.workers.signals import Termination
+from dagster_dataops.execution.workers.worker_main import Assignment, serve
+from tests.execution.helpers import act, expected_results, plan, write_input
+from tests.faults.crashing import in_child
+
+_RECORDS = plan(["keep", "expand", "fail", "drop"])
+
+
+def _assignment(tmp_path: Path) -> Assignment:
+    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
+    return Assignment(str(dataset.path), dataset.stamp(), str(tmp_path), 5, 1, True, True)
+
+
+def _served(assignment: Assignment, *told: bytes) -> list[bytes]:
+    """Return what a worker says when it is told that."""
+    mine, theirs = Pipe()
+    thread = threading.Thread(target=serve, args=(theirs, assignment, act(), Termination()))
+    thread.start()
+    said = []
+    for message in told:
+        mine.send_bytes(message)
+    thread.join(30)
+    theirs.close()
+    while mine.poll():
+        try:
+            said.append(mine.recv_bytes())
+        except EOFError:
+            break
+    mine.close()
+    return said
+
+
+def test_a_worker_settles_a_range_into_its_own_segment(tmp_path: Path) -> None:
+    assignment = _assignment(tmp_path)
+    size = (tmp_path / "input.jsonl").stat().st_size
+    ready, spans, done = _served(assignment, protocol.pack_order(Range(0, size)), STOP)
+    assert ready == bytes([Kind.READY])
+    offset, span = protocol.unpack_span(spans)
+    assert (offset, span.records, span.failed, span.dropped) == (0, 4, 1, 1)
+    content = segment_path(tmp_path, 5).read_bytes()
+    assert content[: span.output_bytes] == expected_results(_RECORDS)
+    assert len(content) == span.output_bytes + span.error_bytes
+    assert protocol.unpack_done(done)[0].start == 0
+
+
+def test_a_range_with_a_place_is_written_there_but_for_spans_with_errors(tmp_path: Path) -> None:
+    assignment = replace(_assignment(tmp_path), one_by_one=True)
+    size = (tmp_path / "input.jsonl").stat().st_size
+    _, *said, _ = _served(assignment, protocol.pack_order(Range(0, size, place=100)), STOP)
+    kinds = [Kind.SPAN_IN_PLACE, Kind.SPAN_IN_PLACE, Kind.SPAN, Kind.SPAN_IN_PLACE]
+    assert [message[0] for message in said] == kinds
+    spans = [protocol.unpack_span(message) for message in said]
+    main = segment_path(tmp_path, 1).read_bytes()
+    assert main[:100] == b"\0" * 100
+    assert main[100:] == expected_results(_RECORDS)
+    sizes = [span.output_bytes for _, span in spans]
+    assert [offset for offset, _ in spans] == [100, 100 + sizes[0], 0, 100 + sum(sizes[:3])]
+
+
+def test_a_worker_makes_no_segment_that_it_does_not_need(tmp_path: Path) -> None:
+    assignment = replace(_assignment(tmp_path), one_by_one=True)
+    end = (tmp_path / "input.jsonl").read_bytes().index(b"\n") + 1
+    _served(assignment, protocol.pack_order(Range(0, end, place=0)), STOP)
+    assert not segment_path(tmp_path, 5).exists()
+    _served(assignment, protocol.pack_order(Range(0, end)), STOP)
+    assert segment_path(tmp_path, 5).exists()
+
+
+@pytest.mark.parametrize("mode", [Mode.CAREFUL, Mode.ALONE])
+def test_a_careful_worker_settles_every_record_at_once(tmp_path: Path, mode: Mode) -> None:
+    size = _assignment(tmp_path) and (tmp_path / "input.jsonl").stat().st_size
+    told = protocol.pack_order(Range(0, size, mode))
+    said = _served(_assignment(tmp_path), told, STOP)
+    assert [message[0] for message in said] == [Kind.READY, *[Kind.SPAN] * 4, Kind.DONE]
+
+
+def test_a_worker_stops_at_a_failure_that_is_not_ignored(tmp_path: Path) -> None:
+    assignment = replace(_assignment(tmp_path), ignore_errors=False)
+    size = (tmp_path / "input.jsonl").stat().st_size
+    said = _served(assignment, protocol.pack_order(Range(0, size)))
+    assert [message[0] for message in said] == [Kind.READY, Kind.SPAN, Kind.FAILED]
+    assert protocol.unpack_span(said[1])[1].records == 2
+    assert protocol.unpack_failed(said[2]).failure.exception == "ValueError"
+
+
+def test_another_input_than_was_promised_is_a_fault(tmp_path: Path) -> None:
+    (said,) = _served(replace(_assignment(tmp_path), stamp=(1, 2, 3, 4)))
+    assert said[0] == Kind.FAULT
+    assert "changed while it was being processed" in protocol.unpack_fault(said)
+
+
+@pytest.mark.parametrize("gone", ["input", "folder"])
+def test_files_that_cannot_be_opened_are_a_fault(tmp_path: Path, gone: str) -> None:
+    (said,) = _served(replace(_assignment(tmp_path), **{gone: str(tmp_path / "gone" / "x")}))
+    assert said[0] == Kind.FAULT
+
+
+def test_a_worker_ends_when_its_connection_closes(tmp_path: Path) -> None:
+    mine, theirs = Pipe()
+    connection: Connection = mine
+    connection.close()
+    serve(theirs, _assignment(tmp_path), act(), Termination())
+    theirs.close()
+
+
+def test_a_process_bound_to_a_lifeline_that_has_closed_ends_at_once() -> None:
+    reader, writer = os.pipe()
+
+    def bind() -> None:
+        os.close(writer)
+        bind_to_lifeline(reader)
+
+    os.close(writer)
+    writer = os.dup(reader)  # something that the child may close
+    assert in_child(bind) in {1, -9}
+    os.close(reader)
+    os.close(writer)
+
+
+def test_every_process_on_a_lifeline_ends_with_it() -> None:
+    import time
+
+    reader, writer = os.pipe()
+    children = []
+    for _ in range(3):
+        child = os.fork()
+        if not child:
+            os.close(writer)
+            bind_to_lifeline(reader)
+            time.sleep(60)
+            os._exit(0)
+        children.append(child)
+    time.sleep(0.3)
+    os.close(writer)
+    statuses = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+    assert set(statuses) <= {-9, 1}
+    os.close(reader)

@@ -1,0 +1,98 @@
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dagster_dataops.concurrency.fork_safety import may_fork
+from dagster_dataops.execution.workers.idle_workers import idle_workers
+from dagster_dataops.execution.workers.protocol import Kind
+from dagster_dataops.execution.workers.worker_main import Assignment
+from dagster_dataops.execution.workers.worker_pool import WorkerPool
+from dagster_dataops.execution.workers.worker_process import Worker
+from tests.execution.helpers import act, plan, second_thread, write_input
+from tests.faults.crashing import alive, wait_until
+
+
+def _assignment(tmp_path: Path, segment: int) -> Assignment:
+    dataset = write_input(tmp_path / "input.jsonl", plan(["keep"] * 3))
+    return Assignment(str(dataset.path), dataset.stamp(), str(tmp_path), segment, 99, True, True)
+
+
+@pytest.mark.parametrize("spawned", [False, True], ids=["forked", "spawned"])
+def test_workers_start_and_end_on_demand(tmp_path: Path, spawned: bool) -> None:
+    pool = WorkerPool(act(), ())
+    with second_thread(spawned):
+        first = _assignment(tmp_path, 1)
+        workers = [pool.start(first), pool.start(replace(first, segment=2))]
+    pids = [worker.pid for worker in workers]
+    assert [worker.connection.recv_bytes()[0] for worker in workers] == [Kind.READY] * 2
+    pool.dismiss()
+    pool.close(10.0)
+    assert pool.workers == []
+    if spawned:
+        assert set(pids) <= set(idle_workers.pids)
+        idle_workers.end()
+    else:
+        assert [worker.status for worker in workers] == [0, 0]
+    assert not alive(pids)
+
+
+@pytest.mark.parametrize("spawned", [False, True], ids=["forked", "spawned"])
+def test_the_death_of_a_worker_is_told_in_words(tmp_path: Path, spawned: bool) -> None:
+    pool = WorkerPool(act(), ())
+    with second_thread(spawned):
+        worker = pool.start(_assignment(tmp_path, 1))
+    worker.connection.recv_bytes()
+    worker.signal(signal.SIGKILL)
+    assert worker.wait(10)
+    assert worker.cause_of_death == "killed by SIGKILL"
+    worker.signal(signal.SIGTERM)  # too late, and harmless
+    pool.discard(worker)
+    assert pool.workers == []
+    pool.close(0.0)
+
+
+def test_every_way_to_die_has_words() -> None:
+    worker = Worker(0, None, 1)  # type: ignore[arg-type]
+    words = {}
+    for status in (0, 3, -9, -11, -40):
+        worker.status = status
+        words[status] = worker.cause_of_death
+    assert words == {
+        0: "exit status 0",
+        3: "exit status 3",
+        -9: "killed by SIGKILL",
+        -11: "killed by SIGSEGV",
+        -40: "killed by signal 40",
+    }
+
+
+def test_terminated_workers_end_by_themselves(tmp_path: Path) -> None:
+    pool = WorkerPool(act(), ())
+    worker = pool.start(_assignment(tmp_path, 1))
+    worker.connection.recv_bytes()
+    pool.terminate()
+    assert worker.wait(10)
+    assert worker.status == 0
+    pool.close(0.0)
+
+
+def test_forking_is_for_processes_with_a_single_thread() -> None:
+    wait_until(may_fork, 10, "threads of other tests are gone")
+    with second_thread(True):
+        assert not may_fork()
+    wait_until(may_fork, 10, "the thread is gone")
+
+
+def test_forked_workers_do_not_keep_what_is_not_theirs(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    pool = WorkerPool(act(), (writer,))
+    worker = pool.start(_assignment(tmp_path, 1))
+    worker.connection.recv_bytes()
+    os.close(writer)
+    assert os.read(reader, 1) == b""  # nobody else holds the writing end
+    os.close(reader)
+    pool.dismiss()
+    pool.close(10.0)

@@ -1,0 +1,121 @@
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from multiprocessing.connection import Pipe
+
+import pytest
+
+from dagster_dataops.checkpoints.journal.span import Span
+from dagster_dataops.execution.workers.protocol import Range
+from dagster_dataops.execution.workers.worker_process import Worker
+
+
+def _span(start: int, length: int) -> Span:
+    return Span(start, length, 1, 1, 0, 0, 10, 0, 0, 0)
+
+
+@pytest.fixture
+def worker() -> Iterator[Worker]:
+    """A handle on a process that does nothing for a minute."""
+    process = subprocess.Popen(["sleep", "60"])
+    mine, theirs = Pipe()
+    handle = Worker(process.pid, mine, segment=1)
+    yield handle
+    handle.signal(signal.SIGKILL)
+    handle.wait(10)
+    process.returncode = 0  # reaped by the handle
+    handle.close()
+    theirs.close()
+
+
+def test_a_span_of_the_range_under_way_moves_what_is_settled_of_it(worker: Worker) -> None:
+    worker.ranges.extend([Range(100, 200), Range(200, 300)])
+    worker.take_note(_span(100, 40))
+    assert worker.settled_to == 140
+    worker.take_note(_span(250, 50))  # of a range that is not under way
+    assert worker.settled_to == 140
+
+
+def test_a_span_of_a_held_range_leaves_only_the_rest_of_it_open(worker: Worker) -> None:
+    spans = [_span(0, 60), _span(60, 40)]
+    worker.held[0] = (Range(0, 100), spans)
+    worker.ranges.append(Range(100, 200))
+    worker.take_note(spans[0])
+    assert worker.held[0] == (Range(60, 100), spans)
+    worker.take_note(spans[1])
+    assert worker.held[0] == (Range(100, 100), spans)
+    assert worker.settled_to == 0
+
+
+def test_a_process_that_ended_is_seen_once_and_for_all(worker: Worker) -> None:
+    assert not worker.poll()
+    assert not worker.wait(0.0)
+    worker.signal(signal.SIGKILL)
+    assert worker.wait(10)
+    assert worker.poll()
+    assert worker.status == -signal.SIGKILL
+    worker.signal(signal.SIGKILL)  # nobody is hit by a signal that comes too late
+
+
+def test_a_process_that_somebody_else_reaped_has_ended() -> None:
+    process = subprocess.Popen(["true"])
+    process.wait()
+    mine, theirs = Pipe()
+    handle = Worker(process.pid, mine, segment=1)
+    assert handle.poll()
+    assert handle.status == 0
+    handle.close()
+    theirs.close()
+
+
+def test_the_end_of_a_process_can_be_waited_for_beside_what_it_says(worker: Worker) -> None:
+    import select
+
+    if len(worker.descriptors) < 2:
+        pytest.skip("this system has no process descriptors")
+    _, ended = worker.descriptors
+    assert not select.select([ended], [], [], 0)[0]
+    worker.signal(signal.SIGKILL)
+    assert select.select([ended], [], [], 10)[0]
+
+
+def test_a_message_whose_reading_was_interrupted_leaves_a_mark(worker: Worker) -> None:
+    class Interrupted(BaseException):
+        pass
+
+    def interrupt(_number: int, _frame: object) -> None:
+        raise Interrupted
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    try:
+        with pytest.raises(Interrupted):
+            worker.hear()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert worker.hearing
+
+
+def test_a_message_that_was_read_leaves_none() -> None:
+    mine, theirs = Pipe()
+    handle = Worker(os.getpid(), mine, segment=1)
+    theirs.send_bytes(b"said")
+    assert handle.hear() == b"said"
+    assert not handle.hearing
+    theirs.close()
+    with pytest.raises(EOFError):
+        handle.hear()
+    handle.close()
+
+
+def test_nothing_is_left_open_once_a_handle_is_closed(worker: Worker) -> None:
+    mine, theirs = Pipe()
+    handle = Worker(worker.pid, mine, segment=2)
+    numbers = handle.descriptors
+    handle.close()
+    theirs.close()
+    for number in numbers:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(number)

@@ -1,0 +1,257 @@
+"""Tests of dagster_dataops.hashing.code."""
+
+import importlib.util
+import itertools
+import sys
+import textwrap
+
+import pytest
+
+from dagster_dataops.hashing.code import code_digest
+from dagster_dataops.operators.settings import SETTING_NAMES
+
+COUNTER = itertools.count()
+
+
+@pytest.fixture
+def version(tmp_path, monkeypatch):
+    """Return the code version of ``target`` in a module with that source."""
+
+    def version_of(source: str, target: str = "target") -> str:
+        path = tmp_path / f"sample_{next(COUNTER)}.py"
+        path.write_text(textwrap.dedent(source))
+        spec = importlib.util.spec_from_file_location("sample", path)
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, "sample", module)
+        spec.loader.exec_module(module)
+        return code_digest(getattr(module, target), SETTING_NAMES.__contains__)
+
+    return version_of
+
+
+FUNCTION = """
+LIMIT = 3
+UNUSED = 1
+
+def helper(text):
+    return text[:LIMIT]
+
+def target(data: dict):
+    data["text"] = helper(data["text"])
+    return data
+"""
+
+CLASS = """
+import functools, re
+TABLE = {"a": 1}
+PATTERN = re.compile("a")
+
+def helper(text):
+    return text.strip()
+
+class Base:
+    suffix = "!"
+
+    def finish(self, text):
+        return text + self.suffix
+
+class target(Base):
+    _max_workers = 4
+    words = TABLE
+
+    def __init__(self, key="text"):
+        self.key = key
+
+    @staticmethod
+    def clean(text):
+        return helper(text)
+
+    @property
+    def pattern(self):
+        return PATTERN
+
+    @functools.cached_property
+    def size(self):
+        return len(self.words)
+
+    def forward(self, data):
+        data[self.key] = self.finish(self.clean(data[self.key]))
+        return data
+"""
+
+CHANGES = {
+    "the source": (FUNCTION, 'data["text"] = helper', 'data["other"] = helper'),
+    "a helper": (FUNCTION, "return text[:LIMIT]", "return text[LIMIT:]"),
+    "a constant that a helper names": (FUNCTION, "LIMIT = 3", "LIMIT = 4"),
+    "a method": (CLASS, 'def __init__(self, key="text")', 'def __init__(self, key="body")'),
+    "a base class": (CLASS, "return text + self.suffix", "return self.suffix + text"),
+    "an attribute of a base class": (CLASS, 'suffix = "!"', 'suffix = "?"'),
+    "a constant behind a class attribute": (CLASS, '{"a": 1}', '{"a": 2}'),
+    "a helper of a static method": (CLASS, "text.strip()", "text.lstrip()"),
+    "a constant of a property": (CLASS, 're.compile("a")', 're.compile("b")'),
+    "a cached property": (CLASS, "len(self.words)", "len(self.words) + 1"),
+}
+
+
+@pytest.mark.parametrize(("source", "before", "after"), CHANGES.values(), ids=CHANGES)
+def test_another_version_is_seen_when_it_changes(version, source, before, after):
+    assert before in source
+
+    assert version(source) != version(source.replace(before, after))
+
+
+SAME = {
+    "a comment": (FUNCTION, "    return data", "    # done\n    return data"),
+    "a docstring": (FUNCTION, "def target(data: dict):", 'def target(data: dict):\n    """Cut."""'),
+    "a docstring of a helper": (FUNCTION, "def helper(text):", 'def helper(text):\n    "Cut."'),
+    "formatting": (FUNCTION, "helper(data[", "helper( data["),
+    "a constant that nothing names": (FUNCTION, "UNUSED = 1", "UNUSED = 2"),
+    "its place in the file": (FUNCTION, "UNUSED = 1", "UNUSED = 1\n\n\nMORE = 1"),
+    "a docstring of a class": (CLASS, "class target(Base):", 'class target(Base):\n    "Cut."'),
+    "a docstring of a method": (
+        CLASS,
+        "def forward(self, data):",
+        'def forward(self, data):\n        "X"',
+    ),
+    "how it is run": (CLASS, "_max_workers = 4", "_max_workers: int = 8"),
+    "nothing at all": (CLASS, "TABLE", "TABLE"),
+}
+
+
+@pytest.mark.parametrize(("source", "before", "after"), SAME.values(), ids=SAME)
+def test_the_version_is_the_same_when_it_changes(version, source, before, after):
+    assert before in source
+
+    assert version(source) == version(source.replace(before, after))
+
+
+REGISTERED = """
+from dagster_dataops.operators.registry import OperatorRegistry
+registry = OperatorRegistry(None)
+
+@registry("data.code"{settings})
+def target(data: dict, key="text"):
+    data[key] = {expression}
+    return data
+"""
+
+
+def test_registration_settings_are_no_part_of_the_version(version):
+    plain = REGISTERED.format(settings="", expression="1")
+    threads = REGISTERED.format(settings=", _concurrency_mode='thread'", expression="1")
+
+    assert version(plain) == version(threads)
+
+
+def test_a_registered_function_has_the_version_of_its_source(version):
+    one = REGISTERED.format(settings="", expression="1")
+    other = REGISTERED.format(settings="", expression="2")
+
+    assert version(one) != version(other)
+
+
+def test_a_value_of_the_enclosing_function_counts(version):
+    source = """
+    def make(factor):
+        def scale(data):
+            data["n"] *= factor
+            return data
+        return scale
+
+    target = make({factor})
+    """
+
+    assert version(source.format(factor=2)) != version(source.format(factor=3))
+    assert version(source.format(factor=2)) == version(source.format(factor=2))
+
+
+def test_a_default_that_a_constant_gives_counts(version):
+    source = """
+    LIMIT = {limit}
+
+    def helper(text, limit=LIMIT):
+        return text[:limit]
+
+    def target(data):
+        return helper(data["text"])
+    """
+
+    assert version(source.format(limit=1)) != version(source.format(limit=2))
+
+
+def test_a_function_in_a_table_counts(version):
+    source = """
+    def upper(text):
+        return {expression}
+
+    STEPS = {{"upper": upper}}
+
+    def target(data):
+        return STEPS["upper"](data["text"])
+    """
+
+    one = version(source.format(expression="text.upper()"))
+    assert one != version(source.format(expression="text.lower()"))
+    assert one == version(source.format(expression="text.upper()"))
+
+
+def test_functions_that_name_each_other_and_tables_of_themselves_are_no_trouble(version):
+    source = """
+    def odd(n):
+        return n and even(n - 1)
+
+    def even(n):
+        return not n or STEPS["odd"](n - 1)
+
+    STEPS = {"odd": odd, "even": even, "target": lambda n: target(n)}
+
+    def target(data):
+        return even(data["n"]) and STEPS
+    """
+
+    assert version(source) == version(source)
+
+
+def test_a_date_that_is_a_constant_counts(version):
+    source = """
+    import datetime
+    SINCE = datetime.date({year}, 1, 1)
+
+    def target(data):
+        return data if data["year"] > SINCE.year else []
+    """
+
+    assert version(source.format(year=2023)) != version(source.format(year=2024))
+
+
+def test_code_without_source_counts_by_its_instructions():
+    def typed(text: str):
+        namespace: dict = {}
+        exec(text, namespace)  # noqa: S102 - what a prompt does
+        return code_digest(namespace["f"])
+
+    assert typed("def f(data): return [data]") == typed("def f(data): return [data]")
+    assert typed("def f(data): return [data]") != typed("def f(data): return []")
+    assert typed("def f(data): return 'a'") != typed("def f(data): return 'b'")
+
+
+PRINT_VERSION = """
+WORDS = {"a", "b", "c", "d", "e"}
+NESTED = {frozenset({"x", "y"}): 1}
+
+class Helper:
+    kinds = {"p", "q", "r"}
+
+def target(data: dict):
+    return [data] if data["w"] in WORDS | {"k", "l"} and NESTED and Helper else []
+
+if __name__ == "__main__":
+    from dagster_dataops.hashing.code import code_digest
+    namespace = {}
+    exec("def typed(data): return data in {'u', 'v', 'w'}", namespace)
+    print(code_digest(target), code_digest(namespace["typed"]))
+"""
+
+
+def test_versions_are_equal_across_processes_whatever_the_hash_seed(run_python):
+    assert len({run_python(PRINT_VERSION, PYTHONHASHSEED=seed) for seed in "0123"}) == 1

@@ -1,0 +1,255 @@
+"""Tests of dagster_dataops.readers.arrow.tables, arrow_files, arrow_columns and arrow_values."""
+
+import datetime as dt
+import decimal
+import gzip
+import json
+import sys
+import tracemalloc
+import uuid
+from itertools import islice
+
+import pytest
+
+from dagster_dataops import assert_resumes_anywhere, errors
+from dagster_dataops.readers.arrow.tables import read_arrow, read_parquet
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+ROWS = [{"n": n, "text": f"t{n}", "deep": {"a": [n, None]}} for n in range(5000)]
+
+
+def write_parquet(path, rows, group=1500):
+    pq.write_table(pa.Table.from_pylist(rows), path, row_group_size=group)
+
+
+def write_file(path, rows, batch=1500):
+    table = pa.Table.from_pylist(rows)
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table, batch)
+
+
+def write_stream(path, rows, batch=1500):
+    table = pa.Table.from_pylist(rows)
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table, batch)
+
+
+KINDS = {
+    "parquet": (write_parquet, read_parquet),
+    "arrow file": (write_file, read_arrow),
+    "arrow stream": (write_stream, read_arrow),
+}
+
+
+@pytest.fixture(params=KINDS)
+def kind(request):
+    return KINDS[request.param]
+
+
+def test_rows_are_records(tmp_path, kind):
+    write, read = kind
+    write(tmp_path / "t", ROWS)
+    assert list(read(tmp_path / "t")) == ROWS
+    two = list(read(tmp_path / "t", ["text", "n"], file_key="f"))
+    assert two[0] == {"text": "t0", "n": 0, "f": str(tmp_path / "t")}
+    assert list(two[0]) == ["text", "n", "f"]
+
+
+def test_they_resume_anywhere(tmp_path, kind):
+    write, read = kind
+    write(tmp_path / "t", ROWS[:30], 7)
+    write(tmp_path / "u", ROWS[:5], 7)
+    assert_resumes_anywhere(lambda: read([tmp_path / "t", tmp_path / "u"]).repeat(2))
+
+
+@pytest.mark.parametrize("stop", [1, 1023, 1024, 1025, 1499, 1500, 1501, 4999, 5000])
+def test_they_go_on_at_the_borders_of_batches_and_groups(tmp_path, kind, stop):
+    write, read = kind
+    write(tmp_path / "t", ROWS)
+    stream = read(tmp_path / "t").and_return()
+    assert list(islice(stream, stop)) == ROWS[:stop]
+    again = read(tmp_path / "t").and_return()
+    again.load_state_dict(json.loads(json.dumps(stream.state_dict())))
+    assert list(again) == ROWS[stop:]
+
+
+def test_only_the_group_at_which_it_stood_is_read_again(tmp_path, monkeypatch):
+    write_parquet(tmp_path / "t", ROWS)
+    stream = read_parquet(tmp_path / "t").and_return()
+    list(islice(stream, 4600))
+    state = stream.state_dict()
+    groups = []
+    batches = pq.ParquetFile.iter_batches
+    monkeypatch.setattr(
+        pq.ParquetFile,
+        "iter_batches",
+        lambda self, size, which, *rest, **more: (
+            groups.extend(which) or batches(self, size, which, *rest, **more)
+        ),
+    )
+    again = read_parquet(tmp_path / "t").and_return()
+    again.load_state_dict(state)
+    assert list(again) == ROWS[4600:]
+    assert groups == [3]
+
+
+DAY = dt.date(2026, 1, 31)
+NOON = dt.datetime(2026, 1, 31, 12, 0, 0, 5)  # noqa: DTZ001 - columns without a zone
+
+
+@pytest.mark.parametrize(
+    ("type_", "value", "expected"),
+    [
+        (pa.int64(), 2**62, 2**62),
+        (pa.uint64(), 2**64 - 1, 2**64 - 1),
+        (pa.float32(), 0.5, 0.5),
+        (pa.bool_(), True, True),
+        (pa.null(), None, None),
+        (pa.large_string(), "é", "é"),
+        (pa.string_view(), "é", "é"),
+        (pa.date32(), DAY, "2026-01-31"),
+        (pa.date64(), DAY, "2026-01-31"),
+        (pa.timestamp("us"), NOON, "2026-01-31T12:00:00.000005"),
+        (pa.timestamp("s", "Europe/Berlin"), NOON.replace(microsecond=0), None),
+        (pa.timestamp("ns"), 1, "1970-01-01T00:00:00.000000001"),
+        (pa.timestamp("ns"), -1, "1969-12-31T23:59:59.999999999"),
+        (pa.timestamp("ns", "Europe/Berlin"), 10**9, "1970-01-01T01:00:01+01:00"),
+        (pa.timestamp("ns", "+02:00"), 7, "1970-01-01T02:00:00.000000007+02:00"),
+        (pa.time32("s"), dt.time(1, 2, 3), "01:02:03"),
+        (pa.time64("ns"), 1, "00:00:00.000000001"),
+        (pa.decimal128(10, 2), decimal.Decimal("1.10"), "1.10"),
+        (pa.binary(), b"\x00\xff", "AP8="),
+        (pa.binary(2), b"\x00\xff", "AP8="),
+        (pa.list_(pa.date32()), [DAY, None], ["2026-01-31", None]),
+        (pa.list_(pa.binary(), 1), [b"x"], ["eA=="]),
+        (pa.list_(pa.list_(pa.timestamp("ns"))), [[1]], [["1970-01-01T00:00:00.000000001"]]),
+        (
+            pa.struct([("a", pa.decimal128(5, 1)), ("b", pa.int8())]),
+            {"a": decimal.Decimal("2.5"), "b": 1},
+            {"a": "2.5", "b": 1},
+        ),
+        (pa.map_(pa.string(), pa.date32()), [("k", DAY)], {"k": "2026-01-31"}),
+        (pa.map_(pa.int8(), pa.binary()), [(1, b"x")], [[1, "eA=="]]),
+        (pa.dictionary(pa.int8(), pa.string()), "x", "x"),
+        (pa.dictionary(pa.int8(), pa.binary()), b"x", "eA=="),
+        (pa.uuid(), uuid.UUID(int=5).bytes, str(uuid.UUID(int=5))),
+    ],
+    ids=str,
+)
+def test_values_become_json(tmp_path, type_, value, expected):
+    if isinstance(type_, pa.BaseExtensionType):
+        column = pa.ExtensionArray.from_storage(type_, pa.array([value, None], type_.storage_type))
+    else:
+        column = pa.array([value, None], type_)
+    if expected is None and value is not None:
+        expected = column[0].as_py().isoformat()
+    table = pa.table({"v": column})
+    with pa.OSFile(str(tmp_path / "t"), "wb") as sink, pa.ipc.new_file(sink, table.schema) as out:
+        out.write_table(table)
+
+    rows = list(read_arrow(tmp_path / "t"))
+
+    assert rows == [{"v": expected}, {"v": None}]
+    assert json.loads(json.dumps(rows)) == rows
+
+
+@pytest.mark.parametrize("type_", [pa.duration("s"), pa.list_(pa.month_day_nano_interval())])
+def test_values_that_are_no_json_are_refused_by_column(tmp_path, type_):
+    table = pa.table({"good": [1], "bad": pa.array([None], type_)})
+    with pa.OSFile(str(tmp_path / "t"), "wb") as sink, pa.ipc.new_file(sink, table.schema) as out:
+        out.write_table(table)
+    with pytest.raises(errors.StreamSourceError, match="column 'bad' is .*no place in JSON"):
+        list(read_arrow(tmp_path / "t"))
+    assert list(read_arrow(tmp_path / "t", ["good"])) == [{"good": 1}]
+
+
+def test_a_value_beyond_python_names_the_column(tmp_path):
+    column = pa.array([10**18], pa.int64()).cast(pa.timestamp("s"))
+    table = pa.table({"at": column})
+    with pa.OSFile(str(tmp_path / "t"), "wb") as sink, pa.ipc.new_file(sink, table.schema) as out:
+        out.write_table(table)
+    with pytest.raises(errors.StreamSourceError, match="column 'at' has a value that cannot"):
+        list(read_arrow(tmp_path / "t"))
+
+
+def test_a_map_with_a_key_twice_is_refused(tmp_path):
+    column = pa.array([[("k", 1), ("k", 2)]], pa.map_(pa.string(), pa.int8()))
+    pq.write_table(pa.table({"m": column}), tmp_path / "t")
+    with pytest.raises(errors.StreamSourceError, match="column 'm'.*one key twice"):
+        list(read_parquet(tmp_path / "t"))
+
+
+def test_unknown_columns_are_named(tmp_path, kind):
+    write, read = kind
+    write(tmp_path / "t", ROWS[:2])
+    with pytest.raises(errors.StreamSourceError, match=r"no column 'x'; there are \['n', 'text'"):
+        list(read(tmp_path / "t", ["x"]))
+    with pytest.raises(errors.StreamArgumentError, match="must be a list of texts"):
+        read(tmp_path / "t", "n")
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.95])
+def test_what_is_cut_off_is_an_error_that_names_the_file(tmp_path, kind, share):
+    write, read = kind
+    write(tmp_path / "t", ROWS)
+    content = (tmp_path / "t").read_bytes()
+    (tmp_path / "t").write_bytes(content[: int(len(content) * share)])
+    with pytest.raises(errors.StreamSourceError, match=r"/t: is no sound"):
+        list(read(tmp_path / "t"))
+
+
+def test_a_missing_file_is_named(tmp_path, kind):
+    with pytest.raises(errors.StreamSourceError, match="none: cannot be read"):
+        list(kind[1](tmp_path / "none"))
+
+
+def test_streams_may_be_packed_and_files_not(tmp_path):
+    write_stream(tmp_path / "t", ROWS[:9], 2)
+    (tmp_path / "s.arrow.gz").write_bytes(gzip.compress((tmp_path / "t").read_bytes()))
+    assert_resumes_anywhere(lambda: read_arrow(tmp_path / "s.arrow.gz"))
+    write_file(tmp_path / "t", ROWS[:9])
+    (tmp_path / "s.arrow.gz").write_bytes(gzip.compress((tmp_path / "t").read_bytes()))
+    with pytest.raises(errors.StreamSourceError, match="unpack it first"):
+        list(read_arrow(tmp_path / "s.arrow.gz"))
+
+
+def test_they_are_read_by_url(tmp_path, kind):
+    import fsspec
+
+    write, read = kind
+    write(tmp_path / "t", ROWS)
+    fsspec.filesystem("memory").pipe("/tables/t", (tmp_path / "t").read_bytes())
+    assert list(read("memory://tables/t")) == ROWS
+    with pytest.raises(errors.StreamSourceError, match="no such file"):
+        list(read("memory://tables/none"))
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path):
+    schema = pa.schema([("n", pa.int64()), ("text", pa.string())])
+    with pq.ParquetWriter(tmp_path / "t", schema) as writer:
+        for at in range(0, 200_000, 50_000):
+            texts = [f"{n:040d}" for n in range(at, at + 50_000)]
+            writer.write_table(pa.table({"n": range(at, at + 50_000), "text": texts}, schema))
+    stream = iter(read_parquet(tmp_path / "t").and_return())
+    next(stream)
+    tracemalloc.start()
+    try:
+        arrow = pa.total_allocated_bytes()
+        most = 0
+        for number, _ in enumerate(stream):
+            if number % 10_000 == 0:
+                most = max(most, tracemalloc.get_traced_memory()[0])
+        assert number == 199_998
+        assert most < 4 << 20
+        assert pa.total_allocated_bytes() - arrow < 16 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_missing_package_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "dagster_dataops.readers.arrow.arrow_files", None)
+    monkeypatch.delattr("dagster_dataops.readers.arrow.arrow_files")
+    with pytest.raises(errors.MissingExtraError, match=r"read_parquet needs .*\[arrow\]"):
+        read_parquet("x.parquet")

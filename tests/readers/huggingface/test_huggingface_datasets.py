@@ -1,0 +1,75 @@
+"""Tests of dagster_dataops.readers.huggingface.huggingface_datasets."""
+
+import datetime as dt
+import json
+import sys
+from itertools import islice
+
+import pytest
+
+from dagster_dataops import assert_resumes_anywhere, errors
+from dagster_dataops.readers.huggingface.huggingface_datasets import read_huggingface
+
+datasets = pytest.importorskip("datasets")
+
+ROWS = [{"n": n, "text": f"t{n}", "tags": [str(n)]} for n in range(2500)]
+
+
+@pytest.fixture
+def dataset():
+    return datasets.Dataset.from_list(ROWS)
+
+
+def test_a_data_set_in_memory_is_read(dataset):
+    assert list(read_huggingface(dataset)) == ROWS
+    assert list(islice(read_huggingface(dataset, ["text", "n"]), 1)) == [{"text": "t0", "n": 0}]
+
+
+def test_one_that_was_saved_is_read_and_is_the_same(dataset, tmp_path):
+    dataset.save_to_disk(tmp_path / "saved")
+    stream = read_huggingface(tmp_path / "saved").and_return()
+    assert list(islice(stream, 1200)) == ROWS[:1200]
+    again = read_huggingface(dataset).and_return()
+    again.load_state_dict(json.loads(json.dumps(stream.state_dict())))
+    assert list(again) == ROWS[1200:]
+
+
+def test_it_resumes_anywhere(dataset):
+    few = dataset.select(range(20))
+    assert_resumes_anywhere(lambda: read_huggingface(few).shuffle(4, seed=1).repeat(2))
+
+
+def test_the_order_of_a_shuffled_one_is_its_own(dataset):
+    shuffled = dataset.shuffle(seed=1)
+    assert list(read_huggingface(shuffled)) == list(shuffled)
+    stream = read_huggingface(dataset).and_return()
+    next(iter(stream))
+    state = stream.state_dict()
+    with pytest.raises(errors.StreamStateError, match="data"):
+        read_huggingface(shuffled).and_return().load_state_dict(state)
+
+
+def test_values_become_json():
+    made = datasets.Dataset.from_dict({"day": [dt.date(2026, 1, 31), None], "raw": [b"x", None]})
+    expected = [{"day": "2026-01-31", "raw": "eA=="}, {"day": None, "raw": None}]
+    assert list(read_huggingface(made)) == expected
+
+
+def test_what_is_no_data_set_is_refused(dataset, tmp_path):
+    with pytest.raises(errors.StreamArgumentError, match="is a list; it must be a datasets"):
+        read_huggingface(ROWS)
+    with pytest.raises(errors.StreamArgumentError, match="IterableDataset"):
+        read_huggingface(dataset.to_iterable_dataset())
+    splits = datasets.DatasetDict({"train": dataset, "test": dataset})
+    with pytest.raises(errors.StreamSourceError, match=r"read one of them: \['test', 'train'\]"):
+        list(read_huggingface(splits))
+    with pytest.raises(errors.StreamSourceError, match="none: no data set can be loaded"):
+        list(read_huggingface(tmp_path / "none"))
+    with pytest.raises(errors.StreamSourceError, match="no column 'x'"):
+        list(read_huggingface(dataset, ["x"]))
+
+
+def test_a_missing_package_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    with pytest.raises(errors.MissingExtraError, match=r"dagster-dataops\[huggingface\]"):
+        read_huggingface("folder")

@@ -1,0 +1,64 @@
+"""Batches over epochs."""
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dagster_dataops import DataPipelineBuilder, assert_resumes_anywhere, read_sequence
+from dagster_dataops.errors import DataPipelineError
+from dagster_dataops.readers.part_files.column_batches import Batches
+
+
+def batches(rows, size, epochs=1, *, drop_last=False, wrap=False):
+    source = read_sequence([{"n": row} for row in rows]).stage
+    return DataPipelineBuilder(Batches(source, size, epochs, drop_last, wrap))
+
+
+def sizes(stream):
+    return [len(batch["n"]) for batch in stream]
+
+
+@given(
+    count=st.integers(0, 9),
+    size=st.integers(1, 12),
+    epochs=st.integers(1, 3),
+    kind=st.sampled_from(["short", "drop_last", "wrap"]),
+)
+def test_batches_hold_the_rows_in_their_order(count, size, epochs, kind):
+    rows = list(range(count))
+    made = list(batches(rows, size, epochs, **({} if kind == "short" else {kind: True})))
+    found = [row for batch in made for row in batch["n"]]
+
+    if kind == "short":
+        assert found == rows * epochs
+    elif kind == "drop_last":
+        assert found == rows[: count - count % size] * epochs
+    else:
+        assert found == list(itertools.islice(itertools.cycle(rows), len(found)))
+        assert len(found) == -(-count * epochs // size) * size
+
+
+@given(
+    count=st.integers(0, 5),
+    size=st.integers(1, 7),
+    epochs=st.one_of(st.none(), st.integers(1, 3)),
+    kind=st.sampled_from(["short", "drop_last", "wrap"]),
+)
+def test_batches_go_on_from_anywhere(count, size, epochs, kind):
+    more = {} if kind == "short" else {kind: True}
+    assert_resumes_anywhere(lambda: batches(range(count), size, epochs, **more), limit=12)
+
+
+def test_rows_of_other_columns_are_refused():
+    stage = Batches(read_sequence([{"a": 1}, {"b": 2}]).stage, 2, 1, drop_last=False, wrap=False)
+
+    with pytest.raises(DataPipelineError, match=r"\['a'\] and \['b'\]"):
+        list(DataPipelineBuilder(stage))
+
+
+def test_an_endless_one_is_named_as_what_makes_it_so():
+    assert batches([1], 1, None).endless_stage == "batch"
+    assert batches([1], 1).endless_stage is None
+    assert sizes(itertools.islice(batches([1, 2], 4, None, wrap=True), 3)) == [4, 4, 4]

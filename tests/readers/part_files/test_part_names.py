@@ -1,0 +1,77 @@
+"""Names of part files, and their shards."""
+
+import logging
+from itertools import chain
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dagster_dataops import PartFiles
+from dagster_dataops.errors import StreamSourceError
+from dagster_dataops.readers.part_files.part_names import Parts, split
+from tests.readers.helpers import EXAMPLE, write_parts
+
+
+@pytest.mark.parametrize(
+    ("length", "number", "name"),
+    [
+        (3, 0, "part-000"),
+        (3, 10, "part-010"),
+        (3, 1000, "part-1000"),
+        (-1, 0, "part-0"),
+        (-1, 10, "part-10"),
+        (5, 0, "part-00000"),
+    ],
+)
+def test_numbers_are_filled_up_and_never_cut(length, number, name):
+    assert Parts("x", number + 1, "part-", length).names[number] == name
+
+
+def test_all_missing_parts_are_named(tmp_path):
+    write_parts(tmp_path, "")
+
+    with pytest.raises(StreamSourceError, match="2 of 3 parts are missing: part-1, part-2"):
+        PartFiles(tmp_path, 3)()
+
+
+def test_the_length_that_would_read_what_is_there_is_named():
+    with pytest.raises(StreamSourceError, match="part_name_suffix_length=3 would read those"):
+        PartFiles(EXAMPLE, 2)()
+
+
+def test_parts_that_are_not_read_are_named(tmp_path, caplog):
+    write_parts(tmp_path, "1\n", "2\n", "3\n", "4\n")
+    (tmp_path / "part-x").write_text("no part")
+
+    with caplog.at_level(logging.WARNING, "dagster_dataops"):
+        assert len(PartFiles(tmp_path, 2)()) == 2
+        assert len(PartFiles(tmp_path, 2, epochs=3)()) == 6
+    assert len(caplog.records) == 2
+    assert "2 parts are not read, since data_part_num is 2: part-2, part-3" in caplog.text
+
+
+def test_all_parts_read_is_nothing_to_tell(caplog):
+    assert len(PartFiles(EXAMPLE, 2, part_name_suffix_length=3)()) == 18
+    assert caplog.text == ""
+
+
+def test_the_first_shards_have_one_more():
+    assert [list(split(range(5), shard, 2)) for shard in (0, 1)] == [[0, 1, 2], [3, 4]]
+
+
+@given(names=st.integers(0, 50), shards=st.integers(1, 12))
+def test_shards_are_neighbours_that_share_nothing_and_leave_nothing_out(names, shards):
+    found = [list(split(range(names), shard, shards)) for shard in range(shards)]
+
+    assert list(chain.from_iterable(found)) == list(range(names))
+    assert max(map(len, found)) - min(map(len, found)) <= 1
+
+
+@given(seed=st.integers(0, 2**64 - 1), epoch=st.integers(0, 9))
+def test_an_order_is_a_permutation_and_that_of_the_first_epoch_none(seed, epoch):
+    parts = Parts("x", 12, "part-", -1)
+
+    assert sorted(parts.order(seed, epoch)) == sorted(parts.names)
+    assert parts.order(seed, epoch) == parts.order(seed, epoch)
+    assert parts.order(seed, 0) == parts.names

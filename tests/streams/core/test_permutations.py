@@ -1,0 +1,58 @@
+"""Tests of dagster_dataops.streams.core.permutations."""
+
+from collections import Counter
+from itertools import pairwise, product
+from random import Random
+
+import pytest
+
+from dagster_dataops.streams.core.permutations import Permutation
+
+
+def order_of(size, seed=1):
+    return Permutation(size, Random(seed)).stretch(range(size))
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 7, 65_536, 65_537, 70_001, 90_000])
+def test_every_number_comes_once(size):
+    assert sorted(order_of(size)) == list(range(size))
+
+
+@pytest.mark.parametrize("size", [1_000, 70_001])
+def test_a_stretch_is_a_part_of_the_whole(size):
+    permutation, whole = Permutation(size, Random(1)), order_of(size)
+
+    assert permutation.stretch(range(size - 7, size)) == whole[-7:]
+    assert permutation.stretch(range(3, size, 100)) == whole[3::100]
+
+
+def test_few_numbers_come_in_the_order_of_a_shuffled_list():
+    shuffled = list(range(100))
+    Random(5).shuffle(shuffled)
+
+    assert order_of(100, seed=5) == shuffled
+
+
+def test_many_numbers_are_in_an_order_in_which_nothing_is_seen_of_their_own():
+    """Each tenth of the places gets as many of each tenth of the numbers, but for chance."""
+    size = 100_000
+    order, expected = order_of(size), size / 100
+    counts = Counter((place * 10 // size, one * 10 // size) for place, one in enumerate(order))
+    cells = product(range(10), repeat=2)
+    squares = sum((counts[cell] - expected) ** 2 / expected for cell in cells)
+    neighbours = [b - a for a, b in pairwise(order)]
+
+    assert squares < 140  # 81 degrees of freedom: one seed in ten thousand is above
+    assert sum(abs(step) < 100 for step in neighbours) < 300  # 200 by chance
+    assert 48_500 < sum(step > 0 for step in neighbours) < 51_500
+
+
+def test_other_seeds_give_other_orders():
+    assert sum(a == b for a, b in zip(order_of(70_000), order_of(70_000, 2), strict=True)) < 12
+
+
+def test_a_stretch_of_very_many_takes_neither_their_memory_nor_their_time():
+    permutation = Permutation(10**9, Random(1))
+
+    assert len(set(permutation.stretch(range(10**9 - 1000, 10**9)))) == 1000
+    assert sum(len(table) for tables in permutation._tables for table in tables) < 200_000

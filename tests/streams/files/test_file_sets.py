@@ -1,0 +1,167 @@
+"""Tests of dagster_dataops.streams.files.file_sets and file_stages: several files as one stream."""
+
+import json
+
+import pytest
+
+from dagster_dataops import assert_resumes_anywhere, errors, read_jsonl, read_text
+
+
+@pytest.fixture
+def folder(tmp_path):
+    made = tmp_path / "data"
+    for name in ["part-2.jsonl", "part-10.jsonl", "sub/part-1.jsonl", "_SUCCESS", ".x/a.jsonl"]:
+        path = made / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        rows = [{"in": name, "n": n} for n in range(4)]
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (made / "empty.jsonl").write_text("")
+    return made
+
+
+def names(stream):
+    return list(dict.fromkeys(row["in"] for row in stream))
+
+
+def test_a_folder_is_all_its_files_in_natural_order_but_marks(folder):
+    expected = ["part-2.jsonl", "part-10.jsonl", "sub/part-1.jsonl"]
+    assert names(read_jsonl(folder)) == expected
+    assert names(read_jsonl(f"{folder}/")) == expected
+
+
+def test_wildcards_mean_files_in_natural_order(folder):
+    assert names(read_jsonl(folder / "part-*.jsonl")) == ["part-2.jsonl", "part-10.jsonl"]
+    assert len(names(read_jsonl(f"{folder}/**/*.jsonl"))) == 3
+    with pytest.raises(errors.StreamSourceError, match=r"\*\.csv: matches no file"):
+        list(read_jsonl(folder / "*.csv"))
+
+
+def test_a_list_is_read_as_it_stands(folder):
+    given = [folder / "part-10.jsonl", str(folder / "part-2.jsonl"), folder / "part-10.jsonl"]
+    rows = [row["in"] for row in read_jsonl(given)]
+    assert rows == ["part-10.jsonl"] * 4 + ["part-2.jsonl"] * 4 + ["part-10.jsonl"] * 4
+
+
+def test_a_file_whose_name_looks_like_wildcards_is_itself(tmp_path):
+    path = tmp_path / "a[1]*.jsonl"
+    path.write_text('{"a":1}\n')
+    assert list(read_jsonl(path)) == [{"a": 1}]
+
+
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+@pytest.mark.parametrize("keys", [{}, {"file_key": "f", "line_key": "l"}])
+def test_several_files_resume_anywhere(folder, on_error, keys):
+    (folder / "part-3.jsonl").write_text('{"a":1}\n' if on_error == "raise" else 'bad\n{"a":1}\n')
+
+    def made():
+        return read_jsonl(folder, **keys).repeat(2).and_return(on_error=on_error)
+
+    assert_resumes_anywhere(made)
+
+
+def test_failures_in_several_files_are_counted_once_however_often_it_is_resumed(folder):
+    for name in ["part-3.jsonl", "part-4.jsonl"]:
+        (folder / name).write_text('bad\n{"in":"x"}\nbad\n')
+    stream = read_jsonl(folder).and_return(on_error="skip")
+    while True:
+        state = json.loads(json.dumps(stream.state_dict()))
+        stream = read_jsonl(folder).and_return(on_error="skip")
+        stream.load_state_dict(state)
+        if next(iter(stream), None) is None:
+            break
+    assert stream.errors == 4
+
+
+def test_records_tell_their_file_and_line(tmp_path):
+    first, second = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    first.write_text('{"n":1}\n\n{"n":2}\n')
+    second.write_text('\n{"n":3}')
+    rows = list(read_jsonl([first, second], file_key="file", line_key="line"))
+    assert rows == [
+        {"n": 1, "file": str(first), "line": 1},
+        {"n": 2, "file": str(first), "line": 3},
+        {"n": 3, "file": str(second), "line": 2},
+    ]
+    lines = read_text([first], key="t", line_key="l", skip_empty=True)
+    assert list(lines) == [{"t": '{"n":1}', "l": 1}, {"t": '{"n":2}', "l": 3}]
+    with pytest.raises(errors.StreamDefinitionError, match="need a key for the line"):
+        read_text(first, line_key="l")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_line_numbers_are_right_in_every_block(tmp_path, encoding):
+    path = tmp_path / "a.txt"
+    texts = [f"{n}" * (n % 9) for n in range(3000)]
+    path.write_bytes("\n".join(texts).encode(encoding))
+    read = read_text(
+        path, "t", encoding=encoding, line_key="l", skip_empty=True, block_size=1024
+    ).and_return()
+    numbered = [{"t": text, "l": n} for n, text in enumerate(texts, 1) if text]
+    for _, row in zip(range(2000), read, strict=False):
+        assert row == numbered[_]
+    state = read.state_dict()
+    again = read_text(
+        path, "t", encoding=encoding, line_key="l", skip_empty=True, block_size=1024
+    ).and_return()
+    again.load_state_dict(state)
+    assert list(again) == numbered[2000:]
+
+
+def test_a_state_belongs_to_the_files_and_their_content(folder):
+    stream = read_jsonl(folder).and_return()
+    next(iter(stream))
+    state = stream.state_dict()
+    read_jsonl(folder).and_return().load_state_dict(state)
+    (folder / "part-11.jsonl").write_text("{}\n")
+    with pytest.raises(errors.StreamStateError, match="data"):
+        read_jsonl(folder).and_return().load_state_dict(state)
+    (folder / "part-11.jsonl").unlink()
+    (folder / "part-10.jsonl").write_text('{"in":"other"}\n')
+    with pytest.raises(errors.StreamStateError, match="data"):
+        read_jsonl(folder).and_return().load_state_dict(state)
+
+
+def test_files_that_moved_together_are_the_same(folder, tmp_path):
+    stream = read_jsonl(folder).and_return()
+    next(iter(stream))
+    state = stream.state_dict()
+    moved = folder.rename(tmp_path / "moved")
+    again = read_jsonl(moved).and_return()
+    again.load_state_dict(state)
+    assert len(list(again)) == 11
+
+
+@pytest.mark.parametrize("position", [["x", None], [0, ["x"]], [0, "ab"], 7])
+def test_a_damaged_position_is_refused(folder, position):
+    stream = read_jsonl(folder).and_return()
+    state = stream.state_dict() | {"position": position}
+    with pytest.raises(errors.StreamStateError, match="position is damaged"):
+        stream.load_state_dict(state)
+        list(stream)
+
+
+def test_no_path_and_what_is_none_are_refused():
+    with pytest.raises(errors.StreamDefinitionError, match="was given no path"):
+        read_jsonl([])
+    with pytest.raises(errors.StreamArgumentError, match="a path is 3; it must be a text"):
+        read_jsonl([3])
+
+
+def test_an_empty_folder_is_told(tmp_path):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(errors.StreamSourceError, match="is a folder without files"):
+        list(read_jsonl(tmp_path / "empty"))
+
+
+def test_several_files_are_shuffled_as_a_whole_like_one(folder, tmp_path):
+    one = tmp_path / "one.jsonl"
+    one.write_text("".join(json.dumps(row) + "\n" for row in read_jsonl(folder)))
+    expected = sorted(map(str, read_jsonl(one)))
+    for path in [folder, one, [one]]:
+        rows = list(map(str, read_jsonl(path).shuffle(0, seed=1)))
+        assert sorted(rows) == expected
+        assert rows != expected
+        stream = read_jsonl(path).shuffle(0, seed=1).and_return()
+        next(iter(stream))
+        assert stream.state_dict()["position"] == [1, 0, 1]  # by number: no record is held
+        assert_resumes_anywhere(lambda path=path: read_jsonl(path).shuffle(0, seed=1).repeat(2))

@@ -1,0 +1,85 @@
+"""Tests of dagster_dataops.streams.files.text_lines and text: what is a line."""
+
+import pytest
+
+from dagster_dataops import errors, read_text, text
+from dagster_dataops.streams.text import LineEnding
+
+
+@pytest.fixture
+def lines(tmp_path):
+    def read(content: bytes, **options):
+        path = tmp_path / "file.txt"
+        path.write_bytes(content)
+        return list(read_text(path, **options))
+
+    return read
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "expected"),
+    [
+        (b"a\tb\n\n  x  \n", {}, ["a\tb", "", "  x  "]),
+        (b"a\nb", {}, ["a", "b"]),
+        (b"", {}, []),
+        (b"\n", {}, [""]),
+        (b"  a \n", {"rtrim": True}, ["  a"]),
+        (b"  a \n", {"ltrim": True}, ["a "]),
+        (b"  a \n", {"ltrim": True, "rtrim": True}, ["a"]),
+        (b"a\n\n   \nb\n", {"skip_empty": True, "rtrim": True}, ["a", "", "b"]),
+        (b"a\r\nb\r\n", {}, ["a", "b"]),
+        (b"a\r\nb\nc\r\n", {}, ["a", "b\nc"]),
+        (b"a\nb\r\n", {}, ["a", "b\r"]),
+        (b"a\r\nb", {"line_ending": LineEnding.LF}, ["a\r", "b"]),
+        (b"a\nb\r\nc", {"line_ending": LineEnding.CRLF}, ["a\nb", "c"]),
+        (b"a\n", {"key": "t"}, [{"t": "a"}]),
+        (b"\xef\xbb\xbfa\n", {}, ["\ufeffa"]),
+        (b"\xef\xbb\xbfa\n", {"encoding": "utf-8-sig"}, ["a"]),
+        (b"\xe9\n", {"encoding": "latin-1"}, ["é"]),
+        ("é\nü\n".encode("utf-16"), {"encoding": "utf-16"}, ["é", "ü"]),
+        ("é\r\nü".encode("utf-16-be"), {"encoding": "utf-16-be"}, ["é", "ü"]),
+        ("\ufeffé\nü\n".encode("utf-32-be"), {"encoding": "utf-32"}, ["é", "ü"]),
+        ("a\u2028b\x0bc\x85d\n".encode(), {}, ["a\u2028b\x0bc\x85d"]),
+    ],
+)
+def test_what_is_a_line(lines, content, options, expected):
+    assert lines(content, **options) == expected
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16-le", "utf-32"])
+def test_lines_do_not_depend_on_blocks(lines, encoding):
+    expected = [f"{n}:\u0a00\u000a00"[:3] + "é" * (n % 700) for n in range(900)]
+    expected = [line.replace("\n", "") for line in expected]
+    content = "\r\n".join(expected).encode(encoding)
+
+    assert lines(content, encoding=encoding, block_size=1024) == expected
+
+
+def test_a_line_that_is_no_text_comes_after_those_before_it_and_is_named(tmp_path):
+    path = tmp_path / "file.txt"
+    path.write_bytes(b"a\n\xff\nb\n")
+    stream = read_text(path).and_return()
+    items = []
+    with pytest.raises(errors.StreamSourceError, match=r"file.txt, line 2: is no utf-8") as caught:
+        items.extend(stream)
+
+    assert items == ["a"]
+    assert isinstance(caught.value, errors.InputError)
+    assert isinstance(caught.value.__cause__, UnicodeDecodeError)
+    assert list(read_text(path).and_return(on_error="skip")) == ["a", "b"]
+
+
+def test_a_missing_file_fails_when_it_is_read_not_when_it_is_named(tmp_path):
+    stream = read_text(tmp_path / "none").and_return()
+
+    with pytest.raises(errors.DataPipelineError, match="No such file"):
+        next(iter(stream))
+    assert stream.is_broken
+
+
+def test_bad_arguments_are_refused_at_once():
+    with pytest.raises(errors.StreamDefinitionError, match="unknown encoding"):
+        read_text("x", encoding="nothing")
+    with pytest.raises(ValueError, match="at least 1024"):
+        read_text("x", block_size=100)
+    assert text.read_text is read_text

@@ -1,0 +1,179 @@
+"""Tests of random_order and of the index of lines that it rests on."""
+
+import json
+import os
+from itertools import islice
+
+import orjson
+import pytest
+
+from dagster_dataops import DataPipeline, assert_resumes_anywhere, errors, list_files, read_jsonl
+from dagster_dataops.streams.core.item_failures import Failures
+from dagster_dataops.streams.files import line_index
+
+
+def write(path, lines):
+    path.write_bytes(b"".join(line + b"\n" for line in lines))
+    return path
+
+
+def records(count):
+    return [b'{"n":%d,"pad":"%s"}' % (n, b"x" * (n % 50)) for n in range(count)]
+
+
+@pytest.fixture
+def source(tmp_path):
+    return write(tmp_path / "source.jsonl", records(100))
+
+
+def numbers(stream):
+    return [record["n"] for record in stream]
+
+
+def test_it_is_the_order_in_which_a_list_of_them_would_be_shuffled(source):
+    held = read_jsonl(source).map(lambda record: record).shuffle(0, seed=3).repeat(2)
+
+    assert numbers(read_jsonl(source).shuffle(0, seed=3).repeat(2)) == numbers(held)
+
+
+def test_every_record_comes_once_an_epoch_and_each_epoch_is_another(source):
+    found = numbers(read_jsonl(source).shuffle(0).repeat(3))
+    epochs = [found[:100], found[100:200], found[200:]]
+
+    assert [sorted(epoch) for epoch in epochs] == [list(range(100))] * 3
+    assert len({tuple(epoch) for epoch in epochs}) == 3
+    equal = numbers(read_jsonl(source).shuffle(0).repeat(2, reset_rng=True))
+    assert equal[:100] == equal[100:] == epochs[0]
+
+
+@pytest.mark.parametrize("uneven", [True, False])
+def test_shards_read_their_own_records_alone(source, uneven, monkeypatch):
+    whole = numbers(read_jsonl(source).shuffle(0, seed=1))
+    decoded = []
+    monkeypatch.setattr(line_index, "_loads", lambda line: decoded.append(1) or orjson.loads(line))
+
+    for at in range(3):
+        decoded.clear()
+        shard = numbers(read_jsonl(source).shuffle(0, seed=1).shard(at, 3, uneven))
+        assert shard == (whole if uneven else whole[:99])[at::3]
+        assert len(decoded) == len(shard)
+
+
+def test_it_goes_on_from_anywhere(source):
+    assert_resumes_anywhere(lambda: read_jsonl(source).shuffle(0))
+    assert_resumes_anywhere(lambda: read_jsonl(source).shuffle(0).repeat(3), limit=250)
+    assert_resumes_anywhere(lambda: read_jsonl(source).shuffle(0).shard(1, 3).repeat(2).bucket(4))
+    assert_resumes_anywhere(lambda: read_jsonl(source).shuffle(0).shard(1, 7, False).repeat(2))
+    folder = source.parent
+    assert_resumes_anywhere(
+        lambda: list_files(folder).yield_from(lambda path: read_jsonl(path).shuffle(0))
+    )
+    assert_resumes_anywhere(
+        lambda: DataPipeline.sample(read_jsonl(source).shuffle(0), DataPipeline.count(), seed=1)
+    )
+
+
+def test_going_on_reads_no_record_that_has_passed(source, monkeypatch):
+    stream = read_jsonl(source).shuffle(0).and_return()
+    whole = numbers(islice(stream, 97))
+    state = stream.state_dict()
+    again = read_jsonl(source).shuffle(0).and_return()
+    again.load_state_dict(state)
+    decoded = []
+    monkeypatch.setattr(line_index, "_loads", lambda line: decoded.append(1) or orjson.loads(line))
+
+    assert sorted(whole + numbers(again)) == list(range(100))
+    assert len(decoded) == 3
+
+
+def test_its_state_is_as_small_at_the_end_as_at_the_start(source):
+    stream = read_jsonl(source).shuffle(0).and_return()
+    before = len(json.dumps(stream.state_dict()))
+    list(stream)
+    assert len(json.dumps(stream.state_dict())) - before <= 2
+
+
+def test_what_is_no_record_is_passed_over_and_named(tmp_path):
+    lines = records(40)
+    lines[7], lines[20] = b'{"n": 7', b"[20]"
+    source = write(tmp_path / "bad.jsonl", lines)
+
+    def make():
+        return read_jsonl(source).shuffle(0, seed=2).and_return(on_error="quarantine")
+
+    assert_resumes_anywhere(make)
+    stream = make()
+    assert sorted(numbers(stream)) == [n for n in range(40) if n not in {7, 20}]
+    messages = sorted(entry["message"] for entry in stream.quarantined)
+    assert stream.errors == 2
+    assert "line 21" in messages[0]
+    assert "line 8: not JSON" in messages[1]
+    with pytest.raises(errors.StreamSourceError, match=r"bad\.jsonl, line (8|21)"):
+        list(read_jsonl(source).shuffle(0))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (b"", []),
+        (b"\n \n", []),
+        (b'{"n":1}', [1]),
+        (b'\xef\xbb\xbf{"n":1}\r\n\r\n  \n{"n":2}\n\n', [1, 2]),
+        (b'\n\n{"n":1}\n{"n":2}\n\n{"n":3}', [1, 2, 3]),
+        (b'{"n":1,"x":"' + b"y" * 3_000_000 + b'"}\n{"n":2}\n', [1, 2]),
+    ],
+    ids=["empty", "blank", "no end", "mark and CRLF", "blank lines", "a long line"],
+)
+def test_lines_are_found_as_the_reader_from_the_start_finds_them(tmp_path, text, expected):
+    source = tmp_path / "source.jsonl"
+    source.write_bytes(text)
+
+    assert numbers(read_jsonl(source)) == expected
+    assert sorted(numbers(read_jsonl(source).shuffle(0))) == expected
+
+
+def test_lines_are_found_across_blocks(tmp_path, monkeypatch):
+    source = write(tmp_path / "source.jsonl", [*records(300), b"", *records(300)])
+    for size in (7, 64, 100, 1000):
+        monkeypatch.setattr(line_index, "_BLOCK_BYTES", size)
+        line_index._known.clear()
+        assert sorted(numbers(read_jsonl(source).shuffle(0))) == sorted([*range(300)] * 2)
+
+
+def test_the_index_takes_eight_bytes_a_line_and_is_shared(source):
+    streams = [read_jsonl(source).shuffle(0, seed=seed).and_return() for seed in range(3)]
+    iterators = [iter(stream) for stream in streams]
+    for iterator in iterators:
+        next(iterator)
+    (index,) = line_index._known.values()
+
+    assert index.starts.itemsize == 8
+    assert len(index.starts) == 101
+
+
+def test_a_file_that_was_replaced_is_indexed_anew(source):
+    builder = read_jsonl(source).shuffle(0)
+    assert len(list(builder)) == 100
+    write(source.with_name("other"), records(30)).replace(source)
+    assert sorted(numbers(builder)) == list(range(30))
+
+
+def test_a_file_that_becomes_shorter_while_it_is_read_is_an_error(source):
+    iterator = iter(read_jsonl(source).shuffle(0))
+    next(iterator)
+    os.truncate(source, 10)
+    with pytest.raises(errors.StreamSourceError, match="became shorter"):
+        list(iterator)
+
+
+def test_a_missing_file_is_told_when_it_is_read(tmp_path):
+    builder = read_jsonl(tmp_path / "missing.jsonl").shuffle(0)
+    with pytest.raises(errors.StreamSourceError, match=r"missing\.jsonl"):
+        list(builder)
+
+
+def test_the_records_of_several_files_are_numbered_on_from_one_to_the_next(tmp_path):
+    paths = [str(write(tmp_path / f"{size}.jsonl", records(size))) for size in (3, 0, 5, 1)]
+    with line_index.JsonAccess(paths, Failures().counter("read_jsonl")).opened() as source:
+        found = [source.item(number)["n"] for number in range(source.size)]
+    assert found == [0, 1, 2, 0, 1, 2, 3, 4, 0]
