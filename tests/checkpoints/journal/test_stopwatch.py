@@ -11,6 +11,7 @@ import pytest
 from dagster_dataops import Operational
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent
 from dagster_dataops.checkpoints.folder.manifest import Manifest
+from dagster_dataops.checkpoints.journal import stopwatch
 from dagster_dataops.checkpoints.journal.frames import (
     FrameKind,
     clock_frame,
@@ -18,7 +19,6 @@ from dagster_dataops.checkpoints.journal.frames import (
     json_frame,
     read_clock,
     read_frames,
-    stopwatch,
 )
 from dagster_dataops.checkpoints.journal.stopwatch import Stopwatch
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
