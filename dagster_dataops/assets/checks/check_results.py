@@ -71,9 +71,9 @@ def _asked(context: Context | dg.AssetCheckExecutionContext, key: dg.AssetKey) -
 def _findings(
     checks: Sequence[DeclaredCheck], dataset: JsonlDataset, manifest: Manifest | None
 ) -> list[Finding]:
-    watches = [check.watch() for check in checks]
-    inspected = inspect(dataset, manifest, watches)
-    return [watch.finding(inspected) for watch in watches]
+    inspectors = [check.inspector() for check in checks]
+    inspected = inspect(dataset, manifest, inspectors)
+    return [inspector.finding(inspected) for inspector in inspectors]
 
 
 def _file_of(

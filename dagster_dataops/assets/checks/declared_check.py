@@ -1,79 +1,74 @@
-"""DeclaredCheck: a check as it was declared for a node, before it looks at anything."""
+"""DeclaredCheck: a check of a published file, declared for the asset of a node or source."""
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final, Self
 
 import dagster as dg
 
-from dagster_dataops.assets.checks.inspectors import Watch
+from dagster_dataops.assets.checks.inspectors import Inspector
 from dagster_dataops.assets.checks.severity import Severity, severity_of
 from dagster_dataops.errors import ConfigurationError
 
-_ODD: Final = re.compile(r"[^A-Za-z0-9_]+")  # what no name of a check may hold
+NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_]+")  # characters that no check name may hold
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeclaredCheck:
-    """A check that was declared for a node.
+class DeclaredCheck(ABC):
+    """A check that was declared for an asset.
+
+    A subclass is one kind of check. Its constructor takes the arguments of the check and the
+    keywords ``name``, ``severity`` and ``blocking``.
+
+    Args:
+        name: Unique among the checks of the asset.
+        description: The condition that is checked, as a sentence.
+        severity: Severity if the check fails, ``WARN`` or ``ERROR``; ``ERROR`` by default.
+        blocking: Whether a failed check stops the assets downstream.
 
     Attributes:
-        name: Unique among the checks of the node.
-        description: What is checked, in a sentence.
-        watch: Makes what looks at the records of one file.
-        severity: Of the check that did not pass, ``WARN`` or ``ERROR``.
-        blocking: Whether nothing downstream runs when it did not pass.
+        kind: The name of the check in ``checks`` and in a defs.yaml.
+        yaml: The JSON Schema of the value in a defs.yaml, with ``description`` and ``examples``.
+        yaml_path: Whether a text in a defs.yaml is a path, relative to the folder of that file.
+
+    Raises:
+        ConfigurationError: The name or the severity is invalid.
     """
 
-    name: str
-    description: str
-    watch: Callable[[], Watch]
-    severity: dg.AssetCheckSeverity
-    blocking: bool
+    kind: ClassVar[str]
+    yaml: ClassVar[Mapping[str, Any]]
+    yaml_path: ClassVar[bool] = False
+
+    def __init__(
+        self, name: str, description: str, severity: Severity | None, *, blocking: bool
+    ) -> None:
+        if not name or NOT_IN_NAMES.search(name):
+            wanted = "made of ASCII letters, digits and underscores"
+            raise ConfigurationError("name of a check", name, wanted)
+        self.name = name
+        self.description = description
+        self.severity = severity_of(severity, blocking=blocking, default="ERROR")
+        self.blocking = blocking
+
+    @classmethod
+    def from_yaml(cls, value: Any, **options: Any) -> Self:
+        """Return the check that a defs.yaml declares.
+
+        Args:
+            value: The value of the field that is named after the kind.
+            options: ``name``, ``severity`` and ``blocking``, where they are given.
+
+        Raises:
+            ConfigurationError: The value is invalid.
+        """
+        return cls(value, **options)
+
+    @abstractmethod
+    def inspector(self) -> Inspector:
+        """Return a new inspector for one file."""
 
     def spec(self, key: dg.AssetKey) -> dg.AssetCheckSpec:
         """Return the spec of the check on an asset."""
         return dg.AssetCheckSpec(
             self.name, asset=key, description=self.description, blocking=self.blocking
         )
-
-
-def declared(
-    name: str, text: str, watch: Callable[[], Watch], severity: Severity | None, *, blocking: bool
-) -> DeclaredCheck:
-    """Return a check; without a word on its severity it is an error not to pass.
-
-    Raises:
-        ConfigurationError: Its name or severity is impossible.
-    """
-    if not name or _ODD.search(name):
-        wanted = "made of ASCII letters, digits and underscores"
-        raise ConfigurationError("name of a check", name, wanted)
-    graveness = severity_of(severity, blocking=blocking, default="ERROR")
-    return DeclaredCheck(
-        name=name, description=text, watch=watch, severity=graveness, blocking=blocking
-    )
-
-
-def check_columns(check: str, columns: tuple[str, ...]) -> tuple[str, ...]:
-    """Return ``columns``, at least one, each a name.
-
-    Raises:
-        ConfigurationError: They are something else.
-    """
-    if not columns or not all(isinstance(column, str) for column in columns):
-        raise ConfigurationError(check, columns, "given one or more names of columns")
-    return columns
-
-
-def named(check: str, columns: tuple[str, ...]) -> str:
-    """Return the name of a check on columns."""
-    return _ODD.sub("_", "_".join([check, *columns]))
-
-
-def listed(columns: tuple[str, ...]) -> str:
-    """Return columns as one would say them."""
-    if len(columns) < 2:
-        return "".join(columns)
-    return f"{', '.join(columns[:-1])} and {columns[-1]}"

@@ -17,7 +17,7 @@ Cell: TypeAlias = str | int | float | bool | None
 
 
 @dataclass(slots=True)
-class Offences:
+class Violations:
     """Records that offend against a check: how many, and where the first of them are.
 
     Attributes:
@@ -48,7 +48,7 @@ class Finding:
         passed: Whether all is well.
         text: What was found, in a sentence.
         numbers: What was counted, by name.
-        offences: The records that offend, for a check that looks at records.
+        violations: The records that offend, for a check that looks at records.
         path: The file.
         partition: Of the asset, if it has any.
     """
@@ -56,18 +56,18 @@ class Finding:
     passed: bool
     text: str
     numbers: dict[str, int | float] = field(default_factory=dict)
-    offences: Offences = field(default_factory=Offences)
+    violations: Violations = field(default_factory=Violations)
     path: Path | None = None
     partition: str | None = None
 
     def rows(self) -> list[dict[str, Cell]]:
         """Return the first offending records with their lines, as rows of a table."""
-        if not self.offences.first or self.path is None:
+        if not self.violations.first or self.path is None:
             return []
         found: list[dict[str, Cell]] = []
         with self.path.open("rb") as file:
             counter = LineCounter(file.fileno())
-            for start, problem, value in self.offences.first:
+            for start, problem, value in self.violations.first:
                 row: dict[str, Cell] = {"line": counter.line_at(start), "problem": problem}
                 found.append({**self._where(), **row, "value": value})
         return found
@@ -88,7 +88,7 @@ def check_result(
         text = f"{len(bad):,} of {len(findings):,} partitions did not pass, {first}"
     if len(findings) > 1:
         numbers = {"partitions": len(findings), "partitions_not_passed": len(bad)}
-        numbers["offending_records"] = sum(finding.offences.count for finding in findings)
+        numbers["offending_records"] = sum(finding.violations.count for finding in findings)
     rows = [row for finding in bad[:EXAMPLES] for row in finding.rows()][:EXAMPLES]
     metadata: dict[str, dg.RawMetadataValue] = {
         f"{METADATA_PREFIX}/{name}": value for name, value in numbers.items()
