@@ -11,6 +11,7 @@ from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
 from dagster_dataops.assets.metadata.resumed_records import resumed_metadata
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import InputError
+from dagster_dataops.execution.progress import duration
 from dagster_dataops.execution.run_report import RunReport
 
 _PREVIEW_ROWS: Final = 5
@@ -96,16 +97,6 @@ def report_metadata(report: RunReport, partition: str | None = None) -> dict[str
         metadata[f"{METADATA_PREFIX}/duration"] = duration(report.seconds)
     metadata[f"{METADATA_PREFIX}/records_per_second"] = round(report.records_per_second, 1)
     return metadata | dataset_metadata(report.dataset, partition)
-
-
-def duration(seconds: float) -> str:
-    """Return seconds as people say them: ``1 h 2 m 3 s``."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    parts = [(hours, "h"), (minutes, "m"), (rest, "s")]
-    while len(parts) > 1 and not parts[0][0]:
-        parts.pop(0)
-    return " ".join(f"{number} {unit}" for number, unit in parts)
 
 
 def _preview_of(dataset: JsonlDataset) -> str:
