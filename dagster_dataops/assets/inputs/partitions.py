@@ -14,7 +14,7 @@ from dagster_dataops.assets.runtime.step_context import Context
 from dagster_dataops.errors import InputError
 
 
-class Parts(dict[str, Any]):
+class ResultsByPartition(dict[str, Any]):
     """Results by partition of an asset that has the partitions of whoever takes it."""
 
 
@@ -81,7 +81,7 @@ def loaded_parts(
     Raises:
         InputError: A run of several partitions has loaded nothing for this one.
     """
-    if isinstance(value, Parts):
+    if isinstance(value, ResultsByPartition):
         return [*value.values()] if partition is None else [value[partition]]
     upstream = _partitions_of_input(context, argument, value)
     if upstream is None or not isinstance(value, Mapping):

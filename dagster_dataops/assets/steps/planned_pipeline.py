@@ -6,8 +6,7 @@ from typing import Any
 
 import dagster as dg
 
-from dagster_dataops.assets.inputs.source_results import standing_source, write_source
-from dagster_dataops.assets.metadata.materialization import dataset_metadata
+from dagster_dataops.assets.inputs.source_results import source_result
 from dagster_dataops.assets.planning.asset_options import AssetOptions
 from dagster_dataops.assets.planning.asset_plan import AssetPlan, plan_assets
 from dagster_dataops.assets.planning.source_assets import Source, SourceAsset
@@ -69,15 +68,13 @@ class PlannedPipeline:
         dataops: DataOpsResource,
     ) -> dg.MaterializeResult[JsonlDataset]:
         """Write what a source function yields: in an op there is no asset that has done so."""
-        folder = dataops.folder(self.origin.key.path)
-        dataset = standing_source(context, folder, function)
-        if dataset is None:
-            dataset = write_source(context, folder, function, function())
+        key = self.origin.key
+        made = source_result(context, dataops, function, dataops.folder(key.path))
         return dg.MaterializeResult(
-            asset_key=self.origin.key,
-            value=dataset,
-            metadata=dataset_metadata(dataset),
-            data_version=dg.DataVersion(dataset.fingerprint or ""),
+            asset_key=key,
+            value=made.dataset,
+            metadata=made.metadata,
+            data_version=dg.DataVersion(made.dataset.fingerprint or ""),
         )
 
 

@@ -8,7 +8,7 @@ import dagster as dg
 
 from dagster_dataops.assets.checks.error_rate import error_rate_results
 from dagster_dataops.assets.inputs.external_files import ExternalFiles
-from dagster_dataops.assets.inputs.multi_partition import Made, make_several
+from dagster_dataops.assets.inputs.multi_partition import PartitionResult, materialize
 from dagster_dataops.assets.inputs.partitions import loaded_parts, partitions_of, pattern_paths
 from dagster_dataops.assets.inputs.path_pattern import PathPattern
 from dagster_dataops.assets.inputs.step_inputs import Upstream
@@ -53,27 +53,15 @@ def run_step(
         dataops: Where and how.
         loaded: What IO managers loaded, by argument.
     """
-    step = _Step(context, plan, config, dataops, loaded)
-    partitions = partitions_of(context, plan.spec)
+    step = _OperatorRun(context, plan, config, dataops, loaded)
     if limit := limit_of(config.limit):
-        step.preview(partitions, limit)
+        step.preview(partitions_of(context, plan.spec), limit)
         return
-    if len(partitions) > 1:
-        keys = [key for key in partitions if key is not None]
-        yield from make_several(context, plan.spec, keys, step.make)
-    else:
-        made = step.make(partitions[0])
-        yield dg.MaterializeResult(
-            asset_key=plan.spec.key,
-            value=made.dataset,
-            metadata=made.metadata,
-            data_version=dg.DataVersion(made.dataset.fingerprint or ""),
-            tags=made.tags,
-        )
+    yield from materialize(context, plan.spec, step.make)
     yield from error_rate_results(context, plan.spec.key, plan.error_rate, step.reports)
 
 
-class _Step:
+class _OperatorRun:
     """One operator in one step; arguments as `run_step`.
 
     Attributes:
@@ -120,7 +108,7 @@ class _Step:
             ]
             preview.run(self._plan.spec.key, operator, inputs, partition)
 
-    def make(self, partition: str | None) -> Made:
+    def make(self, partition: str | None) -> PartitionResult:
         """Make the result of one partition, or of an asset that has none."""
         with Upstream(
             self._folder(partition), len(self._plan.inputs), self._context.run.run_id
@@ -129,7 +117,7 @@ class _Step:
                 upstream.add(key, self._parts(given, partition))
             return self._made_of(upstream, partition)
 
-    def _made_of(self, upstream: Upstream, partition: str | None) -> Made:
+    def _made_of(self, upstream: Upstream, partition: str | None) -> PartitionResult:
         files = ExternalFiles(self._plan.inputs)
         folder = self._folder(partition)
         operator = of_partition(self._operator, partition)
@@ -146,4 +134,4 @@ class _Step:
         )
         metadata = {**report_metadata(report, partition), **columns}
         tags = files.report(self._context, report.manifest.rows_in)
-        return Made(report.dataset, metadata, tags)
+        return PartitionResult(report.dataset, metadata, tags)

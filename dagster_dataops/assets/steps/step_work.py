@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias
 import dagster as dg
 
 from dagster_dataops.assets.checks.check_results import CheckedAsset, declared_results
-from dagster_dataops.assets.inputs.partitions import Parts
+from dagster_dataops.assets.inputs.partitions import ResultsByPartition
 from dagster_dataops.assets.launchpad.config_schema import config_of
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
 from dagster_dataops.assets.runtime.resource import DataOpsResource
@@ -37,7 +37,7 @@ def load_published(context: Context, dataops: DataOpsResource, key: dg.AssetKey)
     if context.has_partition_key:
         return of(str(context.partition_key))
     if context.has_partition_key_range:
-        return Parts({name: of(name) for name in context.partition_keys})
+        return ResultsByPartition({name: of(name) for name in context.partition_keys})
     return of(None)
 
 
