@@ -1,4 +1,4 @@
-"""Upstream: the inputs of a step as datasets, whatever IO managers made of their assets."""
+"""StepInputs: the inputs of a step as datasets, whatever IO managers made of their assets."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.execution.runners.concat_inputs import gathered
 
 
-class Upstream:
+class StepInputs:
     """The inputs of one step, in order, for as long as the ``with`` block lasts.
 
     Args:

@@ -24,7 +24,7 @@ from dagster_dataops.assets.metadata.key_options import column_of, written_keys
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.operators.spec import OperatorKind
 
-Upstream: TypeAlias = Sequence[tuple[dg.AssetKey, JsonlDataset]]
+KeyedDatasets: TypeAlias = Sequence[tuple[dg.AssetKey, JsonlDataset]]
 
 PASSED: Final = "passed through"
 CHANGED: Final = "changed"
@@ -41,7 +41,7 @@ class ColumnOrigin:
 
     Attributes:
         column: Its name; of one that was dropped, its name upstream.
-        origins: Upstream assets, each with the key read there, its path in the column included.
+        origins: KeyedDatasets assets, each with the key read there, its path in the column included.
         deps: The same, as Dagster knows it: without paths.
         note: What became of it, in words.
     """
@@ -69,7 +69,7 @@ class ColumnTracer:
     def __init__(
         self,
         options: Mapping[str, Any],
-        upstream: Upstream,
+        upstream: KeyedDatasets,
         result: JsonlDataset,
         kind: OperatorKind = "record",
     ) -> None:
@@ -190,7 +190,7 @@ class ColumnTracer:
 
 def column_lineage(
     options: Mapping[str, Any],
-    upstream: Upstream,
+    upstream: KeyedDatasets,
     result: JsonlDataset,
     kind: OperatorKind = "record",
 ) -> dg.TableColumnLineage | None:

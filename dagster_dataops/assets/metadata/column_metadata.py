@@ -14,7 +14,7 @@ from dagster_dataops.assets.metadata.column_lineage import (
     DROPPED,
     ColumnOrigin,
     ColumnTracer,
-    Upstream,
+    KeyedDatasets,
     as_dagster,
 )
 from dagster_dataops.assets.metadata.column_schema import Schema, schema_of
@@ -31,7 +31,7 @@ _logger = logging.getLogger("dagster_dataops")
 
 def column_metadata(
     options: Mapping[str, Any],
-    upstream: Upstream,
+    upstream: KeyedDatasets,
     result: JsonlDataset,
     kind: OperatorKind = "record",
 ) -> dict[str, dg.MetadataValue[Any]]:

@@ -12,7 +12,7 @@ from typing import Any, Final
 import dagster as dg
 import orjson
 
-from dagster_dataops.assets.inputs.step_inputs import Upstream
+from dagster_dataops.assets.inputs.step_inputs import StepInputs
 from dagster_dataops.assets.launchpad.operator_config import limit_of
 from dagster_dataops.assets.metadata.materialization import preview, report_metadata
 from dagster_dataops.assets.runtime.resource import DataOpsResource
@@ -86,12 +86,12 @@ class Preview:
         Args:
             key: Of its asset.
             operator: What to run.
-            inputs: Key of every input with its parts, as `Upstream.add` takes them.
+            inputs: Key of every input with its parts, as `StepInputs.add` takes them.
             partition: Of the asset.
         """
         folder = self._dataops.folder(key.path, partition)
         run = self._context.run.run_id
-        with Upstream(preview_folder(folder), len(inputs), run) as upstream:
+        with StepInputs(preview_folder(folder), len(inputs), run) as upstream:
             for name, parts in inputs:
                 upstream.add(name, parts)
             report = run_preview(

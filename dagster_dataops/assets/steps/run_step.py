@@ -11,7 +11,7 @@ from dagster_dataops.assets.inputs.external_files import ExternalFiles
 from dagster_dataops.assets.inputs.multi_partition import PartitionResult, materialize
 from dagster_dataops.assets.inputs.partitions import loaded_parts, partitions_of, pattern_paths
 from dagster_dataops.assets.inputs.path_pattern import PathPattern
-from dagster_dataops.assets.inputs.step_inputs import Upstream
+from dagster_dataops.assets.inputs.step_inputs import StepInputs
 from dagster_dataops.assets.launchpad.operator_config import (
     OperatorConfig,
     checked,
@@ -110,14 +110,14 @@ class _OperatorRun:
 
     def make(self, partition: str | None) -> PartitionResult:
         """Make the result of one partition, or of an asset that has none."""
-        with Upstream(
+        with StepInputs(
             self._folder(partition), len(self._plan.inputs), self._context.run.run_id
         ) as upstream:
             for key, given in self._plan.inputs:
                 upstream.add(key, self._parts(given, partition))
             return self._made_of(upstream, partition)
 
-    def _made_of(self, upstream: Upstream, partition: str | None) -> PartitionResult:
+    def _made_of(self, upstream: StepInputs, partition: str | None) -> PartitionResult:
         files = ExternalFiles(self._plan.inputs)
         folder = self._folder(partition)
         operator = of_partition(self._operator, partition)
