@@ -12,7 +12,7 @@ from dagster_dataops.assets.checks.findings import Finding, check_result
 from dagster_dataops.assets.checks.inspectors import inspect
 from dagster_dataops.assets.inputs.path_pattern import PathPattern
 from dagster_dataops.assets.runtime.resource import DataOpsResource
-from dagster_dataops.assets.runtime.step_context import Context
+from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, load_result, published
 from dagster_dataops.datasets.dataset import JsonlDataset
 
@@ -35,7 +35,9 @@ class CheckedAsset:
 
 
 def declared_results(
-    context: Context | dg.AssetCheckExecutionContext, asset: CheckedAsset, dataops: DataOpsResource
+    context: StepContext | dg.AssetCheckExecutionContext,
+    asset: CheckedAsset,
+    dataops: DataOpsResource,
 ) -> Iterator[dg.AssetCheckResult]:
     """Yield the results of those checks of an asset that were asked for.
 
@@ -62,7 +64,7 @@ def declared_results(
         yield check_result(key, check.severity, found_in)
 
 
-def _asked(context: Context | dg.AssetCheckExecutionContext, key: dg.AssetKey) -> set[str]:
+def _asked(context: StepContext | dg.AssetCheckExecutionContext, key: dg.AssetKey) -> set[str]:
     if isinstance(context, dg.OpExecutionContext):  # an op launches none
         return set()
     return {one.name for one in context.selected_asset_check_keys if one.asset_key == key}

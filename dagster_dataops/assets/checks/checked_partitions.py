@@ -7,11 +7,11 @@ import dagster as dg
 
 from dagster_dataops.assets.inputs.partitions import ordered
 from dagster_dataops.assets.inputs.path_pattern import PathPattern
-from dagster_dataops.assets.runtime.step_context import Context
+from dagster_dataops.assets.runtime.step_context import StepContext
 
 
 def partitions_to_check(
-    context: Context | dg.AssetCheckExecutionContext,
+    context: StepContext | dg.AssetCheckExecutionContext,
     key: dg.AssetKey,
     partitions: dg.PartitionsDefinition | None,
     path: Path | PathPattern | None = None,

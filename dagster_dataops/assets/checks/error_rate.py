@@ -13,7 +13,7 @@ import dagster as dg
 from dagster_dataops.assets.checks.severity import Severity, severity_of
 from dagster_dataops.assets.metadata.failure_summary import failure_groups, failure_table
 from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
-from dagster_dataops.assets.runtime.step_context import Context
+from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.errors import ConfigurationError, PipelineDefinitionError
 from dagster_dataops.graph.graph import OperatorGraph
@@ -139,7 +139,7 @@ def error_rate_specs(key: dg.AssetKey, rate: ErrorRateCheck | None) -> list[dg.A
 
 
 def error_rate_results(
-    context: Context,
+    context: StepContext,
     key: dg.AssetKey,
     rate: ErrorRateCheck | None,
     outcomes: Sequence[RunOutcome],
@@ -156,7 +156,7 @@ def error_rate_results(
         yield error_rate_result(key, rate, outcomes)
 
 
-def is_asked(context: Context, key: dg.AssetKey) -> bool:
+def is_asked(context: StepContext, key: dg.AssetKey) -> bool:
     """Whether the step was launched for the check of an asset, among others."""
     if not isinstance(context, dg.AssetExecutionContext):
         return True

@@ -12,7 +12,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final
 
 import dagster as dg
 import xxhash
@@ -20,11 +20,10 @@ import xxhash
 from dagster_dataops.assets.metadata.column_metadata import schema_metadata
 from dagster_dataops.assets.metadata.materialization import dataset_metadata
 from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
+from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.digests import content_digest
 from dagster_dataops.errors import DataOpsError
-
-Context: TypeAlias = dg.AssetExecutionContext | dg.OpExecutionContext
 
 _VERSION: Final = "dagster/data_version"
 _INPUT_VERSION: Final = "dagster/input_data_version"
@@ -44,7 +43,7 @@ class ExternalFiles:
         # Of a file that is missing the step itself has more to say.
         self._before = {key: _identity(path) for key, path in self._files.items()}
 
-    def report(self, context: Context, rows_in: int) -> dict[str, str]:
+    def report(self, context: StepContext, rows_in: int) -> dict[str, str]:
         """Report every file that is another than was last reported.
 
         A file is read for its version once for every change of it: as long as size, times and
@@ -69,7 +68,7 @@ class ExternalFiles:
                 tags[f"{_INPUT_VERSION}/{key.to_user_string()}"] = version
         return tags
 
-    def _version(self, context: Context, key: dg.AssetKey, rows: int | None) -> str | None:
+    def _version(self, context: StepContext, key: dg.AssetKey, rows: int | None) -> str | None:
         path, identity = self._files[key], self._before[key]
         known = _last_version(context.instance, key, identity)
         if known is not None and _identity(path) == identity:

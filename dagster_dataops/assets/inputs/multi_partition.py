@@ -8,7 +8,7 @@ import dagster as dg
 import xxhash
 
 from dagster_dataops.assets.inputs.partitions import ResultsByPartition, named, partitions_of
-from dagster_dataops.assets.runtime.step_context import Context
+from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import PartitionsFailedError, RunStoppedError
 
@@ -29,7 +29,7 @@ class PartitionResult:
 
 
 def materialize(
-    context: Context, spec: dg.AssetSpec, make: Callable[[str | None], PartitionResult]
+    context: StepContext, spec: dg.AssetSpec, make: Callable[[str | None], PartitionResult]
 ) -> Iterator[dg.MaterializeResult[Any]]:
     """Make the partitions of the run and yield one result for all of them.
 
@@ -63,7 +63,7 @@ def materialize(
 
 
 def _materialize_each(
-    context: Context,
+    context: StepContext,
     spec: dg.AssetSpec,
     partitions: Sequence[str],
     make: Callable[[str], PartitionResult],
@@ -94,7 +94,7 @@ def _materialize_each(
     )
 
 
-def _record(context: Context, spec: dg.AssetSpec, made: Mapping[str, PartitionResult]) -> None:
+def _record(context: StepContext, spec: dg.AssetSpec, made: Mapping[str, PartitionResult]) -> None:
     """Record the finished partitions; the failed step itself yields no result."""
     for key, one in made.items():
         tags = {**one.tags, "dagster/data_version": one.dataset.fingerprint or ""}

@@ -10,7 +10,7 @@ from typing import Any
 import dagster as dg
 
 from dagster_dataops.assets.inputs.path_pattern import PathPattern, dimensions_of
-from dagster_dataops.assets.runtime.step_context import Context
+from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.errors import InputError
 
 
@@ -18,7 +18,7 @@ class ResultsByPartition(dict[str, Any]):
     """Results by partition of an asset that has the partitions of whoever takes it."""
 
 
-def partitions_of(context: Context, spec: dg.AssetSpec) -> list[str | None]:
+def partitions_of(context: StepContext, spec: dg.AssetSpec) -> list[str | None]:
     """Return the partitions that a step makes, in order; ``[None]`` for an unpartitioned asset.
 
     Args:
@@ -67,7 +67,7 @@ def _ordered_by_dimension(
 
 
 def loaded_parts(
-    context: Context, spec: dg.AssetSpec, argument: str, value: object, partition: str | None
+    context: StepContext, spec: dg.AssetSpec, argument: str, value: object, partition: str | None
 ) -> list[object]:
     """Return what of a loaded input belongs to a partition, its partitions in their order.
 
@@ -98,7 +98,7 @@ def loaded_parts(
 
 
 def _partitions_of_input(
-    context: Context, argument: str, value: object
+    context: StepContext, argument: str, value: object
 ) -> dg.PartitionsDefinition | None:
     """Return the partitions that ``value`` is a dict by, if it is one.
 
@@ -115,7 +115,7 @@ def _partitions_of_input(
 
 
 def _mapped(
-    context: Context,
+    context: StepContext,
     own: dg.PartitionsDefinition | None,
     argument: str,
     partition: str,
@@ -135,7 +135,9 @@ def _mapped(
         return ordered(found.partitions_subset.get_partition_keys(), upstream)
 
 
-def pattern_paths(context: Context, pattern: PathPattern, partition: str | None) -> list[object]:
+def pattern_paths(
+    context: StepContext, pattern: PathPattern, partition: str | None
+) -> list[object]:
     """Return the file of a partition, or those of all partitions in their order."""
     definition = pattern.partitions
     if partition is not None:

@@ -10,7 +10,7 @@ from dagster_dataops.assets.metadata.column_metadata import column_metadata
 from dagster_dataops.assets.metadata.materialization import dataset_metadata, report_metadata
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.runtime.run_tags import refreshes
-from dagster_dataops.assets.runtime.step_context import Context
+from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, published, write_result
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.execution.runners.given_stream import given_stream, is_stream
@@ -18,7 +18,7 @@ from dagster_dataops.hashing.code import code_digest
 
 
 def source_result(
-    context: Context,
+    context: StepContext,
     dataops: DataOpsResource,
     function: Callable[..., Any],
     folder: NodeFolder,
@@ -49,7 +49,7 @@ def source_result(
 
 
 def _earlier_result(
-    context: Context, folder: NodeFolder, made_from: dict[str, str]
+    context: StepContext, folder: NodeFolder, made_from: dict[str, str]
 ) -> JsonlDataset | None:
     """Return the earlier result of a source function if it may be reused, else ``None``.
 
@@ -71,7 +71,7 @@ def _earlier_result(
 
 
 def _stream_result(
-    context: Context,
+    context: StepContext,
     dataops: DataOpsResource,
     function: Callable[..., Any],
     stream: object,
@@ -84,7 +84,7 @@ def _stream_result(
     return PartitionResult(report.dataset, {**report_metadata(report, partition), **columns})
 
 
-def _repeated_runs(context: Context) -> Iterator[str]:
+def _repeated_runs(context: StepContext) -> Iterator[str]:
     """Yield this run and those that it re-executes, back to the last one that succeeded."""
     yield context.run.run_id
     parent = context.run.parent_run_id

@@ -7,7 +7,7 @@ import dagster as dg
 from typing_extensions import override
 
 from dagster_dataops.assets.runtime.fetches import column_schema, count_rows
-from dagster_dataops.assets.runtime.step_context import Context, WorkEvent
+from dagster_dataops.assets.runtime.step_context import StepContext, WorkEvent
 from dagster_dataops.datasets.dataset import JsonlDataset
 
 Event = TypeVar("Event")
@@ -27,7 +27,7 @@ class DataOpsEventIterator(Iterator[Event], Generic[Event]):
     """
 
     def __init__(
-        self, events: Iterator[WorkEvent], context: Context, fetches: tuple[Fetch, ...] = ()
+        self, events: Iterator[WorkEvent], context: StepContext, fetches: tuple[Fetch, ...] = ()
     ) -> None:
         self._events = events
         self._context = context

@@ -7,7 +7,7 @@ import dagster as dg
 
 from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
 from dagster_dataops.assets.runtime.step_assets import asset_in
-from dagster_dataops.assets.runtime.step_context import Context
+from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.execution.progress import LogPace, ProgressState
 
@@ -75,7 +75,7 @@ def progress_metadata(state: ProgressState, seconds: float) -> dict[str, Any]:
     return {f"{METADATA_PREFIX}/progress": text}
 
 
-def observations_of(context: Context, root: Path, folder: NodeFolder) -> Observations | None:
+def observations_of(context: StepContext, root: Path, folder: NodeFolder) -> Observations | None:
     """Return those of the asset, among the step's, whose files are in ``folder``.
 
     Args:

@@ -15,7 +15,7 @@ from dagster_dataops.assets.runtime.messenger import Messenger
 from dagster_dataops.assets.runtime.observations import observations_of
 from dagster_dataops.assets.runtime.run_monitor import RunWatch
 from dagster_dataops.assets.runtime.run_tags import refreshes
-from dagster_dataops.assets.runtime.step_context import Context, Work, assigned
+from dagster_dataops.assets.runtime.step_context import StepContext, Work, assigned
 from dagster_dataops.assets.runtime.unreported_results import untold_in
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
@@ -78,7 +78,7 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         return folder_of(self.root_path, key, partition)
 
     def run(
-        self, context: Context, work: Work | None = None
+        self, context: StepContext, work: Work | None = None
     ) -> DataOpsEventIterator[dg.MaterializeResult[JsonlDataset] | dg.AssetCheckResult]:
         """Run the operators of a step, yielding the events of each as it finishes.
 
@@ -92,7 +92,7 @@ class DataOpsResource(dg.ConfigurableResource[None]):
 
     def run_operator(
         self,
-        context: Context,
+        context: StepContext,
         operator: Operator,
         inputs: Sequence[JsonlDataset],
         folder: NodeFolder,
@@ -123,7 +123,7 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         return report
 
     def _run_context(
-        self, context: Context, resume: ResumePolicy, folder: NodeFolder
+        self, context: StepContext, resume: ResumePolicy, folder: NodeFolder
     ) -> RunContext:
         messenger = Messenger()
         observations = observations_of(context, self.root_path, folder)
@@ -141,7 +141,7 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         )
 
 
-def _continued_runs(context: Context) -> frozenset[str]:
+def _continued_runs(context: StepContext) -> frozenset[str]:
     """Return the runs that this one re-executes from their failure.
 
     What one of them published just before it died is its result still, and is not paid for again.

@@ -4,7 +4,7 @@ import time
 from typing import Final
 
 from dagster_dataops.assets.runtime.messenger import Messenger
-from dagster_dataops.assets.runtime.step_context import Context
+from dagster_dataops.assets.runtime.step_context import StepContext
 
 _SECONDS: Final = 2.0  # between two questions
 
@@ -21,7 +21,7 @@ class RunWatch:
         messenger: Who asks.
     """
 
-    def __init__(self, context: Context, messenger: Messenger) -> None:
+    def __init__(self, context: StepContext, messenger: Messenger) -> None:
         self._run_id = context.run.run_id
         self._instance = context.instance
         self._messenger = messenger

@@ -2,17 +2,17 @@
 
 from typing import Final
 
-from dagster_dataops.assets.runtime.step_context import Context
+from dagster_dataops.assets.runtime.step_context import StepContext
 
 REFRESH_TAG: Final = "dagster_dataops/refresh"
 RETRY_TAG: Final = "dagster_dataops/retry_failed_records"
 
 
-def refreshes(context: Context) -> bool:
+def refreshes(context: StepContext) -> bool:
     """Return whether a step belongs to a run of the refresh job."""
     return context.run.tags.get(REFRESH_TAG) == "true"
 
 
-def retries_failed_records(context: Context) -> bool:
+def retries_failed_records(context: StepContext) -> bool:
     """Return whether a step belongs to a run of the job that retries failed records."""
     return context.run.tags.get(RETRY_TAG) == "true"

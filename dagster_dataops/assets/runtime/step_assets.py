@@ -8,12 +8,12 @@ from weakref import WeakKeyDictionary
 import dagster as dg
 
 from dagster_dataops.assets.runtime.asset_paths import PARTITIONS, folder_of, safe_part
-from dagster_dataops.assets.runtime.step_context import Context
+from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 
 
 def asset_in(
-    context: Context, root: Path, folder: NodeFolder
+    context: StepContext, root: Path, folder: NodeFolder
 ) -> tuple[dg.AssetKey, str | None] | None:
     """Return key and partition of the asset, among the step's, whose files are in ``folder``.
 

@@ -8,14 +8,14 @@ import dagster as dg
 
 from dagster_dataops.datasets.dataset import JsonlDataset
 
-Context: TypeAlias = dg.AssetExecutionContext | dg.OpExecutionContext
+StepContext: TypeAlias = dg.AssetExecutionContext | dg.OpExecutionContext
 WorkEvent: TypeAlias = dg.MaterializeResult[JsonlDataset] | dg.AssetCheckResult
 
 
 class Work(Protocol):
     """Operators that a step may run."""
 
-    def run(self, context: Context, dataops: Any) -> Iterator[WorkEvent]:
+    def run(self, context: StepContext, dataops: Any) -> Iterator[WorkEvent]:
         """Run what the step has selected, in order; yield the events of each as it finishes.
 
         Args:
@@ -25,15 +25,15 @@ class Work(Protocol):
         ...
 
 
-_assigned: WeakKeyDictionary[Context, Work] = WeakKeyDictionary()
+_assigned: WeakKeyDictionary[StepContext, Work] = WeakKeyDictionary()
 
 
-def assign(context: Context, work: Work) -> None:
+def assign(context: StepContext, work: Work) -> None:
     """Remember what the step of ``context`` is to run, for as long as the context lives."""
     _assigned[context] = work
 
 
-def assigned(context: Context) -> Work:
+def assigned(context: StepContext) -> Work:
     """Return what the step of ``context`` is to run.
 
     Raises:

@@ -13,7 +13,7 @@ from typing import Final
 import dagster as dg
 
 from dagster_dataops.assets.runtime.step_assets import asset_in
-from dagster_dataops.assets.runtime.step_context import Context
+from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 
 _LATEST: Final = 20  # later ones are those that others report by hand: whoever makes one publishes
@@ -22,7 +22,7 @@ _REMEMBERED: Final = 256
 _succeeded: Final[OrderedDict[str, None]] = OrderedDict()  # runs, which they are for good
 
 
-def untold_in(context: Context, root: Path, folder: NodeFolder) -> Callable[[str], bool]:
+def untold_in(context: StepContext, root: Path, folder: NodeFolder) -> Callable[[str], bool]:
     """Return what says of a run whether Dagster was never told of what it published in ``folder``.
 
     It costs one query of Dagster's database where that run succeeded, for all the steps of a

@@ -10,7 +10,7 @@ from dagster_dataops.assets.checks.checked_partitions import partitions_to_check
 from dagster_dataops.assets.checks.error_rate import error_rate_results, is_asked
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
 from dagster_dataops.assets.runtime.resource import DataOpsResource
-from dagster_dataops.assets.runtime.step_context import Context
+from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.errors import ResultMissingError
 
@@ -42,7 +42,7 @@ class Published:
 
 
 def check_alone(
-    context: Context, plan: AssetPlan, dataops: DataOpsResource
+    context: StepContext, plan: AssetPlan, dataops: DataOpsResource
 ) -> Iterator[dg.AssetCheckResult]:
     """Yield the result of the check over what was published, if it was asked for.
 

@@ -12,7 +12,7 @@ from dagster_dataops.assets.planning.asset_plan import AssetPlan, plan_assets
 from dagster_dataops.assets.planning.source_assets import Source, SourceAsset
 from dagster_dataops.assets.planning.translator import DataOpsTranslator
 from dagster_dataops.assets.runtime.resource import DataOpsResource
-from dagster_dataops.assets.runtime.step_context import Context
+from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.assets.steps.run_step import StepEvent
 from dagster_dataops.assets.steps.step_work import StepWork
 from dagster_dataops.assets.steps.stream_source import StreamSource, origin_of
@@ -48,7 +48,7 @@ class PlannedPipeline:
         """The specs of its nodes."""
         return [plan.spec for plan in self.plans]
 
-    def run(self, context: Context, dataops: DataOpsResource) -> Iterator[StepEvent]:
+    def run(self, context: StepContext, dataops: DataOpsResource) -> Iterator[StepEvent]:
         """Run every node, or those that an asset's step has selected, with options as defined."""
         loaded: dict[str, Any] = {}
         plans = self.plans
@@ -64,7 +64,7 @@ class PlannedPipeline:
     def _write_source(
         self,
         function: Callable[..., Iterable[dict[str, Any]]],
-        context: Context,
+        context: StepContext,
         dataops: DataOpsResource,
     ) -> dg.MaterializeResult[JsonlDataset]:
         """Write what a source function yields: in an op there is no asset that has done so."""

@@ -16,7 +16,7 @@ from dagster_dataops.assets.inputs.step_inputs import StepInputs
 from dagster_dataops.assets.launchpad.operator_config import limit_of
 from dagster_dataops.assets.metadata.materialization import preview, report_metadata
 from dagster_dataops.assets.runtime.resource import DataOpsResource
-from dagster_dataops.assets.runtime.step_context import Context
+from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, published
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.datasets.dataset import JsonlDataset
@@ -39,7 +39,7 @@ def preview_folder(folder: NodeFolder) -> NodeFolder:
 
 
 def previewed_before(
-    context: Context, dataops: DataOpsResource, key: dg.AssetKey, partition: str | None = None
+    context: StepContext, dataops: DataOpsResource, key: dg.AssetKey, partition: str | None = None
 ) -> JsonlDataset | None:
     """Return what a preview in this very run made of an asset, ``None`` if there was none."""
     found = published(preview_folder(dataops.folder(key.path, partition)))
@@ -61,7 +61,7 @@ class Preview:
         limit: How many records of every input, at least 1.
     """
 
-    def __init__(self, context: Context, dataops: DataOpsResource, limit: int) -> None:
+    def __init__(self, context: StepContext, dataops: DataOpsResource, limit: int) -> None:
         self._context = context
         self._dataops = dataops
         self._limit = limit
@@ -101,7 +101,7 @@ class Preview:
 
 
 def run_preview(
-    context: Context,
+    context: StepContext,
     dataops: DataOpsResource,
     operator: Operator,
     inputs: Sequence[JsonlDataset],
@@ -123,7 +123,11 @@ def run_preview(
 
 
 def observe_preview(
-    context: Context, key: dg.AssetKey, report: RunReport, limit: int, partition: str | None = None
+    context: StepContext,
+    key: dg.AssetKey,
+    report: RunReport,
+    limit: int,
+    partition: str | None = None,
 ) -> None:
     """Show a preview: as an observation of its asset, and in the log."""
     text = f"A preview of the first {limit:,} records; the published result is untouched."

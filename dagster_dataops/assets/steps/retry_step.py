@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.runtime.run_tags import retries_failed_records
-from dagster_dataops.assets.runtime.step_context import Context
+from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.datasets.dataset import JsonlDataset
@@ -15,7 +15,7 @@ from dagster_dataops.operators.operator import Operator
 
 def run_or_retry(
     dataops: DataOpsResource,
-    context: Context,
+    context: StepContext,
     operator: Operator,
     inputs: Sequence[JsonlDataset],
     folder: NodeFolder,

@@ -22,7 +22,7 @@ from dagster_dataops.assets.metadata.column_metadata import column_metadata
 from dagster_dataops.assets.metadata.materialization import report_metadata
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
 from dagster_dataops.assets.runtime.resource import DataOpsResource
-from dagster_dataops.assets.runtime.step_context import Context
+from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.assets.steps.preview_step import Preview
 from dagster_dataops.assets.steps.retry_step import run_or_retry
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
@@ -36,7 +36,7 @@ StepEvent: TypeAlias = dg.MaterializeResult[Any] | dg.AssetCheckResult
 
 
 def run_step(
-    context: Context,
+    context: StepContext,
     plan: AssetPlan,
     config: OperatorConfig,
     dataops: DataOpsResource,
@@ -70,7 +70,7 @@ class _OperatorRun:
 
     def __init__(
         self,
-        context: Context,
+        context: StepContext,
         plan: AssetPlan,
         config: OperatorConfig,
         dataops: DataOpsResource,

@@ -11,7 +11,7 @@ from dagster_dataops.assets.inputs.partitions import ResultsByPartition
 from dagster_dataops.assets.launchpad.config_schema import config_of
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
 from dagster_dataops.assets.runtime.resource import DataOpsResource
-from dagster_dataops.assets.runtime.step_context import Context
+from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.assets.steps.error_rate_step import check_alone
 from dagster_dataops.assets.steps.preview_step import Preview
 from dagster_dataops.assets.steps.run_step import StepEvent, run_step
@@ -21,10 +21,10 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 _BLOCKED: Final = "a blocking check upstream did not pass"
 _NOT_MADE: Final = "there is no new result upstream"
 
-Load: TypeAlias = Callable[[Context, DataOpsResource, dg.AssetKey], Any]
+Load: TypeAlias = Callable[[StepContext, DataOpsResource, dg.AssetKey], Any]
 
 
-def load_published(context: Context, dataops: DataOpsResource, key: dg.AssetKey) -> Any:
+def load_published(context: StepContext, dataops: DataOpsResource, key: dg.AssetKey) -> Any:
     """Return what is published of an asset: a handle, or one a partition where the run has many.
 
     Raises:
@@ -57,7 +57,7 @@ class StepWork:
     loaded: Mapping[str, Any] = field(default_factory=dict)
     load: Load = load_published
 
-    def run(self, context: Context, dataops: DataOpsResource) -> Iterator[StepEvent]:
+    def run(self, context: StepContext, dataops: DataOpsResource) -> Iterator[StepEvent]:
         """Run what the step has selected, in order; yield the events of each as it finishes.
 
         What is upstream and not selected is read as it was published last. What takes a result
@@ -97,7 +97,7 @@ class StepWork:
 
     def _run_one(
         self,
-        context: Context,
+        context: StepContext,
         dataops: DataOpsResource,
         plan: AssetPlan,
         made: dict[str, Any],
@@ -131,12 +131,12 @@ def _blocks(plan: AssetPlan, event: StepEvent) -> bool:
     return any(spec.blocking and spec.name == event.check_name for spec in plan.check_specs)
 
 
-def _is_selected(context: Context, plan: AssetPlan) -> bool:
+def _is_selected(context: StepContext, plan: AssetPlan) -> bool:
     if not isinstance(context, dg.AssetExecutionContext):
         return True
     return plan.spec.key in context.selected_asset_keys
 
 
-def _previewed(context: Context, dataops: DataOpsResource, key: dg.AssetKey) -> bool:
+def _previewed(context: StepContext, dataops: DataOpsResource, key: dg.AssetKey) -> bool:
     partition = str(context.partition_key) if context.has_partition_key else None
     return bool(Preview(context, dataops, 1).before(key, partition))
