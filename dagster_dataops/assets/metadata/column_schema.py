@@ -30,7 +30,7 @@ _ORDER: Final = ("boolean", "integer", "number", "string", "object", "array")
 
 
 @dataclass(slots=True)
-class Column:
+class ColumnStatistics:
     """What was seen of one column.
 
     Attributes:
@@ -92,7 +92,7 @@ class Schema:
         rows: How many records there are, where that is known.
     """
 
-    columns: Mapping[str, Column]
+    columns: Mapping[str, ColumnStatistics]
     left_out: int
     records: int
     whole: bool
@@ -116,7 +116,7 @@ class Schema:
             constraints=dg.TableConstraints(other=notes),
         )
 
-    def _table_column(self, column: Column) -> dg.TableColumn:
+    def _table_column(self, column: ColumnStatistics) -> dg.TableColumn:
         certain = self.whole and column.never_empty(self.records)
         return dg.TableColumn(
             name=column.name,
@@ -146,7 +146,7 @@ def whole_schema(datasets: Iterable[JsonlDataset]) -> Schema:
 
 
 def _schema_of(records: Iterable[Record], *, whole: bool, rows: int | None) -> Schema:
-    columns: dict[str, Column] = {}
+    columns: dict[str, ColumnStatistics] = {}
     left_out: set[str] = set()
     count = 0
     remaining = iter(records)
@@ -158,7 +158,7 @@ def _schema_of(records: Iterable[Record], *, whole: bool, rows: int | None) -> S
                     if len(left_out) < _COUNTED:
                         left_out.add(name)
                     continue
-                columns[name] = Column(name)
+                columns[name] = ColumnStatistics(name)
             columns[name].see([record[name] for record in batch if name in record])
     return Schema(columns, len(left_out), count, whole, rows)
 

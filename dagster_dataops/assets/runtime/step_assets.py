@@ -26,11 +26,11 @@ def asset_in(
         return None
     step = _steps.get(context)
     if step is None or step.root != root:
-        step = _steps[context] = _Step(context, root)
+        step = _steps[context] = _StepAssets(context, root)
     return step.asset_in(folder)
 
 
-class _Step:
+class _StepAssets:
     """The places of one step's assets; found once, as a run may have thousands of partitions."""
 
     def __init__(self, context: dg.AssetExecutionContext, root: Path) -> None:
@@ -53,4 +53,4 @@ class _Step:
         return key, partition
 
 
-_steps: Final[WeakKeyDictionary[dg.AssetExecutionContext, _Step]] = WeakKeyDictionary()
+_steps: Final[WeakKeyDictionary[dg.AssetExecutionContext, _StepAssets]] = WeakKeyDictionary()
