@@ -7,7 +7,7 @@ from typing import Self
 import dagster as dg
 
 from dagster_dataops.assets.inputs.io_manager import records_of
-from dagster_dataops.assets.inputs.step_scratch import Spills
+from dagster_dataops.assets.inputs.step_scratch import StepScratch
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.writer import write_records
@@ -29,14 +29,14 @@ class StepInputs:
     def __init__(self, folder: NodeFolder, inputs: int, run: str) -> None:
         self.by_key: list[tuple[dg.AssetKey, JsonlDataset]] = []
         self._several = inputs > 1
-        self._spills = Spills(folder, run)
+        self._scratch = StepScratch(folder, run)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         """Delete what was written for the step alone."""
-        self._spills.delete()
+        self._scratch.delete()
 
     @property
     def datasets(self) -> list[JsonlDataset]:
@@ -47,7 +47,7 @@ class StepInputs:
         """Add an input: a handle, a path, records or a DataFrame, one for each partition of it."""
         datasets = [self._dataset(part) for part in parts]
         if self._several and len(datasets) != 1:  # else the executor joins them
-            datasets = [gathered(datasets, self._spills.place())]
+            datasets = [gathered(datasets, self._scratch.place())]
         self.by_key.extend((key, dataset) for dataset in datasets)
 
     def _dataset(self, value: object) -> JsonlDataset:
@@ -55,4 +55,4 @@ class StepInputs:
             return value
         if isinstance(value, Path):
             return JsonlDataset.of_file(value)
-        return write_records(self._spills.place(), records_of(value), "upstream asset")
+        return write_records(self._scratch.place(), records_of(value), "upstream asset")

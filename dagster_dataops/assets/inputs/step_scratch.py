@@ -1,4 +1,4 @@
-"""Spills: files that one step needs for itself alone, whoever else works on the asset."""
+"""StepScratch: files that one step needs for itself alone, whoever else works on the asset."""
 
 import secrets
 import shutil
@@ -15,7 +15,7 @@ _PREFIX: Final = ".upstream-"  # no asset's folder: a leading dot is escaped in 
 _STALE_SECONDS: Final = 60.0  # a younger one may be about to be locked
 
 
-class Spills:
+class StepScratch:
     """A folder in an asset's, of one step alone, made when it is first asked for.
 
     An orphaned step may still read its files while the next attempt writes its own: every step

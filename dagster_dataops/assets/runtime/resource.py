@@ -13,7 +13,7 @@ from dagster_dataops.assets.runtime.dagster_progress import DagsterProgress
 from dagster_dataops.assets.runtime.events import DataOpsEventIterator
 from dagster_dataops.assets.runtime.messenger import Messenger
 from dagster_dataops.assets.runtime.observations import observations_of
-from dagster_dataops.assets.runtime.run_monitor import RunWatch
+from dagster_dataops.assets.runtime.run_monitor import RunMonitor
 from dagster_dataops.assets.runtime.run_tags import refreshes
 from dagster_dataops.assets.runtime.step_context import StepContext, Work, assigned
 from dagster_dataops.assets.runtime.unreported_results import untold_in
@@ -136,7 +136,7 @@ class DataOpsResource(dg.ConfigurableResource[None]):
             flush_seconds=self.flush_seconds,
             lock_seconds=self.lock_seconds,
             progress=DagsterProgress(context.log, observations, messenger),
-            should_stop=RunWatch(context, messenger),
+            should_stop=RunMonitor(context, messenger),
             interrupts=(KeyboardInterrupt, dg.DagsterExecutionInterruptedError),
         )
 

@@ -1,4 +1,4 @@
-"""RunWatch: notices that a step's run has ended without it."""
+"""RunMonitor: notices that a step's run has ended without it."""
 
 import time
 from typing import Final
@@ -9,7 +9,7 @@ from dagster_dataops.assets.runtime.step_context import StepContext
 _SECONDS: Final = 2.0  # between two questions
 
 
-class RunWatch:
+class RunMonitor:
     """Stops a step whose run has ended without it.
 
     A step process outlives a run worker that was killed; the run is then marked as failed, and

@@ -10,7 +10,7 @@ import dagster as dg
 import pytest
 
 from dagster_dataops.assets.inputs.step_inputs import StepInputs
-from dagster_dataops.assets.inputs.step_scratch import Spills
+from dagster_dataops.assets.inputs.step_scratch import StepScratch
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 
 LONG_AGO = 3600.0  # seconds
@@ -76,7 +76,7 @@ def test_what_a_killed_step_left_is_deleted_by_the_next_but_not_at_once(folder: 
     for young in (True, False):
         if not young:
             age(folder)
-        spills = Spills(folder, "the next")
+        spills = StepScratch(folder, "the next")
         spills.place()
         assert left.exists() is young
         spills.delete()
