@@ -1,4 +1,4 @@
-"""StepInputs: the inputs of a step as datasets, whatever IO managers made of their assets."""
+"""StepInputs: the inputs of one step as datasets."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,15 +15,15 @@ from dagster_dataops.execution.runners.concat_inputs import gathered
 
 
 class StepInputs:
-    """The inputs of one step, in order, for as long as the ``with`` block lasts.
+    """The inputs of one step in order; temporary files last as long as the ``with`` block.
 
     Args:
-        folder: Of the step's asset; what is neither handle nor file is written there.
-        inputs: How many there are; of several, each must be one dataset.
-        run: Whose step it is.
+        folder: The folder of the step's asset; records and DataFrames are written there.
+        inputs: The number of inputs; if there are several, each is joined to one dataset.
+        run: The id of the run.
 
     Attributes:
-        by_key: Every dataset with the key of its asset.
+        by_key: Every dataset with the key of its asset, in order.
     """
 
     def __init__(self, folder: NodeFolder, inputs: int, run: str) -> None:
@@ -35,18 +35,18 @@ class StepInputs:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Delete what was written for the step alone."""
+        """Delete the temporary files of the step."""
         self._scratch.delete()
 
     @property
     def datasets(self) -> list[JsonlDataset]:
-        """The datasets alone."""
+        """The datasets without their keys."""
         return [dataset for _, dataset in self.by_key]
 
     def add(self, key: dg.AssetKey, parts: Sequence[object]) -> None:
-        """Add an input: a handle, a path, records or a DataFrame, one for each partition of it."""
+        """Add an input; each part is a handle, a path, records or a DataFrame of a partition."""
         datasets = [self._dataset(part) for part in parts]
-        if self._several and len(datasets) != 1:  # else the executor joins them
+        if self._several and len(datasets) != 1:  # the executor joins the parts of a single input
             datasets = [gathered(datasets, self._scratch.place())]
         self.by_key.extend((key, dataset) for dataset in datasets)
 

@@ -41,7 +41,7 @@ class ColumnOrigin:
 
     Attributes:
         column: Its name; of one that was dropped, its name upstream.
-        origins: KeyedDatasets assets, each with the key read there, its path in the column included.
+        origins: Upstream assets, each with the key read there, with its path in the column.
         deps: The same, as Dagster knows it: without paths.
         note: What became of it, in words.
     """

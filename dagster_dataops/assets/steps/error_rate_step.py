@@ -1,4 +1,4 @@
-"""The check ``failed_records`` by itself: of what was published, without running the operator."""
+"""The check ``failed_records`` over a published result, without a run of the operator."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from pathlib import Path
 import dagster as dg
 
 from dagster_dataops.assets.checks.checked_partitions import partitions_to_check
-from dagster_dataops.assets.checks.error_rate import error_rate_results, is_asked
+from dagster_dataops.assets.checks.error_rate import error_rate_results, is_selected
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.runtime.step_context import StepContext
@@ -16,23 +16,23 @@ from dagster_dataops.errors import ResultMissingError
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
-    """What was published in a folder.
+class PublishedResult:
+    """A published result, as the check reads it.
 
     Attributes:
         manifest: Counts of the result.
-        error_path: The file with the failed records, if it is there.
+        error_path: The file of failed records, if it exists.
     """
 
     manifest: Manifest
     error_path: Path | None
 
     @classmethod
-    def of(cls, folder: NodeFolder) -> "Published":
-        """Return what was published in ``folder``.
+    def of(cls, folder: NodeFolder) -> "PublishedResult":
+        """Return the published result in ``folder``.
 
         Raises:
-            ResultMissingError: Nothing was.
+            ResultMissingError: Nothing was published there.
         """
         manifest = Manifest.load(folder.manifest)
         if manifest is None:
@@ -44,14 +44,14 @@ class Published:
 def check_alone(
     context: StepContext, plan: AssetPlan, dataops: DataOpsResource
 ) -> Iterator[dg.AssetCheckResult]:
-    """Yield the result of the check over what was published, if it was asked for.
+    """Yield the result of the check over the published result, if the check is selected.
 
     Raises:
-        ResultMissingError: Nothing was.
+        ResultMissingError: Nothing was published.
     """
     key = plan.spec.key
-    if plan.error_rate is None or not is_asked(context, key):
+    if plan.error_rate is None or not is_selected(context, key):
         return
     partitions = partitions_to_check(context, key, plan.spec.partitions_def)
-    found = [Published.of(dataops.folder(key.path, partition)) for partition in partitions]
+    found = [PublishedResult.of(dataops.folder(key.path, partition)) for partition in partitions]
     yield from error_rate_results(context, key, plan.error_rate, found)
