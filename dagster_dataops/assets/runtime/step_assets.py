@@ -1,4 +1,4 @@
-"""Which of a step's assets a folder belongs to."""
+"""Find the asset of a step by the folder of its files."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,12 +15,12 @@ from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 def asset_in(
     context: StepContext, root: Path, folder: NodeFolder
 ) -> tuple[dg.AssetKey, str | None] | None:
-    """Return key and partition of the asset, among the step's, whose files are in ``folder``.
+    """Return key and partition of the step's asset whose files are in ``folder``.
 
     Args:
-        context: Of the step.
+        context: The context of the step.
         root: The folder of all results.
-        folder: Where an operator is run; one that is no asset's, such as an op's, gives ``None``.
+        folder: The folder of an operator; ``None`` is returned for one of an op.
     """
     if not isinstance(context, dg.AssetExecutionContext):
         return None
@@ -31,7 +31,7 @@ def asset_in(
 
 
 class _StepAssets:
-    """The places of one step's assets; found once, as a run may have thousands of partitions."""
+    """The folders of one step's assets, computed once: a run may have thousands of partitions."""
 
     def __init__(self, context: dg.AssetExecutionContext, root: Path) -> None:
         self.root = root

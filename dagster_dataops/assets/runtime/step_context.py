@@ -1,4 +1,4 @@
-"""What a step is to run, remembered by its context: a body says no more than `run(context)`."""
+"""Map a step's context to the operators of the step, so that its body only calls `run(context)`."""
 
 from collections.abc import Iterator
 from typing import Any, Protocol, TypeAlias
@@ -13,14 +13,14 @@ WorkEvent: TypeAlias = dg.MaterializeResult[JsonlDataset] | dg.AssetCheckResult
 
 
 class Work(Protocol):
-    """Operators that a step may run."""
+    """The operators of a step."""
 
     def run(self, context: StepContext, dataops: Any) -> Iterator[WorkEvent]:
-        """Run what the step has selected, in order; yield the events of each as it finishes.
+        """Run the selected operators in order and yield the events of each as it finishes.
 
         Args:
-            context: Of the step.
-            dataops: A `DataOpsResource`: where and how.
+            context: The context of the step.
+            dataops: The `DataOpsResource`.
         """
         ...
 
@@ -29,15 +29,15 @@ _assigned: WeakKeyDictionary[StepContext, Work] = WeakKeyDictionary()
 
 
 def assign(context: StepContext, work: Work) -> None:
-    """Remember what the step of ``context`` is to run, for as long as the context lives."""
+    """Assign work to the step of ``context``, as long as the context exists."""
     _assigned[context] = work
 
 
 def assigned(context: StepContext) -> Work:
-    """Return what the step of ``context`` is to run.
+    """Return the work that was assigned to the step of ``context``.
 
     Raises:
-        dg.DagsterInvariantViolationError: Nobody has said.
+        dg.DagsterInvariantViolationError: No work was assigned.
     """
     work = _assigned.get(context)
     if work is None:
