@@ -17,7 +17,7 @@ from dagster_dataops.assets.metadata.column_lineage import (
     KeyedDatasets,
     as_dagster,
 )
-from dagster_dataops.assets.metadata.column_schema import Schema, schema_of
+from dagster_dataops.assets.metadata.column_schema import ColumnSchema, schema_of
 from dagster_dataops.assets.metadata.column_values import remember
 from dagster_dataops.assets.metadata.markdown import table
 from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
@@ -73,7 +73,7 @@ def schema_metadata(dataset: JsonlDataset) -> dict[str, dg.MetadataValue[Any]]:
     return {"dagster/column_schema": dg.MetadataValue.table_schema(schema.table_schema())}
 
 
-def columns_table(schema: Schema, origins: Sequence[ColumnOrigin]) -> str:
+def columns_table(schema: ColumnSchema, origins: Sequence[ColumnOrigin]) -> str:
     """Return a Markdown table of column, type, origin and change."""
     if not origins:
         return "_no columns_"
@@ -88,7 +88,7 @@ def columns_table(schema: Schema, origins: Sequence[ColumnOrigin]) -> str:
     return table(["column", "type", "from", "note"], rows, note)
 
 
-def _type(schema: Schema, origin: ColumnOrigin) -> str:
+def _type(schema: ColumnSchema, origin: ColumnOrigin) -> str:
     column = schema.columns.get(origin.column)
     return "" if column is None or origin.note == DROPPED else column.type
 

@@ -81,7 +81,7 @@ class ColumnStatistics:
 
 
 @dataclass(frozen=True, slots=True)
-class Schema:
+class ColumnSchema:
     """The columns of a dataset, in the order of first occurrence.
 
     Attributes:
@@ -126,7 +126,7 @@ class Schema:
         )
 
 
-def schema_of(dataset: JsonlDataset, sample: Sample | None = None) -> Schema:
+def schema_of(dataset: JsonlDataset, sample: Sample | None = None) -> ColumnSchema:
     """Return the columns of a dataset, from a sample of about 250 records spread over it.
 
     Raises:
@@ -136,7 +136,7 @@ def schema_of(dataset: JsonlDataset, sample: Sample | None = None) -> Schema:
     return _schema_of(taken.records, whole=taken.whole, rows=dataset.rows)
 
 
-def whole_schema(datasets: Iterable[JsonlDataset]) -> Schema:
+def whole_schema(datasets: Iterable[JsonlDataset]) -> ColumnSchema:
     """Return the columns of all datasets together, from every record.
 
     Raises:
@@ -145,7 +145,7 @@ def whole_schema(datasets: Iterable[JsonlDataset]) -> Schema:
     return _schema_of(chain.from_iterable(datasets), whole=True, rows=None)
 
 
-def _schema_of(records: Iterable[Record], *, whole: bool, rows: int | None) -> Schema:
+def _schema_of(records: Iterable[Record], *, whole: bool, rows: int | None) -> ColumnSchema:
     columns: dict[str, ColumnStatistics] = {}
     left_out: set[str] = set()
     count = 0
@@ -160,7 +160,7 @@ def _schema_of(records: Iterable[Record], *, whole: bool, rows: int | None) -> S
                     continue
                 columns[name] = ColumnStatistics(name)
             columns[name].see([record[name] for record in batch if name in record])
-    return Schema(columns, len(left_out), count, whole, rows)
+    return ColumnSchema(columns, len(left_out), count, whole, rows)
 
 
 def type_of(value: JsonValue, depth: int = _DEPTH) -> str:

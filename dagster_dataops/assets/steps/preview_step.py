@@ -1,8 +1,8 @@
-"""Previews: an operator over the first records of its input, beside the result, never in its place.
+"""Previews: run an operator over the first records of its input, without changing its result.
 
-A preview has a folder of its own, ``.preview`` in the asset's, used again by the next one. Dagster
-is told of it by an observation: nothing is materialized, and no result, manifest, error file or
-checkpoint is touched. The operator is really called: what its calls cost is paid for.
+A preview has its own folder, ``.preview`` in the folder of the asset, which the next preview
+overwrites. Dagster gets an observation: nothing is materialized, and result, manifest, error file
+and checkpoint are unchanged. The operator is really called, at the full cost of its calls.
 """
 
 import sys
@@ -26,7 +26,7 @@ from dagster_dataops.execution.runners.given_stream import of_first
 from dagster_dataops.operators.operator import Operator, exporting, reconfigured
 from dagster_dataops.operators.settings import ExecutionSettings
 
-_FOLDER: Final = ".preview"  # no asset's: a leading dot is escaped in those
+_FOLDER: Final = ".preview"  # cannot be an asset's folder, where a leading dot is escaped
 _KEPT: Final = ("rows_in", "rows_out", "rows_dropped", "rows_failed", "errors")
 _SHOWN_RECORDS: Final = 20
 _LOGGED_RECORDS: Final = 3
@@ -34,20 +34,23 @@ _LOGGED_CHARACTERS: Final = 500
 
 
 def preview_folder(folder: NodeFolder) -> NodeFolder:
-    """Return where previews of an asset are."""
+    """Return the folder for previews of an asset."""
     return NodeFolder(folder.path / _FOLDER, folder.name)
 
 
 def previewed_before(
     context: StepContext, dataops: DataOpsResource, key: dg.AssetKey, partition: str | None = None
 ) -> JsonlDataset | None:
-    """Return what a preview in this very run made of an asset, ``None`` if there was none."""
+    """Return the preview of an asset from the current run; ``None`` if there is none."""
     found = published(preview_folder(dataops.folder(key.path, partition)))
     return found[0] if found and found[1].run == context.run.run_id else None
 
 
 def limit_over(inputs: Sequence[JsonlDataset], limit: int | None) -> int:
-    """Return how many records an op previews, 0 for none: of previews there are only previews."""
+    """Return the number of records that an op previews; 0 for a run without preview.
+
+    An op downstream of a preview also runs as a preview, over all its records.
+    """
     of_previews = any(dataset.path.parent.name == _FOLDER for dataset in inputs)
     return limit_of(limit) or (sys.maxsize if of_previews else 0)
 
@@ -55,10 +58,12 @@ def limit_over(inputs: Sequence[JsonlDataset], limit: int | None) -> int:
 class Preview:
     """Previews planned operators in one step.
 
+    The step yields no result, so Dagster skips the steps downstream.
+
     Args:
-        context: Of the step, which then yields no result: Dagster skips the steps that need it.
-        dataops: Where and how.
-        limit: How many records of every input, at least 1.
+        context: The context of the step.
+        dataops: The resource.
+        limit: The number of records of every input, at least 1.
     """
 
     def __init__(self, context: StepContext, dataops: DataOpsResource, limit: int) -> None:
@@ -67,7 +72,7 @@ class Preview:
         self._limit = limit
 
     def before(self, key: dg.AssetKey, partition: str | None) -> list[JsonlDataset]:
-        """Return what was previewed of an upstream asset in this run: that is the input then."""
+        """Return the preview of an upstream asset from this run as an input; empty without one."""
         for place in dict.fromkeys((partition, None)):
             found = previewed_before(self._context, self._dataops, key, place)
             if found is not None:
@@ -81,13 +86,13 @@ class Preview:
         inputs: Sequence[tuple[dg.AssetKey, Sequence[object]]],
         partition: str | None,
     ) -> None:
-        """Preview one operator, as configured for this run, over the first records of its inputs.
+        """Preview one operator over the first records of its inputs.
 
         Args:
-            key: Of its asset.
-            operator: What to run.
-            inputs: Key of every input with its parts, as `StepInputs.add` takes them.
-            partition: Of the asset.
+            key: The key of its asset.
+            operator: The operator, as configured for this run.
+            inputs: The key of every input with its parts, as for `StepInputs.add`.
+            partition: The partition of the asset.
         """
         folder = self._dataops.folder(key.path, partition)
         run = self._context.run.run_id
@@ -108,9 +113,9 @@ def run_preview(
     folder: NodeFolder,
     limit: int,
 ) -> RunReport:
-    """Run ``operator`` over the first ``limit`` records of every input, beside its result.
+    """Run ``operator`` over the first ``limit`` records of every input, in the preview folder.
 
-    Failures are what a preview is to show: it does not stop, even if every record fails.
+    A preview does not stop early, even if every record fails: it should show the failures.
     """
     place = preview_folder(folder)
     heads = [
@@ -129,7 +134,7 @@ def observe_preview(
     limit: int,
     partition: str | None = None,
 ) -> None:
-    """Show a preview: as an observation of its asset, and in the log."""
+    """Log a preview as an observation of its asset and as text."""
     text = f"A preview of the first {limit:,} records; the published result is untouched."
     context.log_event(
         dg.AssetObservation(
@@ -149,9 +154,9 @@ def observe_preview(
 
 
 def preview_metadata(report: RunReport, limit: int) -> dict[str, Any]:
-    """Return what is shown of a preview, under names that are no result's.
+    """Return the metadata of a preview, with keys that differ from those of results.
 
-    Dagster's own names would count as the result's, and ours would be plotted with it.
+    Otherwise Dagster would take them for the result's, and plot the numbers with them.
     """
     shown = {name.partition("/")[2]: value for name, value in report_metadata(report).items()}
     table = dg.MetadataValue.md(preview(report.dataset.sample(_SHOWN_RECORDS)))

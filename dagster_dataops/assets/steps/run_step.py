@@ -1,4 +1,4 @@
-"""A step: one planned operator, run over its inputs, and what Dagster is told of it."""
+"""run_step: run one planned operator over its inputs and yield its events."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -42,16 +42,16 @@ def run_step(
     dataops: DataOpsResource,
     loaded: Mapping[str, Any],
 ) -> Iterator[StepEvent]:
-    """Run one operator and yield the events of it; none of a preview, which logs its own.
+    """Run one operator and yield its events; a preview yields none and logs an observation.
 
-    In a run of several partitions it is run over one after the other.
+    Several partitions are run one after another.
 
     Args:
-        context: Of the step.
-        plan: What to run.
-        config: From the launchpad.
-        dataops: Where and how.
-        loaded: What IO managers loaded, by argument.
+        context: The context of the step.
+        plan: The plan of the operator.
+        config: The operator's config from the launchpad.
+        dataops: The resource.
+        loaded: Inputs that IO managers loaded, by argument.
     """
     step = _OperatorRun(context, plan, config, dataops, loaded)
     if limit := limit_of(config.limit):
@@ -65,7 +65,7 @@ class _OperatorRun:
     """One operator in one step; arguments as `run_step`.
 
     Attributes:
-        reports: Of what was made, in order.
+        reports: The reports of the runs, one for each partition, in order.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class _OperatorRun:
         return self._dataops.folder(self._plan.spec.key.path, partition)
 
     def _parts(self, given: str | Path | PathPattern, partition: str | None) -> Sequence[object]:
-        """Return an input of one partition: its datasets, or what they are made of, in order."""
+        """Return the parts of an input for one partition, as for `StepInputs.add`."""
         if isinstance(given, PathPattern):
             return pattern_paths(self._context, given, partition)
         if isinstance(given, Path):
@@ -98,7 +98,7 @@ class _OperatorRun:
         return loaded_parts(self._context, spec, given, self._loaded[given], partition)
 
     def preview(self, partitions: Sequence[str | None], limit: int) -> None:
-        """Run the operator over the first records of its inputs, beside its result."""
+        """Preview the operator over the first records of its inputs."""
         preview = Preview(self._context, self._dataops, limit)
         for partition in partitions:
             operator = of_partition(self._operator, partition)
@@ -109,7 +109,7 @@ class _OperatorRun:
             preview.run(self._plan.spec.key, operator, inputs, partition)
 
     def make(self, partition: str | None) -> PartitionResult:
-        """Make the result of one partition, or of an asset that has none."""
+        """Make the result of one partition, or of an asset without partitions."""
         with StepInputs(
             self._folder(partition), len(self._plan.inputs), self._context.run.run_id
         ) as upstream:
