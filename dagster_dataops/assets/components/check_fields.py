@@ -28,11 +28,13 @@ _KINDS: Final = {check.kind: check for check in CHECK_KINDS}
 _UNSET: Any = None  # default of a field whose type leaves out null, which keeps its errors exact
 _PYTHON_TYPES: Final[Mapping[str, Any]] = {
     "array": list[str],
+    "boolean": bool,
     "integer": int,
     "number": float,
     "object": dict[str, Any],
     "string": str,
 }
+_TEMPLATED: Final = ("boolean", "integer", "number")  # a text here can only be a template
 
 
 class SeverityModel(dg.Model):
@@ -66,7 +68,7 @@ class _AnyCheck(SeverityModel):
 
 
 def _model_field(title: str, schema: Mapping[str, Any]) -> Any:
-    """Return type and field for a JSON Schema; a template may stand in place of a number."""
+    """Return type and field for a JSON Schema; a template may replace a number or a boolean."""
     described = {key: schema[key] for key in ("description", "examples") if key in schema}
     field = Field(default=_UNSET, **described)
     if "properties" in schema:
@@ -75,9 +77,10 @@ def _model_field(title: str, schema: Mapping[str, Any]) -> Any:
         return create_model(title, __base__=dg.Model, __doc__=text, **parts), field
     given = schema["type"]
     limits = {key: value for key, value in schema.items() if key not in {*described, "type"}}
-    if isinstance(given, str):  # of a number, see `or_template`
+    if isinstance(given, str) and given in _TEMPLATED:
         return Annotated[_PYTHON_TYPES[given] | str | None, or_template(given, **limits)], field
-    kinds: Any = reduce(operator.or_, (_PYTHON_TYPES[each] for each in given))
+    names = [given] if isinstance(given, str) else given
+    kinds: Any = reduce(operator.or_, (_PYTHON_TYPES[name] for name in names))
     return Annotated[kinds | None, WithJsonSchema({"type": given, **limits})], field
 
 
