@@ -12,7 +12,6 @@ from typing import Any, Final
 import dagster as dg
 import orjson
 
-from dagster_dataops.assets.inputs.step_inputs import StepInputs
 from dagster_dataops.assets.launchpad.operator_config import limit_of
 from dagster_dataops.assets.metadata.materialization import preview, report_metadata
 from dagster_dataops.assets.runtime.resource import DataOpsResource
@@ -38,12 +37,18 @@ def preview_folder(folder: NodeFolder) -> NodeFolder:
     return NodeFolder(folder.path / _FOLDER, folder.name)
 
 
-def previewed_before(
-    context: StepContext, dataops: DataOpsResource, key: dg.AssetKey, partition: str | None = None
+def earlier_preview(
+    context: StepContext, dataops: DataOpsResource, key: dg.AssetKey, partition: str | None
 ) -> JsonlDataset | None:
-    """Return the preview of an asset from the current run; ``None`` if there is none."""
-    found = published(preview_folder(dataops.folder(key.path, partition)))
-    return found[0] if found and found[1].run == context.run.run_id else None
+    """Return the preview of an asset from the current run; ``None`` if there is none.
+
+    A preview of the partition comes before one of the whole asset.
+    """
+    for each in dict.fromkeys((partition, None)):
+        found = published(preview_folder(dataops.folder(key.path, each)))
+        if found is not None and found[1].run == context.run.run_id:
+            return found[0]
+    return None
 
 
 def limit_over(inputs: Sequence[JsonlDataset], limit: int | None) -> int:
@@ -53,56 +58,6 @@ def limit_over(inputs: Sequence[JsonlDataset], limit: int | None) -> int:
     """
     of_previews = any(dataset.path.parent.name == _FOLDER for dataset in inputs)
     return limit_of(limit) or (sys.maxsize if of_previews else 0)
-
-
-class Preview:
-    """Previews planned operators in one step.
-
-    The step yields no result, so Dagster skips the steps downstream.
-
-    Args:
-        context: The context of the step.
-        dataops: The resource.
-        limit: The number of records of every input, at least 1.
-    """
-
-    def __init__(self, context: StepContext, dataops: DataOpsResource, limit: int) -> None:
-        self._context = context
-        self._dataops = dataops
-        self._limit = limit
-
-    def before(self, key: dg.AssetKey, partition: str | None) -> list[JsonlDataset]:
-        """Return the preview of an upstream asset from this run as an input; empty without one."""
-        for place in dict.fromkeys((partition, None)):
-            found = previewed_before(self._context, self._dataops, key, place)
-            if found is not None:
-                return [found]
-        return []
-
-    def run(
-        self,
-        key: dg.AssetKey,
-        operator: Operator,
-        inputs: Sequence[tuple[dg.AssetKey, Sequence[object]]],
-        partition: str | None,
-    ) -> None:
-        """Preview one operator over the first records of its inputs.
-
-        Args:
-            key: The key of its asset.
-            operator: The operator, as configured for this run.
-            inputs: The key of every input with its parts, as for `StepInputs.add`.
-            partition: The partition of the asset.
-        """
-        folder = self._dataops.folder(key.path, partition)
-        run = self._context.run.run_id
-        with StepInputs(preview_folder(folder), len(inputs), run) as upstream:
-            for name, parts in inputs:
-                upstream.add(name, parts)
-            report = run_preview(
-                self._context, self._dataops, operator, upstream.datasets, folder, self._limit
-            )
-        observe_preview(self._context, key, report, self._limit, partition)
 
 
 def run_preview(

@@ -23,7 +23,12 @@ from dagster_dataops.assets.metadata.materialization import report_metadata
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.runtime.step_context import StepContext
-from dagster_dataops.assets.steps.preview_step import Preview
+from dagster_dataops.assets.steps.preview_step import (
+    earlier_preview,
+    observe_preview,
+    preview_folder,
+    run_preview,
+)
 from dagster_dataops.assets.steps.retry_step import run_or_retry
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.execution.runners.given_stream import of_partition
@@ -99,14 +104,19 @@ class _OperatorRun:
 
     def preview(self, partitions: Sequence[str | None], limit: int) -> None:
         """Preview the operator over the first records of its inputs."""
-        preview = Preview(self._context, self._dataops, limit)
+        context, dataops, plan = self._context, self._dataops, self._plan
         for partition in partitions:
-            operator = of_partition(self._operator, partition)
-            inputs = [
-                (key, preview.before(key, partition) or self._parts(given, partition))
-                for key, given in self._plan.inputs
-            ]
-            preview.run(self._plan.spec.key, operator, inputs, partition)
+            folder = self._folder(partition)
+            place, run = preview_folder(folder), context.run.run_id
+            with StepInputs(place, len(plan.inputs), run) as upstream:
+                for key, given in plan.inputs:
+                    earlier = earlier_preview(context, dataops, key, partition)
+                    upstream.add(
+                        key, [earlier] if earlier is not None else self._parts(given, partition)
+                    )
+                operator = of_partition(self._operator, partition)
+                report = run_preview(context, dataops, operator, upstream.datasets, folder, limit)
+            observe_preview(context, plan.spec.key, report, limit, partition)
 
     def make(self, partition: str | None) -> PartitionResult:
         """Make the result of one partition, or of an asset without partitions."""

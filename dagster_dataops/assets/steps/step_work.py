@@ -13,7 +13,7 @@ from dagster_dataops.assets.planning.asset_plan import AssetPlan
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.assets.steps.error_rate_step import check_alone
-from dagster_dataops.assets.steps.preview_step import Preview
+from dagster_dataops.assets.steps.preview_step import earlier_preview
 from dagster_dataops.assets.steps.run_step import StepEvent, run_step
 from dagster_dataops.checkpoints.folder.manifest import load_result
 from dagster_dataops.datasets.dataset import JsonlDataset
@@ -139,4 +139,4 @@ def _is_selected(context: StepContext, plan: AssetPlan) -> bool:
 
 def _previewed(context: StepContext, dataops: DataOpsResource, key: dg.AssetKey) -> bool:
     partition = str(context.partition_key) if context.has_partition_key else None
-    return bool(Preview(context, dataops, 1).before(key, partition))
+    return earlier_preview(context, dataops, key, partition) is not None
