@@ -52,20 +52,12 @@ class DeclaredCheck(ABC):
 
     @classmethod
     def from_yaml(cls, value: Any, **options: Any) -> Self:
-        """Return the check that a defs.yaml declares.
-
-        Args:
-            value: The value of the field that is named after the kind.
-            options: ``name``, ``severity`` and ``blocking``, where they are given.
-
-        Raises:
-            ConfigurationError: The value is invalid.
-        """
+        """Return the check for the value of its field in a defs.yaml, and its other options."""
         return cls(value, **options)
 
     @abstractmethod
     def inspector(self) -> Inspector:
-        """Return a new inspector for one file."""
+        """Return an inspector for one file; a new one unless it is stateless."""
 
     def spec(self, key: dg.AssetKey) -> dg.AssetCheckSpec:
         """Return the spec of the check on an asset."""

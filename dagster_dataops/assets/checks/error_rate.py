@@ -6,7 +6,7 @@ The operator's step yields it from the counts of the run, without another pass o
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import dagster as dg
 
@@ -24,20 +24,6 @@ _HELD_UP: Final = (
     "job retry_failed_records_...), or raise max_error_rate."
 )
 _MAX_WARN_SHARE: Final = 0.5  # a larger share of failed records is an error that blocks
-
-
-class RunOutcome(Protocol):
-    """The input of the check: a `RunReport`, or `PublishedResult`."""
-
-    @property
-    def manifest(self) -> Manifest:
-        """Counts of the result."""
-        ...
-
-    @property
-    def error_path(self) -> Path | None:
-        """The file of failed records, if any failed."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +68,7 @@ class ErrorRateCheck:
         return severity_of(self.severity, blocking=self.blocking, default=default)
 
 
+RunResult: TypeAlias = tuple[Manifest, Path | None]  # the counts, and the file of failed records
 ErrorRate: TypeAlias = "float | ErrorRateCheck | None"
 ErrorRates: TypeAlias = "ErrorRate | Mapping[str, ErrorRate]"
 
@@ -143,7 +130,7 @@ def error_rate_results(
     context: StepContext,
     key: dg.AssetKey,
     rate: ErrorRateCheck | None,
-    outcomes: Sequence[RunOutcome],
+    results: Sequence[RunResult],
 ) -> Iterator[dg.AssetCheckResult]:
     """Yield the result of the check if it exists and is selected; in an op it always is.
 
@@ -151,10 +138,10 @@ def error_rate_results(
         context: The context of the operator's step.
         key: The key of the operator's asset.
         rate: The check.
-        outcomes: One for each partition of the run.
+        results: The results of the run, one for each partition.
     """
     if rate is not None and is_selected(context, key):
-        yield error_rate_result(key, rate, outcomes)
+        yield error_rate_result(key, rate, results)
 
 
 def is_selected(context: StepContext, key: dg.AssetKey) -> bool:
@@ -165,11 +152,11 @@ def is_selected(context: StepContext, key: dg.AssetKey) -> bool:
 
 
 def error_rate_result(
-    key: dg.AssetKey, rate: ErrorRateCheck, outcomes: Sequence[RunOutcome]
+    key: dg.AssetKey, rate: ErrorRateCheck, results: Sequence[RunResult]
 ) -> dg.AssetCheckResult:
-    """Return the result of the check over all ``outcomes`` of an asset."""
-    failed = sum(outcome.manifest.failed for outcome in outcomes)
-    records = sum(outcome.manifest.rows_in for outcome in outcomes)
+    """Return the result of the check over all ``results`` of an asset."""
+    failed = sum(manifest.failed for manifest, _ in results)
+    records = sum(manifest.rows_in for manifest, _ in results)
     share = failed / records if records else 0.0
     text = "No record failed."
     if failed:
@@ -188,13 +175,13 @@ def error_rate_result(
             f"{METADATA_PREFIX}/max_error_rate": rate.max_error_rate,
             f"{METADATA_PREFIX}/rows_failed": failed,
             f"{METADATA_PREFIX}/rows_in": records,
-            **_failure_metadata(outcomes),
+            **_failure_metadata(results),
         },
     )
 
 
-def _failure_metadata(outcomes: Sequence[RunOutcome]) -> dict[str, Any]:
-    paths = [outcome.error_path for outcome in outcomes if outcome.error_path is not None]
+def _failure_metadata(results: Sequence[RunResult]) -> dict[str, Any]:
+    paths = [error_path for _, error_path in results if error_path is not None]
     if not paths:
         return {}
     metadata: dict[str, Any] = {f"{METADATA_PREFIX}/failures": failure_table(failure_groups(paths))}

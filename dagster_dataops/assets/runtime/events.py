@@ -6,7 +6,7 @@ from typing import Any, Generic, TypeVar
 import dagster as dg
 from typing_extensions import override
 
-from dagster_dataops.assets.runtime.fetches import column_schema, count_rows
+from dagster_dataops.assets.metadata.column_schema import whole_schema
 from dagster_dataops.assets.runtime.step_context import StepContext, WorkEvent
 from dagster_dataops.datasets.dataset import JsonlDataset
 
@@ -45,14 +45,14 @@ class DataOpsEventIterator(Iterator[Event], Generic[Event]):
 
         Operators count the records they write. Files from elsewhere are read to be counted.
         """
-        return self._with(count_rows)
+        return self._with(_row_count)
 
     def fetch_column_metadata(self) -> "DataOpsEventIterator[Event]":
         """Base ``dagster/column_schema`` on all records instead of a sample.
 
         This reads the whole result again.
         """
-        return self._with(column_schema)
+        return self._with(_column_schema)
 
     def _with(self, fetch: Fetch) -> "DataOpsEventIterator[Event]":
         return DataOpsEventIterator(self._events, self._context, (*self._fetches, fetch))
@@ -97,6 +97,15 @@ class DataOpsEventIterator(Iterator[Event], Generic[Event]):
                 text = f"{name}: some metadata is left out ({type(error).__name__}: {error})"
                 self._context.log.warning(text)
         return found
+
+
+def _row_count(datasets: list[JsonlDataset]) -> Mapping[str, Any]:
+    known = [data.rows if data.rows is not None else sum(1 for _ in data) for data in datasets]
+    return {"dagster/row_count": sum(known)} if datasets else {}
+
+
+def _column_schema(datasets: list[JsonlDataset]) -> Mapping[str, Any]:
+    return {"dagster/column_schema": whole_schema(datasets).table_schema()} if datasets else {}
 
 
 def _in_op(event: dg.MaterializeResult[Any], metadata: Mapping[str, Any]) -> Any:

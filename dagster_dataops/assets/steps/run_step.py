@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import dagster as dg
 
-from dagster_dataops.assets.checks.error_rate import error_rate_results
+from dagster_dataops.assets.checks.error_rate import RunResult, error_rate_results
 from dagster_dataops.assets.inputs.external_files import ExternalFiles
 from dagster_dataops.assets.inputs.multi_partition import PartitionResult, materialize
 from dagster_dataops.assets.inputs.partitions import loaded_parts, partitions_of, pattern_paths
@@ -34,9 +34,6 @@ from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.execution.runners.given_stream import of_partition
 from dagster_dataops.operators.operator import exporting
 
-if TYPE_CHECKING:
-    from dagster_dataops.execution.run_report import RunReport
-
 StepEvent: TypeAlias = dg.MaterializeResult[Any] | dg.AssetCheckResult
 
 
@@ -63,14 +60,14 @@ def run_step(
         step.preview(partitions_of(context, plan.spec), limit)
         return
     yield from materialize(context, plan.spec, step.make)
-    yield from error_rate_results(context, plan.spec.key, plan.error_rate, step.reports)
+    yield from error_rate_results(context, plan.spec.key, plan.error_rate, step.results)
 
 
 class _OperatorRun:
     """One operator in one step; arguments as `run_step`.
 
     Attributes:
-        reports: The reports of the runs, one for each partition, in order.
+        results: The results of the runs, one for each partition, in order.
     """
 
     def __init__(
@@ -86,7 +83,7 @@ class _OperatorRun:
         self._dataops = dataops
         self._loaded = loaded
         self._resume = resume_policy(config)
-        self.reports: list[RunReport] = []
+        self.results: list[RunResult] = []
         key = plan.spec.key.to_user_string()
         self._operator = checked(key, plan.node.operator, config)
 
@@ -137,7 +134,7 @@ class _OperatorRun:
         report = run_or_retry(
             self._dataops, self._context, operator, upstream.datasets, folder, self._resume
         )
-        self.reports.append(report)
+        self.results.append((report.manifest, report.error_path))
         invocation = self._operator.__dataops__
         columns = column_metadata(
             invocation.options, upstream.by_key, report.dataset, invocation.spec.kind

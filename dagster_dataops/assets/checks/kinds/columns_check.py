@@ -1,7 +1,7 @@
 """ColumnsCheck: the base of checks whose arguments are names of columns."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 
 from typing_extensions import override
 
@@ -11,37 +11,31 @@ from dagster_dataops.errors import ConfigurationError
 
 
 class ColumnsCheck(DeclaredCheck):
-    """A check of columns.
+    """A check of one or more columns.
 
-    Args:
-        columns: Names of columns, at least one.
-        name: As for `DeclaredCheck`.
-        description: The sentence with ``{columns}`` where the names go.
-        severity: As for `DeclaredCheck`.
-        blocking: As for `DeclaredCheck`.
-
-    Raises:
-        ConfigurationError: There is no column, or a name is not a text.
+    Attributes:
+        sentence: The description, with ``{columns}`` and ``{are}`` to fill in.
+        columns_in_name: Whether the default name contains the columns.
     """
+
+    sentence: ClassVar[str]
+    columns_in_name: ClassVar[bool] = True
 
     def __init__(
         self,
-        columns: tuple[str, ...],
-        name: str,
-        description: str,
-        severity: Severity | None,
-        *,
-        blocking: bool,
+        *columns: str,
+        name: str = "",
+        severity: Severity | None = None,
+        blocking: bool = False,
     ) -> None:
         if not columns or not all(isinstance(column, str) for column in columns):
             raise ConfigurationError(self.kind, columns, "given one or more names of columns")
         self.columns = columns
-        super().__init__(
-            name or NOT_IN_NAMES.sub("_", "_".join([self.kind, *columns])),
-            description.format(columns=_listed(columns)),
-            severity,
-            blocking=blocking,
-        )
+        listed = " and ".join(filter(None, [", ".join(columns[:-1]), columns[-1]]))
+        text = self.sentence.format(columns=listed, are="are" if len(columns) > 1 else "is")
+        named = "_".join([self.kind, *columns]) if self.columns_in_name else self.kind
+        name = name or NOT_IN_NAMES.sub("_", named)
+        super().__init__(name, text, severity, blocking=blocking)
 
     @override
     @classmethod
@@ -49,7 +43,7 @@ class ColumnsCheck(DeclaredCheck):
         return cls(*([value] if isinstance(value, str) else value), **options)
 
 
-def columns_schema(description: str, example: Sequence[str]) -> Mapping[str, Any]:
+def columns_schema(description: str, *example: str) -> Mapping[str, Any]:
     """Return the YAML form of a check of columns: a name, or a list of names."""
     return {
         "type": ["array", "string"],
@@ -59,10 +53,3 @@ def columns_schema(description: str, example: Sequence[str]) -> Mapping[str, Any
         "description": description,
         "examples": [list(example)],
     }
-
-
-def _listed(columns: tuple[str, ...]) -> str:
-    """Return names of columns as a list in a sentence."""
-    if len(columns) < 2:
-        return "".join(columns)
-    return f"{', '.join(columns[:-1])} and {columns[-1]}"

@@ -12,7 +12,7 @@ from dagster_dataops.assets.checks.severity import Severity
 from dagster_dataops.errors import ConfigurationError
 
 
-class MaxDropped(DeclaredCheck):
+class MaxDropped(DeclaredCheck, Inspector):
     """Check that at most ``share``, in [0, 1], of the input records emitted nothing.
 
     Failed records do not count; the check ``failed_records`` is for them.
@@ -42,12 +42,7 @@ class MaxDropped(DeclaredCheck):
 
     @override
     def inspector(self) -> Inspector:
-        return _DroppedShare(self.share)
-
-
-class _DroppedShare(Inspector):
-    def __init__(self, most: float) -> None:
-        self._most = most
+        return self
 
     @override
     def finding(self, inspected: Inspected) -> Finding:
@@ -57,7 +52,7 @@ class _DroppedShare(Inspector):
             return Finding(passed=False, text=text)
         share = manifest.dropped / manifest.rows_in if manifest.rows_in else 0.0
         return Finding(
-            passed=share <= self._most,
+            passed=share <= self.share,
             text=f"{manifest.dropped:,} of {manifest.rows_in:,} records dropped.",
             numbers={"rows_dropped": manifest.dropped, "dropped_share": share},
         )

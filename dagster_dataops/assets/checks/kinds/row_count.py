@@ -12,7 +12,7 @@ from dagster_dataops.assets.checks.severity import Severity
 from dagster_dataops.errors import ConfigurationError
 
 
-class RowCount(DeclaredCheck):
+class RowCount(DeclaredCheck, Inspector):
     """Check that there are at least ``min`` and at most ``max`` records."""
 
     kind = "row_count"
@@ -53,22 +53,16 @@ class RowCount(DeclaredCheck):
 
     @override
     def inspector(self) -> Inspector:
-        return _RowCounter(self.min, self.max)
-
-
-class _RowCounter(Inspector):
-    def __init__(self, least: int | None, most: int | None) -> None:
-        self._least = least
-        self._most = most
+        return self
 
     @override
     def finding(self, inspected: Inspected) -> Finding:
         rows = inspected.rows
-        few = self._least is not None and rows < self._least
-        many = self._most is not None and rows > self._most
         text = f"{rows:,} records"
+        few = self.min is not None and rows < self.min
+        many = self.max is not None and rows > self.max
         if few:
-            text += f", fewer than {self._least:,}"
+            text += f", fewer than {self.min:,}"
         if many:
-            text += f", more than {self._most:,}"
+            text += f", more than {self.max:,}"
         return Finding(passed=not (few or many), text=f"{text}.", numbers={"rows": rows})

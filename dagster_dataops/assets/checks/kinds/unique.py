@@ -20,7 +20,6 @@ from dagster_dataops.assets.checks.inspectors import (
     finding_of,
 )
 from dagster_dataops.assets.checks.kinds.columns_check import ColumnsCheck, columns_schema
-from dagster_dataops.assets.checks.severity import Severity
 from dagster_dataops.datasets.lines import content_interval, iterate_lines
 from dagster_dataops.records import Record, decode
 
@@ -39,17 +38,8 @@ class Unique(ColumnsCheck):
     """
 
     kind = "unique"
-    yaml = columns_schema("Columns whose values together differ in all records.", ["id"])
-
-    def __init__(
-        self,
-        *columns: str,
-        name: str = "",
-        severity: Severity | None = None,
-        blocking: bool = False,
-    ) -> None:
-        text = "No two records have the same {columns}."
-        super().__init__(columns, name, text, severity, blocking=blocking)
+    sentence = "No two records have the same {columns}."
+    yaml = columns_schema("Columns whose values together differ in all records.", "id")
 
     @override
     def inspector(self) -> Inspector:
