@@ -24,6 +24,7 @@ _HELD_UP: Final = (
     "job retry_failed_records_...), or raise max_error_rate."
 )
 _MAX_WARN_SHARE: Final = 0.5  # a larger share of failed records is an error that blocks
+RunResult: TypeAlias = tuple[Manifest, Path | None]  # the counts, and the file of failed records
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +69,8 @@ class ErrorRateCheck:
         return severity_of(self.severity, blocking=self.blocking, default=default)
 
 
-RunResult: TypeAlias = tuple[Manifest, Path | None]  # the counts, and the file of failed records
-ErrorRate: TypeAlias = "float | ErrorRateCheck | None"
-ErrorRates: TypeAlias = "ErrorRate | Mapping[str, ErrorRate]"
+ErrorRate: TypeAlias = float | ErrorRateCheck | None
+ErrorRates: TypeAlias = ErrorRate | Mapping[str, ErrorRate]
 
 
 def error_rates_of(graph: OperatorGraph, given: ErrorRates) -> dict[str, ErrorRateCheck | None]:

@@ -35,7 +35,7 @@ CHANGED_OR_MOVED: Final = "changed or reordered"
 RENAMED: Final = "renamed"
 NEW: Final = "new"
 DROPPED: Final = "dropped"
-UNTOLD: Final = "the operator does not tell from what"
+UNKNOWN_ORIGIN: Final = "the operator does not tell from what"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class ColumnTracer:
         renamed = self._renamed_from(column, gone)
         if renamed:
             return self._made(column, renamed[:1], RENAMED)
-        note = NEW if self._read else f"{NEW}; {UNTOLD}"
+        note = NEW if self._read else f"{NEW}; {UNKNOWN_ORIGIN}"
         return self._made(column, self._located(self._read), note)
 
     def _changed_from(self, column: str, written: list[str]) -> list[tuple[dg.AssetKey, str]]:
@@ -130,7 +130,7 @@ class ColumnTracer:
     def _changed(self, holders: Sequence[dg.AssetKey]) -> str:
         certain = self._kind == "record" or all(self._inputs[key].whole for key in holders)
         note = CHANGED if certain else CHANGED_OR_MOVED
-        return note if self._read else f"{note}; {UNTOLD}"
+        return note if self._read else f"{note}; {UNKNOWN_ORIGIN}"
 
     def _dropped(self, column: str) -> ColumnOrigin:
         return self._made(column, [(key, column) for key in self._holders(column)], DROPPED)

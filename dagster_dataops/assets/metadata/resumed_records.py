@@ -10,7 +10,7 @@ from dagster_dataops.execution.run_report import RunReport
 
 
 def resumed_metadata(report: RunReport) -> dict[str, Any]:
-    """Return the number of resumed records, their runs, and the time saved.
+    """Return the number of resumed records and, if there are any, the runs that settled them.
 
     A single run is a link; several runs are listed by id, the latest last.
     """

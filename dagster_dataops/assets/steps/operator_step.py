@@ -35,7 +35,7 @@ class StepOptions:
 
     @classmethod
     def of(cls, options: AssetOptions) -> Self:
-        """Return the options that a pipeline gives all its steps."""
+        """Return what the options of a pipeline say of each of its steps."""
         return cls(retry_policy=options.retry_policy, backfill_policy=options.backfill_policy)
 
     def backfills(self, spec: dg.AssetSpec) -> dg.BackfillPolicy | None:

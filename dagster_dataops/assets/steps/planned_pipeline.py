@@ -1,4 +1,4 @@
-"""PlannedPipeline: what becomes of a whole pipeline in Dagster, before it is laid out in steps."""
+"""PlannedPipeline: a pipeline with its asset specs, before it is divided into steps."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ class PlannedPipeline:
         return [plan.spec for plan in self.plans]
 
     def run(self, context: StepContext, dataops: DataOpsResource) -> Iterator[StepEvent]:
-        """Run every node, or those that an asset's step has selected, with options as defined."""
+        """Run every node, or the selected ones of an asset step; yield the events of each."""
         loaded: dict[str, Any] = {}
         plans = self.plans
         if isinstance(self.origin, StreamSource):
@@ -67,7 +67,7 @@ class PlannedPipeline:
         context: StepContext,
         dataops: DataOpsResource,
     ) -> dg.MaterializeResult[JsonlDataset]:
-        """Write what a source function yields: in an op there is no asset that has done so."""
+        """Write the records of a source function: an op has no source asset to load."""
         key = self.origin.key
         made = source_result(context, dataops, function, dataops.folder(key.path))
         return dg.MaterializeResult(
