@@ -7,7 +7,7 @@ import dagster as dg
 from typing_extensions import override
 
 from dagster_dataops.assets.metadata.column_schema import whole_schema
-from dagster_dataops.assets.runtime.step_context import StepContext, WorkEvent
+from dagster_dataops.assets.runtime.step_context import StepContext, StepEvent
 from dagster_dataops.datasets.dataset import JsonlDataset
 
 Event = TypeVar("Event")
@@ -27,7 +27,7 @@ class DataOpsEventIterator(Iterator[Event], Generic[Event]):
     """
 
     def __init__(
-        self, events: Iterator[WorkEvent], context: StepContext, fetches: tuple[Fetch, ...] = ()
+        self, events: Iterator[StepEvent], context: StepContext, fetches: tuple[Fetch, ...] = ()
     ) -> None:
         self._events = events
         self._context = context
@@ -57,7 +57,7 @@ class DataOpsEventIterator(Iterator[Event], Generic[Event]):
     def _with(self, fetch: Fetch) -> "DataOpsEventIterator[Event]":
         return DataOpsEventIterator(self._events, self._context, (*self._fetches, fetch))
 
-    def _converted(self, event: WorkEvent) -> Any:
+    def _converted(self, event: StepEvent) -> Any:
         """Return the event in the form for this step; ``None`` if the step yields no such event."""
         if isinstance(event, dg.MaterializeResult):
             metadata = {**(event.metadata or {}), **self._fetched(event)}

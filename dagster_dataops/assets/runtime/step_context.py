@@ -6,16 +6,14 @@ from weakref import WeakKeyDictionary
 
 import dagster as dg
 
-from dagster_dataops.datasets.dataset import JsonlDataset
-
 StepContext: TypeAlias = dg.AssetExecutionContext | dg.OpExecutionContext
-WorkEvent: TypeAlias = dg.MaterializeResult[JsonlDataset] | dg.AssetCheckResult
+StepEvent: TypeAlias = dg.MaterializeResult[Any] | dg.AssetCheckResult
 
 
 class Work(Protocol):
     """The operators of a step."""
 
-    def run(self, context: StepContext, dataops: Any) -> Iterator[WorkEvent]:
+    def run(self, context: StepContext, dataops: Any) -> Iterator[StepEvent]:
         """Run the selected operators in order and yield the events of each as it finishes.
 
         Args:

@@ -11,7 +11,7 @@ from dagster_dataops.assets.launchpad.lazy_field import LazyField
 from dagster_dataops.assets.metadata.materialization import written_once
 from dagster_dataops.assets.planning.asset_options import AssetOptions
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
-from dagster_dataops.assets.steps.run_step import StepEvent
+from dagster_dataops.assets.runtime.step_context import StepEvent
 from dagster_dataops.assets.steps.step_work import StepWork
 
 DATAOPS = "dataops"  # the key of the resource

@@ -12,8 +12,7 @@ from dagster_dataops.assets.planning.asset_plan import AssetPlan, plan_assets
 from dagster_dataops.assets.planning.source_assets import Source, SourceAsset
 from dagster_dataops.assets.planning.translator import DataOpsTranslator
 from dagster_dataops.assets.runtime.resource import DataOpsResource
-from dagster_dataops.assets.runtime.step_context import StepContext
-from dagster_dataops.assets.steps.run_step import StepEvent
+from dagster_dataops.assets.runtime.step_context import StepContext, StepEvent
 from dagster_dataops.assets.steps.step_work import StepWork
 from dagster_dataops.assets.steps.stream_source import StreamSource, origin_of
 from dagster_dataops.datasets.dataset import JsonlDataset

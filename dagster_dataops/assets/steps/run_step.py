@@ -2,9 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
-
-import dagster as dg
+from typing import Any
 
 from dagster_dataops.assets.checks.error_rate import RunResult, error_rate_results
 from dagster_dataops.assets.inputs.external_files import ExternalFiles
@@ -22,7 +20,7 @@ from dagster_dataops.assets.metadata.column_metadata import column_metadata
 from dagster_dataops.assets.metadata.materialization import report_metadata
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
 from dagster_dataops.assets.runtime.resource import DataOpsResource
-from dagster_dataops.assets.runtime.step_context import StepContext
+from dagster_dataops.assets.runtime.step_context import StepContext, StepEvent
 from dagster_dataops.assets.steps.preview_step import (
     earlier_preview,
     observe_preview,
@@ -33,8 +31,6 @@ from dagster_dataops.assets.steps.retry_step import run_or_retry
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.execution.runners.given_stream import of_partition
 from dagster_dataops.operators.operator import exporting
-
-StepEvent: TypeAlias = dg.MaterializeResult[Any] | dg.AssetCheckResult
 
 
 def run_step(

@@ -11,10 +11,10 @@ from dagster_dataops.assets.inputs.partitions import ResultsByPartition
 from dagster_dataops.assets.launchpad.config_schema import config_of
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
 from dagster_dataops.assets.runtime.resource import DataOpsResource
-from dagster_dataops.assets.runtime.step_context import StepContext
+from dagster_dataops.assets.runtime.step_context import StepContext, StepEvent
 from dagster_dataops.assets.steps.error_rate_step import check_alone
 from dagster_dataops.assets.steps.preview_step import earlier_preview
-from dagster_dataops.assets.steps.run_step import StepEvent, run_step
+from dagster_dataops.assets.steps.run_step import run_step
 from dagster_dataops.checkpoints.folder.manifest import load_result
 from dagster_dataops.datasets.dataset import JsonlDataset
 
