@@ -12,6 +12,7 @@ from dagster_dataops import checks
 from dagster_dataops.assets.checks.declared_check import DeclaredCheck
 from dagster_dataops.assets.checks.findings import Finding
 from dagster_dataops.assets.checks.inspectors import inspect
+from dagster_dataops.assets.components.check_fields import CheckModel
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import ConfigurationError
 from tests.assets.helpers import numbered, write_jsonl
@@ -212,3 +213,10 @@ def test_names_come_of_columns_and_descriptions_are_sentences() -> None:
         ("row_count", "There are at least 1 and at most 10,000 records."),
         ("max_dropped", "At most 12.5 % of the input records are dropped."),
     ]
+
+
+def test_every_kind_has_a_public_name_and_a_field_of_that_name_in_a_defs_yaml() -> None:
+    fields = CheckModel.model_json_schema()["properties"]
+    for kind in checks.CHECK_KINDS:
+        assert getattr(checks, kind.kind) is kind
+        assert kind.kind in fields
