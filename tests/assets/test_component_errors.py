@@ -246,7 +246,7 @@ def test_a_check_that_is_two_is_told_with_its_line(project):
     )
 
     assert place in str(error)
-    assert "a check is one of row_count, max_dropped" in str(error)
+    assert "a check is one of json_schema, max_dropped" in str(error)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
 """Asset checks: declared checks over published files, and the error rate of operators.
 
-A kind of check is one module in ``kinds`` and is named in ``check_functions``.
+A kind of check is one module in ``kinds``, imported by ``check_functions``.
 """

@@ -8,27 +8,21 @@ pipeline, blocking checks run inside that step. A blocking check that fails stop
 downstream in both cases.
 """
 
-from collections.abc import Sequence
-from typing import Final
+from dagster_dataops.assets.checks.declared_check import CHECK_KINDS, DeclaredCheck
+from dagster_dataops.assets.checks.kinds.json_schema import json_schema
+from dagster_dataops.assets.checks.kinds.max_dropped import max_dropped
+from dagster_dataops.assets.checks.kinds.no_nulls import no_nulls
+from dagster_dataops.assets.checks.kinds.required_columns import required_columns
+from dagster_dataops.assets.checks.kinds.row_count import row_count
+from dagster_dataops.assets.checks.kinds.unique import unique
 
-from dagster_dataops.assets.checks.declared_check import (
-    DeclaredCheck as DeclaredCheck,  # noqa: PLC0414 - public
-)
-from dagster_dataops.assets.checks.kinds.json_schema import JsonSchema
-from dagster_dataops.assets.checks.kinds.max_dropped import MaxDropped
-from dagster_dataops.assets.checks.kinds.no_nulls import NoNulls
-from dagster_dataops.assets.checks.kinds.required_columns import RequiredColumns
-from dagster_dataops.assets.checks.kinds.row_count import RowCount
-from dagster_dataops.assets.checks.kinds.unique import Unique
-
-row_count = RowCount
-max_dropped = MaxDropped
-required_columns = RequiredColumns
-no_nulls = NoNulls
-unique = Unique
-json_schema = JsonSchema
-
-# In the order of the fields of a defs.yaml.
-CHECK_KINDS: Final[Sequence[type[DeclaredCheck]]] = (
-    *(row_count, max_dropped, required_columns, no_nulls, unique, json_schema),
-)
+__all__ = [
+    "CHECK_KINDS",
+    "DeclaredCheck",
+    "json_schema",
+    "max_dropped",
+    "no_nulls",
+    "required_columns",
+    "row_count",
+    "unique",
+]

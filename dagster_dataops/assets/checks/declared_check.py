@@ -1,9 +1,9 @@
-"""DeclaredCheck: a check of a published file, declared for the asset of a node or source."""
+"""DeclaredCheck: a check that was declared for an asset; CHECK_KINDS: all kinds of checks."""
 
 import re
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Any, ClassVar, Final, Self
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, TypeVar
 
 import dagster as dg
 
@@ -11,56 +11,115 @@ from dagster_dataops.assets.checks.inspectors import Inspector
 from dagster_dataops.assets.checks.severity import Severity, severity_of
 from dagster_dataops.errors import ConfigurationError
 
-NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_]+")  # characters that no check name may hold
+_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_]+")
 
 
-class DeclaredCheck(ABC):
-    """A check that was declared for an asset.
-
-    A subclass is one kind of check. Its constructor takes the arguments of the check and the
-    keywords ``name``, ``severity`` and ``blocking``.
-
-    Args:
-        name: Unique among the checks of the asset.
-        description: The condition that is checked, as a sentence.
-        severity: Severity if the check fails, ``WARN`` or ``ERROR``; ``ERROR`` by default.
-        blocking: Whether a failed check stops the assets downstream.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredCheck:
+    """A check of the published file of an asset.
 
     Attributes:
-        kind: The name of the check in ``checks`` and in a defs.yaml.
-        yaml: The JSON Schema of the value in a defs.yaml, with ``description`` and ``examples``.
-        yaml_path: Whether a text in a defs.yaml is a path, relative to the folder of that file.
-
-    Raises:
-        ConfigurationError: The name or the severity is invalid.
+        name: Unique among the checks of the asset.
+        description: The condition that is checked, as a sentence.
+        inspector: Makes the inspector of one file.
+        severity: Severity if the check fails.
+        blocking: Whether a failed check stops the assets downstream.
     """
 
-    kind: ClassVar[str]
-    yaml: ClassVar[Mapping[str, Any]]
-    yaml_path: ClassVar[bool] = False
-
-    def __init__(
-        self, name: str, description: str, severity: Severity | None, *, blocking: bool
-    ) -> None:
-        if not name or NOT_IN_NAMES.search(name):
-            wanted = "made of ASCII letters, digits and underscores"
-            raise ConfigurationError("name of a check", name, wanted)
-        self.name = name
-        self.description = description
-        self.severity = severity_of(severity, blocking=blocking, default="ERROR")
-        self.blocking = blocking
-
-    @classmethod
-    def from_yaml(cls, value: Any, **options: Any) -> Self:
-        """Return the check for the value of its field in a defs.yaml, and its other options."""
-        return cls(value, **options)
-
-    @abstractmethod
-    def inspector(self) -> Inspector:
-        """Return an inspector for one file; a new one unless it is stateless."""
+    name: str
+    description: str
+    inspector: Callable[[], Inspector]
+    severity: dg.AssetCheckSeverity
+    blocking: bool
 
     def spec(self, key: dg.AssetKey) -> dg.AssetCheckSpec:
         """Return the spec of the check on an asset."""
         return dg.AssetCheckSpec(
             self.name, asset=key, description=self.description, blocking=self.blocking
         )
+
+
+class CheckKind(NamedTuple):
+    """A kind of check.
+
+    Attributes:
+        declare: Returns a check; takes ``name``, ``severity`` and ``blocking`` as keywords.
+        yaml: The JSON Schema of its value in a defs.yaml, with ``description`` and ``examples``.
+            An object with properties gives keywords of ``declare``, an array gives its arguments,
+            any other value is its only argument. A text of format ``path`` is relative to the
+            folder of the defs.yaml.
+    """
+
+    declare: Callable[..., DeclaredCheck]
+    yaml: Mapping[str, Any]
+
+
+CHECK_KINDS: Final[dict[str, CheckKind]] = {}
+_Declare = TypeVar("_Declare", bound=Callable[..., DeclaredCheck])
+
+
+def check_kind(yaml: Mapping[str, Any]) -> Callable[[_Declare], _Declare]:
+    """Register a function as a kind of check, under its name; ``yaml`` as in `CheckKind`."""
+
+    def register(declare: _Declare) -> _Declare:
+        CHECK_KINDS[declare.__name__] = CheckKind(declare, yaml)
+        return declare
+
+    return register
+
+
+def declared(
+    name: str,
+    description: str,
+    inspector: Callable[[], Inspector],
+    severity: Severity | None,
+    *,
+    blocking: bool,
+) -> DeclaredCheck:
+    """Return a check, by default with the severity ``ERROR``.
+
+    Raises:
+        ConfigurationError: The name or the severity is invalid.
+    """
+    if not name or _NOT_IN_NAMES.search(name):
+        wanted = "made of ASCII letters, digits and underscores"
+        raise ConfigurationError("name of a check", name, wanted)
+    return DeclaredCheck(
+        name=name,
+        description=description,
+        inspector=inspector,
+        severity=severity_of(severity, blocking=blocking, default="ERROR"),
+        blocking=blocking,
+    )
+
+
+def columns_schema(description: str, *example: str) -> Mapping[str, Any]:
+    """Return the YAML form of a check of columns: a name, or a list of names."""
+    return {
+        "type": ["array", "string"],
+        "items": {"type": "string"},
+        "minItems": 1,
+        "minLength": 1,
+        "description": description,
+        "examples": [list(example)],
+    }
+
+
+def check_columns(kind: str, columns: tuple[str, ...]) -> None:
+    """Check that there is at least one column and that all names are texts.
+
+    Raises:
+        ConfigurationError: There is none, or a name is not a text.
+    """
+    if not columns or not all(isinstance(column, str) for column in columns):
+        raise ConfigurationError(kind, columns, "given one or more names of columns")
+
+
+def name_of(kind: str, columns: tuple[str, ...]) -> str:
+    """Return the default name of a check of columns."""
+    return _NOT_IN_NAMES.sub("_", "_".join([kind, *columns]))
+
+
+def listed(columns: tuple[str, ...]) -> str:
+    """Return names of columns as a list in a sentence."""
+    return " and ".join(filter(None, [", ".join(columns[:-1]), columns[-1]]))

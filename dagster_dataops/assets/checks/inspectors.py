@@ -33,11 +33,26 @@ class Inspected:
 
 
 class Inspector(ABC):
-    """Looks at one file without its records."""
+    """Looks at one file."""
 
     @abstractmethod
     def finding(self, inspected: Inspected) -> Finding:
         """Return the finding; called once, after the pass over the records."""
+
+
+class WholeFile(Inspector):
+    """Looks at the number of records and the manifest.
+
+    Args:
+        finding: Returns the finding.
+    """
+
+    def __init__(self, finding: Callable[[Inspected], Finding]) -> None:
+        self._finding = finding
+
+    @override
+    def finding(self, inspected: Inspected) -> Finding:
+        return self._finding(inspected)
 
 
 class RecordInspector(Inspector):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Self, TypeAlias
 
 import dagster as dg
 from pydantic import ConfigDict, Field, WithJsonSchema, create_model, model_validator
+from pydantic.alias_generators import to_pascal
 
 from dagster_dataops.assets.checks.check_functions import CHECK_KINDS
 from dagster_dataops.assets.checks.declared_check import DeclaredCheck
@@ -24,7 +25,6 @@ from dagster_dataops.errors import DataOpsError
 UNCHECKED: Final = "unchecked"
 _SHARE: Final[Mapping[str, Any]] = {"minimum": 0, "maximum": 1}
 _SEVERITY: Final = WithJsonSchema({"type": "string", "pattern": f"^(WARN|ERROR)$|{TEMPLATE}"})
-_KINDS: Final = {check.kind: check for check in CHECK_KINDS}
 _UNSET: Any = None  # default of a field whose type leaves out null, which keeps its errors exact
 _PYTHON_TYPES: Final[Mapping[str, Any]] = {
     "array": list[str],
@@ -52,7 +52,7 @@ class _AnyCheck(SeverityModel):
     """A check of a published result: one kind, with its severity and its name."""
 
     model_config = ConfigDict(
-        json_schema_extra={"oneOf": [{"required": [kind]} for kind in _KINDS]}
+        json_schema_extra={"oneOf": [{"required": [kind]} for kind in CHECK_KINDS]}
     )
 
     name: str = Field(
@@ -61,8 +61,8 @@ class _AnyCheck(SeverityModel):
 
     @model_validator(mode="after")
     def _is_one(self) -> Self:
-        if sum(getattr(self, kind) is not None for kind in _KINDS) != 1:
-            msg = f"a check is one of {', '.join(_KINDS)}"
+        if sum(getattr(self, kind) is not None for kind in CHECK_KINDS) != 1:
+            msg = f"a check is one of {', '.join(CHECK_KINDS)}"
             raise ValueError(msg)
         return self
 
@@ -92,8 +92,8 @@ else:  # with a field for every kind
         __base__=_AnyCheck,
         __doc__=_AnyCheck.__doc__,
         **{
-            kind: _model_field(f"{check.__name__}Model", check.yaml)
-            for kind, check in _KINDS.items()
+            name: _model_field(f"{to_pascal(name)}Model", kind.yaml)
+            for name, kind in CHECK_KINDS.items()
         },
     )
 
@@ -148,9 +148,18 @@ class CheckDeclaration:
             DefsYamlError: The declaration is invalid; with file and line.
         """
         try:
-            return _KINDS[self.kind].from_yaml(self.value, **self.options)
+            return self._declared()
         except (DataOpsError, TypeError, ValueError) as error:
             raise _blamed(self.place, error, self.kind).error(subject, error) from None
+
+    def _declared(self) -> DeclaredCheck:
+        declare, yaml = CHECK_KINDS[self.kind]
+        if "properties" in yaml:
+            return declare(**self.value, **self.options)
+        if "array" in yaml["type"]:
+            values = [self.value] if isinstance(self.value, str) else self.value
+            return declare(*values, **self.options)
+        return declare(self.value, **self.options)
 
 
 YamlChecks: TypeAlias = "Sequence[DeclaredCheck | CheckDeclaration]"
@@ -172,9 +181,9 @@ def resolve_checks(context: dg.ResolutionContext, models: Sequence[CheckModel]) 
 
 def _declared(context: dg.ResolutionContext, model: CheckModel) -> CheckDeclaration:
     given: dict[str, Any] = rendered(context, model.model_dump(exclude_unset=True))
-    kind = next(kind for kind in _KINDS if given.get(kind) is not None)
+    kind = next(kind for kind in CHECK_KINDS if given.get(kind) is not None)
     value = given[kind]
-    if _KINDS[kind].yaml_path and isinstance(value, str):
+    if CHECK_KINDS[kind].yaml.get("format") == "path" and isinstance(value, str):
         value = beside(context, value)
     options = {name: value for name, value in given.items() if name in _OPTIONS}
     return CheckDeclaration(kind, value, options, YamlPlace(context))

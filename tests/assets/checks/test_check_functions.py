@@ -217,6 +217,6 @@ def test_names_come_of_columns_and_descriptions_are_sentences() -> None:
 
 def test_every_kind_has_a_public_name_and_a_field_of_that_name_in_a_defs_yaml() -> None:
     fields = CheckModel.model_json_schema()["properties"]
-    for kind in checks.CHECK_KINDS:
-        assert getattr(checks, kind.kind) is kind
-        assert kind.kind in fields
+    for name, kind in checks.CHECK_KINDS.items():
+        assert getattr(checks, name) is kind.declare
+        assert name in fields

@@ -3,59 +3,52 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import orjson
-from typing_extensions import override
 
-from dagster_dataops.assets.checks.declared_check import DeclaredCheck
-from dagster_dataops.assets.checks.inspectors import EachRecord, Inspector
+from dagster_dataops.assets.checks.declared_check import DeclaredCheck, check_kind, declared
+from dagster_dataops.assets.checks.inspectors import EachRecord
 from dagster_dataops.assets.checks.severity import Severity
 from dagster_dataops.errors import ConfigurationError, MissingExtraError
 from dagster_dataops.records import Record
 
 
-class JsonSchema(DeclaredCheck):
+@check_kind(
+    {
+        "type": ["string", "object"],
+        "format": "path",
+        "description": "A JSON Schema for every record, or the path of a JSON file that holds it, "
+        "relative to the folder of the defs.yaml.",
+        "examples": ["document.schema.json"],
+    }
+)
+def json_schema(
+    schema: Mapping[str, Any] | str | os.PathLike[str],
+    *,
+    name: str = "json_schema",
+    severity: Severity | None = None,
+    blocking: bool = False,
+) -> DeclaredCheck:
     """Check that every record is valid by a JSON Schema: a mapping, or the path of a JSON file.
 
     Raises:
         MissingExtraError: The package that validates is not installed.
         ConfigurationError: The schema is not a JSON Schema.
     """
+    content = schema if isinstance(schema, Mapping) else _read(Path(schema))
+    validator = _validator(content)
 
-    kind = "json_schema"
-    yaml: ClassVar[Mapping[str, Any]] = {
-        "type": ["string", "object"],
-        "description": "A JSON Schema for every record, or the path of a JSON file that holds it, "
-        "relative to the folder of the defs.yaml.",
-        "examples": ["document.schema.json"],
-    }
-    yaml_path = True
-
-    def __init__(
-        self,
-        schema: Mapping[str, Any] | str | os.PathLike[str],
-        *,
-        name: str = "json_schema",
-        severity: Severity | None = None,
-        blocking: bool = False,
-    ) -> None:
-        content = schema if isinstance(schema, Mapping) else _read(Path(schema))
-        self._validator = _validator(content)
-        title = content.get("title")
-        text = f"Every record is valid by the JSON Schema{f' {title!r}' if title else ''}."
-        super().__init__(name, text, severity, blocking=blocking)
-
-    @override
-    def inspector(self) -> Inspector:
-        return EachRecord(self._problem)
-
-    def _problem(self, record: Record) -> tuple[str, Record] | None:
-        if self._validator.is_valid(record):
+    def problem(record: Record) -> tuple[str, Record] | None:
+        if validator.is_valid(record):
             return None
-        error = next(self._validator.iter_errors(record))
+        error = next(validator.iter_errors(record))
         where = ".".join(map(str, error.instance_path))
         return f"{where}: {error.message}" if where else str(error.message), record
+
+    title = content.get("title")
+    text = f"Every record is valid by the JSON Schema{f' {title!r}' if title else ''}."
+    return declared(name, text, lambda: EachRecord(problem), severity, blocking=blocking)
 
 
 def _validator(schema: Mapping[str, Any]) -> Any:

@@ -1,24 +1,31 @@
 """The check ``required_columns``."""
 
-from typing_extensions import override
-
-from dagster_dataops.assets.checks.inspectors import EachRecord, Inspector
-from dagster_dataops.assets.checks.kinds.columns_check import ColumnsCheck, columns_schema
+from dagster_dataops.assets.checks.declared_check import (
+    DeclaredCheck,
+    check_columns,
+    check_kind,
+    columns_schema,
+    declared,
+    listed,
+)
+from dagster_dataops.assets.checks.inspectors import EachRecord
+from dagster_dataops.assets.checks.severity import Severity
 from dagster_dataops.records import Record
 
 
-class RequiredColumns(ColumnsCheck):
+@check_kind(columns_schema("Columns that every record has.", "id", "text"))
+def required_columns(
+    *columns: str, name: str = "", severity: Severity | None = None, blocking: bool = False
+) -> DeclaredCheck:
     """Check that every record has ``columns``; any value counts, null included."""
+    check_columns("required_columns", columns)
+    wanted = frozenset(columns)
 
-    kind = "required_columns"
-    sentence = "Every record has {columns}."
-    columns_in_name = False
-    yaml = columns_schema("Columns that every record has.", "id", "text")
+    def problem(record: Record) -> tuple[str, Record] | None:
+        if wanted <= record.keys():
+            return None
+        missing = ", ".join(column for column in columns if column not in record)
+        return f"lacks {missing}", record
 
-    @override
-    def inspector(self) -> Inspector:
-        return EachRecord(self._problem)
-
-    def _problem(self, record: Record) -> tuple[str, Record] | None:
-        missing = [column for column in self.columns if column not in record]
-        return (f"lacks {', '.join(missing)}", record) if missing else None
+    name, text = name or "required_columns", f"Every record has {listed(columns)}."
+    return declared(name, text, lambda: EachRecord(problem), severity, blocking=blocking)

@@ -12,14 +12,22 @@ import orjson
 import xxhash
 from typing_extensions import override
 
+from dagster_dataops.assets.checks.declared_check import (
+    DeclaredCheck,
+    check_columns,
+    check_kind,
+    columns_schema,
+    declared,
+    listed,
+    name_of,
+)
 from dagster_dataops.assets.checks.findings import EXAMPLES, Finding, Violations
 from dagster_dataops.assets.checks.inspectors import (
     Inspected,
-    Inspector,
     RecordInspector,
     finding_of,
 )
-from dagster_dataops.assets.checks.kinds.columns_check import ColumnsCheck, columns_schema
+from dagster_dataops.assets.checks.severity import Severity
 from dagster_dataops.datasets.lines import content_interval, iterate_lines
 from dagster_dataops.records import Record, decode
 
@@ -29,21 +37,20 @@ _SORT_BYTES: Final = 64 << 20  # memory for finding equal digests
 _READ_BYTES: Final = _DIGEST_BYTES << 12
 
 
-class Unique(ColumnsCheck):
+@check_kind(columns_schema("Columns whose values together differ in all records.", "id"))
+def unique(
+    *columns: str, name: str = "", severity: Severity | None = None, blocking: bool = False
+) -> DeclaredCheck:
     """Check that no two records have the same values in ``columns``.
 
-    Records that lack one of them, or have null there, equal no other; see `NoNulls`. Digests of
+    Records that lack one of them, or have null there, equal no other; see `no_nulls`. Digests of
     128 bits are compared. They take 16 bytes a record, on disk beyond two million records, and at
     most about 100 MB of memory.
     """
-
-    kind = "unique"
-    sentence = "No two records have the same {columns}."
-    yaml = columns_schema("Columns whose values together differ in all records.", "id")
-
-    @override
-    def inspector(self) -> Inspector:
-        return _Duplicates(self.columns)
+    check_columns("unique", columns)
+    text = f"No two records have the same {listed(columns)}."
+    name = name or name_of("unique", columns)
+    return declared(name, text, lambda: _Duplicates(columns), severity, blocking=blocking)
 
 
 class _Duplicates(RecordInspector):
