@@ -53,4 +53,4 @@ def _run(call: Callable[[], object]) -> None:
         call()
     except Exception as error:  # noqa: BLE001 - no database error may end the work
         with suppress(Exception):  # the log handler may write to the same database
-            _LOG.warning("Dagster could not be told: %s: %s", type(error).__name__, error)
+            _LOG.warning("Could not send to Dagster: %s: %s", type(error).__name__, error)
