@@ -152,7 +152,7 @@ def test_checks_of_a_source_of_others_are_told_at_these_checks(project):
     )
 
     assert error.place == place
-    assert "declare its checks where it is defined" in error.reason
+    assert "declare its checks there" in error.reason
 
 
 def test_two_nodes_of_one_name_are_told_at_the_second(project):
