@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import dagster as dg
 
-from dagster_dataops.assets.inputs.source_results import standing_source, write_source
+from dagster_dataops.assets.inputs.source_results import source_result
 from dagster_dataops.assets.launchpad.operator_config import checked, config_type_of, resume_policy
 from dagster_dataops.assets.metadata.column_metadata import column_metadata
 from dagster_dataops.assets.metadata.materialization import dataset_metadata, report_metadata
@@ -138,11 +138,9 @@ def _source_op(pipeline: str, source: JobSource, stream_name: str) -> dg.OpDefin
     @dg.op(name=name, description=source.__doc__)
     def _source(context: dg.OpExecutionContext, dataops: DataOpsResource) -> JsonlDataset:
         folder = dataops.folder(key_of(pipeline, name))
-        dataset = standing_source(context, folder, source)
-        if dataset is None:
-            dataset = write_source(context, folder, source, source())
-        context.add_output_metadata(dataset_metadata(dataset))
-        return dataset
+        made = source_result(context, dataops, source, folder)
+        context.add_output_metadata(made.metadata)
+        return made.dataset
 
     return _source
 

@@ -49,6 +49,18 @@ def test_an_error_of_the_disk_is_no_concern_of_the_next_call() -> None:
     assert ran == [1]
 
 
+def test_waiting_ends_after_its_time_and_dropped_calls_do_not_run() -> None:
+    beside, ran, release = Background(daemon=True), [], threading.Event()
+    beside.run(lambda: release.wait(30) and None)
+    beside.run(lambda: ran.append(1))
+    assert not beside.finish(0.01)
+    beside.drop()
+    release.set()
+    assert beside.finish(10)
+    assert not beside.busy
+    assert ran == []
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_what_waits_behind_a_call_that_fails_otherwise_is_still_run() -> None:
     beside, ran, release = Background(), [], threading.Event()

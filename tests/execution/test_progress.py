@@ -3,7 +3,13 @@ import logging
 import pytest
 
 from dagster_dataops.execution import progress
-from dagster_dataops.execution.progress import ConsoleProgress, LogPace, ProgressState, Quiet
+from dagster_dataops.execution.progress import (
+    ConsoleProgress,
+    LogPace,
+    ProgressState,
+    Quiet,
+    duration,
+)
 
 
 def _state(records: int = 50, failed: int = 0, total: int | None = 200) -> ProgressState:
@@ -23,6 +29,20 @@ def _state(records: int = 50, failed: int = 0, total: int | None = 200) -> Progr
 )
 def test_a_state_describes_itself(state: ProgressState, text: str) -> None:
     assert state.describe(10.0) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.2, "0 s"),
+        (59.6, "1 min 00 s"),
+        (83, "1 min 23 s"),
+        (3600, "1 h 00 min"),
+        (90061, "25 h 01 min"),
+    ],
+)
+def test_a_duration_is_written_with_its_two_largest_units(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
 
 
 def test_no_time_is_no_rate() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import dagster as dg
 
 from dagster_dataops.assets.automation.preview_source import PreviewSource
-from dagster_dataops.assets.inputs.step_inputs import Upstream
+from dagster_dataops.assets.inputs.step_inputs import StepInputs
 from dagster_dataops.assets.launchpad.lazy_field import LazyField
 from dagster_dataops.assets.launchpad.operator_config import checked, config_type_of
 from dagster_dataops.assets.planning.asset_options import AssetOptions
@@ -95,7 +95,7 @@ def preview_job(
         operators = _operators(plans, context.op_config)  # all are checked before the first is run
         partition = first.partition(context, context.op_config.get("partition", ""))
         place = preview_folder(dataops.folder(origin.key.path, partition))
-        with Upstream(place, 1, context.run.run_id) as upstream:
+        with StepInputs(place, 1, context.run.run_id) as upstream:
             upstream.add(origin.key, [first.records(context, dataops, limit, partition)])
             results = {SOURCE: upstream.datasets}
             for plan in plans:

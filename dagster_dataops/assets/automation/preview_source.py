@@ -13,7 +13,7 @@ import dagster as dg
 
 from dagster_dataops.assets.inputs.partitions import named, ordered
 from dagster_dataops.assets.inputs.path_pattern import PathPattern
-from dagster_dataops.assets.inputs.step_inputs import Upstream
+from dagster_dataops.assets.inputs.step_inputs import StepInputs
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
 from dagster_dataops.assets.planning.source_assets import Source, SourceAsset
 from dagster_dataops.assets.runtime.resource import DataOpsResource
@@ -115,7 +115,7 @@ class PreviewSource:
         """Return the first items of a stream over what its inputs are now."""
         place = preview_folder(dataops.folder(self.origin.key.path, partition))
         operator = of_first(of_partition(plan.node.operator, partition), limit)
-        with Upstream(place, len(plan.inputs), context.run.run_id) as upstream:
+        with StepInputs(place, len(plan.inputs), context.run.run_id) as upstream:
             for key, given in plan.inputs:
                 found = self._found(given, partition)
                 upstream.add(key, [found or self._stored(key, context, dataops, partition)])

@@ -1,4 +1,4 @@
-"""What declared checks found in an asset as it was published, as Dagster's results of them."""
+"""Results of declared checks over the published files of an asset."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -12,20 +12,21 @@ from dagster_dataops.assets.checks.findings import Finding, check_result
 from dagster_dataops.assets.checks.inspectors import inspect
 from dagster_dataops.assets.inputs.path_pattern import PathPattern
 from dagster_dataops.assets.runtime.resource import DataOpsResource
-from dagster_dataops.assets.runtime.step_context import Context
+from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, load_result, published
 from dagster_dataops.datasets.dataset import JsonlDataset
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedAsset:
-    """An asset, and what was declared for it.
+    """An asset with its declared checks.
 
     Attributes:
-        key: Its key.
-        checks: Those that are made together.
-        partitions: Its partitions, if it has any.
-        path: Its file, where it is not a result of ours, or a pattern for a file each partition.
+        key: The key of the asset.
+        checks: The checks that run together.
+        partitions: The partitions of the asset, if it has any.
+        path: The file of an external asset, or the pattern of one file per partition; ``None``
+            for the result of an operator.
     """
 
     key: dg.AssetKey
@@ -35,20 +36,22 @@ class CheckedAsset:
 
 
 def declared_results(
-    context: Context | dg.AssetCheckExecutionContext, asset: CheckedAsset, dataops: DataOpsResource
+    context: StepContext | dg.AssetCheckExecutionContext,
+    asset: CheckedAsset,
+    dataops: DataOpsResource,
 ) -> Iterator[dg.AssetCheckResult]:
-    """Yield the results of those checks of an asset that were asked for.
+    """Yield the results of the selected checks of an asset.
 
     Args:
-        context: Of the step.
-        asset: What is checked: its partitions that the run is about, or all there are.
-        dataops: Where it is.
+        context: The context of the step.
+        asset: The asset; the partitions of the run are checked, or all of them.
+        dataops: The resource, which knows the folders of results.
 
     Raises:
-        ResultMissingError: Nothing was published.
-        Failure: There is no partition yet.
+        ResultMissingError: The asset has no published result.
+        Failure: The asset has no partition yet.
     """
-    wanted = _asked(context, asset.key) if asset.checks else ()
+    wanted = _selected(context, asset.key) if asset.checks else ()
     checks = [check for check in asset.checks if check.name in wanted]
     if not checks:
         return
@@ -62,8 +65,8 @@ def declared_results(
         yield check_result(key, check.severity, found_in)
 
 
-def _asked(context: Context | dg.AssetCheckExecutionContext, key: dg.AssetKey) -> set[str]:
-    if isinstance(context, dg.OpExecutionContext):  # an op launches none
+def _selected(context: StepContext | dg.AssetCheckExecutionContext, key: dg.AssetKey) -> set[str]:
+    if isinstance(context, dg.OpExecutionContext):  # an op has no asset checks
         return set()
     return {one.name for one in context.selected_asset_check_keys if one.asset_key == key}
 
@@ -71,9 +74,9 @@ def _asked(context: Context | dg.AssetCheckExecutionContext, key: dg.AssetKey) -
 def _findings(
     checks: Sequence[DeclaredCheck], dataset: JsonlDataset, manifest: Manifest | None
 ) -> list[Finding]:
-    watches = [check.watch() for check in checks]
-    inspected = inspect(dataset, manifest, watches)
-    return [watch.finding(inspected) for watch in watches]
+    inspectors = [check.inspector() for check in checks]
+    inspected = inspect(dataset, manifest, inspectors)
+    return [inspector.finding(inspected) for inspector in inspectors]
 
 
 def _file_of(

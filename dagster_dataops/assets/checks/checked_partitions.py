@@ -1,4 +1,4 @@
-"""Which partitions of an asset a check looks at."""
+"""The partitions of an asset that a check reads."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,25 +7,25 @@ import dagster as dg
 
 from dagster_dataops.assets.inputs.partitions import ordered
 from dagster_dataops.assets.inputs.path_pattern import PathPattern
-from dagster_dataops.assets.runtime.step_context import Context
+from dagster_dataops.assets.runtime.step_context import StepContext
 
 
 def partitions_to_check(
-    context: Context | dg.AssetCheckExecutionContext,
+    context: StepContext | dg.AssetCheckExecutionContext,
     key: dg.AssetKey,
     partitions: dg.PartitionsDefinition | None,
     path: Path | PathPattern | None = None,
 ) -> Sequence[str | None]:
-    """Return the partitions that the run is about; all that there are, if it is about none.
+    """Return the partitions of the run, or all existing ones if the run has no partitions.
 
     Args:
-        context: Of the check's step.
-        key: Of the asset.
-        partitions: Its own; without any, what is checked is the one result that it has.
-        path: Where the asset is files that Dagster does not materialize.
+        context: The context of the check's step.
+        key: The key of the asset.
+        partitions: The partitions of the asset; ``None`` gives ``[None]``, its only result.
+        path: The files of an external asset.
 
     Raises:
-        Failure: There is none yet.
+        Failure: No partition exists yet.
     """
     if partitions is None:
         return [None]

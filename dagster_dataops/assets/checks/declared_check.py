@@ -1,34 +1,34 @@
-"""DeclaredCheck: a check as it was declared for a node, before it looks at anything."""
+"""DeclaredCheck: a check that was declared for an asset; CHECK_KINDS: all kinds of checks."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, NamedTuple, TypeVar
 
 import dagster as dg
 
-from dagster_dataops.assets.checks.inspectors import Watch
+from dagster_dataops.assets.checks.inspectors import Inspector
 from dagster_dataops.assets.checks.severity import Severity, severity_of
 from dagster_dataops.errors import ConfigurationError
 
-_ODD: Final = re.compile(r"[^A-Za-z0-9_]+")  # what no name of a check may hold
+_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredCheck:
-    """A check that was declared for a node.
+    """A check of the published file of an asset.
 
     Attributes:
-        name: Unique among the checks of the node.
-        description: What is checked, in a sentence.
-        watch: Makes what looks at the records of one file.
-        severity: Of the check that did not pass, ``WARN`` or ``ERROR``.
-        blocking: Whether nothing downstream runs when it did not pass.
+        name: Unique among the checks of the asset.
+        description: The condition that is checked, as a sentence.
+        inspector: Makes the inspector of one file.
+        severity: Severity if the check fails.
+        blocking: Whether a failed check stops the assets downstream.
     """
 
     name: str
     description: str
-    watch: Callable[[], Watch]
+    inspector: Callable[[], Inspector]
     severity: dg.AssetCheckSeverity
     blocking: bool
 
@@ -39,41 +39,87 @@ class DeclaredCheck:
         )
 
 
+class CheckKind(NamedTuple):
+    """A kind of check.
+
+    Attributes:
+        declare: Returns a check; takes ``name``, ``severity`` and ``blocking`` as keywords.
+        yaml: The JSON Schema of its value in a defs.yaml, with ``description`` and ``examples``.
+            An object with properties gives keywords of ``declare``, an array gives its arguments,
+            any other value is its only argument. A text of format ``path`` is relative to the
+            folder of the defs.yaml.
+    """
+
+    declare: Callable[..., DeclaredCheck]
+    yaml: Mapping[str, Any]
+
+
+CHECK_KINDS: Final[dict[str, CheckKind]] = {}
+_Declare = TypeVar("_Declare", bound=Callable[..., DeclaredCheck])
+
+
+def check_kind(yaml: Mapping[str, Any]) -> Callable[[_Declare], _Declare]:
+    """Register a function as a kind of check, under its name; ``yaml`` as in `CheckKind`."""
+
+    def register(declare: _Declare) -> _Declare:
+        CHECK_KINDS[declare.__name__] = CheckKind(declare, yaml)
+        return declare
+
+    return register
+
+
 def declared(
-    name: str, text: str, watch: Callable[[], Watch], severity: Severity | None, *, blocking: bool
+    name: str,
+    description: str,
+    inspector: Callable[[], Inspector],
+    severity: Severity | None,
+    *,
+    blocking: bool,
 ) -> DeclaredCheck:
-    """Return a check; without a word on its severity it is an error not to pass.
+    """Return a check, by default with the severity ``ERROR``.
 
     Raises:
-        ConfigurationError: Its name or severity is impossible.
+        ConfigurationError: The name or the severity is invalid.
     """
-    if not name or _ODD.search(name):
+    if not name or _NOT_IN_NAMES.search(name):
         wanted = "made of ASCII letters, digits and underscores"
         raise ConfigurationError("name of a check", name, wanted)
-    graveness = severity_of(severity, blocking=blocking, default="ERROR")
     return DeclaredCheck(
-        name=name, description=text, watch=watch, severity=graveness, blocking=blocking
+        name=name,
+        description=description,
+        inspector=inspector,
+        severity=severity_of(severity, blocking=blocking, default="ERROR"),
+        blocking=blocking,
     )
 
 
-def check_columns(check: str, columns: tuple[str, ...]) -> tuple[str, ...]:
-    """Return ``columns``, at least one, each a name.
+def columns_schema(description: str, *example: str) -> Mapping[str, Any]:
+    """Return the YAML form of a check of columns: a name, or a list of names."""
+    return {
+        "type": ["array", "string"],
+        "items": {"type": "string"},
+        "minItems": 1,
+        "minLength": 1,
+        "description": description,
+        "examples": [list(example)],
+    }
+
+
+def check_columns(kind: str, columns: tuple[str, ...]) -> None:
+    """Check that there is at least one column and that all names are texts.
 
     Raises:
-        ConfigurationError: They are something else.
+        ConfigurationError: There is none, or a name is not a text.
     """
     if not columns or not all(isinstance(column, str) for column in columns):
-        raise ConfigurationError(check, columns, "given one or more names of columns")
-    return columns
+        raise ConfigurationError(kind, columns, "given one or more names of columns")
 
 
-def named(check: str, columns: tuple[str, ...]) -> str:
-    """Return the name of a check on columns."""
-    return _ODD.sub("_", "_".join([check, *columns]))
+def name_of(kind: str, columns: tuple[str, ...]) -> str:
+    """Return the default name of a check of columns."""
+    return _NOT_IN_NAMES.sub("_", "_".join([kind, *columns]))
 
 
 def listed(columns: tuple[str, ...]) -> str:
-    """Return columns as one would say them."""
-    if len(columns) < 2:
-        return "".join(columns)
-    return f"{', '.join(columns[:-1])} and {columns[-1]}"
+    """Return names of columns as a list in a sentence."""
+    return " and ".join(filter(None, [", ".join(columns[:-1]), columns[-1]]))

@@ -1,57 +1,44 @@
-"""ErrorRateCheck: the asset check ``failed_records`` that every record operator has.
+"""ErrorRateCheck: the asset check ``failed_records`` of every record operator.
 
-The operator's own step yields it from the counts that it has anyway, so it costs no second pass.
+The operator's step yields it from the counts of the run, without another pass over the records.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import dagster as dg
 
 from dagster_dataops.assets.checks.severity import Severity, severity_of
 from dagster_dataops.assets.metadata.failure_summary import failure_groups, failure_table
 from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
-from dagster_dataops.assets.runtime.step_context import Context
+from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.errors import ConfigurationError, PipelineDefinitionError
 from dagster_dataops.graph.graph import OperatorGraph
 
 FAILED_RECORDS: Final = "failed_records"
 _HELD_UP: Final = (
-    " What is downstream is held up. Repair the cause and retry the failed records alone (the job "
-    "retry_failed_records_...), or allow for more in max_error_rate."
+    " The assets downstream are stopped. Repair the cause and retry the failed records alone (the "
+    "job retry_failed_records_...), or raise max_error_rate."
 )
-_MOST: Final = 0.5  # of the records may fail without holding up what is downstream
-
-
-class RunOutcome(Protocol):
-    """What the check looks at: a `RunReport`, or `Published`."""
-
-    @property
-    def manifest(self) -> Manifest:
-        """Counts of the result."""
-        ...
-
-    @property
-    def error_path(self) -> Path | None:
-        """The file with the failed records, if any failed."""
-        ...
+_MAX_WARN_SHARE: Final = 0.5  # a larger share of failed records is an error that blocks
+RunResult: TypeAlias = tuple[Manifest, Path | None]  # the counts, and the file of failed records
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorRateCheck:
-    """How many records may fail.
+    """The share of records that may fail.
 
     Attributes:
-        max_error_rate: The share of input records that may fail, in [0, 1].
-        severity: Of the check that did not pass, ``WARN`` or ``ERROR``. Left open, it is ``ERROR``
-            if the check blocks; else ``WARN`` as long as no more than half of the records failed,
-            and an ``ERROR`` that blocks if more did: what is downstream would be made of the
-            smaller part of the data. ``WARN`` never blocks.
-        blocking: Whether nothing downstream runs when it did not pass. The result is published
-            all the same, so that its failed records can be retried alone.
+        max_error_rate: The largest share of input records that may fail, in [0, 1].
+        severity: Severity if the check fails, ``WARN`` or ``ERROR``; ``WARN`` never blocks. By
+            default it is ``ERROR`` if the check blocks. Otherwise it is ``WARN`` if at most half
+            of the records failed, and an ``ERROR`` that blocks if more did, because the assets
+            downstream would then hold the smaller part of the data.
+        blocking: Whether a failed check stops the assets downstream. The result is published in
+            any case, so that its failed records can be retried alone.
     """
 
     max_error_rate: float = 0.0
@@ -64,7 +51,7 @@ class ErrorRateCheck:
         severity_of(self.severity, blocking=self.blocking, default="WARN")
 
     def spec(self, key: dg.AssetKey) -> dg.AssetCheckSpec:
-        """Return the spec of the check on an operator's asset."""
+        """Return the spec of the check for an operator's asset."""
         if self.max_error_rate:
             text = f"Passes if at most {_percent(self.max_error_rate)} of the records fail."
         else:
@@ -73,30 +60,30 @@ class ErrorRateCheck:
 
     @property
     def blocks(self) -> bool:
-        """Whether it can hold up what is downstream."""
+        """Whether the check can stop the assets downstream."""
         return self.blocking or self.severity is None
 
     def severity_at(self, share: float) -> dg.AssetCheckSeverity:
-        """Return how grave it is that ``share`` of the records failed, if that is too much."""
-        grave: Literal["WARN", "ERROR"] = "ERROR" if share > _MOST else "WARN"
-        return severity_of(self.severity, blocking=self.blocking, default=grave)
+        """Return the severity if ``share`` of the records failed and that is too much."""
+        default: Literal["WARN", "ERROR"] = "ERROR" if share > _MAX_WARN_SHARE else "WARN"
+        return severity_of(self.severity, blocking=self.blocking, default=default)
 
 
-ErrorRate: TypeAlias = "float | ErrorRateCheck | None"
-ErrorRates: TypeAlias = "ErrorRate | Mapping[str, ErrorRate]"
+ErrorRate: TypeAlias = float | ErrorRateCheck | None
+ErrorRates: TypeAlias = ErrorRate | Mapping[str, ErrorRate]
 
 
 def error_rates_of(graph: OperatorGraph, given: ErrorRates) -> dict[str, ErrorRateCheck | None]:
-    """Return the check of every node; ``None`` for one that has none.
+    """Map every node to its check, or to ``None``.
 
-    Dataset and stream operators have none: none of their input records fails alone.
+    Dataset and stream operators have no check: their input records do not fail one by one.
 
     Args:
-        graph: Of the pipeline.
-        given: For all nodes, or by node; a node that is not named has the default check.
+        graph: The graph of the pipeline.
+        given: The rate for all nodes, or rates by node; other nodes have the default check.
 
     Raises:
-        PipelineDefinitionError: It names a node that is none.
+        PipelineDefinitionError: A name is not a node.
         ConfigurationError: A share is not in [0, 1].
     """
     by_node: Mapping[str, ErrorRate]
@@ -106,17 +93,18 @@ def error_rates_of(graph: OperatorGraph, given: ErrorRates) -> dict[str, ErrorRa
     else:
         by_node = dict.fromkeys(graph.nodes, given)
     return {
-        name: None if _whole(graph, name) else _check_of(rate) for name, rate in by_node.items()
+        name: None if _reads_datasets(graph, name) else _check_of(rate)
+        for name, rate in by_node.items()
     }
 
 
 def check_nodes(
     graph: OperatorGraph, given: Mapping[str, Any], argument: str, *others: str
 ) -> None:
-    """Refuse names in ``given`` that are neither nodes nor ``others``.
+    """Check that every name in ``given`` is a node or one of ``others``.
 
     Raises:
-        PipelineDefinitionError: There are some.
+        PipelineDefinitionError: A name is neither.
     """
     known = [*graph.nodes, *others]
     for name in given:
@@ -125,7 +113,7 @@ def check_nodes(
             raise PipelineDefinitionError(graph.name, reason)
 
 
-def _whole(graph: OperatorGraph, name: str) -> bool:
+def _reads_datasets(graph: OperatorGraph, name: str) -> bool:
     return graph.nodes[name].operator.__dataops__.spec.kind in {"dataset", "stream"}
 
 
@@ -134,41 +122,41 @@ def _check_of(rate: ErrorRate) -> ErrorRateCheck | None:
 
 
 def error_rate_specs(key: dg.AssetKey, rate: ErrorRateCheck | None) -> list[dg.AssetCheckSpec]:
-    """Return the spec of the check, if there is one."""
+    """Return the spec of the check as a list; empty without a check."""
     return [] if rate is None else [rate.spec(key)]
 
 
 def error_rate_results(
-    context: Context,
+    context: StepContext,
     key: dg.AssetKey,
     rate: ErrorRateCheck | None,
-    outcomes: Sequence[RunOutcome],
+    results: Sequence[RunResult],
 ) -> Iterator[dg.AssetCheckResult]:
-    """Yield the result of the check, if there is one and it was asked for; in an op it always is.
+    """Yield the result of the check if it exists and is selected; in an op it always is.
 
     Args:
-        context: Of the operator's step.
-        key: Of its asset.
-        rate: What may fail.
-        outcomes: Of its run; of each partition's, where it ran several.
+        context: The context of the operator's step.
+        key: The key of the operator's asset.
+        rate: The check.
+        results: The results of the run, one for each partition.
     """
-    if rate is not None and is_asked(context, key):
-        yield error_rate_result(key, rate, outcomes)
+    if rate is not None and is_selected(context, key):
+        yield error_rate_result(key, rate, results)
 
 
-def is_asked(context: Context, key: dg.AssetKey) -> bool:
-    """Whether the step was launched for the check of an asset, among others."""
+def is_selected(context: StepContext, key: dg.AssetKey) -> bool:
+    """Whether the run selected the check ``failed_records`` of an asset."""
     if not isinstance(context, dg.AssetExecutionContext):
         return True
     return dg.AssetCheckKey(key, FAILED_RECORDS) in context.selected_asset_check_keys
 
 
 def error_rate_result(
-    key: dg.AssetKey, rate: ErrorRateCheck, outcomes: Sequence[RunOutcome]
+    key: dg.AssetKey, rate: ErrorRateCheck, results: Sequence[RunResult]
 ) -> dg.AssetCheckResult:
-    """Return the result of the check over all ``outcomes`` of an asset."""
-    failed = sum(outcome.manifest.failed for outcome in outcomes)
-    records = sum(outcome.manifest.rows_in for outcome in outcomes)
+    """Return the result of the check over all ``results`` of an asset."""
+    failed = sum(manifest.failed for manifest, _ in results)
+    records = sum(manifest.rows_in for manifest, _ in results)
     share = failed / records if records else 0.0
     text = "No record failed."
     if failed:
@@ -187,23 +175,23 @@ def error_rate_result(
             f"{METADATA_PREFIX}/max_error_rate": rate.max_error_rate,
             f"{METADATA_PREFIX}/rows_failed": failed,
             f"{METADATA_PREFIX}/rows_in": records,
-            **_told(outcomes),
+            **_failure_metadata(results),
         },
     )
 
 
-def _told(outcomes: Sequence[RunOutcome]) -> dict[str, Any]:
-    paths = [outcome.error_path for outcome in outcomes if outcome.error_path is not None]
+def _failure_metadata(results: Sequence[RunResult]) -> dict[str, Any]:
+    paths = [error_path for _, error_path in results if error_path is not None]
     if not paths:
         return {}
-    told: dict[str, Any] = {f"{METADATA_PREFIX}/failures": failure_table(failure_groups(paths))}
+    metadata: dict[str, Any] = {f"{METADATA_PREFIX}/failures": failure_table(failure_groups(paths))}
     if len(paths) == 1:
-        told[f"{METADATA_PREFIX}/error_path"] = dg.MetadataValue.path(paths[0])
+        metadata[f"{METADATA_PREFIX}/error_path"] = dg.MetadataValue.path(paths[0])
     else:
-        told[f"{METADATA_PREFIX}/error_paths"] = dg.MetadataValue.json(list(map(str, paths)))
-    return told
+        metadata[f"{METADATA_PREFIX}/error_paths"] = dg.MetadataValue.json(list(map(str, paths)))
+    return metadata
 
 
 def _percent(share: float) -> str:
-    """Return a share as text; never ``0 %`` of one that is more than nothing."""
+    """Return a share as text; ``0 %`` only for zero."""
     return f"{100 * share:.3g} %"

@@ -1,4 +1,4 @@
-"""Findings: what a check found in one file, with the first records that offend."""
+"""Findings: the result of a check over one file, with its first violations."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,17 +12,17 @@ from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
 from dagster_dataops.datasets.lines import LineCounter
 
 EXAMPLES: Final = 10
-_CHARACTERS: Final = 100  # of an offending value; the UI does not break long words
+_CHARACTERS: Final = 100  # length of a shown value; the UI does not break long words
 Cell: TypeAlias = str | int | float | bool | None
 
 
 @dataclass(slots=True)
-class Offences:
-    """Records that offend against a check: how many, and where the first of them are.
+class Violations:
+    """Records that violate a check.
 
     Attributes:
-        count: How many.
-        first: Byte position, problem and value of the first ones, in order.
+        count: The number of records.
+        first: Byte offset of the line, problem and value of the first records, in order.
     """
 
     count: int = 0
@@ -36,38 +36,38 @@ class Offences:
 
     @property
     def wanted(self) -> bool:
-        """Whether there is room for a further example."""
+        """Whether another example would be shown."""
         return len(self.first) < EXAMPLES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What a check found in one file.
+    """The result of a check over one file.
 
     Attributes:
-        passed: Whether all is well.
-        text: What was found, in a sentence.
-        numbers: What was counted, by name.
-        offences: The records that offend, for a check that looks at records.
-        path: The file.
-        partition: Of the asset, if it has any.
+        passed: Whether the check passed.
+        text: The result as a sentence.
+        numbers: Counts and shares by name.
+        violations: The records that violate the check.
+        path: The file, where a violation names its line.
+        partition: The key of the partition, if the asset has partitions.
     """
 
     passed: bool
     text: str
     numbers: dict[str, int | float] = field(default_factory=dict)
-    offences: Offences = field(default_factory=Offences)
+    violations: Violations = field(default_factory=Violations)
     path: Path | None = None
     partition: str | None = None
 
     def rows(self) -> list[dict[str, Cell]]:
-        """Return the first offending records with their lines, as rows of a table."""
-        if not self.offences.first or self.path is None:
+        """Return the first violations with their line numbers, as rows of a table."""
+        if not self.violations.first or self.path is None:
             return []
         found: list[dict[str, Cell]] = []
         with self.path.open("rb") as file:
             counter = LineCounter(file.fileno())
-            for start, problem, value in self.offences.first:
+            for start, problem, value in self.violations.first:
                 row: dict[str, Cell] = {"line": counter.line_at(start), "problem": problem}
                 found.append({**self._where(), **row, "value": value})
         return found
@@ -79,7 +79,7 @@ class Finding:
 def check_result(
     key: dg.AssetCheckKey, severity: dg.AssetCheckSeverity, findings: Sequence[Finding]
 ) -> dg.AssetCheckResult:
-    """Return the result of a check over one file, or over those of several partitions."""
+    """Return the result of a check from its findings: one, or one for each partition."""
     bad = [finding for finding in findings if not finding.passed]
     numbers: dict[str, int | float] = dict(findings[0].numbers) if len(findings) == 1 else {}
     text = findings[0].text if len(findings) == 1 else f"{len(findings):,} partitions checked."
@@ -88,7 +88,7 @@ def check_result(
         text = f"{len(bad):,} of {len(findings):,} partitions did not pass, {first}"
     if len(findings) > 1:
         numbers = {"partitions": len(findings), "partitions_not_passed": len(bad)}
-        numbers["offending_records"] = sum(finding.offences.count for finding in findings)
+        numbers["offending_records"] = sum(finding.violations.count for finding in findings)
     rows = [row for finding in bad[:EXAMPLES] for row in finding.rows()][:EXAMPLES]
     metadata: dict[str, dg.RawMetadataValue] = {
         f"{METADATA_PREFIX}/{name}": value for name, value in numbers.items()

@@ -1,6 +1,6 @@
-"""Watches: what looks at the records of one file as they pass by, one for each check.
+"""Inspectors: each looks at one file for one check.
 
-All watches of a file see it in the same pass. Each is used once.
+All inspectors of a file see its records in one pass. Each is used for one file.
 """
 
 from abc import ABC, abstractmethod
@@ -10,7 +10,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from dagster_dataops.assets.checks.findings import Finding, Offences
+from dagster_dataops.assets.checks.findings import Finding, Violations
 from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import content_interval, iterate_lines
@@ -19,12 +19,12 @@ from dagster_dataops.records import Record, decode
 
 @dataclass(frozen=True, slots=True)
 class Inspected:
-    """A file that was looked at.
+    """A file after the pass over its records.
 
     Attributes:
-        dataset: Its handle.
-        manifest: What it is, if an operator published it and nobody has edited it since.
-        rows: How many records it has.
+        dataset: The handle of the file.
+        manifest: Its manifest, if an operator published the file and nobody edited it since.
+        rows: The number of its records.
     """
 
     dataset: JsonlDataset
@@ -32,16 +32,31 @@ class Inspected:
     rows: int
 
 
-class Watch(ABC):
-    """Says what it found in one file."""
+class Inspector(ABC):
+    """Looks at one file."""
 
     @abstractmethod
     def finding(self, inspected: Inspected) -> Finding:
-        """Return what was found, once all records have been seen."""
+        """Return the finding; called once, after the pass over the records."""
 
 
-class RecordsWatch(Watch):
-    """Sees the records of one file first."""
+class WholeFile(Inspector):
+    """Looks at the number of records and the manifest.
+
+    Args:
+        finding: Returns the finding.
+    """
+
+    def __init__(self, finding: Callable[[Inspected], Finding]) -> None:
+        self._finding = finding
+
+    @override
+    def finding(self, inspected: Inspected) -> Finding:
+        return self._finding(inspected)
+
+
+class RecordInspector(Inspector):
+    """Looks at every record of one file."""
 
     @abstractmethod
     def see(self, start: int, record: Record) -> None:
@@ -49,96 +64,56 @@ class RecordsWatch(Watch):
 
     @abstractmethod
     def see_bad_line(self, start: int, problem: str) -> None:
-        """Take note of a line that is no record."""
+        """Take note of a line that is not a record."""
 
 
-class RowsWatch(Watch):
-    """Whether there are at least and at most so many records; ``None`` for no bound."""
-
-    def __init__(self, least: int | None, most: int | None) -> None:
-        self._least = least
-        self._most = most
-
-    @override
-    def finding(self, inspected: Inspected) -> Finding:
-        rows = inspected.rows
-        few = self._least is not None and rows < self._least
-        many = self._most is not None and rows > self._most
-        text = f"{rows:,} records"
-        if few:
-            text += f", fewer than {self._least:,}"
-        if many:
-            text += f", more than {self._most:,}"
-        return Finding(passed=not (few or many), text=f"{text}.", numbers={"rows": rows})
-
-
-class DroppedWatch(Watch):
-    """Whether no more than a share of the input records was dropped."""
-
-    def __init__(self, share: float) -> None:
-        self._share = share
-
-    @override
-    def finding(self, inspected: Inspected) -> Finding:
-        manifest = inspected.manifest
-        if manifest is None:
-            text = "How many records were dropped is unknown: the result was edited since."
-            return Finding(passed=False, text=text)
-        share = manifest.dropped / manifest.rows_in if manifest.rows_in else 0.0
-        return Finding(
-            passed=share <= self._share,
-            text=f"{manifest.dropped:,} of {manifest.rows_in:,} records dropped.",
-            numbers={"rows_dropped": manifest.dropped, "dropped_share": share},
-        )
-
-
-class EachWatch(RecordsWatch):
-    """Whether every record is as it should be.
+class EachRecord(RecordInspector):
+    """Looks at each record alone.
 
     Args:
-        problem: Returns what is wrong with a record and the value to show; ``None`` if nothing.
+        problem: Returns the problem of a record and the value to show; ``None`` if it has none.
     """
 
     def __init__(self, problem: Callable[[Record], tuple[str, Any] | None]) -> None:
         self._problem = problem
-        self._offences = Offences()
+        self._violations = Violations()
 
     @override
     def see(self, start: int, record: Record) -> None:
         problem = self._problem(record)
         if problem is not None:
-            self._offences.add(start, *problem)
+            self._violations.add(start, *problem)
 
     @override
     def see_bad_line(self, start: int, problem: str) -> None:
-        self._offences.add(start, problem, "")
+        self._violations.add(start, problem, "")
 
     @override
     def finding(self, inspected: Inspected) -> Finding:
-        return offending(self._offences, inspected)
+        return finding_of(self._violations, inspected)
 
 
-def offending(offences: Offences, inspected: Inspected, what: str = "offend") -> Finding:
-    """Return the finding that ``offences`` in a file amount to."""
-    count, rows = offences.count, inspected.rows
+def finding_of(violations: Violations, inspected: Inspected, what: str = "offend") -> Finding:
+    """Return the finding for ``violations``: passed if there are none."""
+    count, rows = violations.count, inspected.rows
     return Finding(
         passed=not count,
         text=f"{count:,} of {rows:,} records {what}." if count else f"None of {rows:,} records.",
         numbers={"offending_records": count, "rows": rows},
-        offences=offences,
+        violations=violations,
         path=inspected.dataset.path,
     )
 
 
 def inspect(
-    dataset: JsonlDataset, manifest: Manifest | None, watches: Sequence[Watch]
+    dataset: JsonlDataset, manifest: Manifest | None, inspectors: Sequence[Inspector]
 ) -> Inspected:
-    """Show a file to watches, in one pass; in none if nobody needs to see its records.
+    """Show a file to inspectors in one pass; without a pass if none looks at records.
 
     Raises:
         InputError: The file cannot be read.
     """
-    readers = [watch for watch in watches if isinstance(watch, RecordsWatch)]
+    readers = [each for each in inspectors if isinstance(each, RecordInspector)]
     if not readers and dataset.rows is not None:
         return Inspected(dataset, manifest, dataset.rows)
     rows = 0
@@ -150,12 +125,12 @@ def inspect(
     return Inspected(dataset, manifest, rows)
 
 
-def _show(start: int, text: bytes, watches: Sequence[RecordsWatch]) -> None:
+def _show(start: int, text: bytes, inspectors: Sequence[RecordInspector]) -> None:
     try:
         record = decode(text)
     except ValueError as error:
-        for watch in watches:
-            watch.see_bad_line(start, str(error))
+        for inspector in inspectors:
+            inspector.see_bad_line(start, str(error))
         return
-    for watch in watches:
-        watch.see(start, record)
+    for inspector in inspectors:
+        inspector.see(start, record)

@@ -1,4 +1,4 @@
-"""How grave it is when a check does not pass: ``WARN`` or ``ERROR``."""
+"""The severity of a failed check: ``WARN`` or ``ERROR``."""
 
 from typing import Literal, TypeAlias
 
@@ -15,13 +15,13 @@ def severity_of(
     """Return the severity of a check.
 
     Args:
-        given: As the user said it.
-        blocking: Whether nothing downstream may run when the check did not pass; Dagster sees
-            to that for ``ERROR`` alone.
-        default: Where nothing was said about a check that does not block.
+        given: The severity that the user gave.
+        blocking: Whether a failed check stops the assets downstream. Dagster stops them for
+            ``ERROR`` only.
+        default: The severity of a check that does not block, where none was given.
 
     Raises:
-        ConfigurationError: It is none, or a check that blocks is to warn only.
+        ConfigurationError: The severity is invalid, or it is ``WARN`` for a blocking check.
     """
     if given is None:
         return dg.AssetCheckSeverity("ERROR" if blocking else default)

@@ -1,13 +1,16 @@
-"""What a defs.yaml says of checks: those declared of results, and how many records may fail."""
+"""Fields of a defs.yaml for checks: declared checks, and the error rate."""
 
-from collections.abc import Callable, Mapping, Sequence
+import operator
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Self, TypeAlias
+from functools import reduce
+from typing import TYPE_CHECKING, Annotated, Any, Final, Self, TypeAlias
 
 import dagster as dg
-from pydantic import ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import ConfigDict, Field, WithJsonSchema, create_model, model_validator
+from pydantic.alias_generators import to_pascal
 
-from dagster_dataops.assets.checks import check_functions
+from dagster_dataops.assets.checks.check_functions import CHECK_KINDS
 from dagster_dataops.assets.checks.declared_check import DeclaredCheck
 from dagster_dataops.assets.checks.error_rate import ErrorRate, ErrorRateCheck
 from dagster_dataops.assets.components.source_position import (
@@ -21,92 +24,85 @@ from dagster_dataops.errors import DataOpsError
 
 UNCHECKED: Final = "unchecked"
 _SHARE: Final[Mapping[str, Any]] = {"minimum": 0, "maximum": 1}
-_COLUMNS: Final = WithJsonSchema(
-    {"type": ["array", "string"], "items": {"type": "string"}, "minItems": 1, "minLength": 1}
-)
 _SEVERITY: Final = WithJsonSchema({"type": "string", "pattern": f"^(WARN|ERROR)$|{TEMPLATE}"})
-_Columns: TypeAlias = Annotated[list[str] | str | None, _COLUMNS]
+_UNSET: Any = None  # default of a field whose type leaves out null, which keeps its errors exact
+_PYTHON_TYPES: Final[Mapping[str, Any]] = {
+    "array": list[str],
+    "boolean": bool,
+    "integer": int,
+    "number": float,
+    "object": dict[str, Any],
+    "string": str,
+}
+_TEMPLATED: Final = ("boolean", "integer", "number")  # a text here can only be a template
 
 
-_NOT_SAID: Any = None  # of a field of one type: of a choice it could not be told which is wrong
-
-
-class GravenessModel(dg.Model):
-    """How grave it is when a check does not pass."""
+class SeverityModel(dg.Model):
+    """The severity of a failed check."""
 
     severity: Annotated[str | None, _SEVERITY] = Field(
-        default=None, description="Of the check that did not pass: WARN or ERROR."
+        default=None, description="Severity if the check fails: WARN or ERROR."
     )
     blocking: Annotated[bool | str, or_template("boolean")] = Field(
-        default=False, description="Whether nothing downstream runs when it did not pass."
+        default=False, description="Whether a failed check stops the assets downstream."
     )
 
 
-class RowCountModel(dg.Model):
-    """How many records there may be."""
-
-    min: Annotated[int | str | None, or_template("integer", minimum=0)] = Field(
-        default=None, description="At least so many."
-    )
-    max: Annotated[int | str | None, or_template("integer", minimum=0)] = Field(
-        default=None, description="At most so many."
-    )
-
-
-_KINDS: Final = (
-    *("row_count", "max_dropped", "required_columns", "no_nulls", "unique", "json_schema"),
-)
-
-
-class CheckModel(GravenessModel):
-    """A check of what was published: one of its kinds, and how grave it is."""
+class _AnyCheck(SeverityModel):
+    """A check of a published result: one kind, with its severity and its name."""
 
     model_config = ConfigDict(
-        json_schema_extra={"oneOf": [{"required": [kind]} for kind in _KINDS]}
+        json_schema_extra={"oneOf": [{"required": [kind]} for kind in CHECK_KINDS]}
     )
 
-    row_count: RowCountModel = Field(
-        default=_NOT_SAID, description="How many records there may be.", examples=[{"min": 1}]
-    )
-    max_dropped: Annotated[float | str | None, or_template("number", **_SHARE)] = Field(
-        default=None, description="Share of the input records that may emit nothing."
-    )
-    required_columns: _Columns = Field(
-        default=None, description="Columns that every record has.", examples=[["id", "text"]]
-    )
-    no_nulls: _Columns = Field(
-        default=None, description="Columns that are never null or missing.", examples=[["text"]]
-    )
-    unique: _Columns = Field(
-        default=None,
-        description="Columns in all of which no two records agree.",
-        examples=[["id"]],
-    )
-    json_schema: Annotated[
-        str | dict[str, Any] | None, WithJsonSchema({"type": ["string", "object"]})
-    ] = Field(
-        default=None,
-        description="A JSON Schema that every record is valid by, or the JSON file that it is in, "
-        "its path taken from the folder of the defs.yaml.",
-        examples=["document.schema.json"],
-    )
     name: str = Field(
-        default=_NOT_SAID, description="Unique among the checks of the asset; by default its kind."
+        default=_UNSET, description="Unique among the checks of the asset; by default its kind."
     )
 
     @model_validator(mode="after")
     def _is_one(self) -> Self:
-        if sum(getattr(self, kind) is not None for kind in _KINDS) != 1:
-            msg = f"a check is one of {', '.join(_KINDS)}"
+        if sum(getattr(self, kind) is not None for kind in CHECK_KINDS) != 1:
+            msg = f"a check is one of {', '.join(CHECK_KINDS)}"
             raise ValueError(msg)
         return self
 
 
-class ErrorRateModel(GravenessModel):
-    """How many records may fail, and how grave it is when more do."""
+def _model_field(title: str, schema: Mapping[str, Any]) -> Any:
+    """Return type and field for a JSON Schema; a template may replace a number or a boolean."""
+    described = {key: schema[key] for key in ("description", "examples") if key in schema}
+    field = Field(default=_UNSET, **described)
+    if "properties" in schema:
+        parts = {name: _model_field(name, part) for name, part in schema["properties"].items()}
+        text = schema["description"]
+        return create_model(title, __base__=dg.Model, __doc__=text, **parts), field
+    given = schema["type"]
+    limits = {key: value for key, value in schema.items() if key not in {*described, "type"}}
+    if isinstance(given, str) and given in _TEMPLATED:
+        return Annotated[_PYTHON_TYPES[given] | str | None, or_template(given, **limits)], field
+    names = [given] if isinstance(given, str) else given
+    kinds: Any = reduce(operator.or_, (_PYTHON_TYPES[name] for name in names))
+    return Annotated[kinds | None, WithJsonSchema({"type": given, **limits})], field
+
+
+if TYPE_CHECKING:
+    CheckModel: TypeAlias = _AnyCheck
+else:  # with a field for every kind
+    CheckModel = create_model(
+        "CheckModel",
+        __base__=_AnyCheck,
+        __doc__=_AnyCheck.__doc__,
+        **{
+            name: _model_field(f"{to_pascal(name)}Model", kind.yaml)
+            for name, kind in CHECK_KINDS.items()
+        },
+    )
+
+
+class ErrorRateModel(SeverityModel):
+    """The share of records that may fail, and the severity if more do."""
 
     max_error_rate: Annotated[float | str, or_template("number", **_SHARE)] = Field(
-        default=0.0, description="Share of the records that may fail."
+        default=0.0, description="Largest share of the records that may fail."
     )
 
 
@@ -122,25 +118,19 @@ ErrorRateField: TypeAlias = Annotated[
     ),
 ]
 _OPTIONS: Final = ("name", "severity", "blocking")
-_Made: TypeAlias = Callable[..., DeclaredCheck]
-_OF_COLUMNS: Final[Mapping[str, _Made]] = {
-    "required_columns": check_functions.required_columns,
-    "no_nulls": check_functions.no_nulls,
-    "unique": check_functions.unique,
-}
 
 
 @dataclass(frozen=True, slots=True)
 class CheckDeclaration:
-    """A check as a defs.yaml declares it, made when the definitions are.
+    """A check in a defs.yaml; the check is constructed later, with the definitions.
 
-    Dagster would show what is wrong with it by a traceback, and only whose field it is in.
+    Dagster shows an error while it resolves a defs.yaml as a traceback, without the line.
 
     Attributes:
-        kind: The name of the function in `checks`.
-        value: What that is given.
-        options: Name, severity, and whether it blocks, where they are given.
-        place: Where it stands.
+        kind: The kind of the check.
+        value: The value of the field that is named after the kind.
+        options: ``name``, ``severity`` and ``blocking``, where they are given.
+        place: Where the check stands.
     """
 
     kind: str
@@ -152,25 +142,24 @@ class CheckDeclaration:
         """Return the check.
 
         Args:
-            subject: What errors call the asset.
+            subject: The asset, as errors name it.
 
         Raises:
-            DefsYamlError: It cannot be; with file and line.
+            DefsYamlError: The declaration is invalid; with file and line.
         """
         try:
-            return self._made()
+            return self._declared()
         except (DataOpsError, TypeError, ValueError) as error:
             raise _blamed(self.place, error, self.kind).error(subject, error) from None
 
-    def _made(self) -> DeclaredCheck:
-        if self.kind in _OF_COLUMNS:
-            columns = [self.value] if isinstance(self.value, str) else self.value
-            return _OF_COLUMNS[self.kind](*columns, **self.options)
-        if self.kind == "row_count":
-            return check_functions.row_count(**self.value, **self.options)
-        if self.kind == "max_dropped":
-            return check_functions.max_dropped(self.value, **self.options)
-        return check_functions.json_schema(self.value, **self.options)
+    def _declared(self) -> DeclaredCheck:
+        declare, yaml = CHECK_KINDS[self.kind]
+        if "properties" in yaml:
+            return declare(**self.value, **self.options)
+        if "array" in yaml["type"]:
+            values = [self.value] if isinstance(self.value, str) else self.value
+            return declare(*values, **self.options)
+        return declare(self.value, **self.options)
 
 
 YamlChecks: TypeAlias = "Sequence[DeclaredCheck | CheckDeclaration]"
@@ -180,21 +169,21 @@ def constructed(given: YamlChecks, subject: str) -> Sequence[DeclaredCheck]:
     """Return the checks of one asset.
 
     Raises:
-        DefsYamlError: One of them cannot be; with file and line.
+        DefsYamlError: A declaration is invalid; with file and line.
     """
     return [one.construct(subject) if isinstance(one, CheckDeclaration) else one for one in given]
 
 
 def resolve_checks(context: dg.ResolutionContext, models: Sequence[CheckModel]) -> YamlChecks:
-    """Return what a list of checks declares, templates filled in."""
+    """Return the declarations of a list of checks, with templates filled in."""
     return [_declared(context.at_path(number), model) for number, model in enumerate(models)]
 
 
 def _declared(context: dg.ResolutionContext, model: CheckModel) -> CheckDeclaration:
     given: dict[str, Any] = rendered(context, model.model_dump(exclude_unset=True))
-    kind = next(kind for kind in _KINDS if given.get(kind) is not None)
+    kind = next(kind for kind in CHECK_KINDS if given.get(kind) is not None)
     value = given[kind]
-    if kind == "json_schema" and isinstance(value, str):
+    if CHECK_KINDS[kind].yaml.get("format") == "path" and isinstance(value, str):
         value = beside(context, value)
     options = {name: value for name, value in given.items() if name in _OPTIONS}
     return CheckDeclaration(kind, value, options, YamlPlace(context))
@@ -202,10 +191,10 @@ def _declared(context: dg.ResolutionContext, model: CheckModel) -> CheckDeclarat
 
 @dataclass(frozen=True, slots=True)
 class ErrorRateDeclaration:
-    """How many records may fail, as a defs.yaml declares it.
+    """The error rate in a defs.yaml.
 
     Attributes:
-        given: The share, or arguments of the check.
+        given: The share of records that may fail, or the arguments of `ErrorRateCheck`.
         place: Where it stands.
     """
 
@@ -213,13 +202,13 @@ class ErrorRateDeclaration:
     place: YamlPlace
 
     def construct(self, subject: str) -> ErrorRate:
-        """Return the share, or the check; None for no check.
+        """Return the share, or the check; ``None`` for no check.
 
         Args:
-            subject: What errors say it is of.
+            subject: The asset or pipeline, as errors name it.
 
         Raises:
-            DefsYamlError: It cannot be; with file and line.
+            DefsYamlError: The declaration is invalid; with file and line.
         """
         if self.given == UNCHECKED:
             return None
@@ -236,10 +225,10 @@ YamlErrorRate: TypeAlias = "float | ErrorRateCheck | ErrorRateDeclaration | None
 
 
 def rate_of(given: YamlErrorRate, subject: str) -> ErrorRate:
-    """Return how many records may fail.
+    """Return the error rate.
 
     Raises:
-        DefsYamlError: It cannot be; with file and line.
+        DefsYamlError: The declaration is invalid; with file and line.
     """
     return given.construct(subject) if isinstance(given, ErrorRateDeclaration) else given
 
@@ -247,7 +236,7 @@ def rate_of(given: YamlErrorRate, subject: str) -> ErrorRate:
 def resolve_error_rate(
     context: dg.ResolutionContext, model: float | str | ErrorRateModel | None
 ) -> YamlErrorRate:
-    """Return how many records may fail, templates filled in; None where nothing is said."""
+    """Return the declared error rate, with templates filled in; ``None`` if there is none."""
     if model is None:
         return None
     given = model.model_dump(exclude_unset=True) if isinstance(model, dg.Model) else model

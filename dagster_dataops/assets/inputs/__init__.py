@@ -1,1 +1,4 @@
-"""What a step reads: partitions, paths, upstream results, IO manager."""
+"""Inputs of steps: partitions, source files, upstream results, and the IO manager.
+
+Modules here turn the inputs of a step into datasets; they run no operator.
+"""

@@ -1,18 +1,19 @@
-"""Data versions of files that Dagster does not make: events of their external assets.
+"""Report the data versions of source files as events of their external assets.
 
-A step that reads such a file reports it as a materialization whose data version is a digest of the
-content: to Dagster, that is how an external asset changes (observations would not count, unless the
-asset were made by the beta `observable_source_asset`). So the file's page tells what was read, and
-once somebody, such as a sensor, reports another content, what was made of the old one is stale.
-Dagster looks up the versions of a step's inputs before the step begins; so the result is tagged
-with the version that was read.
+A step that reads a source file reports it as a materialization whose data version is a digest of
+the content. Dagster then marks results as stale when a later report, such as that of a sensor, has
+another version. An observation would have no effect, unless the asset were a beta
+`observable_source_asset`.
+
+Dagster looks up the versions of a step's inputs before the step begins. Therefore the result is
+tagged with the version that the step really read.
 """
 
 import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final
 
 import dagster as dg
 import xxhash
@@ -20,11 +21,10 @@ import xxhash
 from dagster_dataops.assets.metadata.column_metadata import schema_metadata
 from dagster_dataops.assets.metadata.materialization import dataset_metadata
 from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
+from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.digests import content_digest
 from dagster_dataops.errors import DataOpsError
-
-Context: TypeAlias = dg.AssetExecutionContext | dg.OpExecutionContext
 
 _VERSION: Final = "dagster/data_version"
 _INPUT_VERSION: Final = "dagster/input_data_version"
@@ -32,44 +32,44 @@ _IDENTITY: Final = f"{METADATA_PREFIX}/identity"
 
 
 class ExternalFiles:
-    """The files that a step reads; to be made before it reads them.
+    """The source files of a step. Construct it before the step reads them.
 
     Args:
-        inputs: Every input of the step, as in an `AssetPlan`: those that are paths count.
+        inputs: All inputs of the step, as in an `AssetPlan`; only paths are used.
     """
 
     def __init__(self, inputs: Sequence[tuple[dg.AssetKey, object]]) -> None:
         self._files = {key: path for key, path in inputs if isinstance(path, Path)}
         self._alone = len(inputs) == 1
-        # Of a file that is missing the step itself has more to say.
+        # `None` for a missing file: the step itself raises a better error.
         self._before = {key: _identity(path) for key, path in self._files.items()}
 
-    def report(self, context: Context, rows_in: int) -> dict[str, str]:
-        """Report every file that is another than was last reported.
+    def report(self, context: StepContext, rows_in: int) -> dict[str, str]:
+        """Report every file that changed since its last report.
 
-        A file is read for its version once for every change of it: as long as size, times and
-        inode are those that were reported last, the version is too.
+        A file is read once per change. While size, times and inode equal those of the last
+        report, its version is reused.
 
         Args:
-            context: Of the step.
-            rows_in: How many records the step has read of all its inputs.
+            context: The context of the step.
+            rows_in: The number of records that the step read from all inputs.
 
         Returns:
-            What the step's result is to be tagged with: the versions that it was made of. A file
-            that changed since the step began is left out.
+            Tags for the result of the step: the versions of its files, without files that changed
+            after the step began.
         """
         tags = {}
         for key, path in self._files.items():
             try:
                 version = self._version(context, key, rows_in if self._alone else None)
-            except (DataOpsError, OSError) as error:  # the result stands, whatever became of it
+            except (DataOpsError, OSError) as error:  # the result is valid without the version
                 context.log.warning("%s has no data version: %s", path, error)
                 continue
             if version is not None:
                 tags[f"{_INPUT_VERSION}/{key.to_user_string()}"] = version
         return tags
 
-    def _version(self, context: Context, key: dg.AssetKey, rows: int | None) -> str | None:
+    def _version(self, context: StepContext, key: dg.AssetKey, rows: int | None) -> str | None:
         path, identity = self._files[key], self._before[key]
         known = _last_version(context.instance, key, identity)
         if known is not None and _identity(path) == identity:
@@ -82,17 +82,17 @@ class ExternalFiles:
 
 
 def file_materialization(key: dg.AssetKey, path: str | os.PathLike[str]) -> dg.AssetMaterialization:
-    """Return the event that reports a file's present content, for a sensor or a script.
+    """Return the event that reports the current content of a file, for a sensor or a script.
 
-    A sensor returns it in `dagster.SensorResult.asset_events`, a script hands it to
-    `dagster.DagsterInstance.report_runless_asset_event`. The file is read for its digest.
+    A sensor returns it in `dagster.SensorResult.asset_events`. A script passes it to
+    `dagster.DagsterInstance.report_runless_asset_event`. The whole file is read for its digest.
 
     Args:
-        key: The file's asset.
+        key: The key of the file's asset.
         path: A jsonl file.
 
     Raises:
-        InputError: There is no such file, or it is none.
+        InputError: The file does not exist or is not a regular file.
     """
     dataset = JsonlDataset.of_file(path)
     identity = _identity(dataset.path)
@@ -115,7 +115,7 @@ def _event(
 
 
 def _identity(path: Path) -> str | None:
-    """Return a digest of what the file system knows of a file, if there is one."""
+    """Return a digest of a file's size, times and inode; ``None`` if it does not exist."""
     try:
         known = JsonlDataset(path, 0).identity
         return xxhash.xxh3_64_hexdigest(known.encode())
@@ -126,8 +126,8 @@ def _identity(path: Path) -> str | None:
 def _last_version(
     instance: dg.DagsterInstance, key: dg.AssetKey, identity: str | None
 ) -> str | None:
-    """Return the version that was reported last, if it was of the very same file."""
-    # A third of the price of `get_latest_materialization_event`, which reads the asset's row too.
+    """Return the last reported version if the file has not changed since."""
+    # A third of the time of `get_latest_materialization_event`, which also reads the asset's row.
     found = instance.fetch_materializations(key, limit=1).records
     reported = found[0].asset_materialization if found else None
     tags = (reported.tags or {}) if reported is not None else {}

@@ -1,4 +1,4 @@
-"""DataOpsIOManager: hands datasets from asset to asset as handles, lists or DataFrames."""
+"""DataOpsIOManager: store results as jsonl and load them as handles, lists or DataFrames."""
 
 import types
 import typing
@@ -18,20 +18,21 @@ from dagster_dataops.records import Record
 
 
 class DataOpsIOManager(dg.ConfigurableIOManager):
-    """Loads results by the annotation of the input that asks for them.
+    """Stores what an asset returns, and loads it by the annotation of the input.
 
-    ``JsonlDataset`` (or none) gives the handle, ``list[dict]`` the records, ``pandas.DataFrame``
-    and ``polars.DataFrame`` a frame, of several partitions joined in their order; as the values of
-    ``dict[str, ...]`` each partition by its key, which is also what an input without annotation
-    gets of several. An asset may return any of these, or any iterable of records; what is no
-    handle on its own result is written as jsonl.
+    ``JsonlDataset``, or no annotation, loads the handle; ``list[dict]`` the records;
+    ``pandas.DataFrame`` and ``polars.DataFrame`` a frame. Several partitions are joined in their
+    order; ``dict[str, ...]``, or no annotation, loads them as a dict by partition key.
+
+    An asset may return any of these forms, or any iterable of records. All but a handle of the
+    asset's own result is written as jsonl.
     """
 
     dataops: dg.ResourceDependency[DataOpsResource]
 
     @override
     def handle_output(self, context: dg.OutputContext, obj: Any) -> None:
-        """Store what an asset returned; a handle on its own result is there already."""
+        """Store the value that an asset returned; a handle of its own result is stored already."""
         if not context.has_asset_partitions:
             return self._store(context, None, obj)
         keys = list(context.asset_partition_keys)
@@ -47,18 +48,18 @@ class DataOpsIOManager(dg.ConfigurableIOManager):
     def _store(self, context: dg.OutputContext, partition: str | None, value: Any) -> None:
         folder = self.dataops.folder(context.asset_key.path, partition)
         if isinstance(value, JsonlDataset) and value.path == folder.result.absolute():
-            return  # with metadata of the step's own
+            return  # the step adds the metadata
         dataset = write_result(folder, records_of(value), context.run_id)
         if partition is None or context.has_partition_key:
             context.add_output_metadata(dataset_metadata(dataset, partition))
 
     @override
     def load_input(self, context: dg.InputContext) -> Any:
-        """Return an upstream result in the form that the input asks for.
+        """Return an upstream result in the form of the input's annotation.
 
         Raises:
-            ResultMissingError: A result is not there. Of several partitions those are left out
-                instead if the input has ``metadata={"allow_missing_partitions": True}``.
+            ResultMissingError: A result does not exist. Missing ones among several partitions are
+                skipped if the input has ``metadata={"allow_missing_partitions": True}``.
         """
         wanted = _known(context.dagster_type.typing_type)
         key = context.asset_key.path
@@ -93,7 +94,7 @@ class DataOpsIOManager(dg.ConfigurableIOManager):
 
 
 def inner_form(wanted: Any) -> Any:
-    """Return what a dict by partition key holds; ``None`` if the annotation is no dict."""
+    """Return the value type of a dict annotation; ``None`` for any other annotation."""
     wanted = _known(wanted)
     if (typing.get_origin(wanted) or wanted) not in {dict, Mapping}:
         return None
@@ -102,10 +103,10 @@ def inner_form(wanted: Any) -> Any:
 
 
 def joined_form(datasets: Mapping[str, JsonlDataset], wanted: Any, asset: str) -> Any:
-    """Return partitions, in their order, as one list or DataFrame; a dict if nothing is wanted.
+    """Return partitions in their order as one list or DataFrame; without annotation as a dict.
 
     Raises:
-        InputError: One handle is wanted of several.
+        InputError: The annotation is one handle, and there are several partitions.
     """
     origin = typing.get_origin(wanted) or wanted
     library = _library(origin)
@@ -124,7 +125,7 @@ def joined_form(datasets: Mapping[str, JsonlDataset], wanted: Any, asset: str) -
 
 
 def _skips_missing(context: dg.InputContext) -> bool:
-    """Whether an input does without missing partitions, said as to Dagster's own IO managers."""
+    """Whether an input skips missing partitions; the metadata key is that of Dagster's managers."""
     return bool((context.definition_metadata or {}).get("allow_missing_partitions"))
 
 
@@ -136,14 +137,14 @@ def _known(wanted: Any) -> Any:
 
 
 def _library(kind: Any) -> str:
-    """Return whose DataFrame a class is; empty if it is none."""
+    """Return the library of a DataFrame class: pandas, polars, or empty for another class."""
     module = getattr(kind, "__module__", "").split(".")[0]
     ours = getattr(kind, "__name__", "") == "DataFrame" and module in {"pandas", "polars"}
     return str(module) if ours else ""
 
 
 def as_form(dataset: JsonlDataset, wanted: Any) -> Any:
-    """Return ``dataset`` as what an annotation asks for; the handle where it asks for nothing."""
+    """Return ``dataset`` in the form of an annotation; by default the handle."""
     wanted = _known(wanted)
     origin = typing.get_origin(wanted) or wanted
     if origin in {list, Sequence}:
@@ -167,10 +168,10 @@ def _frame(records: list[Record], library: str) -> Any:
 
 
 def records_of(value: Any) -> Iterable[object]:
-    """Return what an asset returned as records.
+    """Return the records in a value that an asset returned.
 
     Raises:
-        InputError: It is nothing that has records.
+        InputError: The value holds no records.
     """
     if isinstance(value, Mapping):
         return [dict(value)]

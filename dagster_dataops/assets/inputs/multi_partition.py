@@ -1,4 +1,4 @@
-"""One step, several partitions: one after the other, each with its own folder and checkpoint."""
+"""Materialize the partitions of one step, each with its own folder and checkpoint."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,20 +7,20 @@ from typing import Any
 import dagster as dg
 import xxhash
 
-from dagster_dataops.assets.inputs.partitions import Parts, named
-from dagster_dataops.assets.runtime.step_context import Context
+from dagster_dataops.assets.inputs.partitions import ResultsByPartition, named, partitions_of
+from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import PartitionsFailedError, RunStoppedError
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
-    """What a step has made of one partition.
+class PartitionResult:
+    """The result of one partition, or of an asset without partitions.
 
     Attributes:
-        dataset: The result.
-        metadata: What the asset page shows of it.
-        tags: Of the materialization.
+        dataset: The published dataset.
+        metadata: Metadata of the materialization.
+        tags: Tags of the materialization.
     """
 
     dataset: JsonlDataset
@@ -28,27 +28,47 @@ class Made:
     tags: Mapping[str, str] = field(default_factory=dict)
 
 
-def make_several(
-    context: Context,
-    spec: dg.AssetSpec,
-    partitions: Sequence[str],
-    make: Callable[[str], Made],
+def materialize(
+    context: StepContext, spec: dg.AssetSpec, make: Callable[[str | None], PartitionResult]
 ) -> Iterator[dg.MaterializeResult[Any]]:
-    """Make every partition, tell Dagster of each, and fail at the end if some failed.
+    """Make the partitions of the run and yield one result for all of them.
 
-    Dagster has one data version for all partitions of an output: here a digest of all their
-    contents, so that no change can go unnoticed. Each partition has metadata of its own.
+    Several partitions are made one after another. If some fail, the others are still made and
+    reported, and the step fails at the end.
+
+    Dagster has one data version for all partitions of an output. It is a digest of all their
+    contents, so every change shows. Each partition has its own metadata.
 
     Args:
-        context: Of the step.
-        spec: Of the asset.
-        partitions: Which ones, in order.
-        make: Makes one.
+        context: The context of the step.
+        spec: The spec of the asset.
+        make: Makes one partition; ``None`` stands for an asset without partitions.
 
     Raises:
-        PartitionsFailedError: Some failed; Dagster was told of the others.
+        PartitionsFailedError: Some partitions failed; the others were reported to Dagster.
     """
-    made: dict[str, Made] = {}
+    partitions = partitions_of(context, spec)
+    several = [partition for partition in partitions if partition is not None]
+    if len(several) > 1:
+        yield from _materialize_each(context, spec, several, make)
+        return
+    made = make(partitions[0])
+    yield dg.MaterializeResult(
+        asset_key=spec.key,
+        value=made.dataset,
+        metadata=made.metadata,
+        data_version=dg.DataVersion(made.dataset.fingerprint or ""),
+        tags=made.tags,
+    )
+
+
+def _materialize_each(
+    context: StepContext,
+    spec: dg.AssetSpec,
+    partitions: Sequence[str],
+    make: Callable[[str], PartitionResult],
+) -> Iterator[dg.MaterializeResult[Any]]:
+    made: dict[str, PartitionResult] = {}
     failed: dict[str, Exception] = {}
     for number, key in enumerate(partitions, 1):
         text = f"partition {key} ({number:,} of {len(partitions):,})"
@@ -57,7 +77,7 @@ def make_several(
             made[key] = make(key)
         except RunStoppedError:
             raise
-        except Exception as error:  # noqa: BLE001 - sources are the user's code; all are told below
+        except Exception as error:  # noqa: BLE001 - user code may raise anything; raised below
             text = f"partition {key} failed: {error}"
             context.log.warning(text)
             failed[key] = error
@@ -69,13 +89,13 @@ def make_several(
             context.add_asset_metadata(one.metadata, asset_key=spec.key, partition_key=key)
     yield dg.MaterializeResult(
         asset_key=spec.key,
-        value=Parts({key: one.dataset for key, one in made.items()}),
+        value=ResultsByPartition({key: one.dataset for key, one in made.items()}),
         data_version=dg.DataVersion(_digest(made)),
     )
 
 
-def _record(context: Context, spec: dg.AssetSpec, made: Mapping[str, Made]) -> None:
-    """Record the partitions that were made; the step itself fails and yields none."""
+def _record(context: StepContext, spec: dg.AssetSpec, made: Mapping[str, PartitionResult]) -> None:
+    """Record the finished partitions; the failed step itself yields no result."""
     for key, one in made.items():
         tags = {**one.tags, "dagster/data_version": one.dataset.fingerprint or ""}
         if spec.code_version is not None:
@@ -95,6 +115,6 @@ def _failure(
     return PartitionsFailedError(spec.key.to_user_string(), len(failed), total, named(reasons))
 
 
-def _digest(made: Mapping[str, Made]) -> str:
+def _digest(made: Mapping[str, PartitionResult]) -> str:
     text = "\n".join(f"{key}={one.dataset.fingerprint}" for key, one in sorted(made.items()))
     return f"xxh3:{xxhash.xxh3_128_hexdigest(text.encode(errors='surrogatepass'))}"

@@ -1,7 +1,7 @@
-"""Partitions: on which of them a step works, in which order, and what of its inputs each takes.
+"""Partitions of a step: which ones, in which order, and with which part of the inputs.
 
-Wherever several partitions come together, their order is one that anybody can name: static ones as
-they are defined, time windows by time, dynamic ones by their key, whenever they were added.
+Static partitions are ordered as defined, time windows by time, dynamic partitions by key. The order
+in which dynamic partitions were added has no effect.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,20 +10,23 @@ from typing import Any
 import dagster as dg
 
 from dagster_dataops.assets.inputs.path_pattern import PathPattern, dimensions_of
-from dagster_dataops.assets.runtime.step_context import Context
+from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.errors import InputError
 
 
-class Parts(dict[str, Any]):
-    """Results by partition of an asset that has the partitions of whoever takes it."""
+class ResultsByPartition(dict[str, Any]):
+    """Results by partition key, for an asset downstream with the same partitions."""
 
 
-def partitions_of(context: Context, spec: dg.AssetSpec) -> list[str | None]:
+def partitions_of(context: StepContext, spec: dg.AssetSpec) -> list[str | None]:
     """Return the partitions that a step makes, in order; ``[None]`` for an unpartitioned asset.
 
     Args:
-        context: Of the step; its run may have one partition, a range of them, or none.
-        spec: Of the asset, which may be unpartitioned in a run that has partitions.
+        context: The context of the step; its run has one partition, a range, or none.
+        spec: The spec of the asset; it may be unpartitioned in a run that has partitions.
+
+    Raises:
+        Failure: The asset is partitioned, and the run has no partition.
     """
     definition = spec.partitions_def
     if definition is None:
@@ -67,21 +70,21 @@ def _ordered_by_dimension(
 
 
 def loaded_parts(
-    context: Context, spec: dg.AssetSpec, argument: str, value: object, partition: str | None
+    context: StepContext, spec: dg.AssetSpec, argument: str, value: object, partition: str | None
 ) -> list[object]:
-    """Return what of a loaded input belongs to a partition, its partitions in their order.
+    """Return the parts of a loaded input for one partition, in the order of their partitions.
 
     Args:
-        context: Of the step.
-        spec: Of the asset that takes it.
-        argument: Name of the input.
-        value: What the IO manager gave: one thing, or a dict by partition key.
-        partition: Which of the step's partitions; ``None`` for an unpartitioned asset.
+        context: The context of the step.
+        spec: The spec of the asset that reads the input.
+        argument: The name of the input.
+        value: The value from the IO manager: one result, or a dict by partition key.
+        partition: The partition of the step; ``None`` for an unpartitioned asset.
 
     Raises:
-        InputError: A run of several partitions has loaded nothing for this one.
+        InputError: The input has no part for this partition.
     """
-    if isinstance(value, Parts):
+    if isinstance(value, ResultsByPartition):
         return [*value.values()] if partition is None else [value[partition]]
     upstream = _partitions_of_input(context, argument, value)
     if upstream is None or not isinstance(value, Mapping):
@@ -98,30 +101,30 @@ def loaded_parts(
 
 
 def _partitions_of_input(
-    context: Context, argument: str, value: object
+    context: StepContext, argument: str, value: object
 ) -> dg.PartitionsDefinition | None:
-    """Return the partitions that ``value`` is a dict by, if it is one.
+    """Return the partitions of an input if ``value`` is a dict by partition key.
 
-    An asset may also have stored a dict: one record.
+    A dict may also be one stored record.
     """
     if not isinstance(value, Mapping):
         return None
     try:
         upstream = context.asset_partitions_def_for_input(argument)
-    except dg.DagsterInvariantViolationError:  # it has none
+    except dg.DagsterInvariantViolationError:  # not partitioned
         return None
     known = set(context.asset_partition_keys_for_input(argument))
     return upstream if value.keys() <= known else None
 
 
 def _mapped(
-    context: Context,
+    context: StepContext,
     own: dg.PartitionsDefinition | None,
     argument: str,
     partition: str,
     upstream: dg.PartitionsDefinition,
 ) -> Sequence[str]:
-    """Return the upstream partitions that one partition takes, as Dagster maps them."""
+    """Return the upstream partitions that Dagster maps one partition to."""
     key = context.asset_key_for_input(argument)
     mapping = context.assets_def.get_partition_mapping(key)
     windows = isinstance(upstream, dg.TimeWindowPartitionsDefinition)
@@ -135,8 +138,14 @@ def _mapped(
         return ordered(found.partitions_subset.get_partition_keys(), upstream)
 
 
-def pattern_paths(context: Context, pattern: PathPattern, partition: str | None) -> list[object]:
-    """Return the file of a partition, or those of all partitions in their order."""
+def pattern_paths(
+    context: StepContext, pattern: PathPattern, partition: str | None
+) -> list[object]:
+    """Return the file of a partition, or the files of all partitions in their order.
+
+    Raises:
+        InputError: Files are missing, and the pattern does not allow that.
+    """
     definition = pattern.partitions
     if partition is not None:
         return [pattern.path(partition)]
@@ -154,6 +163,6 @@ def pattern_paths(context: Context, pattern: PathPattern, partition: str | None)
 
 
 def named(keys: Sequence[str], most: int = 10) -> str:
-    """Return the first few keys as text, and how many more there are."""
+    """Return the first ``most`` keys as text, with the number of the others."""
     more = f" and {len(keys) - most:,} more" if len(keys) > most else ""
     return f"{', '.join(keys[:most])}{more}" if keys else "none"

@@ -1,4 +1,4 @@
-"""PathPattern: a path that names its partition, and partition keys that name files."""
+"""PathPattern: map partition keys to file paths, and file names to partition keys."""
 
 import glob
 import re
@@ -14,24 +14,27 @@ from typing_extensions import override
 from dagster_dataops.errors import ConfigurationError, InputError
 
 PLACEHOLDER: Final = "partition"
-# What Dagster refuses in a key, what a database cannot hold, and the sign that escapes it.
+# Characters that Dagster refuses in a key or a database cannot store, and the escape character.
 _UNSAFE: Final = re.compile(r"\.{3,}|[%\x00-\x1f\x7f\ud800-\udfff]")
-_WINDOWS: Final = re.compile(r"(?:^|/)(?:[A-Za-z]:|\\)\\")  # how its absolute paths begin
+_WINDOWS: Final = re.compile(
+    r"(?:^|/)(?:[A-Za-z]:|\\)\\"
+)  # the start of an absolute path on Windows
 
 
 class PathPattern:
-    """A path such as ``docs/{partition}.jsonl``, a file for each partition.
+    """A path such as ``docs/{partition}.jsonl``: one file for each partition.
 
-    ``{partition}`` is the partition's key. With time windows ``{partition:%Y/%m/%d}`` is the start
-    of the window in that format; with several dimensions each is called by its name.
+    ``{partition}`` stands for the partition's key. For time windows ``{partition:%Y/%m/%d}`` is the
+    start of the window in that format. Several dimensions are named one by one, such as
+    ``{color}/{size}.jsonl``.
 
     Args:
         text: The path.
-        partitions: Which partitions there are.
-        allow_missing: Whether what takes all of them does without those that have no file.
+        partitions: The partitions.
+        allow_missing: Whether a reader of all partitions skips those without a file.
 
     Raises:
-        ConfigurationError: It names no partition, or something that is none.
+        ConfigurationError: The path does not name exactly the dimensions of the partitions.
     """
 
     def __init__(
@@ -52,13 +55,13 @@ class PathPattern:
 
     @property
     def folder(self) -> Path:
-        """The folder in which all the files are."""
+        """The folder that contains all files."""
         before = self.text.partition("{")[0]
         return Path(before if before.endswith("/") else before.rpartition("/")[0] or "/")
 
     @property
     def name(self) -> str:
-        """What an asset of these files can be called: their name or folder, without the key."""
+        """A name for the asset of these files: their name or folder without the key."""
         literals = "".join(text for text, *_ in string.Formatter().parse(self.text))
         separators = r"[/\\]" if _WINDOWS.search(literals) else "/"
         for part in reversed(re.split(separators, literals)):
@@ -71,7 +74,7 @@ class PathPattern:
         """Return the file of a partition.
 
         Raises:
-            InputError: The key would lead to another folder.
+            InputError: The key leads to another folder.
         """
         return Path(self.text.format(**_values(key, self.partitions)))
 
@@ -80,15 +83,15 @@ def is_pattern(text: str) -> bool:
     """Whether a path names a partition by ``{partition}``."""
     try:
         return PLACEHOLDER in _fields(text)
-    except ConfigurationError:  # a name with braces of its own
+    except ConfigurationError:  # a file name with braces
         return False
 
 
 def matching(pattern: str) -> Iterator[tuple[str, Path]]:
-    """Yield partition key and path of every file that a pattern fits; hidden ones are left out.
+    """Yield partition key and path of every file that matches a pattern, without hidden files.
 
     Raises:
-        ConfigurationError: It names something else than ``{partition}``.
+        ConfigurationError: The pattern has another placeholder than ``{partition}``.
     """
     text = _absolute(pattern)
     pieces = list(string.Formatter().parse(text))
@@ -110,9 +113,9 @@ def matching(pattern: str) -> Iterator[tuple[str, Path]]:
 
 
 def key_of_name(name: str) -> str:
-    """Return the partition key of a file's name: the name itself, as far as keys can hold it.
+    """Return the partition key for a file name: the name, with unsafe characters escaped.
 
-    Different names have different keys; `name_of_key` is the way back.
+    Different names have different keys; `name_of_key` is the inverse.
     """
     return _UNSAFE.sub(lambda found: _escaped(found[0]), name)
 
@@ -123,7 +126,7 @@ def _escaped(text: str) -> str:
 
 
 def name_of_key(key: str) -> str:
-    """Return the name that a partition key stands for."""
+    """Return the file name for a partition key; the inverse of `key_of_name`."""
     return unquote(key, errors="surrogateescape")
 
 
@@ -136,7 +139,7 @@ def _absolute(text: str) -> str:
 
 
 class _Window(str):
-    """The key of a time window; formatted by a date format, its start."""
+    """The key of a time window; a date format prints the start of the window."""
 
     __slots__ = ("window",)
 
@@ -169,7 +172,7 @@ def _value(key: str, partitions: dg.PartitionsDefinition) -> str:
 
 
 def dimensions_of(key: str, definition: dg.MultiPartitionsDefinition) -> Mapping[str, str]:
-    """Return the keys that a key of several dimensions is made of, by dimension."""
+    """Return the parts of a multi-dimensional key by the name of the dimension."""
     if isinstance(key, dg.MultiPartitionKey):
         return key.keys_by_dimension
     names = sorted(dimension.name for dimension in definition.partitions_defs)

@@ -1,34 +1,63 @@
-"""Results of source functions: written once, and taken again where a call would repeat a query."""
+"""Results of source functions: written once, and reused where a call would repeat a query."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import dagster as dg
 
+from dagster_dataops.assets.inputs.multi_partition import PartitionResult
+from dagster_dataops.assets.metadata.column_metadata import column_metadata
+from dagster_dataops.assets.metadata.materialization import dataset_metadata, report_metadata
+from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.runtime.run_tags import refreshes
-from dagster_dataops.assets.runtime.step_context import Context
+from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, published, write_result
 from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.execution.runners.given_stream import given_stream, is_stream
 from dagster_dataops.hashing.code import code_digest
 
-_Function = Callable[..., Any]
 
+def source_result(
+    context: StepContext,
+    dataops: DataOpsResource,
+    function: Callable[..., Any],
+    folder: NodeFolder,
+    partition: str | None = None,
+) -> PartitionResult:
+    """Return the published result of a source function: an earlier one, or that of a new call.
 
-def standing_source(
-    context: Context, folder: NodeFolder, function: _Function
-) -> JsonlDataset | None:
-    """Return the earlier result of a source function if it may stand, else ``None``.
-
-    It stands in a retry of the function's step, in a re-execution of a run that did not succeed,
-    and in a run of the refresh job, if the code is the same and the result was not edited.
+    A stream that the function returns is written with a checkpoint, so that a killed run resumes.
 
     Args:
-        context: Of its step.
-        folder: Of its asset, or of a partition of it.
-        function: The function.
+        context: The context of the step.
+        dataops: The resource.
+        function: Returns records or a stream; takes the partition's key if there is one.
+        folder: The folder of the asset or of its partition.
+        partition: The key of the partition.
+
+    Raises:
+        InputError: An item that the function gave is not a record.
+    """
+    made_from = {"source": code_digest(function)}
+    dataset = _earlier_result(context, folder, made_from)
+    if dataset is None:
+        records = function() if partition is None else function(partition)
+        if is_stream(records):
+            return _stream_result(context, dataops, function, records, folder, partition)
+        dataset = write_result(folder, records, context.run.run_id, made_from)
+    return PartitionResult(dataset, dataset_metadata(dataset))
+
+
+def _earlier_result(
+    context: StepContext, folder: NodeFolder, made_from: dict[str, str]
+) -> JsonlDataset | None:
+    """Return the earlier result of a source function if it may be reused, else ``None``.
+
+    It is reused in a retry of the function's step, in a re-execution of a run that did not
+    succeed, and in a run of the refresh job, if the code is the same and the result was not edited.
     """
     found = published(folder)
-    if found is None or found[1].made_from != _made_from(function):
+    if found is None or found[1].made_from != made_from:
         return None
     dataset, manifest = found
     if not refreshes(context) and manifest.run not in _repeated_runs(context):
@@ -41,22 +70,21 @@ def standing_source(
     return dataset
 
 
-def write_source(
-    context: Context, folder: NodeFolder, function: _Function, records: Iterable[object]
-) -> JsonlDataset:
-    """Publish what a source function gave; arguments as `standing_source`.
+def _stream_result(
+    context: StepContext,
+    dataops: DataOpsResource,
+    function: Callable[..., Any],
+    stream: object,
+    folder: NodeFolder,
+    partition: str | None,
+) -> PartitionResult:
+    operator = given_stream(function.__name__, lambda: stream, function)
+    report = dataops.run_operator(context, operator, [], folder)
+    columns = column_metadata({}, [], report.dataset, "stream")
+    return PartitionResult(report.dataset, {**report_metadata(report, partition), **columns})
 
-    Raises:
-        InputError: Some of it is no record.
-    """
-    return write_result(folder, records, context.run.run_id, _made_from(function))
 
-
-def _made_from(function: _Function) -> dict[str, str]:
-    return {"source": code_digest(function)}
-
-
-def _repeated_runs(context: Context) -> Iterator[str]:
+def _repeated_runs(context: StepContext) -> Iterator[str]:
     """Yield this run and those that it re-executes, back to the last one that succeeded."""
     yield context.run.run_id
     parent = context.run.parent_run_id

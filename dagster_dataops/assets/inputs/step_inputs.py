@@ -1,4 +1,4 @@
-"""Upstream: the inputs of a step as datasets, whatever IO managers made of their assets."""
+"""StepInputs: the inputs of one step as datasets."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,47 +7,47 @@ from typing import Self
 import dagster as dg
 
 from dagster_dataops.assets.inputs.io_manager import records_of
-from dagster_dataops.assets.inputs.step_scratch import Spills
+from dagster_dataops.assets.inputs.step_scratch import StepScratch
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.execution.runners.concat_inputs import gathered
 
 
-class Upstream:
-    """The inputs of one step, in order, for as long as the ``with`` block lasts.
+class StepInputs:
+    """The inputs of one step in order; temporary files last as long as the ``with`` block.
 
     Args:
-        folder: Of the step's asset; what is neither handle nor file is written there.
-        inputs: How many there are; of several, each must be one dataset.
-        run: Whose step it is.
+        folder: The folder of the step's asset; records and DataFrames are written there.
+        inputs: The number of inputs; if there are several, each is joined to one dataset.
+        run: The id of the run.
 
     Attributes:
-        by_key: Every dataset with the key of its asset.
+        by_key: Every dataset with the key of its asset, in order.
     """
 
     def __init__(self, folder: NodeFolder, inputs: int, run: str) -> None:
         self.by_key: list[tuple[dg.AssetKey, JsonlDataset]] = []
         self._several = inputs > 1
-        self._spills = Spills(folder, run)
+        self._scratch = StepScratch(folder, run)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Delete what was written for the step alone."""
-        self._spills.delete()
+        """Delete the temporary files of the step."""
+        self._scratch.delete()
 
     @property
     def datasets(self) -> list[JsonlDataset]:
-        """The datasets alone."""
+        """The datasets without their keys."""
         return [dataset for _, dataset in self.by_key]
 
     def add(self, key: dg.AssetKey, parts: Sequence[object]) -> None:
-        """Add an input: a handle, a path, records or a DataFrame, one for each partition of it."""
+        """Add an input; each part is a handle, a path, records or a DataFrame of a partition."""
         datasets = [self._dataset(part) for part in parts]
-        if self._several and len(datasets) != 1:  # else the executor joins them
-            datasets = [gathered(datasets, self._spills.place())]
+        if self._several and len(datasets) != 1:  # the executor joins the parts of a single input
+            datasets = [gathered(datasets, self._scratch.place())]
         self.by_key.extend((key, dataset) for dataset in datasets)
 
     def _dataset(self, value: object) -> JsonlDataset:
@@ -55,4 +55,4 @@ class Upstream:
             return value
         if isinstance(value, Path):
             return JsonlDataset.of_file(value)
-        return write_records(self._spills.place(), records_of(value), "upstream asset")
+        return write_records(self._scratch.place(), records_of(value), "upstream asset")

@@ -1,4 +1,4 @@
-"""Spills: files that one step needs for itself alone, whoever else works on the asset."""
+"""StepScratch: temporary files of one step, beside the files of its asset."""
 
 import secrets
 import shutil
@@ -11,20 +11,20 @@ from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.checkpoints.folder_lock import FolderLock
 from dagster_dataops.errors import DataOpsError
 
-_PREFIX: Final = ".upstream-"  # no asset's folder: a leading dot is escaped in those
-_STALE_SECONDS: Final = 60.0  # a younger one may be about to be locked
+_PREFIX: Final = ".upstream-"  # cannot be an asset's folder, where a leading dot is escaped
+_STALE_SECONDS: Final = 60.0  # the step of a younger folder may not have locked it yet
 
 
-class Spills:
-    """A folder in an asset's, of one step alone, made when it is first asked for.
+class StepScratch:
+    """A temporary folder of one step inside the folder of its asset, created on first use.
 
-    An orphaned step may still read its files while the next attempt writes its own: every step
-    has another folder, and locks it. Those that nobody locks any more, since their steps were
-    killed, are deleted by the next step that makes one.
+    Every step has its own locked folder, because an orphaned step may still read its files while
+    the next attempt writes. Folders of killed steps, which have lost their locks, are deleted by
+    the next step that creates one.
 
     Args:
-        folder: Of the asset.
-        run: Whose step it is, as the lock names it.
+        folder: The folder of the asset.
+        run: The id of the run, which the lock names.
     """
 
     def __init__(self, folder: NodeFolder, run: str) -> None:
@@ -35,7 +35,7 @@ class Spills:
         self._files = 0
 
     def place(self) -> Path:
-        """Return where to write the next file."""
+        """Return the path of the next file to write."""
         if self._lock is None:
             self._delete_stale()
             self._lock = FolderLock(self._path, self._run, 0.0)
@@ -43,7 +43,7 @@ class Spills:
         return self._path / f"{self._folder.name}_upstream_{self._files}.jsonl"
 
     def delete(self) -> None:
-        """Delete all of them."""
+        """Delete the folder with all files."""
         if self._lock is not None:
             shutil.rmtree(self._path, ignore_errors=True)
             self._lock.release()

@@ -1,4 +1,4 @@
-"""Code references: "open in editor" on the asset page leads to an operator's source."""
+"""Code references: the link from the asset page to the source of an operator."""
 
 import ast
 import functools
@@ -11,10 +11,10 @@ import dagster as dg
 
 
 def code_references(target: Any) -> dict[str, Any]:
-    """Return where a function or class was written, as definition metadata.
+    """Return the source position of a function or class as definition metadata.
 
-    A function that was wrapped is followed to the one that its author wrote. Empty for what is in
-    no file: typed at a prompt, made by ``exec``, or part of the interpreter.
+    Wrapped functions are unwrapped. The result is empty for code without a file: from a prompt,
+    from ``exec``, or built into the interpreter.
     """
     place = source_place(target)
     return {} if place is None else {"dagster/code_references": _reference(*place)}
@@ -40,13 +40,13 @@ def source_place(target: Any) -> tuple[str, int] | None:
 def _file_of(cls: type) -> str | None:
     try:
         return inspect.getsourcefile(cls)
-    except (TypeError, OSError):  # built in, or of a module that is none
+    except (TypeError, OSError):  # built in, or without a module
         return None
 
 
-@functools.lru_cache(maxsize=256)  # inspect would parse the file anew for each of its classes
+@functools.lru_cache(maxsize=256)  # inspect parses the file again for every class
 def _class_lines(path: str) -> dict[str, int]:
-    """Return the line that every class of a file starts at, decorators included, by qualname."""
+    """Map the qualified name of every class in a file to its first line, decorators included."""
     try:
         tree = ast.parse(Path(path).read_bytes())
     except (OSError, SyntaxError, ValueError):
@@ -72,7 +72,7 @@ def _collect(parent: ast.AST, prefix: str, lines: dict[str, int]) -> None:
 @functools.lru_cache(maxsize=4096)
 def _reference(path: str, line: int) -> dg.CodeReferencesMetadataValue:
     with warnings.catch_warnings():
-        # Public since 1.8 and still called beta; were it to go, the assets would lose a link.
+        # Public since Dagster 1.8 and still marked as beta.
         warnings.simplefilter("ignore", dg.BetaWarning)
         place = dg.LocalFileCodeReference(file_path=path, line_number=line)
         return dg.CodeReferencesMetadataValue(code_references=[place])

@@ -1,10 +1,13 @@
-"""Column lineage: from which upstream columns every column of a result comes.
+"""Column lineage: map every column of a result to upstream columns.
 
-Three things are known and told apart: what an operator's options declare (``input_key``,
-``output_key``), what its kind promises (a selection changes no record), and what records show:
-a column whose values all stand in the upstream column of the same name was passed through, one
-whose values all stand in a column that is gone was renamed. Where a column comes from that none
-of these explain is not guessed: its note says that the operator does not tell.
+There are three sources:
+
+- the options of the operator (``input_key``, ``output_key``),
+- the kind of the operator (a selection changes no record),
+- sampled records: a column whose values all occur in the upstream column of the same name was
+  passed through; a column whose values all occur in a dropped column was renamed.
+
+A column that none of these explains gets no guessed origin; its note says that it is unknown.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +27,7 @@ from dagster_dataops.assets.metadata.key_options import column_of, written_keys
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.operators.spec import OperatorKind
 
-Upstream: TypeAlias = Sequence[tuple[dg.AssetKey, JsonlDataset]]
+KeyedDatasets: TypeAlias = Sequence[tuple[dg.AssetKey, JsonlDataset]]
 
 PASSED: Final = "passed through"
 CHANGED: Final = "changed"
@@ -32,18 +35,18 @@ CHANGED_OR_MOVED: Final = "changed or reordered"
 RENAMED: Final = "renamed"
 NEW: Final = "new"
 DROPPED: Final = "dropped"
-UNTOLD: Final = "the operator does not tell from what"
+UNKNOWN_ORIGIN: Final = "the operator does not tell from what"
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnOrigin:
-    """Where one column comes from.
+    """The origin of one column.
 
     Attributes:
-        column: Its name; of one that was dropped, its name upstream.
-        origins: Upstream assets, each with the key read there, its path in the column included.
-        deps: The same, as Dagster knows it: without paths.
-        note: What became of it, in words.
+        column: The name of the column; for a dropped column its name upstream.
+        origins: Upstream assets with the key read in each, including the path in the column.
+        deps: The same origins in Dagster's form, without paths.
+        note: The change in words, such as ``renamed``.
     """
 
     column: str
@@ -53,23 +56,23 @@ class ColumnOrigin:
 
 
 class ColumnTracer:
-    """Finds where a result's columns come from.
+    """Finds the origins of the columns of a result.
 
     Args:
-        options: The operator's; ``input_key`` and ``output_key`` count.
-        upstream: Its inputs with their asset keys; several of one key are its partitions.
-        result: What it wrote.
-        kind: What it promises: a selection changes no record, and a record operator keeps
+        options: The options of the operator; ``input_key`` and ``output_key`` are used.
+        upstream: The inputs with their asset keys; several with one key are partitions.
+        result: The dataset that the operator wrote.
+        kind: The kind of the operator: a selection changes no record, and a record operator keeps
             their order.
 
     Attributes:
-        records: The result's first records.
+        records: The first records of the result.
     """
 
     def __init__(
         self,
         options: Mapping[str, Any],
-        upstream: Upstream,
+        upstream: KeyedDatasets,
         result: JsonlDataset,
         kind: OperatorKind = "record",
     ) -> None:
@@ -77,7 +80,7 @@ class ColumnTracer:
         for key, dataset in upstream:
             parts.setdefault(key, []).append(dataset)
         datasets = [dataset for _, dataset in upstream]
-        ordered = kind == "record"  # of others, the first records may come from anywhere
+        ordered = kind == "record"  # other kinds may move records
         seen = inputs_to_see(result, datasets) if ordered else INPUT_RECORDS
         self._inputs = {key: values_of(found, seen) for key, found in parts.items()}
         self.records = compared_records(result, datasets)
@@ -87,10 +90,10 @@ class ColumnTracer:
         self._read = list(dict.fromkeys(key for keys in self._written.values() for key in keys))
 
     def trace(self, columns: Iterable[str] = ()) -> list[ColumnOrigin]:
-        """Return the origin of every column of the result, then those that were dropped.
+        """Return the origins of the columns of the result, then those of dropped columns.
 
         Args:
-            columns: What is known of the result's columns beyond its first records.
+            columns: Columns that were found in other records than the first ones.
         """
         names = dict.fromkeys([*columns, *(name for record in self.records for name in record)])
         gone = [name for name in dict.fromkeys(self._all_inputs()) if name not in names]
@@ -114,12 +117,12 @@ class ColumnTracer:
         renamed = self._renamed_from(column, gone)
         if renamed:
             return self._made(column, renamed[:1], RENAMED)
-        note = NEW if self._read else f"{NEW}; {UNTOLD}"
+        note = NEW if self._read else f"{NEW}; {UNKNOWN_ORIGIN}"
         return self._made(column, self._located(self._read), note)
 
     def _changed_from(self, column: str, written: list[str]) -> list[tuple[dg.AssetKey, str]]:
-        """Return the origins of a column that is there upstream too, with other values."""
-        if column in written:  # as a whole: what it was before is gone, unless it was read
+        """Return the origins of a column that also exists upstream, with other values."""
+        if column in written:  # overwritten as a whole: its old values count only if they are read
             return self._located(self._reads_of(written))
         before = [(key, column) for key in self._holders(column)]
         return [*before, *self._located(self._reads_of(written) if written else self._read)]
@@ -127,12 +130,12 @@ class ColumnTracer:
     def _changed(self, holders: Sequence[dg.AssetKey]) -> str:
         certain = self._kind == "record" or all(self._inputs[key].whole for key in holders)
         note = CHANGED if certain else CHANGED_OR_MOVED
-        return note if self._read else f"{note}; {UNTOLD}"
+        return note if self._read else f"{note}; {UNKNOWN_ORIGIN}"
 
     def _dropped(self, column: str) -> ColumnOrigin:
         return self._made(column, [(key, column) for key in self._holders(column)], DROPPED)
 
-    # ------------------------------------------------------------ what is asked of the inputs
+    # ------------------------------------------------------------ questions about the inputs
 
     def _holders(self, column: str) -> list[dg.AssetKey]:
         return [key for key, values in self._inputs.items() if column in values.columns]
@@ -141,14 +144,14 @@ class ColumnTracer:
         return self._inputs[key].agrees(column, self.records, name)
 
     def _passing(self, column: str, holders: list[dg.AssetKey]) -> list[dg.AssetKey]:
-        """Return the inputs, among those that have a column, from which it comes unchanged."""
+        """Return those of ``holders`` from which a column was passed through unchanged."""
         if self._kind == "stream" and self._mixed(column, holders):
             return holders
         same = [key for key in holders if self._agrees(key, column, column)]
         return same or (holders if self._kind == "selection" else [])
 
     def _mixed(self, column: str, holders: Sequence[dg.AssetKey]) -> bool:
-        """Whether all values of a column were seen in one of the inputs or another."""
+        """Whether all values of a column occur in the inputs taken together."""
         known = {one for key in holders for one in self._inputs[key].seen(column)}
         given = [record[column] for record in self.records if column in record]
         return bool(given) and all(comparable(value) in known for value in given)
@@ -158,19 +161,19 @@ class ColumnTracer:
         return [(key, name) for name in gone for key in inputs if self._moved(key, name, column)]
 
     def _moved(self, key: dg.AssetKey, column: str, name: str) -> bool:
-        """Whether ``name`` is the upstream ``column``; one value alone could be a coincidence."""
+        """Whether ``name`` is the renamed upstream ``column``; one value is no evidence."""
         distinct = {str(record[name]) for record in self.records if name in record}
         return len(distinct) > 1 and self._agrees(key, column, name)
 
     def _written_into(self, column: str) -> list[str]:
-        """Return the declared keys that are the column, or lead into it."""
+        """Return the declared keys that name the column or a path inside it."""
         return [key for key in self._written if column_of(key, self._known | {column}) == column]
 
     def _reads_of(self, written: Sequence[str]) -> list[str]:
         return list(dict.fromkeys(read for key in written for read in self._written[key]))
 
     def _located(self, keys: Sequence[str]) -> list[tuple[dg.AssetKey, str]]:
-        """Return where keys are read: in every input that has their column."""
+        """Return the keys with every input that has their column."""
         found = [
             (asset, key)
             for asset, values in self._inputs.items()
@@ -190,11 +193,11 @@ class ColumnTracer:
 
 def column_lineage(
     options: Mapping[str, Any],
-    upstream: Upstream,
+    upstream: KeyedDatasets,
     result: JsonlDataset,
     kind: OperatorKind = "record",
 ) -> dg.TableColumnLineage | None:
-    """Return from which upstream columns every column of ``result`` comes, if there are any inputs.
+    """Return the column lineage of ``result``; ``None`` without inputs.
 
     Arguments as `ColumnTracer`.
     """
@@ -204,6 +207,6 @@ def column_lineage(
 
 
 def as_dagster(origins: Iterable[ColumnOrigin]) -> dg.TableColumnLineage:
-    """Return origins as Dagster's lineage, which knows nothing of dropped columns."""
+    """Return origins as Dagster's column lineage, which has no dropped columns."""
     deps = {origin.column: list(origin.deps) for origin in origins if origin.note != DROPPED}
     return dg.TableColumnLineage(deps_by_column=deps)

@@ -1,7 +1,7 @@
-"""column_metadata: what the asset page shows of a result's columns, and where they come from.
+"""Column metadata: schema and lineage of the columns of a result.
 
-Dagster's own keys serve its column panel and its catalogue. Its open-source UI draws no lineage of
-columns, so the same is also there as a table to read.
+Dagster shows its own metadata keys in the column panel and the catalog. Its open-source UI does not
+draw column lineage, so a Markdown table shows it too.
 """
 
 import logging
@@ -14,10 +14,10 @@ from dagster_dataops.assets.metadata.column_lineage import (
     DROPPED,
     ColumnOrigin,
     ColumnTracer,
-    Upstream,
+    KeyedDatasets,
     as_dagster,
 )
-from dagster_dataops.assets.metadata.column_schema import Schema, schema_of
+from dagster_dataops.assets.metadata.column_schema import ColumnSchema, schema_of
 from dagster_dataops.assets.metadata.column_values import remember
 from dagster_dataops.assets.metadata.markdown import table
 from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
@@ -31,19 +31,19 @@ _logger = logging.getLogger("dagster_dataops")
 
 def column_metadata(
     options: Mapping[str, Any],
-    upstream: Upstream,
+    upstream: KeyedDatasets,
     result: JsonlDataset,
     kind: OperatorKind = "record",
 ) -> dict[str, dg.MetadataValue[Any]]:
-    """Return column schema, column lineage and a readable table of both; empty if they cannot be.
+    """Return column schema, column lineage and a table of both; empty if a file is unreadable.
 
-    It costs some milliseconds, whatever the sizes: samples are looked at, never whole files.
+    It takes a few milliseconds for any size, because only samples are read.
 
     Args:
-        options: The operator's; ``input_key`` and ``output_key`` count.
-        upstream: Its inputs with their asset keys, in order.
-        result: What it wrote.
-        kind: The operator's kind.
+        options: The options of the operator; ``input_key`` and ``output_key`` are used.
+        upstream: The inputs with their asset keys, in order.
+        result: The dataset that the operator wrote.
+        kind: The kind of the operator.
     """
     try:
         schema = schema_of(result)
@@ -51,7 +51,7 @@ def column_metadata(
         origins = tracer.trace(schema.columns)
         if not schema.left_out:
             remember(result, schema.columns, tracer.records)
-    except (DataOpsError, OSError) as error:  # metadata is no reason for a result to fail
+    except (DataOpsError, OSError) as error:  # the result is valid without the metadata
         _logger.warning("no columns are shown of %s: %s", result.path, error)
         return {}
     metadata: dict[str, dg.MetadataValue[Any]] = {
@@ -65,7 +65,7 @@ def column_metadata(
 
 
 def schema_metadata(dataset: JsonlDataset) -> dict[str, dg.MetadataValue[Any]]:
-    """Return the column schema of what no operator made, such as a source; empty if it has none."""
+    """Return the column schema of a file, such as a source; empty if the file is unreadable."""
     try:
         schema = schema_of(dataset)
     except (DataOpsError, OSError):
@@ -73,8 +73,8 @@ def schema_metadata(dataset: JsonlDataset) -> dict[str, dg.MetadataValue[Any]]:
     return {"dagster/column_schema": dg.MetadataValue.table_schema(schema.table_schema())}
 
 
-def columns_table(schema: Schema, origins: Sequence[ColumnOrigin]) -> str:
-    """Return column, type, where it comes from and what became of it, as a Markdown table."""
+def columns_table(schema: ColumnSchema, origins: Sequence[ColumnOrigin]) -> str:
+    """Return a Markdown table of column, type, origin and change."""
     if not origins:
         return "_no columns_"
     shown = origins[:_ROWS]
@@ -88,13 +88,13 @@ def columns_table(schema: Schema, origins: Sequence[ColumnOrigin]) -> str:
     return table(["column", "type", "from", "note"], rows, note)
 
 
-def _type(schema: Schema, origin: ColumnOrigin) -> str:
+def _type(schema: ColumnSchema, origin: ColumnOrigin) -> str:
     column = schema.columns.get(origin.column)
     return "" if column is None or origin.note == DROPPED else column.type
 
 
 def _sources(origin: ColumnOrigin, *, several: bool) -> str:
-    """Return the keys it comes from; with their assets, by their last names, if these differ."""
+    """Return the origin keys; for several assets, prefixed with the last part of the asset key."""
     if not several:
         return ", ".join(key for _, key in origin.origins)
     return ", ".join(f"{asset.path[-1]}.{key}" for asset, key in origin.origins)

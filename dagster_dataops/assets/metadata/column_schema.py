@@ -1,4 +1,4 @@
-"""Column schema: the JSON types that were seen in every column, and how often it was empty."""
+"""Column schema: the JSON types of every column, and the shares of missing and null values."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,11 +13,11 @@ from dagster_dataops.datasets.record_samples import Sample, spread_sample
 from dagster_dataops.records import JsonValue, Record
 
 SAMPLE_RECORDS: Final = 250
-_COLUMNS: Final = 200  # records whose keys are data, such as ids, have as many as one likes
-_COUNTED: Final = 100_000  # of the others; nobody minds whether there are more
+_COLUMNS: Final = 200  # keys that are data, such as ids, make any number of columns
+_COUNTED: Final = 100_000  # further columns that are counted
 _BATCH: Final = 256
-_ITEMS: Final = 20  # of an array, and keys of an object, that are looked at
-_DEPTH: Final = 3  # how deep the types of arrays in arrays are told
+_ITEMS: Final = 20  # inspected items of an array, and keys of an object
+_DEPTH: Final = 3  # depth of nested array types
 _KEYS_SHOWN: Final = 12
 _NAMES: Final[Mapping[type, str]] = {
     type(None): "null",
@@ -30,13 +30,13 @@ _ORDER: Final = ("boolean", "integer", "number", "string", "object", "array")
 
 
 @dataclass(slots=True)
-class Column:
-    """What was seen of one column.
+class ColumnStatistics:
+    """Types and keys in one column.
 
     Attributes:
-        name: The key.
-        types: How many records held which type.
-        keys: Keys of the objects that it held, in the order in which they were first seen.
+        name: The name of the column.
+        types: The number of records by type.
+        keys: Keys of its objects, in the order of first occurrence.
     """
 
     name: str
@@ -45,11 +45,11 @@ class Column:
 
     @property
     def type(self) -> str:
-        """The types, as ``string``, ``integer | null`` or ``array<string>``."""
+        """The union of the types: ``string``, ``integer | null``, ``array<string>``."""
         return union(self.types)
 
     def see(self, values: Sequence[JsonValue]) -> None:
-        """Take note of the values of some records."""
+        """Count the values of some records."""
         kinds = Counter(map(type, values))
         for kind, count in kinds.items():
             if kind in _NAMES:
@@ -61,7 +61,7 @@ class Column:
                 self.keys.update(dict.fromkeys(list(value)[:_ITEMS]))
 
     def describe(self, records: int) -> str:
-        """Return in what share of ``records`` it stood, and was null; what its objects hold."""
+        """Return the shares of ``records`` with the column and with null, and object keys."""
         present, nulls = self.types.total(), self.types["null"]
         share = (
             "in all records"
@@ -76,23 +76,23 @@ class Column:
         return ", ".join(parts)
 
     def never_empty(self, records: int) -> bool:
-        """Whether every one of ``records`` had it, with a value."""
+        """Whether all ``records`` have a value other than null."""
         return self.types.total() == records and not self.types["null"]
 
 
 @dataclass(frozen=True, slots=True)
-class Schema:
-    """The columns of a dataset, in the order in which they were first seen.
+class ColumnSchema:
+    """The columns of a dataset, in the order of first occurrence.
 
     Attributes:
-        columns: By name, at most 200 of them.
-        left_out: How many more there were; no more than 100,000 are counted.
-        records: How many records were looked at.
-        whole: Whether these were all.
-        rows: How many records there are, where that is known.
+        columns: Statistics by name, for at most 200 columns.
+        left_out: The number of further columns, at most 100,000.
+        records: The number of inspected records.
+        whole: Whether all records were inspected.
+        rows: The number of records in the dataset, if known.
     """
 
-    columns: Mapping[str, Column]
+    columns: Mapping[str, ColumnStatistics]
     left_out: int
     records: int
     whole: bool
@@ -100,14 +100,14 @@ class Schema:
 
     @property
     def coverage(self) -> str:
-        """What the schema rests on, in words."""
+        """The number of inspected records, in words."""
         if self.whole:
             return f"all {self.records:,} records"
         total = "" if self.rows is None else f"of {self.rows:,} "
         return f"{self.records:,} {total}sampled"  # Dagster cuts at 27 characters
 
     def table_schema(self) -> dg.TableSchema:
-        """Return it as Dagster's."""
+        """Return Dagster's form of the schema."""
         notes = [self.coverage]
         if self.left_out:
             notes.append(f"{self.left_out:,} more columns")
@@ -116,7 +116,7 @@ class Schema:
             constraints=dg.TableConstraints(other=notes),
         )
 
-    def _table_column(self, column: Column) -> dg.TableColumn:
+    def _table_column(self, column: ColumnStatistics) -> dg.TableColumn:
         certain = self.whole and column.never_empty(self.records)
         return dg.TableColumn(
             name=column.name,
@@ -126,31 +126,31 @@ class Schema:
         )
 
 
-def schema_of(dataset: JsonlDataset, sample: Sample | None = None) -> Schema:
-    """Return the columns of a dataset, by a sample of about 250 records from all over it.
+def schema_of(dataset: JsonlDataset, sample: Sample | None = None) -> ColumnSchema:
+    """Return the columns of a dataset, from a sample of about 250 records spread over it.
 
     Raises:
-        InputError: It cannot be read.
+        InputError: The dataset cannot be read.
     """
     taken = spread_sample(dataset, SAMPLE_RECORDS) if sample is None else sample
     return _schema_of(taken.records, whole=taken.whole, rows=dataset.rows)
 
 
-def whole_schema(datasets: Iterable[JsonlDataset]) -> Schema:
-    """Return the columns of datasets taken together, by reading every record of them.
+def whole_schema(datasets: Iterable[JsonlDataset]) -> ColumnSchema:
+    """Return the columns of all datasets together, from every record.
 
     Raises:
-        InputError: One of them cannot be read, or a line of it is no record.
+        InputError: A dataset cannot be read, or a line is not a record.
     """
     return _schema_of(chain.from_iterable(datasets), whole=True, rows=None)
 
 
-def _schema_of(records: Iterable[Record], *, whole: bool, rows: int | None) -> Schema:
-    columns: dict[str, Column] = {}
+def _schema_of(records: Iterable[Record], *, whole: bool, rows: int | None) -> ColumnSchema:
+    columns: dict[str, ColumnStatistics] = {}
     left_out: set[str] = set()
     count = 0
     remaining = iter(records)
-    while batch := list(islice(remaining, _BATCH)):  # column by column, at a quarter of the price
+    while batch := list(islice(remaining, _BATCH)):  # a quarter of the time of record by record
         count += len(batch)
         for name in dict.fromkeys(chain.from_iterable(batch)):
             if name not in columns:
@@ -158,13 +158,13 @@ def _schema_of(records: Iterable[Record], *, whole: bool, rows: int | None) -> S
                     if len(left_out) < _COUNTED:
                         left_out.add(name)
                     continue
-                columns[name] = Column(name)
+                columns[name] = ColumnStatistics(name)
             columns[name].see([record[name] for record in batch if name in record])
-    return Schema(columns, len(left_out), count, whole, rows)
+    return ColumnSchema(columns, len(left_out), count, whole, rows)
 
 
 def type_of(value: JsonValue, depth: int = _DEPTH) -> str:
-    """Return the JSON type of a value, arrays with that of their first 20 items."""
+    """Return the JSON type of a value; for an array with the types of its first 20 items."""
     if isinstance(value, dict):
         return "object"
     if not isinstance(value, list):
@@ -175,13 +175,13 @@ def type_of(value: JsonValue, depth: int = _DEPTH) -> str:
 
 
 def union(types: Iterable[str]) -> str:
-    """Return several types as one text: the most general ones, ``null`` last."""
+    """Return the union of types as text: more general types absorb others, ``null`` is last."""
     found = set(types)
     if "number" in found:
         found.discard("integer")
     arrays = {name for name in found if name.startswith("array<")}
     if arrays:
-        found -= {*arrays, "array"}  # an empty array fits any of them
+        found -= {*arrays, "array"}  # an empty array fits every array type
         inner = union(part for name in arrays for part in _parts(name[len("array<") : -1]))
         found.add(f"array<{inner}>")
     ranked = sorted(found - {"null"}, key=lambda name: _ORDER.index(name.partition("<")[0]))
@@ -189,7 +189,7 @@ def union(types: Iterable[str]) -> str:
 
 
 def _parts(text: str) -> list[str]:
-    """Return the members of a union, which stand between bars outside all brackets."""
+    """Split a union at the bars that are outside all brackets."""
     parts, depth = [""], 0
     for word in text.split(" | "):
         parts[-1] += f" | {word}" if depth else word
@@ -200,7 +200,7 @@ def _parts(text: str) -> list[str]:
 
 
 def _percent(part: int, whole: int) -> str:
-    """Return a share in per cent; never 0 for some, nor 100 for less than all."""
+    """Return a share in percent; 0 only for none, and 100 only for all."""
     if not part or part == whole:
         return f"{100 * part // max(whole, 1)} %"
     return f"{min(max(100 * part / whole, 0.1), 99.9):.1f} %"

@@ -1,4 +1,4 @@
-"""ColumnValues: what an input's first records hold, to see which columns are still the same."""
+"""ColumnValues: the first records of an input, to find columns that a result passed through."""
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,34 +15,34 @@ from dagster_dataops.records import JsonValue, Record
 INPUT_RECORDS: Final = 400
 _RESULT_RECORDS: Final = 100
 _FEWEST: Final = 3
-_PLAIN: Final = frozenset({str, int})  # Python finds them equal exactly where JSON is
+_PLAIN: Final = frozenset({str, int})  # equal in Python exactly if equal in JSON
 _INPUT_BYTES: Final = 1 << 20
 _RESULT_BYTES: Final = 256 << 10
-_NAMED_BY: Final = 160  # records from all over a file whose columns count
-_PARTITIONS: Final = 3  # of an input, that are looked at
+_NAMED_BY: Final = 160  # records, spread over a file, whose columns are collected
+_PARTITIONS: Final = 3  # inspected partitions of an input
 _MOST_KNOWN: Final = 4
 
 
 class _Known(NamedTuple):
-    """What was seen of a result: its columns, and its first records."""
+    """The columns and the first records of a result."""
 
     columns: tuple[str, ...]
     records: list[Record]
 
 
 _NOTHING: Final = _Known((), [])
-# By content: what a step has just written is what the next one reads.
+# By content digest: the next step in this process reads what a step has just written.
 _known: OrderedDict[str, _Known] = OrderedDict()
 
 
 @dataclass(frozen=True)
 class ColumnValues:
-    """What the first records of one input hold.
+    """The first records of one input.
 
     Attributes:
-        columns: Every column that was seen, in the order in which it was first.
+        columns: All columns that were found, in the order of first occurrence.
         records: The first records.
-        whole: Whether all records were looked at.
+        whole: Whether these are all records.
     """
 
     columns: dict[str, None]
@@ -51,16 +51,16 @@ class ColumnValues:
     _seen: dict[str, set[object]] = field(default_factory=dict)
 
     def seen(self, column: str) -> set[object]:
-        """Return what stands for each value that was seen in a column: see `comparable`."""
+        """Return the values of a column as a set, each in the form of `comparable`."""
         if column not in self._seen:
             self._seen[column] = set(map(comparable, _given(self.records, column)))
         return self._seen[column]
 
     def agrees(self, column: str, records: Sequence[Record], name: str) -> bool:
-        """Whether all that ``records`` hold as ``name`` was seen here in ``column``."""
+        """Whether all values of ``name`` in ``records`` occur in ``column`` of this input."""
         given = list(_given(records, name))
         if _same(given, list(islice(_given(self.records, column), len(given)))):
-            return bool(given)  # row by row the same, as mostly: no need to know all values
+            return bool(given)  # the usual case: equal row by row, without the set
         known = self.seen(column)
         return bool(given) and all(comparable(value) in known for value in given)
 
@@ -76,7 +76,7 @@ def _same(some: list[JsonValue], others: list[JsonValue]) -> bool:
 
 
 def remember(result: JsonlDataset, columns: Iterable[str], records: list[Record]) -> None:
-    """Take note of all columns of a result and its first records, for `values_of`."""
+    """Keep the columns and the first records of a result for `values_of`."""
     if result.fingerprint is not None:
         _known[result.fingerprint] = _Known(tuple(columns), records)
         _known.move_to_end(result.fingerprint)
@@ -85,7 +85,7 @@ def remember(result: JsonlDataset, columns: Iterable[str], records: list[Record]
 
 
 def values_of(parts: Sequence[JsonlDataset], count: int = INPUT_RECORDS) -> ColumnValues:
-    """Return the values of one input, whose partitions are ``parts``, by ``count`` records each."""
+    """Return the values of one input from the first ``count`` records of each of its partitions."""
     columns: dict[str, None] = {}
     records: list[Record] = []
     whole = len(parts) <= _PARTITIONS
@@ -96,7 +96,7 @@ def values_of(parts: Sequence[JsonlDataset], count: int = INPUT_RECORDS) -> Colu
             first = first_records(part, count, _INPUT_BYTES)
         records += first
         whole = whole and part.rows is not None and len(first) == part.rows
-        for names in dict.fromkeys(map(tuple, first)):  # few records differ in them
+        for names in dict.fromkeys(map(tuple, first)):  # most records have the same columns
             columns.update(dict.fromkeys(names))
         if not whole:
             columns.update(dict.fromkeys(known.columns or _columns_all_over(part)))
@@ -108,10 +108,10 @@ def _columns_all_over(part: JsonlDataset) -> list[str]:
 
 
 def inputs_to_see(result: JsonlDataset, parts: Sequence[JsonlDataset]) -> int:
-    """Return how many of the first records of an input those of a result should come from.
+    """Return the number of input records from which the first records of a result should come.
 
-    With their order kept, that is: as many if all were kept, else twice as many as they would be,
-    were as many dropped everywhere.
+    The order is kept. If no record was dropped, the number is the same. Otherwise it is twice the
+    number that an even drop rate predicts.
     """
     rows_in = sum(part.rows or 0 for part in parts)
     if not rows_in or not result.rows:
@@ -123,10 +123,10 @@ def inputs_to_see(result: JsonlDataset, parts: Sequence[JsonlDataset]) -> int:
 
 
 def compared_records(result: JsonlDataset, parts: Sequence[JsonlDataset]) -> list[Record]:
-    """Return the first records of a result: as many as should come from the inputs' first 400.
+    """Return as many first records of a result as should come from the first 400 input records.
 
-    Of a result that holds a hundredth of its input's records, the first 100 come of the input's
-    first 10,000: these were not looked at.
+    Example: if a result keeps one record in a hundred, its first 100 records come from the first
+    10,000 of the input, most of which were not inspected; so only its first 3 are compared.
     """
     rows_in = sum(part.rows or 0 for part in parts)
     count = _RESULT_RECORDS
@@ -137,6 +137,6 @@ def compared_records(result: JsonlDataset, parts: Sequence[JsonlDataset]) -> lis
 
 
 def comparable(value: JsonValue) -> object:
-    """Return what stands for a value in a set: equal exactly for equal JSON."""
+    """Return a hashable form of a value; two forms are equal exactly if the JSON is equal."""
     kind = type(value)
     return value if kind in _PLAIN else orjson.dumps(value)

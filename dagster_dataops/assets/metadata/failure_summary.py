@@ -1,6 +1,6 @@
-"""Failed records grouped by exception, with examples: what an error file says at a glance.
+"""Failure summary: the failed records of an error file by exception, with examples.
 
-A whole error file is counted, however long: about 1.5 µs a row, and memory for the groups alone.
+The whole error file is counted, at about 1.5 µs a row. Only the groups take memory.
 """
 
 import functools
@@ -16,14 +16,14 @@ from dagster_dataops.assets.metadata.markdown import plain, table
 
 _Cell: TypeAlias = str | int | float | bool | None
 
-_EXAMPLES: Final = 3  # of one exception, with different messages
-_LOOKED_AT: Final = 100  # rows of one exception, in search of examples
+_EXAMPLES: Final = 3  # examples of one exception, with different messages
+_LOOKED_AT: Final = 100  # rows of one exception that are searched for examples
 _MOST_GROUPS: Final = 50
 _OTHERS: Final = "others"
-_CHARACTERS: Final = 160  # of an example's message and input; the UI does not break long words
+_CHARACTERS: Final = 160  # length of a shown message and input; the UI does not break long words
 _BUFFER_BYTES: Final = 1 << 20
-# Where error rows name the exception. No text that comes before it can hold these bytes: in JSON a
-# quotation mark within a text has a backslash before it.
+# The bytes before the name of the exception in an error row. They cannot occur inside an earlier
+# text, where JSON escapes quotation marks with a backslash.
 _EXCEPTION: Final = b',"exception":"'
 
 
@@ -32,9 +32,9 @@ class FailureExample:
     """One failed record.
 
     Attributes:
-        line: Of the input, counted from 1.
-        message: What the exception said, on one line, cut.
-        input: The record as JSON, cut.
+        line: The line in the input, counted from 1.
+        message: The message of the exception on one line, shortened.
+        input: The record as JSON, shortened.
     """
 
     line: int
@@ -47,9 +47,9 @@ class FailureGroup:
     """The records that failed with one exception.
 
     Attributes:
-        exception: Its class name.
-        records: How many.
-        examples: The first of them and others with another message.
+        exception: The class name of the exception.
+        records: The number of records.
+        examples: The first record, and further ones with other messages.
     """
 
     exception: str
@@ -57,7 +57,7 @@ class FailureGroup:
     examples: list[FailureExample] = field(default_factory=list)
 
     def add(self, line: bytes) -> None:
-        """Count a row of the error file, and keep it if it is worth showing."""
+        """Count a row of the error file; keep it as an example if its message is new."""
         self.records += 1
         if self.records <= _LOOKED_AT and len(self.examples) < _EXAMPLES:
             example = _example_of(orjson.loads(line))
@@ -66,7 +66,7 @@ class FailureGroup:
 
 
 def failure_groups(paths: Iterable[Path]) -> list[FailureGroup]:
-    """Return the rows of error files by exception, the most frequent first."""
+    """Return the groups of all rows in error files, the largest group first."""
     groups: dict[str, FailureGroup] = {}
     for path in paths:
         status = path.stat()
@@ -77,7 +77,7 @@ def failure_groups(paths: Iterable[Path]) -> list[FailureGroup]:
     return sorted(groups.values(), key=lambda group: -group.records)
 
 
-@functools.lru_cache(maxsize=8)  # an asset's metadata and its check ask one after the other
+@functools.lru_cache(maxsize=8)  # for the metadata of an asset, then for its check
 def _groups_of(path: Path, modified_ns: int, size: int) -> tuple[FailureGroup, ...]:  # noqa: ARG001
     groups: dict[str, FailureGroup] = {}
     with path.open("rb", buffering=_BUFFER_BYTES) as file:
@@ -96,7 +96,7 @@ def _exception_of(line: bytes) -> str:
     if found >= 0:
         start = found + len(_EXCEPTION)
         return line[start : line.index(b'"', start)].decode()
-    return str(orjson.loads(line)["exception"])  # written by others
+    return str(orjson.loads(line)["exception"])  # a row that the package did not write
 
 
 def _example_of(row: dict[str, Any]) -> FailureExample:
@@ -105,10 +105,10 @@ def _example_of(row: dict[str, Any]) -> FailureExample:
 
 
 def failures(path: Path) -> str:
-    """Return failed records grouped by exception, each with the first, as a Markdown table.
+    """Return a Markdown table of exceptions with their number of records and first message.
 
     Args:
-        path: Of the error file, which is beside the result.
+        path: The error file.
     """
     rows = [
         [group.exception, group.records, f"line {shown.line}: {shown.message}"]
@@ -119,7 +119,7 @@ def failures(path: Path) -> str:
 
 
 def failure_table(groups: Iterable[FailureGroup]) -> dg.TableMetadataValue:
-    """Return the groups as a table, a row an example; the first row of a group has its count."""
+    """Return the groups as a table with one row per example; the first row has the count."""
     rows: list[dict[str, _Cell]] = [
         {
             "exception": group.exception,

@@ -1,7 +1,7 @@
-"""Keys as operators' options give them: what they write from what, and the column they mean.
+"""Map the keys in an operator's options to each other and to columns.
 
-A key is the name of a column, or leads into one: ``meta.lang``, ``texts[*].body``. Dagster knows
-columns alone, so lineage is told of the column, and people are shown the whole key.
+A key is the name of a column or a path inside one: ``meta.lang``, ``texts[*].body``. Dagster's
+lineage has columns only; the table for people shows the whole key.
 """
 
 import re
@@ -15,10 +15,10 @@ _STEPS: Final = re.compile(r"[.\[]")
 
 
 def written_keys(options: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return the keys that an operator writes, each with those it reads for it.
+    """Map every key that an operator writes to the keys that it reads for it.
 
-    As many outputs as inputs belong together pair by pair; otherwise every output comes of
-    every input. No ``output_key`` means that inputs are written in place.
+    Equal numbers of outputs and inputs are matched pair by pair; otherwise every output depends on
+    every input. Without ``output_key`` inputs are written in place.
     """
     read = _names(options.get("input_key"))
     written = _names(options.get("output_key")) or read
@@ -36,7 +36,7 @@ def _names(value: object) -> list[str]:
 
 
 def _paths(key: str) -> list[str]:
-    """Return the paths of a selector, one after the other; a key that is none as it is."""
+    """Return the paths of a selector; a key that is not a selector is returned as it is."""
     try:
         return [written(path) for path in parse(key)]
     except SelectorSyntaxError:
@@ -44,11 +44,11 @@ def _paths(key: str) -> list[str]:
 
 
 def column_of(key: str, columns: Collection[str]) -> str:
-    """Return the column that a key means: one of that very name, else what stands before its path.
+    """Return the column of a key: the column of that name, else the part before the path.
 
     Args:
-        key: Such as ``meta.lang``.
-        columns: Those that are known.
+        key: A key such as ``meta.lang``.
+        columns: The known columns.
     """
     if key in columns:
         return key

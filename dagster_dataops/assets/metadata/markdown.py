@@ -1,8 +1,9 @@
-"""Markdown tables whose cells show what records hold, whatever that is.
+"""Markdown tables with values of records as cells.
 
-Dagster's UI shows Markdown of less than 1,000 characters in its place on the asset page, where a
-line has room for some 45 characters and what does not fit is cut off; longer Markdown is behind a
-link that opens a wide window. So a table that is narrow enough is kept short, any other made long.
+Dagster's UI shows Markdown of less than 1,000 characters inline on the asset page. A line has room
+for about 45 characters there, and the rest is cut off. Longer Markdown is shown in a wide window
+behind a link. Therefore a narrow table is kept below 1,000 characters, and a wide table is padded
+to more.
 """
 
 import functools
@@ -13,16 +14,16 @@ from typing import Final, TypeAlias
 import orjson
 
 INLINE_CHARACTERS: Final = 1000
-_WIDTHS: Final = (120, 80, 60, 40)  # characters of a cell, the widest that fits is taken
-_ROOM: Final = 45  # characters that the longest words of a row may have, which no browser breaks
-_LONGEST_ROW: Final = 120  # characters of a row that is broken into two or three lines
-_MARKDOWN: Final = re.compile(r"([\\`*_~\[\]<>&|!#])")  # what would format, link or load something
+_WIDTHS: Final = (120, 80, 60, 40)  # lengths of a cell; the largest that fits is used
+_ROOM: Final = 45  # total length of the longest words in a row: browsers do not break words
+_LONGEST_ROW: Final = 120  # length of a row that takes two or three lines
+_MARKDOWN: Final = re.compile(r"([\\`*_~\[\]<>&|!#])")  # characters of Markdown and HTML
 
 _Rows: TypeAlias = Sequence[Sequence[str]]
 
 
 def cell(value: object, width: int = _WIDTHS[0]) -> str:
-    """Return a value as the text of one cell: on one line, cut at ``width`` characters, escaped."""
+    """Return a value as an escaped cell on one line, shortened to ``width`` characters."""
     return _escaped(_cut(plain(value), width))
 
 
@@ -31,27 +32,27 @@ def _escaped(text: str) -> str:
 
 
 def plain(value: object) -> str:
-    """Return a value as text on one line: a string as it is, all else as JSON."""
+    """Return a value as text on one line: a string unchanged, any other value as JSON."""
     try:
         text = value if isinstance(value, str) else orjson.dumps(value, default=str).decode()
-    except TypeError:  # an integer beyond 64 bits, a key that is no string
+    except TypeError:  # an integer beyond 64 bits, or a key that is not a string
         text = repr(value)
     text = text.encode(errors="replace").decode()  # no database stores a lone surrogate
     return " ".join(text.replace("\0", "\N{REPLACEMENT CHARACTER}").split())
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[object]], note: str = "") -> str:
-    """Return a Markdown table: shown in its place if it can be narrow enough, else in a window.
+    """Return a Markdown table that the UI shows inline if it is narrow, else in a window.
 
     Args:
-        header: Names of the columns.
-        rows: Values, as many a row as there are columns.
-        note: A remark, below the table.
+        header: The names of the columns.
+        rows: The values, one per column in each row.
+        note: A remark below the table.
     """
     return _fitted(tuple(tuple(plain(value) for value in row) for row in [header, *rows]), note)
 
 
-@functools.lru_cache(maxsize=512)  # a thousand uses of an operator have few tables of options
+@functools.lru_cache(maxsize=512)  # many nodes have the same table of options
 def _fitted(texts: _Rows, note: str) -> str:
     for width in _WIDTHS:
         cut = [[_cut(text, width) for text in row] for row in texts]
@@ -64,7 +65,7 @@ def _fitted(texts: _Rows, note: str) -> str:
 
 
 def _table(rows: _Rows, note: str, rule: str) -> str:
-    """Return a Markdown table of plain texts, the first row its header."""
+    """Return a Markdown table of texts; the first row is the header."""
     lines = [[_escaped(text) for text in row] for row in rows]
     lines.insert(1, [rule, *["---"] * (len(rows[0]) - 1)])
     made = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
@@ -72,7 +73,7 @@ def _table(rows: _Rows, note: str, rule: str) -> str:
 
 
 def _fits(rows: _Rows) -> bool:
-    """Whether nothing is cut off, and rows stay low, where there is little room."""
+    """Whether the inline view shows all cells, in rows of few lines."""
     columns = list(zip(*rows, strict=True))
     words = sum(max(_longest_word(text) for text in column) + 2 for column in columns)
     lengths = sum(max(map(len, column)) for column in columns)

@@ -1,4 +1,4 @@
-"""RunReport -> what the asset page and the run page show of a materialization."""
+"""Metadata of materializations, made from run reports and datasets."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
@@ -11,6 +11,7 @@ from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
 from dagster_dataops.assets.metadata.resumed_records import resumed_metadata
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import InputError
+from dagster_dataops.execution.progress import duration
 from dagster_dataops.execution.run_report import RunReport
 
 _PREVIEW_ROWS: Final = 5
@@ -19,14 +20,14 @@ _LONG_SECONDS: Final = 60
 
 
 def dataset_metadata(dataset: JsonlDataset, partition: str | None = None) -> dict[str, Any]:
-    """Return row count, preview of the first rows, place and size.
+    """Return row count, preview of the first rows, location and size.
 
-    The asset page makes room for a whole path in its column of metadata, at the cost of all the
-    other values there; Dagster's own key of a place is shown elsewhere, and broken into lines.
+    The location is in Dagster's own key if possible. A path value would widen the metadata column
+    of the asset page and narrow all other values.
 
     Args:
-        dataset: What was written.
-        partition: Its partition, whose rows are not those of the whole asset.
+        dataset: The dataset that was written.
+        partition: The key of its partition; the row count then counts the partition only.
     """
     count = "dagster/row_count" if partition is None else "dagster/partition_row_count"
     counted = {} if dataset.rows is None else {count: dataset.rows}
@@ -39,10 +40,10 @@ def dataset_metadata(dataset: JsonlDataset, partition: str | None = None) -> dic
 
 
 def written_once(context: dg.AssetExecutionContext, events: Iterable[Any]) -> Iterator[Any]:
-    """Yield the events of a step, the metadata of results handed to Dagster beside them.
+    """Yield the events of a step, with metadata moved from the results to the context.
 
-    What a result itself has of these Dagster writes down twice: in the step's output, where nobody
-    looks for it, as well as in the materialization.
+    Dagster stores metadata on a result twice: in the step's output and in the materialization.
+    `add_asset_metadata` stores it once.
     """
     for event in events:
         if not isinstance(event, dg.MaterializeResult) or not event.metadata:
@@ -65,11 +66,11 @@ def _place_of(dataset: JsonlDataset, partition: str | None) -> dict[str, Any]:
 
 
 def report_metadata(report: RunReport, partition: str | None = None) -> dict[str, Any]:
-    """Return what became of the records, what failed, how fast, where: the first things first.
+    """Return counts, failures, speed and location of a result, the most important first.
 
     Args:
-        report: Of a step.
-        partition: The partition it was run for, if it has one.
+        report: The report of the run.
+        partition: The key of the partition, if the asset has partitions.
     """
     manifest = report.manifest
     metadata: dict[str, Any] = {
@@ -79,7 +80,7 @@ def report_metadata(report: RunReport, partition: str | None = None) -> dict[str
         f"{METADATA_PREFIX}/rows_failed": manifest.failed,
         **resumed_metadata(report),
     }
-    if manifest.seeds:  # as texts: the UI would round them
+    if manifest.seeds:  # as text: the UI rounds large numbers
         seeds = {stage: str(seed) for stage, seed in manifest.seeds.items()}
         metadata[f"{METADATA_PREFIX}/seeds"] = dg.MetadataValue.json(seeds)
     if manifest.kept_from:
@@ -98,25 +99,15 @@ def report_metadata(report: RunReport, partition: str | None = None) -> dict[str
     return metadata | dataset_metadata(report.dataset, partition)
 
 
-def duration(seconds: float) -> str:
-    """Return seconds as people say them: ``1 h 2 m 3 s``."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    parts = [(hours, "h"), (minutes, "m"), (rest, "s")]
-    while len(parts) > 1 and not parts[0][0]:
-        parts.pop(0)
-    return " ".join(f"{number} {unit}" for number, unit in parts)
-
-
 def _preview_of(dataset: JsonlDataset) -> str:
     try:
         return preview(dataset.head(_PREVIEW_ROWS))
-    except InputError as error:  # a file that others wrote
+    except InputError as error:  # a file that the package did not write
         return cell(str(error))
 
 
 def preview(rows: list[dict[str, Any]]) -> str:
-    """Return rows as a Markdown table, long values cut."""
+    """Return rows as a Markdown table with shortened values."""
     if not rows:
         return "_no rows_"
     columns = list(dict.fromkeys(name for row in rows for name in row))

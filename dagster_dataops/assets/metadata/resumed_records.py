@@ -1,4 +1,4 @@
-"""What the asset page says of records that earlier attempts had settled."""
+"""Metadata of records that earlier attempts settled."""
 
 from typing import Any
 from uuid import UUID
@@ -10,9 +10,9 @@ from dagster_dataops.execution.run_report import RunReport
 
 
 def resumed_metadata(report: RunReport) -> dict[str, Any]:
-    """Return how many there were, and, if there were any, of which runs, and the time saved.
+    """Return the number of resumed records and, if there are any, the runs that settled them.
 
-    A single run is a link to it; several are named, the latest last.
+    A single run is a link; several runs are listed by id, the latest last.
     """
     metadata: dict[str, Any] = {f"{METADATA_PREFIX}/rows_resumed": report.rows_resumed}
     if report.rows_resumed and report.resumed_from:
@@ -28,7 +28,7 @@ def _runs(runs: tuple[str, ...]) -> dg.MetadataValue[Any]:
 
 
 def _is_dagsters(run: str) -> bool:
-    """Whether a run is one of Dagster's; those of plain Python have other names."""
+    """Whether a run id is Dagster's; ids of runs in plain Python are not UUIDs."""
     try:
         UUID(run)
     except ValueError:

@@ -9,12 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import dagster as dg
 
-from dagster_dataops.assets.inputs.multi_partition import Made, make_several
-from dagster_dataops.assets.inputs.partitions import partitions_of
+from dagster_dataops.assets.inputs.multi_partition import PartitionResult, materialize
 from dagster_dataops.assets.inputs.path_pattern import PathPattern, is_pattern
-from dagster_dataops.assets.inputs.source_results import standing_source, write_source
-from dagster_dataops.assets.inputs.stream_function import made_of_stream
-from dagster_dataops.assets.metadata.materialization import dataset_metadata
+from dagster_dataops.assets.inputs.source_results import source_result
 from dagster_dataops.assets.planning.asset_options import AssetOptions, backfills
 from dagster_dataops.assets.planning.descriptions import described
 from dagster_dataops.assets.runtime.asset_paths import key_of
@@ -208,30 +205,11 @@ def _function_asset(
         def _source(
             context: dg.AssetExecutionContext, dataops: DataOpsResource
         ) -> Iterator[dg.MaterializeResult[Any]]:
-            spec = dg.AssetSpec(key, partitions_def=options.partitions)
-            partitions = partitions_of(context, spec)
-
-            def make(partition: str | None) -> Made:
+            def make(partition: str | None) -> PartitionResult:
                 folder = dataops.folder(key.path, partition)
-                dataset = standing_source(context, folder, function)
-                if dataset is None:
-                    records = function() if partition is None else function(partition)
-                    if is_stream(records):
-                        return made_of_stream(
-                            context, dataops, function, records, folder, partition
-                        )
-                    dataset = write_source(context, folder, function, records)
-                return Made(dataset, dataset_metadata(dataset))
+                return source_result(context, dataops, function, folder, partition)
 
-            keys = [partition for partition in partitions if partition is not None]
-            if len(keys) > 1:
-                yield from make_several(context, spec, keys, make)
-                return
-            made = make(partitions[0])
-            yield dg.MaterializeResult(
-                value=made.dataset,
-                metadata=made.metadata,
-                data_version=dg.DataVersion(made.dataset.fingerprint or ""),
-            )
+            spec = dg.AssetSpec(key, partitions_def=options.partitions)
+            yield from materialize(context, spec, make)
 
     return _source

@@ -68,13 +68,18 @@ class DataOpsTranslator:
             deps=list(data.upstream),
             description=described(invocation.spec.description),
             group_name=data.pipeline or "dataops",
-            code_version=f"{invocation.spec.code_version[:12]}-{invocation.options_digest[:8]}",
+            code_version=code_version(invocation),
             kinds={"python", "json"},
             metadata=definition_metadata(node),
             partitions_def=data.partitions,
             automation_condition=data.automation,
             freshness_policy=data.freshness_policy,
         )
+
+
+def code_version(invocation: Invocation) -> str:
+    """Return the code version of an operator's asset: digests of its source and its options."""
+    return f"{invocation.spec.code_version[:12]}-{invocation.options_digest[:8]}"
 
 
 def definition_metadata(node: OperatorNode) -> Mapping[str, Any]:

@@ -1,1 +1,4 @@
-"""A step while it runs: resource, progress, observations, and what Dagster has recorded."""
+"""Parts that run inside a step: resource, progress, events, and what is known of the step's run.
+
+Modules here may use the step's context; they define no assets and read no inputs.
+"""

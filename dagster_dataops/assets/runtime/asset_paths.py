@@ -1,4 +1,4 @@
-"""Where an asset's files are: the folder of its key, and of its partition, below the root."""
+"""Map asset keys and partitions to folders below the root."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,16 +12,16 @@ from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 
 _SAFE: Final = " @+=,"
 PARTITIONS: Final = "partitions"
-_OURS: Final = frozenset({"checkpoints", PARTITIONS})  # folders beside an asset's files
-_FILES: Final = (".jsonl", ".jsonl.json")  # how an asset's own files end
-_LONGEST: Final = 150  # of 255 bytes; the names of an asset's files begin with its folder's
+_OURS: Final = frozenset({"checkpoints", PARTITIONS})  # names of folders beside an asset's files
+_FILES: Final = (".jsonl", ".jsonl.json")  # suffixes of an asset's own files
+_LONGEST: Final = 150  # of 255 bytes: file names begin with the name of their folder
 
 
 def folder_of(root: Path, key: Sequence[str], partition: str | None = None) -> NodeFolder:
-    """Return the node folder of an asset; no part of its key can lead out of ``root``.
+    """Return the node folder of an asset or partition, always inside ``root``.
 
-    Different keys and partitions have different folders, none of them inside another's
-    checkpoints.
+    Different keys and partitions have different folders. No folder is inside the checkpoints of
+    another.
     """
     parts = [safe_part(part) for part in key]
     path = root.joinpath(*parts)
@@ -31,11 +31,11 @@ def folder_of(root: Path, key: Sequence[str], partition: str | None = None) -> N
 
 
 def address_of(spec: dg.AssetSpec, root: Path | None) -> dict[str, str]:
-    """Return the address of an asset's result, as the metadata that Dagster shows as its storage.
+    """Return the metadata with the URI of an asset's result, which Dagster shows as its storage.
 
     Args:
-        spec: Of an operator's asset.
-        root: Folder of all results; ``None`` where the definitions do not know it.
+        spec: The spec of an operator's asset.
+        root: The folder of all results; ``None`` if the definitions do not know it.
     """
     if root is None:
         return {}
@@ -45,21 +45,21 @@ def address_of(spec: dg.AssetSpec, root: Path | None) -> dict[str, str]:
 
 
 def located(spec: dg.AssetSpec, root: Path | None) -> dg.AssetSpec:
-    """Return ``spec`` with that address, unless it has one already; arguments as `address_of`."""
+    """Return ``spec`` with the metadata of `address_of`, unless it has a URI already."""
     address = {} if "dagster/uri" in spec.metadata else address_of(spec, root)
     return spec.merge_attributes(metadata=address) if address else spec
 
 
 def key_of(pipeline: str, name: str) -> list[str]:
-    """Return the key of a node or source: the pipeline's name, if it has one, and its own."""
+    """Return the key of a node or source: the name of the pipeline, if any, and its own name."""
     return [pipeline, name] if pipeline else [name]
 
 
 def safe_part(part: str) -> str:
-    """Return ``part`` as the name of one folder.
+    """Return a part of a key as the name of one folder.
 
-    Slashes, leading dots, the empty text and the names of our own folders and files are escaped;
-    what would be too long for a file name is cut, with a digest of the whole in place of the rest.
+    Slashes, leading dots, empty text, and the names of the package's own folders and files are
+    escaped. A long name is cut; a digest of the whole part replaces the rest.
     """
     escaped = quote(part, safe=_SAFE, errors="surrogatepass")
     if escaped.startswith(".") or escaped in _OURS:

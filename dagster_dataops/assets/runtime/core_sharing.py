@@ -1,10 +1,10 @@
-"""Steps that run on this machine at the same time share its cores.
+"""Share the cores of a machine among the steps that run at the same time.
 
-An operator in worker processes takes all cores unless it is told otherwise. Where an executor
-runs several such steps at once, each of them would: steps times cores. So every one of them holds
-a lock file while it runs, whatever run, executor or deployment it belongs to, and one that begins
-takes its part of the cores by how many there are. The files are in a folder of the user's own in
-the machine's temporary folder; the system gives up the locks of processes that die.
+An operator in process mode uses all cores by default. Several concurrent steps would start
+``steps * cores`` workers. Therefore every step holds a lock file while it runs, in any run,
+executor or deployment. A starting step counts the locked files and divides the cores by that
+number. The files are in a private folder of the user inside the temporary folder. The system
+releases the locks of processes that die.
 """
 
 import errno
@@ -27,13 +27,13 @@ _LOG: Final = logging.getLogger("dagster_dataops")
 
 @contextmanager
 def fair_settings(operator: Operator, settings: ExecutionSettings) -> Iterator[ExecutionSettings]:
-    """Give the settings to run with; counts as a step that computes, as long as it does.
+    """Yield the settings of a step with its share of the cores, and count the step meanwhile.
 
-    Only a number of worker processes that nobody has chosen is lowered.
+    The number of worker processes is lowered only if it is the default.
 
     Args:
-        operator: To be run.
-        settings: Its own, and those of the resource below them.
+        operator: The operator of the step.
+        settings: The settings of the operator, completed by those of the resource.
     """
     resolved = settings.resolved(asynchronous=operator.__dataops__.spec.asynchronous)
     if settings.max_workers is not None or resolved.concurrency_mode != "process":
@@ -45,10 +45,9 @@ def fair_settings(operator: Operator, settings: ExecutionSettings) -> Iterator[E
 
 @contextmanager
 def running_step() -> Iterator[int]:
-    """Count as a running step; give the number of those that run now, with this one.
+    """Count as a running step and yield the number of running steps, including this one.
 
-    Where there is no temporary folder to write to, or no folder of this user's own can be made
-    in it, every step counts as the only one.
+    The number is 1 if the temporary folder is not writable or the private folder cannot be made.
     """
     try:
         descriptor, path = _begin(_folder())
@@ -63,10 +62,10 @@ def running_step() -> Iterator[int]:
 
 
 def _folder() -> Path:
-    """Return this user's folder of lock files, which no other user can write to.
+    """Return the folder of lock files, which only this user can write to.
 
     Raises:
-        OSError: There is something else in its place, such as a folder or a link of another user.
+        OSError: The path is taken, for example by a folder or a link of another user.
     """
     folder = Path(tempfile.gettempdir()) / f"dagster-dataops-steps-{os.getuid()}"
     with suppress(FileExistsError):
@@ -82,16 +81,16 @@ def _folder() -> Path:
 def _begin(folder: Path) -> tuple[int, Path]:
     descriptor, name = tempfile.mkstemp(prefix=".", dir=folder)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
-    # Seen by others only now: a file that they find unlocked is one whose step has died.
+    # The rename makes the file visible, already locked: an unlocked file belongs to a dead step.
     path = Path(name).rename(folder / f"{os.getpid()}{Path(name).name}")
     return descriptor, path
 
 
 def _running(folder: Path) -> int:
-    """Return how many files are locked; those of steps that died are deleted."""
+    """Return the number of locked files and delete the others, whose steps died."""
     running = 0
     for path in folder.glob("[0-9]*"):
-        with suppress(OSError):  # its step has just ended
+        with suppress(OSError):  # the step has just ended
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""DagsterProgress: progress on the run page and the asset page, and a bar in the compute log."""
+"""DagsterProgress: show progress on the run page, on the asset page, and in the compute log."""
 
 from functools import partial
 from typing import Final
@@ -11,19 +11,19 @@ from dagster_dataops.assets.runtime.observations import Observations
 from dagster_dataops.execution.progress import ConsoleProgress, LogPace, Progress, ProgressState
 
 _FIRST_LINE_SECONDS: Final = 2.0
-_PATIENCE_SECONDS: Final = 1.0  # a cancelled run must be over in three
+_PATIENCE_SECONDS: Final = 1.0  # a canceled run must end within three seconds
 
 
 class DagsterProgress(Progress):
-    """Log lines and observations, ever more rarely; the bar redraws once a second.
+    """Logs lines and observations at growing intervals; redraws the bar once a second.
 
-    Each line and each observation costs the database milliseconds, or much more where it is
-    slow. They are sent beside the work, and never one before the last has arrived.
+    A line or an observation takes the database milliseconds, or longer if it is slow. Each is sent
+    in the messenger's thread, and only after the previous one has arrived.
 
     Args:
-        log: The step's log.
-        observations: What the asset page plots; ``None`` where there is no asset.
-        messenger: Who brings it all to Dagster.
+        log: The log of the step.
+        observations: Observations for the asset page; ``None`` if the step has no asset.
+        messenger: Sends lines and observations to Dagster.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""DataOpsEventIterator: the events of a step's operators; what is costly to know on request."""
+"""DataOpsEventIterator: the events of a step, with costly metadata on request."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
@@ -6,8 +6,8 @@ from typing import Any, Generic, TypeVar
 import dagster as dg
 from typing_extensions import override
 
-from dagster_dataops.assets.runtime.fetches import column_schema, count_rows
-from dagster_dataops.assets.runtime.step_context import Context, WorkEvent
+from dagster_dataops.assets.metadata.column_schema import whole_schema
+from dagster_dataops.assets.runtime.step_context import StepContext, StepEvent
 from dagster_dataops.datasets.dataset import JsonlDataset
 
 Event = TypeVar("Event")
@@ -15,19 +15,19 @@ Fetch = Callable[[list[JsonlDataset]], Mapping[str, Any]]
 
 
 class DataOpsEventIterator(Iterator[Event], Generic[Event]):
-    """Yields the events of operators as they finish: results and checks, materializations in ops.
+    """Yields results and check results as operators finish; in an op, materializations.
 
-    What ``fetch_*`` adds to their metadata never fails a step: what cannot be had is logged and
-    left out.
+    The ``fetch_*`` methods add metadata to every result. An error there never fails the step: it
+    is logged, and the metadata is left out.
 
     Args:
-        events: Of `Work.run`.
-        context: Of the step.
-        fetches: What to add to each result's metadata.
+        events: The events of `Work.run`.
+        context: The context of the step.
+        fetches: Functions that return metadata of a result.
     """
 
     def __init__(
-        self, events: Iterator[WorkEvent], context: Context, fetches: tuple[Fetch, ...] = ()
+        self, events: Iterator[StepEvent], context: StepContext, fetches: tuple[Fetch, ...] = ()
     ) -> None:
         self._events = events
         self._context = context
@@ -36,30 +36,29 @@ class DataOpsEventIterator(Iterator[Event], Generic[Event]):
     @override
     def __next__(self) -> Event:
         while True:
-            event: Event | None = self._told(next(self._events))
+            event: Event | None = self._converted(next(self._events))
             if event is not None:
                 return event
 
     def fetch_row_count(self) -> "DataOpsEventIterator[Event]":
-        """Add ``dagster/row_count`` where it is not known yet, by counting the result's lines.
+        """Add ``dagster/row_count``.
 
-        Every operator counts what it writes, so that this reads files only where others wrote
-        them.
+        Operators count the records they write. Files from elsewhere are read to be counted.
         """
-        return self._with(count_rows)
+        return self._with(_row_count)
 
     def fetch_column_metadata(self) -> "DataOpsEventIterator[Event]":
-        """Have ``dagster/column_schema`` rest on all records, and not on a sample of them.
+        """Base ``dagster/column_schema`` on all records instead of a sample.
 
-        It reads the whole result once more, hence not by default.
+        This reads the whole result again.
         """
-        return self._with(column_schema)
+        return self._with(_column_schema)
 
     def _with(self, fetch: Fetch) -> "DataOpsEventIterator[Event]":
         return DataOpsEventIterator(self._events, self._context, (*self._fetches, fetch))
 
-    def _told(self, event: WorkEvent) -> Any:
-        """Return the event as Dagster takes it in this step, ``None`` if it takes it in none."""
+    def _converted(self, event: StepEvent) -> Any:
+        """Return the event in the form for this step; ``None`` if the step yields no such event."""
         if isinstance(event, dg.MaterializeResult):
             metadata = {**(event.metadata or {}), **self._fetched(event)}
             return self._in_asset(event, metadata) if self._of_asset else _in_op(event, metadata)
@@ -93,11 +92,20 @@ class DataOpsEventIterator(Iterator[Event], Generic[Event]):
         for fetch in self._fetches:
             try:
                 found |= fetch([one for one in datasets if isinstance(one, JsonlDataset)])
-            except Exception as error:  # noqa: BLE001 - the result stands, whatever is not known of it
+            except Exception as error:  # noqa: BLE001 - the result is valid without the metadata
                 name = event.asset_key.to_user_string() if event.asset_key else "the result"
                 text = f"{name}: some metadata is left out ({type(error).__name__}: {error})"
                 self._context.log.warning(text)
         return found
+
+
+def _row_count(datasets: list[JsonlDataset]) -> Mapping[str, Any]:
+    known = [data.rows if data.rows is not None else sum(1 for _ in data) for data in datasets]
+    return {"dagster/row_count": sum(known)} if datasets else {}
+
+
+def _column_schema(datasets: list[JsonlDataset]) -> Mapping[str, Any]:
+    return {"dagster/column_schema": whole_schema(datasets).table_schema()} if datasets else {}
 
 
 def _in_op(event: dg.MaterializeResult[Any], metadata: Mapping[str, Any]) -> Any:

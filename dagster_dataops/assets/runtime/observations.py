@@ -1,4 +1,4 @@
-"""Observations: how far a step is, as the asset page shows it while it runs."""
+"""Observations: the progress of a running step on the asset page."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -7,26 +7,26 @@ import dagster as dg
 
 from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
 from dagster_dataops.assets.runtime.step_assets import asset_in
-from dagster_dataops.assets.runtime.step_context import Context
+from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.execution.progress import LogPace, ProgressState
 
-_MOST: Final = 20  # each is a row among the asset's events
+_MOST: Final = 20  # each is a row in the asset's events
 _FIRST_SECONDS: Final = 5.0
-_GROWTH: Final = 2.0  # seven in ten minutes, each at about twice the age of the one before
+_GROWTH: Final = 2.0  # intervals double: seven observations in ten minutes
 _BAR_CHARACTERS: Final = 20
 
 
 class Observations:
-    """Asset observations of one run of one operator: none of a short one, at most 20 of any.
+    """Asset observations of one run of one operator: at most 20, and none for a short run.
 
-    The pauses between them grow, since nobody knows how long a run takes. The last is kept for
-    its end, and made if there were others, so that what is shown ends where the run did.
+    The intervals grow, because the length of the run is unknown. The last of the 20 is reserved
+    for the end of the run. It is made if there were others, so that the page shows the final state.
 
     Args:
-        context: Of the step.
-        key: The asset.
-        partition: Its partition, if it has any.
+        context: The context of the step.
+        key: The key of the asset.
+        partition: The key of the partition, if the asset has partitions.
     """
 
     def __init__(
@@ -39,22 +39,22 @@ class Observations:
         self._made = 0
 
     def due(self) -> bool:
-        """Whether one is due now; if so, the next one is scheduled."""
+        """Return whether an observation is due now; if so, schedule the next one."""
         due = self._made < _MOST - 1 and self._pace.due()
         self._made += due
         return due
 
     @property
     def begun(self) -> bool:
-        """Whether there was one."""
+        """Whether an observation was due before."""
         return self._made > 0
 
     def log(self, state: ProgressState, seconds: float) -> None:
-        """Log one.
+        """Log an observation.
 
         Args:
-            state: How far the run is.
-            seconds: How long this attempt has been running.
+            state: The progress of the run.
+            seconds: The duration of this attempt so far.
         """
         self._context.log_event(
             dg.AssetObservation(
@@ -64,9 +64,9 @@ class Observations:
 
 
 def progress_metadata(state: ProgressState, seconds: float) -> dict[str, Any]:
-    """Return the one line to show: a bar where the total is known, then counts, rate, time left.
+    """Return one line: a bar if the total is known, then counts, rate and time left.
 
-    It is a text: Dagster plots numbers, beside those of the results.
+    It is a text, because Dagster would plot numbers together with those of the results.
     """
     text = state.describe(seconds)
     if state.share is not None:
@@ -75,13 +75,13 @@ def progress_metadata(state: ProgressState, seconds: float) -> dict[str, Any]:
     return {f"{METADATA_PREFIX}/progress": text}
 
 
-def observations_of(context: Context, root: Path, folder: NodeFolder) -> Observations | None:
-    """Return those of the asset, among the step's, whose files are in ``folder``.
+def observations_of(context: StepContext, root: Path, folder: NodeFolder) -> Observations | None:
+    """Return the observations for the asset of a folder; ``None`` if the step has none there.
 
     Args:
-        context: Of the step.
+        context: The context of the step.
         root: The folder of all results.
-        folder: Where the operator is run; one that is no asset's, such as an op's, has none.
+        folder: The folder of the operator; that of an op belongs to no asset.
     """
     found = asset_in(context, root, folder)
     if found is None or not isinstance(context, dg.AssetExecutionContext):

@@ -1,4 +1,4 @@
-"""DataOpsResource: where results are and how operators are run under Dagster."""
+"""DataOpsResource: the root folder of results, and defaults for running operators."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,10 +13,10 @@ from dagster_dataops.assets.runtime.dagster_progress import DagsterProgress
 from dagster_dataops.assets.runtime.events import DataOpsEventIterator
 from dagster_dataops.assets.runtime.messenger import Messenger
 from dagster_dataops.assets.runtime.observations import observations_of
-from dagster_dataops.assets.runtime.run_monitor import RunWatch
+from dagster_dataops.assets.runtime.run_monitor import RunMonitor
 from dagster_dataops.assets.runtime.run_tags import refreshes
-from dagster_dataops.assets.runtime.step_context import Context, Work, assigned
-from dagster_dataops.assets.runtime.unreported_results import untold_in
+from dagster_dataops.assets.runtime.step_context import StepContext, Work, assigned
+from dagster_dataops.assets.runtime.unreported_results import unreported_in
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.configuration import config, folder_setting
@@ -30,7 +30,7 @@ _RESUME_TAGS: Final = ("dagster/is_resume_retry", "dagster/is_asset_resume_retry
 
 
 class DataOpsResource(dg.ConfigurableResource[None]):
-    """Runs operators in assets and ops; results and checkpoints are below one root folder."""
+    """Runs operators in assets and ops, with results and checkpoints below one root folder."""
 
     root: str | None = Field(
         default=None,
@@ -43,9 +43,9 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         default=None,
         ge=0,
         description=(
-            "Processes, or calls in flight, of operators that do not say it themselves. "
-            "Left empty: the number of cores for processes, shared among the steps that run on "
-            "this machine at a time; 5 a core but at least 32 for calls."
+            "Worker processes or concurrent calls of operators without a setting of their own. "
+            "Left empty: for processes the number of cores, divided among the steps that run on "
+            "this machine; for calls 5 per core, at least 32."
         ),
     )
     flush_seconds: float = Field(
@@ -56,7 +56,7 @@ class DataOpsResource(dg.ConfigurableResource[None]):
     lock_seconds: float = Field(
         default=15.0,
         ge=0.0,
-        description="Seconds to wait for an earlier attempt that is still dying.",
+        description="Seconds to wait for an earlier attempt that is still ending.",
     )
 
     @property
@@ -66,46 +66,46 @@ class DataOpsResource(dg.ConfigurableResource[None]):
 
     @property
     def defined_root(self) -> Path | None:
-        """The root if the definitions name it; a launch may still choose another.
+        """The root if it is set in the definitions; a launch may still set another.
 
-        ``None`` where every process finds it out for itself, from its environment.
+        ``None`` if every process reads it from its environment.
         """
         named = bool(self.root) and not isinstance(self.root, dg.EnvVar)
         return self.root_path if named else None
 
     def folder(self, key: Sequence[str], partition: str | None = None) -> NodeFolder:
-        """Return where the files of an asset or op node are."""
+        """Return the folder of an asset, a partition or an op node."""
         return folder_of(self.root_path, key, partition)
 
     def run(
-        self, context: Context, work: Work | None = None
+        self, context: StepContext, work: Work | None = None
     ) -> DataOpsEventIterator[dg.MaterializeResult[JsonlDataset] | dg.AssetCheckResult]:
-        """Run the operators of a step, yielding the events of each as it finishes.
+        """Run the operators of a step and yield the events of each as it finishes.
 
         Args:
-            context: Of the step: of assets made by `dataops_assets`, which knows what to run, or
-                of any asset or op with ``work`` given. An op gets materializations.
-            work: From `plan_pipeline`, for an asset or op of one's own.
+            context: The context of the step. That of assets made by `dataops_assets` holds the
+                work; any other asset or op passes ``work``. An op gets materializations.
+            work: The result of `plan_pipeline`.
         """
         chosen = assigned(context) if work is None else work
         return DataOpsEventIterator(chosen.run(context, self), context)
 
     def run_operator(
         self,
-        context: Context,
+        context: StepContext,
         operator: Operator,
         inputs: Sequence[JsonlDataset],
         folder: NodeFolder,
         resume: ResumePolicy = ResumePolicy.AUTO,
     ) -> RunReport:
-        """Run one operator in a step, going on from what an earlier attempt left.
+        """Run one operator in a step, resuming an unfinished attempt.
 
         Args:
-            context: Of the asset or op.
-            operator: What to run.
+            context: The context of the asset or op.
+            operator: The operator.
             inputs: Its datasets, in order.
-            folder: From `folder`.
-            resume: When finished records of an unfinished run are used again.
+            folder: The folder of the result, from `folder`.
+            resume: Whether finished records of an unfinished attempt are reused.
 
         Raises:
             DataOpsError: As `OperatorExecutor.run`.
@@ -123,7 +123,7 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         return report
 
     def _run_context(
-        self, context: Context, resume: ResumePolicy, folder: NodeFolder
+        self, context: StepContext, resume: ResumePolicy, folder: NodeFolder
     ) -> RunContext:
         messenger = Messenger()
         observations = observations_of(context, self.root_path, folder)
@@ -132,19 +132,19 @@ class DataOpsResource(dg.ConfigurableResource[None]):
             resume=resume,
             reuse_finished=refreshes(context) and resume is ResumePolicy.AUTO,
             earlier_runs=_continued_runs(context),
-            untold=untold_in(context, self.root_path, folder),
+            untold=unreported_in(context, self.root_path, folder),
             flush_seconds=self.flush_seconds,
             lock_seconds=self.lock_seconds,
             progress=DagsterProgress(context.log, observations, messenger),
-            should_stop=RunWatch(context, messenger),
+            should_stop=RunMonitor(context, messenger),
             interrupts=(KeyboardInterrupt, dg.DagsterExecutionInterruptedError),
         )
 
 
-def _continued_runs(context: Context) -> frozenset[str]:
-    """Return the runs that this one re-executes from their failure.
+def _continued_runs(context: StepContext) -> frozenset[str]:
+    """Return the runs that this run re-executes from failure.
 
-    What one of them published just before it died is its result still, and is not paid for again.
+    A result that one of them published just before it died is reused.
     """
     found: set[str] = set()
     parent, tags = context.run.parent_run_id, context.run.tags

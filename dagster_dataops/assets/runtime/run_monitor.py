@@ -1,27 +1,27 @@
-"""RunWatch: notices that a step's run has ended without it."""
+"""RunMonitor: stop a step whose run has ended."""
 
 import time
 from typing import Final
 
 from dagster_dataops.assets.runtime.messenger import Messenger
-from dagster_dataops.assets.runtime.step_context import Context
+from dagster_dataops.assets.runtime.step_context import StepContext
 
-_SECONDS: Final = 2.0  # between two questions
+_SECONDS: Final = 2.0  # between two queries
 
 
-class RunWatch:
-    """Stops a step whose run has ended without it.
+class RunMonitor:
+    """Returns a reason to stop once the run of the step has ended.
 
-    A step process outlives a run worker that was killed; the run is then marked as failed, and
-    may be executed again while the orphan still writes. Dagster is asked beside the work: each
-    answer counts from the next call on, and none for as long as its database is away.
+    A step process outlives a killed run worker. The run is then marked as failed and may be
+    re-executed while the orphaned step still writes. The status is queried in the messenger's
+    thread; an answer takes effect from the next call on.
 
     Args:
-        context: Of the step.
-        messenger: Who asks.
+        context: The context of the step.
+        messenger: Sends the queries.
     """
 
-    def __init__(self, context: Context, messenger: Messenger) -> None:
+    def __init__(self, context: StepContext, messenger: Messenger) -> None:
         self._run_id = context.run.run_id
         self._instance = context.instance
         self._messenger = messenger
@@ -29,7 +29,7 @@ class RunWatch:
         self._reason: str | None = None
 
     def __call__(self) -> str | None:
-        """Return why to stop, or ``None``."""
+        """Return the reason to stop, or ``None``."""
         if time.monotonic() >= self._next and not self._messenger.busy:
             self._next = time.monotonic() + _SECONDS
             self._messenger.send(self._ask)

@@ -1,4 +1,4 @@
-"""Which of a step's assets a folder belongs to."""
+"""Find the asset of a step by the folder of its files."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,30 +8,30 @@ from weakref import WeakKeyDictionary
 import dagster as dg
 
 from dagster_dataops.assets.runtime.asset_paths import PARTITIONS, folder_of, safe_part
-from dagster_dataops.assets.runtime.step_context import Context
+from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 
 
 def asset_in(
-    context: Context, root: Path, folder: NodeFolder
+    context: StepContext, root: Path, folder: NodeFolder
 ) -> tuple[dg.AssetKey, str | None] | None:
-    """Return key and partition of the asset, among the step's, whose files are in ``folder``.
+    """Return key and partition of the step's asset whose files are in ``folder``.
 
     Args:
-        context: Of the step.
+        context: The context of the step.
         root: The folder of all results.
-        folder: Where an operator is run; one that is no asset's, such as an op's, gives ``None``.
+        folder: The folder of an operator; ``None`` is returned for one of an op.
     """
     if not isinstance(context, dg.AssetExecutionContext):
         return None
     step = _steps.get(context)
     if step is None or step.root != root:
-        step = _steps[context] = _Step(context, root)
+        step = _steps[context] = _StepAssets(context, root)
     return step.asset_in(folder)
 
 
-class _Step:
-    """The places of one step's assets; found once, as a run may have thousands of partitions."""
+class _StepAssets:
+    """The folders of one step's assets, computed once: a run may have thousands of partitions."""
 
     def __init__(self, context: dg.AssetExecutionContext, root: Path) -> None:
         self.root = root
@@ -53,4 +53,4 @@ class _Step:
         return key, partition
 
 
-_steps: Final[WeakKeyDictionary[dg.AssetExecutionContext, _Step]] = WeakKeyDictionary()
+_steps: Final[WeakKeyDictionary[dg.AssetExecutionContext, _StepAssets]] = WeakKeyDictionary()

@@ -1,4 +1,4 @@
-"""What a step is to run, remembered by its context: a body says no more than `run(context)`."""
+"""Map a step's context to the operators of the step, so that its body only calls `run(context)`."""
 
 from collections.abc import Iterator
 from typing import Any, Protocol, TypeAlias
@@ -6,38 +6,36 @@ from weakref import WeakKeyDictionary
 
 import dagster as dg
 
-from dagster_dataops.datasets.dataset import JsonlDataset
-
-Context: TypeAlias = dg.AssetExecutionContext | dg.OpExecutionContext
-WorkEvent: TypeAlias = dg.MaterializeResult[JsonlDataset] | dg.AssetCheckResult
+StepContext: TypeAlias = dg.AssetExecutionContext | dg.OpExecutionContext
+StepEvent: TypeAlias = dg.MaterializeResult[Any] | dg.AssetCheckResult
 
 
 class Work(Protocol):
-    """Operators that a step may run."""
+    """The operators of a step."""
 
-    def run(self, context: Context, dataops: Any) -> Iterator[WorkEvent]:
-        """Run what the step has selected, in order; yield the events of each as it finishes.
+    def run(self, context: StepContext, dataops: Any) -> Iterator[StepEvent]:
+        """Run the selected operators in order and yield the events of each as it finishes.
 
         Args:
-            context: Of the step.
-            dataops: A `DataOpsResource`: where and how.
+            context: The context of the step.
+            dataops: The `DataOpsResource`.
         """
         ...
 
 
-_assigned: WeakKeyDictionary[Context, Work] = WeakKeyDictionary()
+_assigned: WeakKeyDictionary[StepContext, Work] = WeakKeyDictionary()
 
 
-def assign(context: Context, work: Work) -> None:
-    """Remember what the step of ``context`` is to run, for as long as the context lives."""
+def assign(context: StepContext, work: Work) -> None:
+    """Assign work to the step of ``context``, as long as the context exists."""
     _assigned[context] = work
 
 
-def assigned(context: Context) -> Work:
-    """Return what the step of ``context`` is to run.
+def assigned(context: StepContext) -> Work:
+    """Return the work that was assigned to the step of ``context``.
 
     Raises:
-        dg.DagsterInvariantViolationError: Nobody has said.
+        dg.DagsterInvariantViolationError: No work was assigned.
     """
     work = _assigned.get(context)
     if work is None:

@@ -1,8 +1,8 @@
-"""Results that Dagster was not told of: their run died after it had published them.
+"""Find results that were published without a Dagster event, because their run died in between.
 
-Nobody has seen such a result, and the next run with the same operator, options, code and input
-takes it instead of paying for it again. Dagster itself is asked, not a note of ours: its event and
-a note could not be written at one instant, and a kill between the two would make the note wrong.
+The next run with the same operator, options, code and input reuses such a result. The answer comes
+from Dagster's database, not from a note in the folder: event and note could not be written at one
+instant, so a kill between them would make the note wrong.
 """
 
 from collections import OrderedDict
@@ -13,32 +13,33 @@ from typing import Final
 import dagster as dg
 
 from dagster_dataops.assets.runtime.step_assets import asset_in
-from dagster_dataops.assets.runtime.step_context import Context
+from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 
-_LATEST: Final = 20  # later ones are those that others report by hand: whoever makes one publishes
+_LATEST: Final = 20  # newer events than the wanted one can only be reports by hand
 _REMEMBERED: Final = 256
 
-_succeeded: Final[OrderedDict[str, None]] = OrderedDict()  # runs, which they are for good
+_succeeded: Final[OrderedDict[str, None]] = OrderedDict()  # ids of runs, whose success is final
 
 
-def untold_in(context: Context, root: Path, folder: NodeFolder) -> Callable[[str], bool]:
-    """Return what says of a run whether Dagster was never told of what it published in ``folder``.
+def unreported_in(context: StepContext, root: Path, folder: NodeFolder) -> Callable[[str], bool]:
+    """Return a predicate of run ids: did the run publish in ``folder`` without a Dagster event?
 
-    It costs one query of Dagster's database where that run succeeded, for all the steps of a
-    process that ask for it, two where it did not.
+    For a run that succeeded, a process queries the database once; for any other run, twice per
+    call.
 
     Args:
-        context: Of the step.
+        context: The context of the step.
         root: The folder of all results.
-        folder: Of one of the step's assets, or of a partition; of any other nothing is untold.
+        folder: The folder of an asset of the step or of a partition; the predicate is always
+            false for other folders.
     """
 
     def untold(run: str) -> bool:
         found = asset_in(context, root, folder)
         if found is None:
             return False
-        if _all_told(context.instance, run):
+        if _all_reported(context.instance, run):
             return False
         key, partition = found
         wanted = dg.AssetRecordsFilter(key, None if partition is None else [partition])
@@ -48,8 +49,8 @@ def untold_in(context: Context, root: Path, folder: NodeFolder) -> Callable[[str
     return untold
 
 
-def _all_told(instance: dg.DagsterInstance, run: str) -> bool:
-    """Whether a run told all before it ended, or is another instance's."""
+def _all_reported(instance: dg.DagsterInstance, run: str) -> bool:
+    """Whether a run reported all its results, or is unknown to this instance."""
     if run not in _succeeded:
         known = instance.get_run_by_id(run)
         if known is None:

@@ -1,1 +1,4 @@
-"""Dagster steps: what a step runs and the events it yields."""
+"""Steps: the asset and check definitions that run planned operators, and the code they run.
+
+A module here builds a Dagster definition or is called by the compute function of one.
+"""

@@ -1,4 +1,4 @@
-"""build_operator_checks: the declared checks of a pipeline, a step for each asset that has some."""
+"""build_operator_checks: the declared checks of a pipeline, one step for each checked asset."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -48,9 +48,9 @@ def build_operator_checks(
 
 
 def check_steps(planned: PlannedPipeline, checks: Checks) -> list[dg.AssetChecksDefinition]:
-    """Return the checks of a planned pipeline; arguments and errors as `build_operator_checks`.
+    """Return the checks of a planned pipeline, without those that run inside operators' steps.
 
-    Those that its operators' own steps make are left out.
+    Arguments and errors as `build_operator_checks`.
     """
     _check_declared(planned, checks)
     assets = [
@@ -67,15 +67,15 @@ def check_steps(planned: PlannedPipeline, checks: Checks) -> list[dg.AssetChecks
 
 
 def hold_within_step(planned: PlannedPipeline, checks: Checks) -> PlannedPipeline:
-    """Return a pipeline whose own step makes the checks that hold up what is in it as well.
+    """Return a pipeline for a single step, with the blocking checks between operators inside it.
 
     Arguments and errors as `check_steps`.
     """
     _check_declared(planned, checks)
-    taken = {name for node in planned.graph.nodes.values() for name in node.inputs}
+    upstream = {name for node in planned.graph.nodes.values() for name in node.inputs}
     plans = [
         replace(plan, checks=[each for each in checks[plan.node.name] if each.blocking])
-        if plan.node.name in taken and plan.node.name in checks
+        if plan.node.name in upstream and plan.node.name in checks
         else plan
         for plan in planned.plans
     ]
@@ -98,7 +98,7 @@ def _check_names(pipeline: str, node: str, names: Sequence[str]) -> None:
 def _checked_source(planned: PlannedPipeline, checks: Sequence[DeclaredCheck]) -> CheckedAsset:
     origin = planned.origin
     if origin.path is None and not isinstance(origin.definition, dg.AssetsDefinition):
-        reason = "the source is an asset of others; declare its checks where it is defined"
+        reason = "the source is an asset that is defined elsewhere; declare its checks there"
         raise PipelineDefinitionError(planned.graph.name, reason)
     return CheckedAsset(origin.key, checks, planned.options.partitions, origin.path)
 
@@ -106,7 +106,7 @@ def _checked_source(planned: PlannedPipeline, checks: Sequence[DeclaredCheck]) -
 def _check_step(asset: CheckedAsset) -> dg.AssetChecksDefinition:
     @dg.multi_asset_check(
         name=f"{asset.key.to_python_identifier()}__checks",
-        description=f"Looks at {asset.key.to_user_string()} as it was published.",
+        description=f"Checks the published result of {asset.key.to_user_string()}.",
         specs=[check.spec(asset.key) for check in asset.checks],
         can_subset=True,
     )

@@ -1,4 +1,4 @@
-"""The step of one operator, as an asset."""
+"""operator_step: an asset with a step of its own, from the plan of one operator."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,21 +11,21 @@ from dagster_dataops.assets.launchpad.lazy_field import LazyField
 from dagster_dataops.assets.metadata.materialization import written_once
 from dagster_dataops.assets.planning.asset_options import AssetOptions
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
-from dagster_dataops.assets.steps.run_step import StepEvent
+from dagster_dataops.assets.runtime.step_context import StepEvent
 from dagster_dataops.assets.steps.step_work import StepWork
 
-DATAOPS = "dataops"  # the resource that every step needs
+DATAOPS = "dataops"  # the key of the resource
 
 
 @dataclass(frozen=True, kw_only=True)
 class StepOptions:
-    """What of a step is Dagster's business alone.
+    """Dagster's options of a step.
 
     Attributes:
-        retry_policy: After a failure; a retry goes on where the attempt stopped.
-        pool: Concurrency pool that the step is in.
-        op_tags: Tags of its op.
-        backfill_policy: How many partitions a run may have.
+        retry_policy: Retries after a failure; a retry resumes where the attempt stopped.
+        pool: The concurrency pool of the step.
+        op_tags: The tags of its op.
+        backfill_policy: The number of partitions in a run.
     """
 
     retry_policy: dg.RetryPolicy | None = None
@@ -39,15 +39,15 @@ class StepOptions:
         return cls(retry_policy=options.retry_policy, backfill_policy=options.backfill_policy)
 
     def backfills(self, spec: dg.AssetSpec) -> dg.BackfillPolicy | None:
-        """Return the policy of an asset, which has one only if it has partitions."""
+        """Return the backfill policy of an asset; ``None`` if it is not partitioned."""
         return None if spec.partitions_def is None else self.backfill_policy
 
 
 def operator_step(plan: AssetPlan, options: StepOptions) -> dg.AssetsDefinition:
     """Return the asset of a plan, materialized by a step of its own.
 
-    Made of Dagster's own parts: `dg.asset` would look through a signature that is always the
-    same, and make a config schema anew that most operators share, for twice the time.
+    It is built from `dg.OpDefinition`. `dg.asset` takes twice the time: it inspects the signature,
+    which is always the same, and builds a new config schema, which most operators share.
     """
     spec = plan.spec
     loaded = {argument: key for key, argument in plan.inputs if isinstance(argument, str)}
@@ -84,7 +84,7 @@ def operator_step(plan: AssetPlan, options: StepOptions) -> dg.AssetsDefinition:
         node_def=op,
         specs=[spec],
         check_specs_by_output_name=checks,
-        can_subset=bool(checks),  # a run may be for the asset without its check, or for that alone
+        can_subset=bool(checks),  # a run may select the asset or its check alone
         backfill_policy=options.backfills(spec),
     )
 

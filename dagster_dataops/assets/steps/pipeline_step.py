@@ -1,4 +1,4 @@
-"""One step for a whole pipeline, each operator materialized as it finishes."""
+"""pipeline_step: one step for several operators, which materializes each as it finishes."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import wraps
@@ -22,11 +22,11 @@ Body: TypeAlias = Callable[..., Any]
 def pipeline_steps(
     planned: PlannedPipeline, name: str, options: StepOptions
 ) -> list[dg.AssetsDefinition]:
-    """Return the assets of a pipeline, made by one step.
+    """Return the assets of a pipeline in as few steps as possible.
 
-    Operators with other partitions than the rest have a step of their own: no run is about both.
-    So has one that tells its IO manager how to load, which Dagster only lets an operator's own
-    step say.
+    Operators with different partitions are in different steps, because a run has partitions of one
+    kind. An operator with metadata on an input has its own step, because Dagster supports that
+    metadata for single assets only.
     """
     alone = [plan for plan in planned.plans if any(given.metadata for given in plan.ins.values())]
     together = [
@@ -40,10 +40,10 @@ def pipeline_steps(
 
 
 def _by_partitions(plans: Sequence[AssetPlan]) -> list[list[AssetPlan]]:
-    """Return the plans in groups of equal partitions, none of which needs a later one.
+    """Group the plans by partitions; no group depends on a later one.
 
-    What comes after operators with other partitions is in another group than what comes before
-    them: Dagster loads what a step takes even if it was launched for other operators of it.
+    Operators before and after an operator with other partitions are in different groups, because
+    Dagster loads all inputs of a step, even if the run selected other operators of the step.
     """
     levels: dict[dg.AssetKey, tuple[int, object]] = {}
     groups: list[tuple[int, object, list[AssetPlan]]] = []
@@ -68,19 +68,18 @@ def _run_all(context: dg.AssetExecutionContext, dataops: DataOpsResource) -> Ite
 def pipeline_step(
     body: Body, plans: Sequence[AssetPlan], name: str, options: StepOptions
 ) -> dg.AssetsDefinition:
-    """Return the assets of ``plans`` as one step whose body is the user's.
+    """Return the assets of ``plans`` as one step with a body from the user.
 
     Args:
-        body: Takes ``context`` and resources; `DataOpsResource.run` knows what to run by the
-            context.
-        plans: Each after those it depends on.
-        name: Of the op, under which a launch configures it.
-        options: What of the step is Dagster's business alone.
+        body: A function of ``context`` and resources, which calls `DataOpsResource.run`.
+        plans: The plans in order of their dependencies.
+        name: The name of the op, which is its key in the launch config.
+        options: Dagster's options of the step.
     """
     specs = [plan.spec for plan in plans]
     own = {spec.key for spec in specs}
     ins = {
-        argument: dg.AssetIn(given.key)  # all else that is said of it stands in the specs' deps
+        argument: dg.AssetIn(given.key)  # the deps of the specs hold its partition mapping
         for plan in plans
         for argument, given in plan.ins.items()
         if given.key not in own
@@ -100,9 +99,9 @@ def pipeline_step(
 
 
 def _with_work(body: Body, plans: Sequence[AssetPlan], arguments: Sequence[str]) -> Body:
-    """Return ``body`` with what the step is to run assigned to its context.
+    """Return ``body`` wrapped to assign the step's work to its context.
 
-    Dagster sees the signature of ``body`` with the inputs that IO managers load added to it.
+    The signature for Dagster is that of ``body`` plus the inputs that IO managers load.
     """
 
     @wraps(body)
@@ -112,8 +111,7 @@ def _with_work(body: Body, plans: Sequence[AssetPlan], arguments: Sequence[str])
         assign(context, StepWork(plans, config, loaded))
         events = body(context, **given)
         if events is not None:
-            told = events if isinstance(events, Iterator) else [events]
-            yield from written_once(context, told)
+            yield from written_once(context, events if isinstance(events, Iterator) else [events])
 
     ours = signature(body)
     context, *resources = ours.parameters.values()

@@ -1,4 +1,4 @@
-"""PlannedPipeline: what becomes of a whole pipeline in Dagster, before it is laid out in steps."""
+"""PlannedPipeline: a pipeline with its asset specs, before it is divided into steps."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -6,15 +6,13 @@ from typing import Any
 
 import dagster as dg
 
-from dagster_dataops.assets.inputs.source_results import standing_source, write_source
-from dagster_dataops.assets.metadata.materialization import dataset_metadata
+from dagster_dataops.assets.inputs.source_results import source_result
 from dagster_dataops.assets.planning.asset_options import AssetOptions
 from dagster_dataops.assets.planning.asset_plan import AssetPlan, plan_assets
 from dagster_dataops.assets.planning.source_assets import Source, SourceAsset
 from dagster_dataops.assets.planning.translator import DataOpsTranslator
 from dagster_dataops.assets.runtime.resource import DataOpsResource
-from dagster_dataops.assets.runtime.step_context import Context
-from dagster_dataops.assets.steps.run_step import StepEvent
+from dagster_dataops.assets.runtime.step_context import StepContext, StepEvent
 from dagster_dataops.assets.steps.step_work import StepWork
 from dagster_dataops.assets.steps.stream_source import StreamSource, origin_of
 from dagster_dataops.datasets.dataset import JsonlDataset
@@ -49,8 +47,8 @@ class PlannedPipeline:
         """The specs of its nodes."""
         return [plan.spec for plan in self.plans]
 
-    def run(self, context: Context, dataops: DataOpsResource) -> Iterator[StepEvent]:
-        """Run every node, or those that an asset's step has selected, with options as defined."""
+    def run(self, context: StepContext, dataops: DataOpsResource) -> Iterator[StepEvent]:
+        """Run every node, or the selected ones of an asset step; yield the events of each."""
         loaded: dict[str, Any] = {}
         plans = self.plans
         if isinstance(self.origin, StreamSource):
@@ -65,19 +63,17 @@ class PlannedPipeline:
     def _write_source(
         self,
         function: Callable[..., Iterable[dict[str, Any]]],
-        context: Context,
+        context: StepContext,
         dataops: DataOpsResource,
     ) -> dg.MaterializeResult[JsonlDataset]:
-        """Write what a source function yields: in an op there is no asset that has done so."""
-        folder = dataops.folder(self.origin.key.path)
-        dataset = standing_source(context, folder, function)
-        if dataset is None:
-            dataset = write_source(context, folder, function, function())
+        """Write the records of a source function: an op has no source asset to load."""
+        key = self.origin.key
+        made = source_result(context, dataops, function, dataops.folder(key.path))
         return dg.MaterializeResult(
-            asset_key=self.origin.key,
-            value=dataset,
-            metadata=dataset_metadata(dataset),
-            data_version=dg.DataVersion(dataset.fingerprint or ""),
+            asset_key=key,
+            value=made.dataset,
+            metadata=made.metadata,
+            data_version=dg.DataVersion(made.dataset.fingerprint or ""),
         )
 
 

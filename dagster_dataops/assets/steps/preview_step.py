@@ -1,8 +1,8 @@
-"""Previews: an operator over the first records of its input, beside the result, never in its place.
+"""Previews: run an operator over the first records of its input, without changing its result.
 
-A preview has a folder of its own, ``.preview`` in the asset's, used again by the next one. Dagster
-is told of it by an observation: nothing is materialized, and no result, manifest, error file or
-checkpoint is touched. The operator is really called: what its calls cost is paid for.
+A preview has its own folder, ``.preview`` in the folder of the asset, which the next preview
+overwrites. Dagster gets an observation: nothing is materialized, and result, manifest, error file
+and checkpoint are unchanged. The operator is really called, at the full cost of its calls.
 """
 
 import sys
@@ -12,11 +12,10 @@ from typing import Any, Final
 import dagster as dg
 import orjson
 
-from dagster_dataops.assets.inputs.step_inputs import Upstream
 from dagster_dataops.assets.launchpad.operator_config import limit_of
 from dagster_dataops.assets.metadata.materialization import preview, report_metadata
 from dagster_dataops.assets.runtime.resource import DataOpsResource
-from dagster_dataops.assets.runtime.step_context import Context
+from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, published
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.datasets.dataset import JsonlDataset
@@ -26,7 +25,7 @@ from dagster_dataops.execution.runners.given_stream import of_first
 from dagster_dataops.operators.operator import Operator, exporting, reconfigured
 from dagster_dataops.operators.settings import ExecutionSettings
 
-_FOLDER: Final = ".preview"  # no asset's: a leading dot is escaped in those
+_FOLDER: Final = ".preview"  # cannot be an asset's folder, where a leading dot is escaped
 _KEPT: Final = ("rows_in", "rows_out", "rows_dropped", "rows_failed", "errors")
 _SHOWN_RECORDS: Final = 20
 _LOGGED_RECORDS: Final = 3
@@ -34,83 +33,44 @@ _LOGGED_CHARACTERS: Final = 500
 
 
 def preview_folder(folder: NodeFolder) -> NodeFolder:
-    """Return where previews of an asset are."""
+    """Return the folder for previews of an asset."""
     return NodeFolder(folder.path / _FOLDER, folder.name)
 
 
-def previewed_before(
-    context: Context, dataops: DataOpsResource, key: dg.AssetKey, partition: str | None = None
+def earlier_preview(
+    context: StepContext, dataops: DataOpsResource, key: dg.AssetKey, partition: str | None
 ) -> JsonlDataset | None:
-    """Return what a preview in this very run made of an asset, ``None`` if there was none."""
-    found = published(preview_folder(dataops.folder(key.path, partition)))
-    return found[0] if found and found[1].run == context.run.run_id else None
+    """Return the preview of an asset from the current run; ``None`` if there is none.
+
+    A preview of the partition comes before one of the whole asset.
+    """
+    for each in dict.fromkeys((partition, None)):
+        found = published(preview_folder(dataops.folder(key.path, each)))
+        if found is not None and found[1].run == context.run.run_id:
+            return found[0]
+    return None
 
 
 def limit_over(inputs: Sequence[JsonlDataset], limit: int | None) -> int:
-    """Return how many records an op previews, 0 for none: of previews there are only previews."""
+    """Return the number of records that an op previews; 0 for a run without preview.
+
+    An op downstream of a preview also runs as a preview, over all its records.
+    """
     of_previews = any(dataset.path.parent.name == _FOLDER for dataset in inputs)
     return limit_of(limit) or (sys.maxsize if of_previews else 0)
 
 
-class Preview:
-    """Previews planned operators in one step.
-
-    Args:
-        context: Of the step, which then yields no result: Dagster skips the steps that need it.
-        dataops: Where and how.
-        limit: How many records of every input, at least 1.
-    """
-
-    def __init__(self, context: Context, dataops: DataOpsResource, limit: int) -> None:
-        self._context = context
-        self._dataops = dataops
-        self._limit = limit
-
-    def before(self, key: dg.AssetKey, partition: str | None) -> list[JsonlDataset]:
-        """Return what was previewed of an upstream asset in this run: that is the input then."""
-        for place in dict.fromkeys((partition, None)):
-            found = previewed_before(self._context, self._dataops, key, place)
-            if found is not None:
-                return [found]
-        return []
-
-    def run(
-        self,
-        key: dg.AssetKey,
-        operator: Operator,
-        inputs: Sequence[tuple[dg.AssetKey, Sequence[object]]],
-        partition: str | None,
-    ) -> None:
-        """Preview one operator, as configured for this run, over the first records of its inputs.
-
-        Args:
-            key: Of its asset.
-            operator: What to run.
-            inputs: Key of every input with its parts, as `Upstream.add` takes them.
-            partition: Of the asset.
-        """
-        folder = self._dataops.folder(key.path, partition)
-        run = self._context.run.run_id
-        with Upstream(preview_folder(folder), len(inputs), run) as upstream:
-            for name, parts in inputs:
-                upstream.add(name, parts)
-            report = run_preview(
-                self._context, self._dataops, operator, upstream.datasets, folder, self._limit
-            )
-        observe_preview(self._context, key, report, self._limit, partition)
-
-
 def run_preview(
-    context: Context,
+    context: StepContext,
     dataops: DataOpsResource,
     operator: Operator,
     inputs: Sequence[JsonlDataset],
     folder: NodeFolder,
     limit: int,
 ) -> RunReport:
-    """Run ``operator`` over the first ``limit`` records of every input, beside its result.
+    """Run ``operator`` over the first ``limit`` records of every input, in the preview folder.
 
-    Failures are what a preview is to show: it does not stop, even if every record fails.
+    A preview does not stop early, even if every record fails: it should show the failures.
     """
     place = preview_folder(folder)
     heads = [
@@ -123,9 +83,13 @@ def run_preview(
 
 
 def observe_preview(
-    context: Context, key: dg.AssetKey, report: RunReport, limit: int, partition: str | None = None
+    context: StepContext,
+    key: dg.AssetKey,
+    report: RunReport,
+    limit: int,
+    partition: str | None = None,
 ) -> None:
-    """Show a preview: as an observation of its asset, and in the log."""
+    """Log a preview as an observation of its asset and as text."""
     text = f"A preview of the first {limit:,} records; the published result is untouched."
     context.log_event(
         dg.AssetObservation(
@@ -145,9 +109,9 @@ def observe_preview(
 
 
 def preview_metadata(report: RunReport, limit: int) -> dict[str, Any]:
-    """Return what is shown of a preview, under names that are no result's.
+    """Return the metadata of a preview, with keys that differ from those of results.
 
-    Dagster's own names would count as the result's, and ours would be plotted with it.
+    Otherwise Dagster would take them for the result's, and plot the numbers with them.
     """
     shown = {name.partition("/")[2]: value for name, value in report_metadata(report).items()}
     table = dg.MetadataValue.md(preview(report.dataset.sample(_SHOWN_RECORDS)))

@@ -1,10 +1,10 @@
-"""run_or_retry: runs a step's operator, or retries its failed records in the retry job."""
+"""run_or_retry: run the operator of a step, or retry its failed records in the retry job."""
 
 from collections.abc import Sequence
 
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.runtime.run_tags import retries_failed_records
-from dagster_dataops.assets.runtime.step_context import Context
+from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.datasets.dataset import JsonlDataset
@@ -15,19 +15,19 @@ from dagster_dataops.operators.operator import Operator
 
 def run_or_retry(
     dataops: DataOpsResource,
-    context: Context,
+    context: StepContext,
     operator: Operator,
     inputs: Sequence[JsonlDataset],
     folder: NodeFolder,
     resume: ResumePolicy,
 ) -> RunReport:
-    """Run an operator as `DataOpsResource.run_operator`; in a run of the retry job, its retries.
+    """Run an operator as `DataOpsResource.run_operator`; in the retry job, retry failed records.
 
-    There, a step for which the launchpad says something else than ``auto`` does that.
+    A resume policy other than ``auto`` in the launchpad takes precedence over the retry job.
 
     Raises:
-        RetryRefusedError: Its failed records cannot be retried alone, and not because the input
-            is another now: the result was edited, or is of another operator.
+        RetryRefusedError: The failed records cannot be retried alone, because the result was
+            edited or belongs to another operator. If the input has changed, all records are run.
         DataOpsError: As `OperatorExecutor.run`.
     """
     if not retries_failed_records(context) or resume is not ResumePolicy.AUTO:

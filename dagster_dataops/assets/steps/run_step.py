@@ -1,17 +1,15 @@
-"""A step: one planned operator, run over its inputs, and what Dagster is told of it."""
+"""run_step: run one planned operator over its inputs and yield its events."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
-import dagster as dg
-
-from dagster_dataops.assets.checks.error_rate import error_rate_results
+from dagster_dataops.assets.checks.error_rate import RunResult, error_rate_results
 from dagster_dataops.assets.inputs.external_files import ExternalFiles
-from dagster_dataops.assets.inputs.multi_partition import Made, make_several
+from dagster_dataops.assets.inputs.multi_partition import PartitionResult, materialize
 from dagster_dataops.assets.inputs.partitions import loaded_parts, partitions_of, pattern_paths
 from dagster_dataops.assets.inputs.path_pattern import PathPattern
-from dagster_dataops.assets.inputs.step_inputs import Upstream
+from dagster_dataops.assets.inputs.step_inputs import StepInputs
 from dagster_dataops.assets.launchpad.operator_config import (
     OperatorConfig,
     checked,
@@ -22,67 +20,55 @@ from dagster_dataops.assets.metadata.column_metadata import column_metadata
 from dagster_dataops.assets.metadata.materialization import report_metadata
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
 from dagster_dataops.assets.runtime.resource import DataOpsResource
-from dagster_dataops.assets.runtime.step_context import Context
-from dagster_dataops.assets.steps.preview_step import Preview
+from dagster_dataops.assets.runtime.step_context import StepContext, StepEvent
+from dagster_dataops.assets.steps.preview_step import (
+    earlier_preview,
+    observe_preview,
+    preview_folder,
+    run_preview,
+)
 from dagster_dataops.assets.steps.retry_step import run_or_retry
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.execution.runners.given_stream import of_partition
 from dagster_dataops.operators.operator import exporting
 
-if TYPE_CHECKING:
-    from dagster_dataops.execution.run_report import RunReport
-
-StepEvent: TypeAlias = dg.MaterializeResult[Any] | dg.AssetCheckResult
-
 
 def run_step(
-    context: Context,
+    context: StepContext,
     plan: AssetPlan,
     config: OperatorConfig,
     dataops: DataOpsResource,
     loaded: Mapping[str, Any],
 ) -> Iterator[StepEvent]:
-    """Run one operator and yield the events of it; none of a preview, which logs its own.
+    """Run one operator and yield its events; a preview yields none and logs an observation.
 
-    In a run of several partitions it is run over one after the other.
+    Several partitions are run one after another.
 
     Args:
-        context: Of the step.
-        plan: What to run.
-        config: From the launchpad.
-        dataops: Where and how.
-        loaded: What IO managers loaded, by argument.
+        context: The context of the step.
+        plan: The plan of the operator.
+        config: The operator's config from the launchpad.
+        dataops: The resource.
+        loaded: Inputs that IO managers loaded, by argument.
     """
-    step = _Step(context, plan, config, dataops, loaded)
-    partitions = partitions_of(context, plan.spec)
+    step = _OperatorRun(context, plan, config, dataops, loaded)
     if limit := limit_of(config.limit):
-        step.preview(partitions, limit)
+        step.preview(partitions_of(context, plan.spec), limit)
         return
-    if len(partitions) > 1:
-        keys = [key for key in partitions if key is not None]
-        yield from make_several(context, plan.spec, keys, step.make)
-    else:
-        made = step.make(partitions[0])
-        yield dg.MaterializeResult(
-            asset_key=plan.spec.key,
-            value=made.dataset,
-            metadata=made.metadata,
-            data_version=dg.DataVersion(made.dataset.fingerprint or ""),
-            tags=made.tags,
-        )
-    yield from error_rate_results(context, plan.spec.key, plan.error_rate, step.reports)
+    yield from materialize(context, plan.spec, step.make)
+    yield from error_rate_results(context, plan.spec.key, plan.error_rate, step.results)
 
 
-class _Step:
+class _OperatorRun:
     """One operator in one step; arguments as `run_step`.
 
     Attributes:
-        reports: Of what was made, in order.
+        results: The results of the runs, one for each partition, in order.
     """
 
     def __init__(
         self,
-        context: Context,
+        context: StepContext,
         plan: AssetPlan,
         config: OperatorConfig,
         dataops: DataOpsResource,
@@ -93,7 +79,7 @@ class _Step:
         self._dataops = dataops
         self._loaded = loaded
         self._resume = resume_policy(config)
-        self.reports: list[RunReport] = []
+        self.results: list[RunResult] = []
         key = plan.spec.key.to_user_string()
         self._operator = checked(key, plan.node.operator, config)
 
@@ -101,7 +87,7 @@ class _Step:
         return self._dataops.folder(self._plan.spec.key.path, partition)
 
     def _parts(self, given: str | Path | PathPattern, partition: str | None) -> Sequence[object]:
-        """Return an input of one partition: its datasets, or what they are made of, in order."""
+        """Return the parts of an input for one partition, as for `StepInputs.add`."""
         if isinstance(given, PathPattern):
             return pattern_paths(self._context, given, partition)
         if isinstance(given, Path):
@@ -110,26 +96,31 @@ class _Step:
         return loaded_parts(self._context, spec, given, self._loaded[given], partition)
 
     def preview(self, partitions: Sequence[str | None], limit: int) -> None:
-        """Run the operator over the first records of its inputs, beside its result."""
-        preview = Preview(self._context, self._dataops, limit)
+        """Preview the operator over the first records of its inputs."""
+        context, dataops, plan = self._context, self._dataops, self._plan
         for partition in partitions:
-            operator = of_partition(self._operator, partition)
-            inputs = [
-                (key, preview.before(key, partition) or self._parts(given, partition))
-                for key, given in self._plan.inputs
-            ]
-            preview.run(self._plan.spec.key, operator, inputs, partition)
+            folder = self._folder(partition)
+            place, run = preview_folder(folder), context.run.run_id
+            with StepInputs(place, len(plan.inputs), run) as upstream:
+                for key, given in plan.inputs:
+                    earlier = earlier_preview(context, dataops, key, partition)
+                    upstream.add(
+                        key, [earlier] if earlier is not None else self._parts(given, partition)
+                    )
+                operator = of_partition(self._operator, partition)
+                report = run_preview(context, dataops, operator, upstream.datasets, folder, limit)
+            observe_preview(context, plan.spec.key, report, limit, partition)
 
-    def make(self, partition: str | None) -> Made:
-        """Make the result of one partition, or of an asset that has none."""
-        with Upstream(
+    def make(self, partition: str | None) -> PartitionResult:
+        """Make the result of one partition, or of an asset without partitions."""
+        with StepInputs(
             self._folder(partition), len(self._plan.inputs), self._context.run.run_id
         ) as upstream:
             for key, given in self._plan.inputs:
                 upstream.add(key, self._parts(given, partition))
             return self._made_of(upstream, partition)
 
-    def _made_of(self, upstream: Upstream, partition: str | None) -> Made:
+    def _made_of(self, upstream: StepInputs, partition: str | None) -> PartitionResult:
         files = ExternalFiles(self._plan.inputs)
         folder = self._folder(partition)
         operator = of_partition(self._operator, partition)
@@ -139,11 +130,11 @@ class _Step:
         report = run_or_retry(
             self._dataops, self._context, operator, upstream.datasets, folder, self._resume
         )
-        self.reports.append(report)
+        self.results.append((report.manifest, report.error_path))
         invocation = self._operator.__dataops__
         columns = column_metadata(
             invocation.options, upstream.by_key, report.dataset, invocation.spec.kind
         )
         metadata = {**report_metadata(report, partition), **columns}
         tags = files.report(self._context, report.manifest.rows_in)
-        return Made(report.dataset, metadata, tags)
+        return PartitionResult(report.dataset, metadata, tags)

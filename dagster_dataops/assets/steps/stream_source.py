@@ -1,6 +1,6 @@
-"""Streams, and several files and assets combined, as the source of a pipeline.
+"""Sources that are streams, or combine files and assets.
 
-Each is an asset that is run as an operator is: with a checkpoint, and the same in its metadata.
+Each is an asset that runs like an operator, with a checkpoint and the same metadata.
 """
 
 import os
@@ -29,7 +29,7 @@ from dagster_dataops.assets.planning.source_assets import (
     named_after,
     source_asset,
 )
-from dagster_dataops.assets.planning.translator import definition_metadata
+from dagster_dataops.assets.planning.translator import code_version, definition_metadata
 from dagster_dataops.assets.runtime.asset_paths import key_of, located
 from dagster_dataops.assets.steps.operator_step import StepOptions, operator_step
 from dagster_dataops.errors import ConfigurationError, PipelineDefinitionError
@@ -52,16 +52,16 @@ from dagster_dataops.streams.operations import Operations
 from dagster_dataops.streams.positioned_stream import Reading
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class StreamSource(SourceAsset):
-    """A source that is written down by an asset of its own, as the result of an operator is.
+    """A source with an asset of its own, which is written like the result of an operator.
 
     Attributes:
-        plan: Of that asset.
-        files: The files that it reads, as external assets.
+        plan: The plan of that asset.
+        files: The external assets of the files that it reads.
     """
 
-    plan: AssetPlan = None  # type: ignore[assignment]  # always given; defaults come before it
+    plan: AssetPlan
     files: tuple[dg.AssetSpec, ...] = ()
 
 
@@ -69,14 +69,14 @@ def origin_of(source: Source, pipeline: str, options: AssetOptions | None = None
     """Return the asset of a source; arguments and errors as `source_asset`.
 
     Raises:
-        StreamDefinitionError: A stream never ends; its stage is named.
-        PipelineDefinitionError: What is combined can be no source.
+        StreamDefinitionError: A stream is infinite; the error names the stage.
+        PipelineDefinitionError: An input of a combined source is not a source.
     """
     options = options or AssetOptions()
     if isinstance(source, Combined):
         return _combined(source, pipeline, options)
     if is_stream(source):
-        return _streamed(_of_stream(source, options), None, pipeline, options, _told_of(source))
+        return _streamed(_of_stream(source, options), None, pipeline, options, _reader_text(source))
     if isinstance(source, (str, os.PathLike)) and is_streamed_file(os.fspath(source)):
         return _streamed(_of_file(os.fspath(source), options), None, pipeline, options)
     if callable(source) and _returns_stream(source):
@@ -96,7 +96,7 @@ def _of_stream(source: object, options: AssetOptions) -> GivenStream:
 
 
 def _of_file(text: str, options: AssetOptions) -> GivenStream:
-    """Return the stream of a file that is no plain one here; of one a partition."""
+    """Return the stream of a remote or compressed file, or of one such file per partition."""
     scheme, separator, rest = text.rpartition("://")
     if options.partitions is None:
         if is_pattern(text):
@@ -143,15 +143,15 @@ def _streamed(
     return _source(plan, options, function=function)
 
 
-def _told_of(source: object) -> str:
-    """Return what a reader tells of itself."""
-    told = described(source.description) if isinstance(source, Readable) else None
-    return told or ""
+def _reader_text(source: object) -> str:
+    """Return the description of a reader; empty for another source."""
+    text = described(source.description) if isinstance(source, Readable) else None
+    return text or ""
 
 
 def _description(operator: GivenStream, function: Callable[..., Any] | None) -> str:
-    told = described(function.__doc__) if function is not None else None
-    return told or f"The items of stream {operator.__dataops__.spec.name}."
+    text = described(function.__doc__) if function is not None else None
+    return text or f"The items of stream {operator.__dataops__.spec.name}."
 
 
 def _version(operator: GivenStream, stream: Reading | None) -> str:
@@ -192,7 +192,7 @@ def _source(
     files: tuple[dg.AssetSpec, ...] = (),
 ) -> StreamSource:
     made = operator_step(plan, StepOptions.of(options))
-    return StreamSource(plan.spec.key, made, None, function, plan, files)
+    return StreamSource(plan.spec.key, made, None, function, plan=plan, files=files)
 
 
 def _combined(source: Combined, pipeline: str, options: AssetOptions) -> StreamSource:
@@ -214,7 +214,7 @@ def _combined(source: Combined, pipeline: str, options: AssetOptions) -> StreamS
         key=dg.AssetKey(key_of(pipeline, name)),
         description=described(invocation.spec.description),
         deps=list(dict.fromkeys(origin.key for origin in taken)),
-        code_version=f"{invocation.spec.code_version[:12]}-{invocation.options_digest[:8]}",
+        code_version=code_version(invocation),
         metadata=definition_metadata(node),
         automation_condition=options.automation_of(name),
     )

@@ -12,7 +12,7 @@ from dagster_dataops import checks
 from dagster_dataops.assets.checks.declared_check import DeclaredCheck
 from dagster_dataops.assets.checks.findings import Finding
 from dagster_dataops.assets.checks.inspectors import inspect
-from dagster_dataops.assets.checks.unique_check import RepeatsWatch
+from dagster_dataops.assets.components.check_fields import CheckModel
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import ConfigurationError
 from tests.assets.helpers import numbered, write_jsonl
@@ -31,8 +31,8 @@ def find(tmp_path: Path) -> Find:
 
     def find(check: DeclaredCheck, rows: list[dict[str, Any]]) -> Finding:
         dataset = JsonlDataset.of_file(write_jsonl(tmp_path / "rows.jsonl", rows))
-        watch = check.watch()
-        return watch.finding(inspect(dataset, None, [watch]))
+        inspector = check.inspector()
+        return inspector.finding(inspect(dataset, None, [inspector]))
 
     return find
 
@@ -96,11 +96,11 @@ def test_several_columns_are_unique_together(find: Find) -> None:
 def test_repeats_are_found_beyond_what_memory_holds(
     find: Find, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dagster_dataops.assets.checks.unique_check._IN_MEMORY", 1000)
-    monkeypatch.setattr("dagster_dataops.assets.checks.unique_check._MOST_BYTES", 10_000)
+    monkeypatch.setattr("dagster_dataops.assets.checks.kinds.unique._IN_MEMORY", 1000)
+    monkeypatch.setattr("dagster_dataops.assets.checks.kinds.unique._SORT_BYTES", 10_000)
     rows = [{"id": number % 4_900} for number in range(5_000)]
     finding = find(checks.unique("id"), rows)
-    assert finding.offences.count == 100
+    assert finding.violations.count == 100
     assert [row["line"] for row in finding.rows()] == list(range(4_901, 4_911))
 
 
@@ -145,7 +145,7 @@ def test_without_the_package_the_extra_is_named(run_python: Callable[..., str]) 
 
 def test_only_the_first_offending_records_are_told(find: Find) -> None:
     finding = find(checks.no_nulls("no"), [{"text": "x" * 1000}] * 500)
-    assert finding.offences.count == 500
+    assert finding.violations.count == 500
     rows = finding.rows()
     assert [row["line"] for row in rows] == list(range(1, 11))
     assert all(len(str(row["value"])) == 100 for row in rows)
@@ -155,27 +155,27 @@ def test_lines_count_as_an_editor_counts_them_and_bad_ones_offend(tmp_path: Path
     path = tmp_path / "rows.jsonl"
     path.write_text('{"id": 1}\n\nno json\n[1]\n{"id": null}\n{"id": 1}')
     declared = [checks.no_nulls("id"), checks.unique("id"), checks.row_count(max=4)]
-    watches = [check.watch() for check in declared]
-    inspected = inspect(JsonlDataset.of_file(path), None, watches)
-    nulls, repeats, rows = (watch.finding(inspected) for watch in watches)
+    inspectors = [check.inspector() for check in declared]
+    inspected = inspect(JsonlDataset.of_file(path), None, inspectors)
+    nulls, repeats, rows = (inspector.finding(inspected) for inspector in inspectors)
     assert [row["line"] for row in nulls.rows()] == [3, 4, 5]
     assert [row["line"] for row in repeats.rows()] == [6]
     assert (rows.passed, rows.numbers) == (False, {"rows": 5})
 
 
-def test_a_watch_that_found_nothing_leaves_no_file_behind(
+def test_an_inspector_that_found_nothing_leaves_no_file_behind(
     find: Find, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "scratch"))
     (tmp_path / "scratch").mkdir()
-    monkeypatch.setattr("dagster_dataops.assets.checks.unique_check._MOST_BYTES", 1000)
+    monkeypatch.setattr("dagster_dataops.assets.checks.kinds.unique._SORT_BYTES", 1000)
     assert find(checks.unique("id"), list(numbered(1000))).passed
     assert list((tmp_path / "scratch").iterdir()) == []
 
 
-def test_a_watch_is_made_anew_for_every_file(find: Find) -> None:
+def test_every_file_has_a_new_inspector(find: Find) -> None:
     check = checks.unique("id")
-    assert isinstance(check.watch(), RepeatsWatch)
+    assert check.inspector() is not check.inspector()
     assert find(check, [{"id": 1}]).passed
     assert find(check, [{"id": 1}]).passed
 
@@ -213,3 +213,10 @@ def test_names_come_of_columns_and_descriptions_are_sentences() -> None:
         ("row_count", "There are at least 1 and at most 10,000 records."),
         ("max_dropped", "At most 12.5 % of the input records are dropped."),
     ]
+
+
+def test_every_kind_has_a_public_name_and_a_field_of_that_name_in_a_defs_yaml() -> None:
+    fields = CheckModel.model_json_schema()["properties"]
+    for name, kind in checks.CHECK_KINDS.items():
+        assert getattr(checks, name) is kind.declare
+        assert name in fields

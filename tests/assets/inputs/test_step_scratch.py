@@ -9,8 +9,8 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from dagster_dataops.assets.inputs.step_inputs import Upstream
-from dagster_dataops.assets.inputs.step_scratch import Spills
+from dagster_dataops.assets.inputs.step_inputs import StepInputs
+from dagster_dataops.assets.inputs.step_scratch import StepScratch
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 
 LONG_AGO = 3600.0  # seconds
@@ -32,8 +32,8 @@ def age(folder: NodeFolder) -> None:
         os.utime(path, (then, then))
 
 
-def upstream(folder: NodeFolder, *texts: str) -> Upstream:
-    made = Upstream(folder, 1, "a run")
+def upstream(folder: NodeFolder, *texts: str) -> StepInputs:
+    made = StepInputs(folder, 1, "a run")
     made.add(dg.AssetKey("texts"), [[{"text": text} for text in texts]])
     return made
 
@@ -56,7 +56,7 @@ def test_nothing_is_left_when_the_step_fails(folder: NodeFolder) -> None:
 
 
 def test_who_spills_nothing_makes_nothing(folder: NodeFolder) -> None:
-    with Upstream(folder, 1, "a run"):
+    with StepInputs(folder, 1, "a run"):
         pass
     assert not folder.path.exists()
 
@@ -76,7 +76,7 @@ def test_what_a_killed_step_left_is_deleted_by_the_next_but_not_at_once(folder: 
     for young in (True, False):
         if not young:
             age(folder)
-        spills = Spills(folder, "the next")
+        spills = StepScratch(folder, "the next")
         spills.place()
         assert left.exists() is young
         spills.delete()

@@ -6,7 +6,11 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from dagster_dataops.assets.metadata.column_lineage import UNTOLD, ColumnTracer, column_lineage
+from dagster_dataops.assets.metadata.column_lineage import (
+    UNKNOWN_ORIGIN,
+    ColumnTracer,
+    column_lineage,
+)
 from dagster_dataops.assets.metadata.column_metadata import column_metadata
 from dagster_dataops.assets.metadata.key_options import column_of, written_keys
 from dagster_dataops.datasets.dataset import JsonlDataset
@@ -110,16 +114,16 @@ def test_columns_are_passed_through_changed_renamed_new_and_dropped(tmp_path: Pa
     after = [{"id": n, "text": f"T{n}", "fresh": f"o{n}", "more": n * n} for n in range(5)]
     assert traced(tmp_path, {}, before, after) == {
         "id": (["id"], "passed through"),
-        "text": (["text"], f"changed; {UNTOLD}"),
+        "text": (["text"], f"changed; {UNKNOWN_ORIGIN}"),
         "fresh": (["old"], "renamed"),
-        "more": ([], f"new; {UNTOLD}"),
+        "more": ([], f"new; {UNKNOWN_ORIGIN}"),
         "gone": (["gone"], "dropped"),
     }
 
 
 def test_a_column_of_one_value_is_not_taken_for_another_that_has_it_too(tmp_path: Path) -> None:
     found = traced(tmp_path, {}, [{"old": 1}] * 3, [{"fresh": 1}] * 3)
-    assert found == {"fresh": ([], f"new; {UNTOLD}"), "old": (["old"], "dropped")}
+    assert found == {"fresh": ([], f"new; {UNKNOWN_ORIGIN}"), "old": (["old"], "dropped")}
 
 
 def test_an_operator_that_only_filters_passes_all_through(tmp_path: Path) -> None:

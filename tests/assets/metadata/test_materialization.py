@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops.assets.metadata.materialization import dataset_metadata, duration, preview
+from dagster_dataops.assets.metadata.materialization import dataset_metadata, preview
 from dagster_dataops.datasets.dataset import JsonlDataset
 from tests.assets.helpers import write_jsonl
 
@@ -72,20 +72,6 @@ def test_a_file_that_is_no_jsonl_still_has_metadata(tmp_path: Path) -> None:
     assert metadata["dagster/size_bytes"] == 11
     assert "line 1" in metadata["dagster_dataops/preview"].md_str
     assert "dagster/row_count" not in metadata
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0.2, "0 s"),
-        (59.6, "1 m 0 s"),
-        (83, "1 m 23 s"),
-        (3600, "1 h 0 m 0 s"),
-        (90061, "25 h 1 m 1 s"),
-    ],
-)
-def test_a_duration_is_told_in_hours_minutes_and_seconds(seconds: float, text: str) -> None:
-    assert duration(seconds) == text
 
 
 def test_rows_of_a_partition_are_not_called_rows_of_the_asset(tmp_path: Path) -> None:

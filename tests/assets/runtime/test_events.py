@@ -44,7 +44,7 @@ def test_what_cannot_be_fetched_is_logged_and_left_out(
         msg = "no memory"
         raise MemoryError(msg)
 
-    monkeypatch.setattr("dagster_dataops.assets.runtime.events.column_schema", fail)
+    monkeypatch.setattr("dagster_dataops.assets.runtime.events._column_schema", fail)
 
     @dataops_assets(ppl, source=records(2))
     def docs(context: dg.AssetExecutionContext, dataops: DataOpsResource) -> Iterator[Any]:

@@ -86,7 +86,7 @@ def test_a_call_that_fails_is_logged_and_the_next_one_made(
         messenger.send(lambda: told.append("next"))
         assert messenger.wait(10)
     assert told == ["next"]
-    assert caplog.messages == ["Dagster could not be told: OSError: the database is away"]
+    assert caplog.messages == ["Could not send to Dagster: OSError: the database is away"]
 
 
 def test_a_process_of_one_thread_stays_one_that_can_fork(run_python: Callable[..., str]) -> None:

@@ -11,7 +11,7 @@ import dagster as dg
 import pytest
 
 from dagster_dataops.assets.runtime.messenger import Messenger
-from dagster_dataops.assets.runtime.run_monitor import RunWatch
+from dagster_dataops.assets.runtime.run_monitor import RunMonitor
 from dagster_dataops.errors import RunStoppedError
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import definitions_of, execute, pipeline_of
@@ -35,7 +35,7 @@ def context_of(instance: dg.DagsterInstance, status: dg.DagsterRunStatus) -> Any
     return SimpleNamespace(run=run, instance=instance)
 
 
-def asked(watch: RunWatch, messenger: Messenger) -> str | None:
+def asked(watch: RunMonitor, messenger: Messenger) -> str | None:
     """The answer to a first question."""
     watch()
     assert messenger.wait(10)
@@ -46,7 +46,7 @@ def test_a_step_goes_on_as_long_as_its_run_does(
     instance: dg.DagsterInstance, messenger: Messenger
 ) -> None:
     context = context_of(instance, dg.DagsterRunStatus.STARTED)
-    assert asked(RunWatch(context, messenger), messenger) is None
+    assert asked(RunMonitor(context, messenger), messenger) is None
 
 
 def test_a_step_stops_when_its_run_has_ended_without_it(
@@ -54,14 +54,14 @@ def test_a_step_stops_when_its_run_has_ended_without_it(
 ) -> None:
     context = context_of(instance, dg.DagsterRunStatus.FAILURE)
     reason = f"its run {context.run.run_id} has ended with status FAILURE"
-    assert asked(RunWatch(context, messenger), messenger) == reason
+    assert asked(RunMonitor(context, messenger), messenger) == reason
 
 
 def test_a_database_that_is_away_for_a_moment_stops_nothing(
     instance: dg.DagsterInstance, messenger: Messenger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     context = context_of(instance, dg.DagsterRunStatus.FAILURE)
-    watch = RunWatch(context, messenger)
+    watch = RunMonitor(context, messenger)
     with monkeypatch.context() as away:
         away.delattr(type(instance), "get_run_by_id")
         assert asked(watch, messenger) is None
@@ -83,7 +83,7 @@ def test_a_database_that_hangs_holds_up_nothing(
     monkeypatch.setattr(instance, "get_run_by_id", hang)
     beside = threading.Thread(target=comes_back.wait)  # as there are in Dagster's processes
     beside.start()
-    watch = RunWatch(context, messenger)
+    watch = RunMonitor(context, messenger)
     assert [watch() for _ in range(100)] == [None] * 100
     comes_back.set()
     beside.join()

@@ -299,9 +299,9 @@ def test_a_blocking_check_looks_at_every_partition_of_its_run(
     assert not (root / "docs" / "b").exists()
 
 
-def test_checks_of_a_source_of_others_are_refused(keep: Any) -> None:
+def test_checks_of_a_source_that_is_defined_elsewhere_are_refused(keep: Any) -> None:
     wanted = {"source": [checks.row_count(min=1)]}
-    with pytest.raises(PipelineDefinitionError, match="asset of others"):
+    with pytest.raises(PipelineDefinitionError, match="defined elsewhere"):
         build_definitions(pipeline_of(a=keep()), source=dg.AssetKey("raw"), checks=wanted)
 
 

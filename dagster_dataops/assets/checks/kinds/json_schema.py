@@ -1,4 +1,4 @@
-"""The check by JSON Schema."""
+"""The check ``json_schema``."""
 
 import os
 from collections.abc import Mapping
@@ -7,13 +7,22 @@ from typing import Any
 
 import orjson
 
-from dagster_dataops.assets.checks.declared_check import DeclaredCheck, declared
-from dagster_dataops.assets.checks.inspectors import EachWatch
+from dagster_dataops.assets.checks.declared_check import DeclaredCheck, check_kind, declared
+from dagster_dataops.assets.checks.inspectors import EachRecord
 from dagster_dataops.assets.checks.severity import Severity
 from dagster_dataops.errors import ConfigurationError, MissingExtraError
 from dagster_dataops.records import Record
 
 
+@check_kind(
+    {
+        "type": ["string", "object"],
+        "format": "path",
+        "description": "A JSON Schema for every record, or the path of a JSON file that holds it, "
+        "relative to the folder of the defs.yaml.",
+        "examples": ["document.schema.json"],
+    }
+)
 def json_schema(
     schema: Mapping[str, Any] | str | os.PathLike[str],
     *,
@@ -25,12 +34,12 @@ def json_schema(
 
     Raises:
         MissingExtraError: The package that validates is not installed.
-        ConfigurationError: It is no JSON Schema.
+        ConfigurationError: The schema is not a JSON Schema.
     """
     content = schema if isinstance(schema, Mapping) else _read(Path(schema))
     validator = _validator(content)
 
-    def problem(record: Record) -> tuple[str, Any] | None:
+    def problem(record: Record) -> tuple[str, Record] | None:
         if validator.is_valid(record):
             return None
         error = next(validator.iter_errors(record))
@@ -39,7 +48,7 @@ def json_schema(
 
     title = content.get("title")
     text = f"Every record is valid by the JSON Schema{f' {title!r}' if title else ''}."
-    return declared(name, text, lambda: EachWatch(problem), severity, blocking=blocking)
+    return declared(name, text, lambda: EachRecord(problem), severity, blocking=blocking)
 
 
 def _validator(schema: Mapping[str, Any]) -> Any:
