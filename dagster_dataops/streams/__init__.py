@@ -1,1 +1,1 @@
-"""Streams: records pulled lazily through stages, nothing written, a position that is JSON."""
+"""Lazy streams: items are pulled through stages, nothing is written, the position is JSON."""

@@ -1,4 +1,4 @@
-"""Results as sources: jsonl files whose whole content tells them from others."""
+"""Results as sources: jsonl files that are identified by a digest of their whole content."""
 
 import os
 from dataclasses import dataclass
@@ -22,15 +22,15 @@ _DIGESTED_BYTES: Final = 8 << 20
 
 @dataclass(frozen=True, eq=False)
 class Stored(JsonLines):
-    """The records of a result.
+    """Yield the records of a result file.
 
     Attributes:
-        where: Where it lies.
-        size_bytes: How long it was when its handle was made.
-        content: Digest of all its bytes, ``xxh3:...``; ``None`` has it computed when a state is
-            first taken or loaded.
-        state: Of the file when it had that content: device, inode, size, modification and change
-            time. The digest of a file in another state is computed anew.
+        where: The path of the file.
+        size_bytes: The size of the file when its dataset was created.
+        content: The digest of all its bytes, ``xxh3:...``. If ``None``, it is computed when a
+            state is first taken or loaded.
+        state: Device, inode, size, modification time and change time of the file when it had this
+            digest. If the file differs now, the digest is computed again.
     """
 
     where: str = ""
@@ -40,7 +40,7 @@ class Stored(JsonLines):
 
     @override
     def options(self) -> dict[str, Any]:
-        return {}  # its content is what it is
+        return {}  # the content alone identifies it
 
     @override
     def identity(self) -> object:
@@ -48,8 +48,8 @@ class Stored(JsonLines):
             found = os.fstat(descriptor)
         if found.st_size != self.size_bytes:
             reason = (
-                f"has {found.st_size:,} bytes, not the {self.size_bytes:,} of the dataset; make "
-                "its handle anew to read what is there now"
+                f"has {found.st_size:,} bytes, not the {self.size_bytes:,} of the dataset; create "
+                "the dataset again to read the present content"
             )
             raise StreamSourceError(self.where, reason)
         known = self.content if _state(found) == self.state else None
@@ -59,17 +59,17 @@ class Stored(JsonLines):
 def read_stored(
     path: Path, size_bytes: int, content: str | None, state: tuple[int, ...] | None = None
 ) -> DataPipelineBuilder:
-    """Read a result; see `Stored`."""
+    """Return a stream of the records of a result file; see `Stored`."""
     files = FileSet((str(path),), compression=None)
     stage = Stored(files, BLOCK_BYTES, NOWHERE, str(path), size_bytes, content, state)
     return DataPipelineBuilder(stage)
 
 
 def content_digest(path: str) -> str:
-    """Return the digest of all bytes of a file, found once for as long as it stays as it is.
+    """Return the digest of all bytes of a file. It is cached until the file changes.
 
     Raises:
-        StreamSourceError: It cannot be read.
+        StreamSourceError: The file cannot be read.
     """
     with opened(path) as descriptor:
         status = os.fstat(descriptor)

@@ -1,4 +1,4 @@
-"""A check for streams with stages of your own: whether they go on from wherever they stood."""
+"""A check for streams with custom stages: whether they resume correctly at every position."""
 
 import json
 from collections.abc import Callable
@@ -13,15 +13,15 @@ _MOST: Final = 200
 
 
 def assert_resumes_anywhere(make_stream: Callable[[], Operations], limit: int = _MOST) -> None:
-    """Stop a stream after every number of items and go on in a new one, from JSON.
+    """Stop a stream after every number of items, and resume it in a new stream from its JSON state.
 
     Args:
-        make_stream: Makes the stream anew: a pipeline, or a builder of one.
-        limit: How many items to look at, of a stream that has more.
+        make_stream: Returns a new stream or builder on each call.
+        limit: The number of items to check.
 
     Raises:
-        AssertionError: Something else comes, a state changed after it was given out, or a stream
-            that was read already does not go back.
+        AssertionError: Other items follow, a returned state changed later, or a used stream does
+            not go back.
     """
     expected, states = _recorded(_pipeline(make_stream), limit)
     used = _pipeline(make_stream)
@@ -39,7 +39,7 @@ def _pipeline(make_stream: Callable[[], Operations]) -> Reading:
     made = make_stream()
     if isinstance(made, DataPipelineBuilder):
         return made.and_return()
-    assert isinstance(made, Reading), f"a {type(made).__name__} is no stream"  # noqa: S101
+    assert isinstance(made, Reading), f"a {type(made).__name__} is not a stream"  # noqa: S101
     return made
 
 
@@ -63,5 +63,5 @@ def _written(stream: Reading) -> str:
 def _compare(stream: Reading, expected: list[Any], position: int, where: str) -> None:
     left = len(expected) - position
     found = [json.dumps(item, default=repr) for item in islice(stream, left)]
-    message = f"after {position} items, {where}: {found} came, not {expected[position:]}"
+    message = f"after {position} items, {where}: got {found}, expected {expected[position:]}"
     assert found == expected[position:], message  # noqa: S101

@@ -79,7 +79,7 @@ def test_a_handle_on_what_is_no_longer_there_says_so(path):
     dataset = JsonlDataset.of_file(path)
     with path.open("ab") as file:
         file.write(LINES[0])
-    with pytest.raises(errors.StreamSourceError, match="make its handle anew"):
+    with pytest.raises(errors.StreamSourceError, match="create the dataset again"):
         dataset.stream().and_return().state_dict()
 
 

@@ -1,4 +1,4 @@
-"""``read_iterator``: an iterator of the caller's as a source."""
+"""``read_iterator``: a source that reads an iterator given by the caller."""
 
 import copy
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ from dagster_dataops.streams.core.stage import Cursor, Opening, Stage, State
 
 @dataclass(frozen=True, eq=False)
 class Iterated(Stage):
-    """The items of an iterator, which ``reset_fn`` puts back to its start."""
+    """Yield the items of an iterator; ``reset_fn`` returns it to its start."""
 
     name: ClassVar[str] = "read_iterator"
     iterator: Iterator[Any]
@@ -41,10 +41,10 @@ class Iterated(Stage):
 
 
 class IteratorCursor(Cursor):
-    """Reads an iterator.
+    """Read an iterator.
 
-    One with ``state_dict`` and ``load_state_dict`` goes where it was told to; of any other the
-    items are counted and passed over.
+    An iterator with ``state_dict`` and ``load_state_dict`` is restored by these. For any other
+    iterator the items are counted, and restoring reads that many again.
     """
 
     def __init__(self, stage: Iterated) -> None:
@@ -68,7 +68,7 @@ class IteratorCursor(Cursor):
             return
         passed = sum(1 for _ in islice(self._iterator, self._number))
         if passed < self._number:
-            msg = f"the iterator ends after {passed} items; {self._number} had been read of it"
+            msg = f"the iterator ends after {passed} items, but the state is at item {self._number}"
             raise DataPipelineError(msg)
 
     @override
@@ -91,8 +91,8 @@ class IteratorCursor(Cursor):
 
 
 def _own(iterator: Any) -> Any:
-    """Return a copy, so that two streams of one iterator do not take items from one another."""
+    """Return a copy, so that two streams of one iterator do not share its position."""
     try:
         return copy.deepcopy(iterator)
-    except Exception:  # noqa: BLE001 - generators and much else cannot be copied
+    except Exception:  # noqa: BLE001 - generators and many other iterators cannot be copied
         return iterator

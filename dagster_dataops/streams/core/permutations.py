@@ -1,23 +1,24 @@
-"""Permutations of any size, of which any stretch can be computed without the rest."""
+"""Permutations of any size that can be computed piece by piece."""
 
 import random
 from math import isqrt
 from typing import Final
 
-_MOST_HELD: Final = 1 << 16  # numbers that are shuffled as a list
+_MOST_HELD: Final = 1 << 16  # size up to which the permutation is a shuffled list
 _ROUNDS: Final = 3
 
 
 class Permutation:
-    """The numbers below ``size`` in random order.
+    """The integers below ``size`` in random order.
 
-    Up to 65,536 of them are a shuffled list. More are written as two digits in a base of about the
-    square root; in each round either digit is moved by a random amount that hangs on the other (a
-    Feistel network over tables). That takes memory for six square roots, not for all numbers.
+    Up to 65,536 integers are a shuffled list. For more, a Feistel network over tables is used: an
+    integer is written as two digits in a base of about the square root of ``size``, and each round
+    shifts either digit by a random amount that depends on the other one. The tables take memory
+    for six square roots of ``size`` integers.
 
     Args:
-        size: How many numbers.
-        generator: Determines the order.
+        size: The number of integers.
+        generator: The random generator that determines the order.
     """
 
     def __init__(self, size: int, generator: random.Random) -> None:
@@ -35,14 +36,14 @@ class Permutation:
         ]
 
     def stretch(self, places: range) -> list[int]:
-        """Return the numbers at ``places``."""
+        """Return the integers at ``places`` of the permutation."""
         if self._held is not None:
             return [self._held[place] for place in places]
         size = self._size
         return [one if one < size else self._walked(one) for one in self._moved(places)]
 
     def _walked(self, number: int) -> int:
-        """Go on from a number that is beyond the last, until one comes that is not."""
+        """Apply the network again until the result is below ``size`` (cycle walking)."""
         while number >= self._size:
             (number,) = self._moved(range(number, number + 1))
         return number

@@ -1,4 +1,4 @@
-"""Sources that need no file: sequences, counters, constants."""
+"""Sources in memory: sequences, counters and constants."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from dagster_dataops.hashing.values import digest
 from dagster_dataops.streams.core.finitude import Finitude
 from dagster_dataops.streams.core.stage import Cursor, Opening, Source, State
 
-_MUTABLE: Final = frozenset({dict, list, tuple})  # or may hold what is
-_MOST_LOOKED_AT: Final = 10_000  # items of a sequence that tell it from others
+_MUTABLE: Final = frozenset({dict, list, tuple})  # a tuple may hold mutable items
+_MOST_LOOKED_AT: Final = 10_000  # items of a sequence that enter its digest
 
 
 def fresh(item: Any) -> Any:
-    """Return a copy of an item that functions may change; the source must stay as it was."""
+    """Return a deep copy of an item, so that functions cannot change the source."""
     kind = type(item)
     if kind is dict:
         return {key: fresh(one) if type(one) in _MUTABLE else one for key, one in item.items()}
@@ -27,7 +27,7 @@ def fresh(item: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Sequence(Source):
-    """The items of a list or tuple."""
+    """Yield the items of a list or tuple."""
 
     name: ClassVar[str] = "read_sequence"
     items: tuple[Any, ...]
@@ -38,7 +38,7 @@ class Sequence(Source):
 
     @classmethod
     def of(cls, items: Any) -> "Sequence":
-        """Return a stage of its own copy of ``items``."""
+        """Return a source with a deep copy of ``items``."""
         return cls(tuple(map(fresh, items)))
 
     @override
@@ -52,7 +52,7 @@ class Sequence(Source):
 
 
 class SequenceCursor(Cursor):
-    """Reads a tuple; its position is an index."""
+    """Read a tuple. The state is the index of the next item."""
 
     def __init__(self, items: tuple[Any, ...]) -> None:
         self._items = items
@@ -79,7 +79,7 @@ class SequenceCursor(Cursor):
 
 @dataclass(frozen=True, eq=False)
 class Count(Source):
-    """Numbers from ``start`` by ``step``."""
+    """Yield ``start``, ``start + step`` and so on."""
 
     name: ClassVar[str] = "count"
     ends: ClassVar[Finitude] = Finitude.PSEUDO_INFINITE
@@ -93,7 +93,7 @@ class Count(Source):
 
 
 class CountCursor(Cursor):
-    """Counts; its position is the next number."""
+    """Count. The state is the next number."""
 
     def __init__(self, stage: Count) -> None:
         self._stage = stage
@@ -122,7 +122,7 @@ class CountCursor(Cursor):
 
 @dataclass(frozen=True, eq=False)
 class Constant(Source):
-    """One item again and again."""
+    """Yield one item again and again."""
 
     name: ClassVar[str] = "constant"
     ends: ClassVar[Finitude] = Finitude.PSEUDO_INFINITE
@@ -135,7 +135,7 @@ class Constant(Source):
 
 
 class ConstantCursor(Cursor):
-    """Has no position."""
+    """Repeat one item. The state is always ``None``."""
 
     def __init__(self, stage: Constant) -> None:
         self._stage = stage

@@ -1,8 +1,7 @@
-"""Packed files, unpacked as they are read: gzip, bzip2, xz and, by an extra, Zstandard.
+"""Decompress files while reading: gzip, bzip2, xz and, with an extra, Zstandard.
 
-Of a file that was cut off, all that can be unpacked is given out, then comes the error: it never
-passes for a shorter file, as it does where a library stops at the end of its input. Of a damaged
-one, what stands in the packed blocks before the damage is given out.
+A truncated file yields all bytes that can be decompressed and then raises an error, so it is never
+taken for a shorter file. A damaged file yields the compressed blocks before the damage.
 """
 
 import bz2
@@ -22,8 +21,8 @@ SUFFIXES: Final = {
     ".zst": "zstd",
     ".zstd": "zstd",
 }
-_PACKED_BYTES: Final = 64 << 10  # read at once
-# Unpacked at once. 128 KiB of one byte take 4 bytes with zstd, so this may become 128 MiB.
+_PACKED_BYTES: Final = 64 << 10  # compressed bytes read at once
+# Compressed bytes passed on at once. With zstd, 4 bytes can hold 128 KiB: these, 128 MiB.
 _PIECE_BYTES: Final = 4 << 10
 
 
@@ -45,32 +44,32 @@ KINDS: Final = tuple(_UNPACKERS)
 
 
 class Unpacked:
-    """The content of a packed file, of one part or of several one behind another.
+    """The decompressed content of a file with one or more concatenated compressed parts.
 
     Args:
-        path: What messages call it.
-        open_source: Opens the packed bytes.
-        kind: How they are packed, of `KINDS`.
+        path: The path to show in messages.
+        open_source: Opens the compressed file.
+        kind: The compression, one of `KINDS`.
 
     Raises:
-        MissingExtraError: What unpacks them is not installed.
+        MissingExtraError: The package for this compression is not installed.
     """
 
     def __init__(self, path: str, open_source: Callable[[], Source], kind: str) -> None:
         self._path, self._kind = path, kind
         self._unpacker: Any = _UNPACKERS[kind]()
         self._source = open_source()
-        self._begun = False  # whether anything of the present part was read
+        self._begun = False  # whether any byte of the current part was read
         self._packed = memoryview(b"")
         self._unpacked = b""
-        self._at = 0  # how much of the unpacked has been given out
+        self._at = 0  # the number of decompressed bytes already returned
         self._failure: StreamSourceError | None = None
 
     def read(self, size: int, /) -> bytes:
-        """Return up to ``size`` bytes; none at the end.
+        """Return up to ``size`` bytes; empty at the end.
 
         Raises:
-            StreamSourceError: It is damaged or cut off here.
+            StreamSourceError: The file is damaged or truncated here.
         """
         while self._at == len(self._unpacked):
             if self._failure is not None:
@@ -82,21 +81,21 @@ class Unpacked:
         return part
 
     def _unpack(self) -> bool:
-        """Unpack some more; return whether there was any more."""
+        """Decompress the next piece; return whether there was one."""
         if not self._packed and not self._read_packed():
             return False
         if not self._begun and self._kind == "gzip":
-            self._packed = memoryview(bytes(self._packed).lstrip(b"\0"))  # the padding of files
+            self._packed = memoryview(bytes(self._packed).lstrip(b"\0"))  # zero padding
             if not self._packed:
                 return True
         self._begun = True
         piece, self._packed = self._packed[:_PIECE_BYTES], self._packed[_PIECE_BYTES:]
         try:
             self._unpacked, self._at = self._unpacker.decompress(piece), 0
-        except MemoryError:  # it says nothing of the data
+        except MemoryError:  # not caused by the data
             raise
         except Exception as error:
-            self._failure = self._refused(f"is no sound {self._kind} data: {error}")
+            self._failure = self._refused(f"is not valid {self._kind} data: {error}")
             raise self._failure from error
         if self._unpacker.eof:
             self._packed = memoryview(self._unpacker.unused_data + self._packed)
@@ -104,17 +103,17 @@ class Unpacked:
         return True
 
     def _read_packed(self) -> bool:
-        """Read some more of what is packed; return whether there was any more."""
+        """Read the next compressed bytes; return whether there were any."""
         self._packed = memoryview(self._source.read(_PACKED_BYTES))
         if not self._packed and self._begun:
-            self._failure = self._refused("is cut off: the packed data has no end")
+            self._failure = self._refused("is truncated: the compressed data has no end")
             raise self._failure
         return bool(self._packed)
 
     def _refused(self, reason: str) -> StreamSourceError:
-        advice = "what stands before has been read; fetch or write the file anew"
+        advice = "the content before this point was read; fetch or write the file again"
         return StreamSourceError(self._path, f"{reason}; {advice}")
 
     def close(self) -> None:
-        """Close what it reads."""
+        """Close the compressed file."""
         self._source.close()

@@ -1,4 +1,4 @@
-"""The records of a jsonl file as items."""
+"""``read_jsonl``: the records of JSON Lines files."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
@@ -22,7 +22,7 @@ _BOM: Final = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, eq=False)
 class JsonLines(FileStage):
-    """The records of files, one JSON object a line; blank lines are none."""
+    """Yield the records of files with one JSON object per line; blank lines are skipped."""
 
     name: ClassVar[str] = "read_jsonl"
     block_size: int
@@ -39,7 +39,7 @@ class JsonLines(FileStage):
 
 
 class JsonCursor(BlockCursor):
-    """Reads records."""
+    """Read records."""
 
     @override
     def begin(self, content: Content) -> int:
@@ -73,6 +73,6 @@ class JsonCursor(BlockCursor):
                 place = f"{self.path}, line {self.line_number(start, number)}"
                 try:
                     self.counter.settle(line, StreamSourceError(place, str(error)))
-                except Exception as final:  # noqa: BLE001 - raised behind the records before it
+                except Exception as final:  # noqa: BLE001 - raised after the records before it
                     return Parsed(records, final, numbers)
         return Parsed(records, None, numbers)

@@ -1,4 +1,4 @@
-"""Where the lines of a file begin: eight bytes a line, found in one pass over it."""
+"""An index of the lines of a file: eight bytes per line, built in one pass."""
 
 import io
 import os
@@ -22,14 +22,14 @@ from dagster_dataops.streams.files.descriptors import opened
 
 _BLOCK_BYTES: Final = 1 << 20
 _BOM: Final = b"\xef\xbb\xbf"
-_loads, _pread = orjson.loads, os.pread  # looked up once, not for every record
+_loads, _pread = orjson.loads, os.pread  # bound once instead of for every record
 
 
 class LineIndex:
-    """Where the lines of one content of one file begin, those that are not blank.
+    """The offsets of the non-blank lines of a file.
 
     Attributes:
-        starts: Their first bytes in order, and the end of the file.
+        starts: The offset of each line in order, then the end of the last line.
     """
 
     def __init__(self, path: str, descriptor: int) -> None:
@@ -40,7 +40,7 @@ class LineIndex:
             while block := os.pread(descriptor, size, position):
                 lines = list(io.BytesIO(block))
                 if len(block) == size and not block.endswith(b"\n"):
-                    lines.pop()  # goes on in the next block
+                    lines.pop()  # continues in the next block
                 self._add(position, lines)
                 read = sum(map(len, lines))
                 position += read
@@ -61,7 +61,7 @@ class LineIndex:
 
 
 _known: Final[WeakValueDictionary[tuple[str, int, int, int, int, int], LineIndex]] = (
-    WeakValueDictionary()  # streams of one file share an index
+    WeakValueDictionary()  # shared by all streams over one file
 )
 
 
@@ -76,11 +76,11 @@ def _index(path: str, descriptor: int) -> LineIndex:
 
 
 class JsonAccess(Access):
-    """The records of jsonl files by number; their indices are kept from epoch to epoch.
+    """Random access to the records of jsonl files. The line indices are kept across epochs.
 
     Args:
-        paths: The files, at least one, unpacked and on this machine.
-        counter: Counts lines that are no records.
+        paths: The files: at least one, local and uncompressed.
+        counter: Counts the lines that are not records.
     """
 
     def __init__(self, paths: Sequence[str], counter: Counter) -> None:
@@ -103,7 +103,7 @@ class JsonAccess(Access):
 
 
 class NumberedRecords(Numbered):
-    """The records of a jsonl file that is open."""
+    """The records of one open jsonl file, by index."""
 
     def __init__(self, path: str, descriptor: int, index: LineIndex, counter: Counter) -> None:
         self._path, self._descriptor, self._counter = path, descriptor, counter
@@ -120,7 +120,7 @@ class NumberedRecords(Numbered):
         return record if type(record) is dict else self._looked_at_again(number)
 
     def _looked_at_again(self, number: int) -> Any:
-        """Have a line dealt with that is no record."""
+        """Parse a line again that is not a record, and handle the failure."""
         start = self._starts[number]
         line = _read(self._path, self._descriptor, self._starts[number + 1] - start, start)
         try:

@@ -19,7 +19,7 @@ from dagster_dataops.streams.files.remote import is_url, listed
 
 @dataclass(frozen=True, eq=False)
 class Files(Source):
-    """The paths of all files below ``folder`` that match ``pattern``."""
+    """Yield the paths of all files below ``folder`` that match ``pattern``."""
 
     name: ClassVar[str] = "list_files"
     folder: str
@@ -41,7 +41,7 @@ class Files(Source):
 
 
 class FilesCursor(Cursor):
-    """Lists when the first path is asked for; its position is an index."""
+    """List the folder when the first path is requested. The state is an index."""
 
     def __init__(self, stage: Files) -> None:
         self._stage = stage
@@ -72,7 +72,7 @@ def list_paths(stage: Files) -> list[str]:
     """Return the paths that `Files` yields.
 
     Raises:
-        StreamSourceError: The folder cannot be read.
+        StreamSourceError: The folder cannot be listed.
     """
     if is_url(stage.folder):
         found = listed(stage.folder, stage.storage_options)
@@ -87,17 +87,17 @@ def list_paths(stage: Files) -> list[str]:
 
 
 def below(path: str, folder: str) -> str:
-    """Return where in a folder a file is."""
+    """Return the path of a file relative to a folder."""
     if is_url(path):
         return path.removeprefix(folder).lstrip("/")
     return os.path.relpath(path, folder)
 
 
 def files_below(top: Path) -> Iterator[Path]:
-    """Yield the files below a folder, links followed, in no order.
+    """Yield the files below a folder, following links, in no particular order.
 
     Raises:
-        StreamSourceError: It cannot be listed.
+        StreamSourceError: A folder cannot be listed.
     """
 
     def refuse(error: OSError) -> None:
@@ -109,11 +109,11 @@ def files_below(top: Path) -> Iterator[Path]:
         above = {here, *here.parents}
         folders[:] = [
             name for name in folders if (here / name).resolve() not in above
-        ]  # no circles
+        ]  # skips links that form a cycle
         yield from (path for name in names if (path := Path(folder, name)).is_file())
 
 
 def natural(path: str) -> list[tuple[int, int, str]]:
-    """Return a key that orders ``part2`` before ``part10``."""
+    """Return a sort key that orders ``part2`` before ``part10``."""
     parts = re.split(r"([0-9]+)", path)
     return [(1, int(part), part) if at % 2 else (0, 0, part) for at, part in enumerate(parts)]

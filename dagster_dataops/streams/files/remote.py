@@ -1,8 +1,7 @@
-"""Files by URL: everything that fsspec reaches.
+"""Files by URL, read with fsspec.
 
-fsspec's file systems raise what the libraries below them raise, so whatever comes is caught here,
-and becomes an error that names the URL. A connection that breaks is made again, and reading goes
-on where it was.
+fsspec's file systems raise the exceptions of the libraries below them. All of these become an
+error that names the URL. After a broken connection, reading continues at the same position.
 """
 
 import time
@@ -11,8 +10,8 @@ from typing import Any, Final
 
 from dagster_dataops.errors import StreamSourceError
 
-_PAUSES: Final = (0.2, 1.0, 4.0)  # seconds before each further try
-_SKIPPED: Final = 1 << 20  # read at once of what a server sends although it was not asked for
+_PAUSES: Final = (0.2, 1.0, 4.0)  # seconds before each retry
+_SKIPPED: Final = 1 << 20  # bytes read at once when a server ignores the requested range
 _CHECKSUMS: Final = (
     "ETag", "etag", "md5Hash", "Content-MD5", "content_md5", "md5", "CRC", "Digest", "sha256",
 )  # fmt: skip
@@ -24,7 +23,7 @@ Options = Mapping[str, Any]
 
 
 def is_url(path: str) -> bool:
-    """Whether a path is for fsspec: ``s3://…``, ``zip://…::…``."""
+    """Whether a path is an fsspec URL, for example ``s3://…`` or ``zip://…::…``."""
     return "://" in path
 
 
@@ -32,7 +31,7 @@ def file_system(url: str, options: Options) -> tuple[Any, str]:
     """Return fsspec's file system for a URL, and the path in it.
 
     Raises:
-        StreamSourceError: There is none, it is not installed, or it cannot be reached.
+        StreamSourceError: The file system is unknown, not installed or unreachable.
     """
     import fsspec
 
@@ -47,24 +46,26 @@ def file_system(url: str, options: Options) -> tuple[Any, str]:
 
 
 def refused(url: str, error: Exception) -> StreamSourceError:
-    """Return the error that tells of ``error``, and what may help."""
+    """Return a `StreamSourceError` for ``error``, with a remedy."""
     if isinstance(error, StreamSourceError):
         return error
     if isinstance(error, FileNotFoundError):
         cause = "" if error.__cause__ is None else f" ({error.__cause__})"
         return StreamSourceError(url, f"there is no such file, or it cannot be reached{cause}")
     if isinstance(error, PermissionError):
-        return StreamSourceError(url, f"may not be read: {error}; storage_options takes a login")
+        return StreamSourceError(
+            url, f"access denied: {error}; pass credentials in storage_options"
+        )
     kind = type(error).__name__
-    advice = "check the address, the network and storage_options; a stream goes on from its state"
+    advice = "check the address, the network and storage_options; a stream resumes from its state"
     return StreamSourceError(url, f"cannot be read: {kind}: {error}; {advice}")
 
 
 def file_details(url: str, options: Options) -> dict[str, Any]:
-    """Return what the place tells of a file: its size, and often a checksum or a time.
+    """Return what the server reports about a file: its size, often a checksum or a time.
 
     Raises:
-        StreamSourceError: It cannot be reached.
+        StreamSourceError: The file cannot be reached.
     """
     found, path = file_system(url, options)
     try:
@@ -74,7 +75,7 @@ def file_details(url: str, options: Options) -> dict[str, Any]:
 
 
 def identity_of(details: Mapping[str, Any]) -> list[object] | None:
-    """Return what tells the content of a file from others; ``None`` if its place tells nothing."""
+    """Return size and checksum or time from file details; ``None`` if neither is reported."""
     for names in (_CHECKSUMS, _TIMES):
         for name in names:
             if details.get(name):
@@ -83,31 +84,31 @@ def identity_of(details: Mapping[str, Any]) -> list[object] | None:
 
 
 class RemoteFile:
-    """A file by URL, read from any position.
+    """A file by URL that can be read from any position.
 
     Args:
-        url: Where it is.
-        options: What fsspec's file system is made with.
+        url: The URL.
+        options: The arguments of fsspec's file system.
     """
 
     def __init__(self, url: str, options: Options) -> None:
         self._url, self._options = url, options
-        self._system: Any = None  # some close their files when they go
+        self._system: Any = None  # kept: some file systems close their files when they are deleted
         self._file: Any = None
-        self._wanted = 0  # where the next read begins
-        self._at = 0  # where the open file stands
+        self._wanted = 0  # the offset of the next read
+        self._at = 0  # the offset of the open file
         self._ranges = True
         self._identity: list[object] | None = None
 
     def seek(self, offset: int, /) -> None:
-        """Have the next read begin at ``offset``."""
+        """Set the offset of the next read."""
         self._wanted = offset
 
     def read(self, size: int, /) -> bytes:
-        """Return up to ``size`` bytes; none at the end.
+        """Return up to ``size`` bytes; empty at the end.
 
         Raises:
-            StreamSourceError: It cannot be read, also after further tries.
+            StreamSourceError: The file cannot be read, even after retries.
         """
         pauses = iter(_PAUSES)
         while True:
@@ -115,10 +116,10 @@ class RemoteFile:
                 part = self._read(size)
             except (FileNotFoundError, PermissionError, StreamSourceError) as error:
                 raise refused(self._url, error) from error
-            except Exception as error:  # whatever a file system's libraries raise
+            except Exception as error:  # file systems raise exceptions of any library
                 self.close()
                 if self._ranges and "range requests" in str(error):
-                    self._ranges = False  # from now on the server sends it from the beginning
+                    self._ranges = False  # the server sends the file only from its start
                     continue
                 pause = next(pauses, None)
                 if pause is None:
@@ -148,14 +149,14 @@ class RemoteFile:
         self._file = self._system.open(path, "rb", **how)
         identity = identity_of(getattr(self._file, "details", None) or {})
         if None not in (identity, self._identity) and identity != self._identity:
-            raise StreamSourceError(self._url, "has changed while it was read; read it again")
+            raise StreamSourceError(self._url, "changed while it was read; read it again")
         self._identity = identity
 
     def _go(self) -> None:
         try:
             self._file.seek(self._wanted)
             self._at = self._wanted
-        except (ValueError, OSError):  # it comes from its beginning on, and no other way
+        except (ValueError, OSError):  # not seekable: read up to the offset
             while self._at < self._wanted:
                 part = self._file.read(min(_SKIPPED, self._wanted - self._at))
                 if not part:
@@ -163,14 +164,14 @@ class RemoteFile:
                 self._at += len(part)
 
     def close(self) -> None:
-        """Close it; reading opens it again."""
+        """Close the file; the next read opens it again."""
         if self._file is not None:
             self._file.close()
         self._file, self._at = None, 0
 
 
 def listed(url: str, options: Options, *, wild: bool = False) -> list[str]:
-    """Return the URLs of all files below a folder, or of those that its wildcards mean.
+    """Return the URLs of all files below a folder, or of those that match a pattern.
 
     Raises:
         StreamSourceError: The folder cannot be listed.
@@ -186,7 +187,7 @@ def listed(url: str, options: Options, *, wild: bool = False) -> list[str]:
 
 def _url_of(found: Any, name: str, url: str) -> str:
     chain = url.split("::")
-    if len(chain) > 1:  # zip://name::https://…: the outermost alone has names inside it
+    if len(chain) > 1:  # zip://name::https://…: names belong to the first part
         return "::".join([f"{chain[0].partition('://')[0]}://{name.lstrip('/')}", *chain[1:]])
     full: str = found.unstrip_protocol(name)
     return full

@@ -1,4 +1,4 @@
-"""The lines of a text file as items."""
+"""``read_text``: the lines of text files."""
 
 import codecs
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from dagster_dataops.streams.files.contents import Content
 from dagster_dataops.streams.files.file_stages import FileCursor, FileStage, Origin
 from dagster_dataops.streams.files.locations import Location
 
-_MARKS: Final = {  # encodings whose files may begin with a mark: (marks, what follows each)
+_MARKS: Final = {  # encodings with a byte order mark: (mark, encoding after it)
     "utf-8-sig": [(codecs.BOM_UTF8, "utf-8"), (b"", "utf-8")],
     "utf-16": [(codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be")],
     "utf-32": [(codecs.BOM_UTF32_LE, "utf-32-le"), (codecs.BOM_UTF32_BE, "utf-32-be")],
@@ -24,7 +24,7 @@ _HEAD_BYTES: Final = 1 << 20
 
 
 class LineEnding(Enum):
-    """What ends a line; ``INFER`` takes what ends the first line of the file."""
+    """The line terminator; ``INFER`` uses the one that ends the first line of the file."""
 
     INFER = "infer"
     LF = "lf"
@@ -33,7 +33,7 @@ class LineEnding(Enum):
 
 @dataclass(frozen=True, eq=False)
 class Lines(FileStage):
-    """The lines of files, without what ends them."""
+    """Yield the lines of files without their terminators."""
 
     name: ClassVar[str] = "read_text"
     key: str | None
@@ -51,7 +51,7 @@ class Lines(FileStage):
 
 
 class LineCursor(BlockCursor):
-    """Reads lines; a whole block is decoded at once."""
+    """Read lines; whole blocks are decoded at once."""
 
     def __init__(self, stage: Lines, location: Location, counter: Counter) -> None:
         super().__init__(location, stage.block_size, counter, stage.origin)
@@ -84,7 +84,7 @@ class LineCursor(BlockCursor):
         return self._finished(lines)
 
     def _parse_lines(self, block: bytes, start: int) -> Parsed:
-        """Decode a block, in which something is no text, line by line."""
+        """Decode a block with invalid text line by line."""
         lines: list[str] = []
         numbers: list[int] = []
         texts = block.split(self.terminator.text)
@@ -94,11 +94,11 @@ class LineCursor(BlockCursor):
                 numbers.append(number)
             except UnicodeDecodeError as error:
                 place = f"{self.path}, line {self.line_number(start, number)}"
-                refused = StreamSourceError(place, f"is no {self._stage.encoding} text: {error}")
+                refused = StreamSourceError(place, f"is not {self._stage.encoding} text: {error}")
                 refused.__cause__ = error
                 try:
                     self.counter.settle(text, refused)
-                except Exception as final:  # noqa: BLE001 - raised behind the lines before it
+                except Exception as final:  # noqa: BLE001 - raised after the lines before it
                     return self._finished(lines, numbers)._replace(error=final)
         return self._finished(lines, numbers)
 
@@ -119,7 +119,7 @@ class LineCursor(BlockCursor):
 
 
 def unmarked(encoding: str, head: bytes) -> tuple[str, bytes]:
-    """Return how a file is encoded behind the mark at its head, and the mark."""
+    """Return the encoding after the byte order mark of a file, and the mark."""
     for mark, followed in _MARKS.get(encoding, []):
         if head.startswith(mark):
             return followed, mark
@@ -127,10 +127,10 @@ def unmarked(encoding: str, head: bytes) -> tuple[str, bytes]:
 
 
 def known_encoding(encoding: str | None, stage: str = "read_text") -> str:
-    """Return the name by which Python knows an encoding; UTF-8 by default.
+    """Return Python's name of an encoding; UTF-8 for ``None``.
 
     Raises:
-        StreamDefinitionError: There is none of that name.
+        StreamDefinitionError: The encoding is unknown.
     """
     try:
         return codecs.lookup(encoding or "utf-8").name

@@ -1,4 +1,4 @@
-"""Who calls a function for several items at once: threads, processes, or an event loop."""
+"""Run concurrent calls of a function in threads, processes or an event loop."""
 
 import asyncio
 import inspect
@@ -23,15 +23,15 @@ class Caller(ABC):
 
     @abstractmethod
     def submit(self, item: Any) -> "Future[Any]":
-        """Have it called for ``item``."""
+        """Start a call for ``item``."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let calls that have begun end, and begin no others."""
+        """Cancel the calls that have not started; running calls may finish."""
 
 
 class Threads(Caller):
-    """Calls in threads of this process: for functions that wait."""
+    """Call in threads of this process; suits functions that wait for I/O."""
 
     def __init__(self, function: Callable[[Any], Any], workers: int) -> None:
         self._call = partial(_called, function)
@@ -47,7 +47,10 @@ class Threads(Caller):
 
 
 class Processes(Caller):
-    """Calls in processes: for functions that compute. Function, items and results are pickled."""
+    """Call in processes; suits functions that compute.
+
+    The function, the items and the results are pickled.
+    """
 
     def __init__(self, function: Callable[[Any], Any], workers: int) -> None:
         context = multiprocessing.get_context("fork" if may_fork() else "spawn")
@@ -64,7 +67,7 @@ class Processes(Caller):
 
 
 class Loop(Caller):
-    """Awaits coroutine functions on an event loop in a thread of its own."""
+    """Await coroutine functions on an event loop in a separate thread."""
 
     def __init__(self, function: Callable[[Any], Any], workers: int) -> None:
         self._function = function
@@ -111,9 +114,9 @@ _CALLERS: Final[dict[str, Callable[[Callable[[Any], Any], int], Caller]]] = {
 
 
 def caller_for(function: Callable[[Any], Any], workers: int, mode: str | None) -> Caller:
-    """Return who calls ``function``, ``workers`` calls at a time.
+    """Return a caller that runs up to ``workers`` calls of ``function`` at once.
 
-    Without a mode, coroutine functions are awaited, and others called in threads.
+    Without a mode, coroutine functions are awaited and other functions are called in threads.
     """
     default = "async" if inspect.iscoroutinefunction(function) else "thread"
     return _CALLERS[mode or default](function, workers)
@@ -122,7 +125,7 @@ def caller_for(function: Callable[[Any], Any], workers: int, mode: str | None) -
 def _called(function: Callable[[Any], Any], item: Any) -> Any:
     try:
         return function(item)
-    except StopIteration as error:  # a future would pass it on as the end of the stream
+    except StopIteration as error:  # the caller of result() would take it for the end of the stream
         raise RuntimeError("the function raised StopIteration") from error
 
 
@@ -135,7 +138,7 @@ def _receive(payload: bytes) -> None:
 
 
 def _end_with_parent() -> None:
-    """End this worker when the process that started it does, which may have been killed."""
+    """Exit this worker process when its parent exits, even if the parent was killed."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         multiprocessing.connection.wait([parent.sentinel])

@@ -1,4 +1,4 @@
-"""Results of parallel calls in the order of the items, in a window that slides over these."""
+"""Yield the results of concurrent calls in item order, from a sliding window."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
     from dagster_dataops.streams.parallel.callers import Caller
 
-_WINDOW: Final = 4  # items a worker that are read ahead: a slow one holds up none of the others
+_WINDOW: Final = 4  # window size per worker; one slow item does not stall the others
 
 
 class OrderedCursor(ParallelCursor):
-    """Yields results in order; its position is where the oldest item that waits begins."""
+    """Yield results in order. The state is the position before the oldest unfinished item."""
 
     def __init__(self, upstream: Cursor, calls: Calls, counter: Counter) -> None:
         super().__init__(upstream, calls, counter)
@@ -42,7 +42,7 @@ class OrderedCursor(ParallelCursor):
             _, item, future = waiting[0]
             try:
                 result = future.result()
-            except Exception as error:  # noqa: BLE001 - whatever the function raises
+            except Exception as error:  # noqa: BLE001 - the user's function may raise anything
                 self.counter.settle(item, error)
                 waiting.popleft()
             else:

@@ -1,4 +1,4 @@
-"""``map`` with several calls at once."""
+"""``map`` with concurrent calls."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
@@ -21,7 +21,7 @@ MODES: Final = ("thread", "process", "async")
 
 @dataclass(frozen=True, eq=False)
 class ParallelMap(Step):
-    """`Map` with ``num_parallel_calls`` calls at once."""
+    """`Map` with ``num_parallel_calls`` concurrent calls."""
 
     name: ClassVar[str] = "map"
     functions: tuple[Function, ...]
@@ -39,11 +39,11 @@ class ParallelMap(Step):
 
     @override
     def options(self) -> dict[str, Any]:
-        left_out = {"num_parallel_calls", "mode"}  # how it is run is not what it yields
+        left_out = {"num_parallel_calls", "mode"}  # they do not change the items
         return {name: one for name, one in super().options().items() if name not in left_out}
 
     def caller(self) -> "Caller":
-        """Return who calls the functions."""
+        """Return a new caller of the functions."""
         from dagster_dataops.streams.parallel.callers import (
             caller_for,  # event loops and pools take a while
         )
@@ -56,7 +56,7 @@ class ParallelMap(Step):
 
 
 class Selected:
-    """A function applied to what a selector selects, which can be sent to another process."""
+    """A picklable function that applies another one to the selected parts of an item."""
 
     def __init__(self, selector: Selector, function: Function) -> None:
         self._selector, self._function = selector, function

@@ -1,4 +1,4 @@
-"""Results of parallel calls as they come, each item's once."""
+"""Yield the results of concurrent calls as they finish, each once."""
 
 from collections.abc import Iterator
 from queue import SimpleQueue
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 
     from dagster_dataops.streams.parallel.callers import Caller
 
-_SPAN: Final = 1000  # items a worker by which results in any order may run ahead
+_SPAN: Final = 1000  # the number of items per worker that results may run ahead of the oldest item
 
 
 class UnorderedCursor(ParallelCursor):
-    """Yields results as they come.
+    """Yield results as they finish.
 
-    Its position is where the oldest item begins that was not yielded, and which of those behind
-    it were, by their distance from it.
+    The state is the position before the oldest item without a yielded result, and the distances
+    from it to later items whose results were yielded.
     """
 
     def __init__(self, upstream: Cursor, calls: Calls, counter: Counter) -> None:
         super().__init__(upstream, calls, counter)
-        self._waiting: dict[int, State] = {}  # by number, in order
-        self._yielded: set[int] = set()  # numbers above the first that waits
+        self._waiting: dict[int, State] = {}  # the state before each unfinished item, by number
+        self._yielded: set[int] = set()  # numbers above the oldest unfinished one
         self._number = 0
 
     @override
@@ -45,7 +45,7 @@ class UnorderedCursor(ParallelCursor):
             number, item, future = finished.get()
             try:
                 result = future.result()
-            except Exception as error:  # noqa: BLE001 - whatever the function raises
+            except Exception as error:  # noqa: BLE001 - the user's function may raise anything
                 self.counter.settle(item, error)
                 self._pass(number)
             else:

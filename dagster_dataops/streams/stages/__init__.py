@@ -1,1 +1,1 @@
-"""The stages of a stream that work item by item in the reading thread, one module a stage."""
+"""The stages that transform items one by one in the reading thread; one subject a module."""

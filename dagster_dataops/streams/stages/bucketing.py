@@ -1,4 +1,4 @@
-"""``bucket``: lists of so many items."""
+"""``bucket``: group items into lists of a fixed size."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from dagster_dataops.streams.core.stage import Cursor, Opening, Step, StepCursor
 
 @dataclass(frozen=True, eq=False)
 class Bucket(Step):
-    """Lists of ``bucket_size`` items."""
+    """Group items into lists of ``bucket_size``."""
 
     name: ClassVar[str] = "bucket"
     bucket_size: int
@@ -24,7 +24,7 @@ class Bucket(Step):
 
 
 class BucketCursor(StepCursor):
-    """Holds nothing between two lists."""
+    """Collect one list at a time; nothing is held between two lists."""
 
     def __init__(self, upstream: Cursor, stage: Bucket) -> None:
         super().__init__(upstream)

@@ -1,4 +1,4 @@
-"""``concat``: streams one after another; and what all combinations share."""
+"""``concat``: read streams one after another; and the base of all combining cursors."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from dagster_dataops.streams.core.stage import Combination, Cursor, Opening, Sta
 
 @dataclass(frozen=True, eq=False)
 class Concat(Combination):
-    """One stream after another."""
+    """Yield the items of one stream after another."""
 
     name: ClassVar[str] = "concat"
 
@@ -27,7 +27,7 @@ class Concat(Combination):
 
 
 class CombinedCursor(Cursor):
-    """A cursor that reads several; its position is theirs."""
+    """A cursor with several inputs. The state is the list of their states."""
 
     def __init__(self, sources: list[Cursor]) -> None:
         self.sources = sources
@@ -48,7 +48,7 @@ class CombinedCursor(Cursor):
 
 
 class ConcatCursor(CombinedCursor):
-    """Its position is which stream it reads, and where all of them stand."""
+    """Read one stream after another. The state adds the index of the current stream."""
 
     def __init__(self, sources: list[Cursor]) -> None:
         super().__init__(sources)

@@ -1,4 +1,4 @@
-"""``dynamic_bucket``: lists of items that cost so much together."""
+"""``dynamic_bucket``: group items into lists by their total cost."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ _END: Final = object()
 
 @dataclass(frozen=True, eq=False)
 class DynamicBucket(Step):
-    """Lists of items whose costs add up to ``threshold``."""
+    """Group items into lists whose costs add up to ``threshold``."""
 
     name: ClassVar[str] = "dynamic_bucket"
     threshold: float
@@ -35,7 +35,7 @@ class DynamicBucket(Step):
 
 
 class DynamicBucketCursor(StepCursor):
-    """Its position holds lists that wait, and what ``bucket_creation_fn`` has left over."""
+    """The state holds finished lists and the items that ``bucket_creation_fn`` left over."""
 
     def __init__(self, upstream: Cursor, stage: DynamicBucket, counter: Counter) -> None:
         super().__init__(upstream)
@@ -58,7 +58,7 @@ class DynamicBucketCursor(StepCursor):
             else:
                 buckets, left = make(bucket)
                 if not buckets:
-                    raise DataPipelineError("dynamic_bucket: bucket_creation_fn made no bucket")
+                    raise DataPipelineError("dynamic_bucket: bucket_creation_fn returned no bucket")
                 self._waiting, self._left = deque(buckets), list(left)
 
     def _gathered(self, upstream: Iterator[Any]) -> tuple[list[Any], bool]:
@@ -71,7 +71,7 @@ class DynamicBucketCursor(StepCursor):
                 return bucket, False
             try:
                 cost += self._stage.cost_fn(item)
-            except Exception as error:  # noqa: BLE001 - whatever the function raises
+            except Exception as error:  # noqa: BLE001 - the user's function may raise anything
                 self._counter.settle(item, error)
             else:
                 bucket.append(item)

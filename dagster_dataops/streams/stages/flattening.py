@@ -1,4 +1,4 @@
-"""``yield_from``: a stream made of each item, one after another."""
+"""``yield_from``: make a stream of each item and yield its items."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ _END: Final = object()
 
 @dataclass(frozen=True, eq=False)
 class YieldFrom(Step):
-    """The items of the streams that ``fn`` makes of the items."""
+    """Yield the items of the streams that ``fn`` returns, one stream after another."""
 
     name: ClassVar[str] = "yield_from"
     fn: Callable[[Any], Any]
@@ -31,9 +31,9 @@ class YieldFrom(Step):
 
 
 class YieldFromCursor(StepCursor):
-    """Its position is where the present item begins, and where the stream made of it stands.
+    """The state is the position before the current item, and the position in its stream.
 
-    Items are numbered, and the stream of each has a seed of its own.
+    Items are numbered, and each stream gets a seed derived from its item's number.
     """
 
     def __init__(self, upstream: Cursor, stage: YieldFrom, opening: Opening) -> None:
@@ -43,9 +43,9 @@ class YieldFromCursor(StepCursor):
         self._opening = replace(opening, failures=InnerFailures(self._counter))
         self._seed = derived(opening.seed, stage.path)
         self._number = 0
-        self._before: list[State] = []  # the upstream's state before the present item
+        self._before: list[State] = []  # the input's number and state before the current item
         self._inner: _Inner | None = None
-        self._waiting: State = None  # what the next stream is to be put back to
+        self._waiting: State = None  # the position to restore in the next stream
 
     @override
     def items(self) -> Iterator[Any]:
@@ -58,7 +58,7 @@ class YieldFromCursor(StepCursor):
             self._number += 1
             try:
                 inner = self._opened(item, before[0])
-            except Exception as error:  # noqa: BLE001 - whatever the function raises
+            except Exception as error:  # noqa: BLE001 - the user's function may raise anything
                 self._counter.settle(item, error)
                 continue
             inner.go(self._waiting)
@@ -95,7 +95,7 @@ class YieldFromCursor(StepCursor):
 
 
 class _Inner:
-    """The stream of one item; told from others by the files that it reads."""
+    """The stream of one item, identified by the files that it reads."""
 
     def __init__(self, stage: Stage, cursor: Cursor) -> None:
         self._stage = stage
@@ -103,11 +103,11 @@ class _Inner:
 
     @cached_property
     def _files(self) -> list[object]:
-        stages = self._stage.ordered()  # what is in memory is trusted
+        stages = self._stage.ordered()  # sources in memory are not compared
         return [one.identity() for one in stages if isinstance(one, FileStage)]
 
     def go(self, state: State) -> None:
-        """Go to a position, if there is one.
+        """Restore a position, unless it is ``None``.
 
         Raises:
             StreamStateError: It belongs to another stream.
@@ -116,17 +116,17 @@ class _Inner:
             return
         files, position = state
         if files != self._files:
-            msg = "yield_from made another stream of the item at which it stood than it did then"
+            msg = "yield_from: the stream of the item reads other files than in the saved state"
             raise StreamStateError(msg)
         self.cursor.restore(position)
 
     def state(self) -> State:
-        """Return the position."""
+        """Return the position in the stream of the item."""
         return [self._files, self.cursor.state()]
 
 
 class InnerFailures(Failures):
-    """Failures inside the stream of an item count as failures of ``yield_from``."""
+    """Count failures inside the stream of an item as failures of ``yield_from``."""
 
     def __init__(self, counter: Counter) -> None:
         super().__init__()
@@ -148,10 +148,10 @@ class _InnerCounter(Counter):
 
 
 def inner_stage(made: object) -> Stage:
-    """Return the stage of what the function returned.
+    """Return the last stage of the stream that the user's function returned.
 
     Raises:
-        DataPipelineError: It is no stream, or one that never ends.
+        DataPipelineError: It is not a stream, or the stream never ends.
     """
     part = getattr(made, "part", None)
     stage = part() if callable(part) else None
@@ -160,6 +160,6 @@ def inner_stage(made: object) -> Stage:
         raise DataPipelineError(msg)
     if stage.finitude is not Finitude.FINITE:
         endless = stage.endless() or stage
-        msg = f"yield_from: the stream never ends, because of {endless.name}; take() ends it"
+        msg = f"yield_from: the stream never ends because of {endless.name}; end it with take()"
         raise DataPipelineError(msg)
     return stage

@@ -1,4 +1,4 @@
-"""``map`` and ``filter``, one item after another."""
+"""``map`` and ``filter``, applied to one item after another."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ Function: TypeAlias = Callable[[Any], Any]
 
 @dataclass(frozen=True, eq=False)
 class Map(Step):
-    """Every item, changed by functions one after another, all of it or what is selected."""
+    """Apply functions in order to each item, or to its selected parts."""
 
     name: ClassVar[str] = "map"
     functions: tuple[Function, ...]
@@ -27,7 +27,7 @@ class Map(Step):
         return MapCursor(self.upstream.open(opening), self.function(), counter)
 
     def function(self) -> Function:
-        """Return all of it as one function of an item."""
+        """Return the whole mapping as one function of an item."""
         chained = _chained(self.functions)
         return chained if self.selector is None else self.selector.mapper(chained)
 
@@ -45,7 +45,7 @@ def _chained(functions: tuple[Function, ...]) -> Function:
 
 
 class CountingCursor(StepCursor):
-    """A cursor that calls functions of the caller's, which may fail."""
+    """A cursor that calls user functions and counts their failures."""
 
     def __init__(self, upstream: Cursor, function: Function, counter: Counter) -> None:
         super().__init__(upstream)
@@ -62,12 +62,12 @@ class CountingCursor(StepCursor):
 
 
 def with_failures(counter: Counter, state: State) -> State:
-    """Return a state that tells how many failures there were, where failures are counted."""
+    """Add the failure count to a state, if failures are counted."""
     return [counter.count, state] if counter.saved else state
 
 
 def without_failures(counter: Counter, state: State) -> State:
-    """Return what `with_failures` was given, the count put back."""
+    """Remove the failure count from a state, and restore it."""
     if not counter.saved:
         return state
     counter.count, inner = state
@@ -75,7 +75,7 @@ def without_failures(counter: Counter, state: State) -> State:
 
 
 class MapCursor(CountingCursor):
-    """Calls a function for every item."""
+    """Yield the result of a function for each item."""
 
     @override
     def items(self) -> Iterator[Any]:
@@ -83,7 +83,7 @@ class MapCursor(CountingCursor):
         for item in self.upstream.items():
             try:
                 result = function(item)
-            except Exception as error:  # noqa: BLE001 - whatever the function raises
+            except Exception as error:  # noqa: BLE001 - the user's function may raise anything
                 self.counter.settle(item, error)
             else:
                 yield result
@@ -91,7 +91,7 @@ class MapCursor(CountingCursor):
 
 @dataclass(frozen=True, eq=False)
 class Filter(Step):
-    """The items for which a function, of the item or what is selected of it, is true."""
+    """Keep the items for which a function of the item, or of its selected part, returns true."""
 
     name: ClassVar[str] = "filter"
     fn: Function
@@ -110,7 +110,7 @@ class Filter(Step):
 
 
 class FilterCursor(CountingCursor):
-    """Asks a function about every item."""
+    """Yield the items that a function accepts."""
 
     @override
     def items(self) -> Iterator[Any]:
@@ -120,7 +120,7 @@ class FilterCursor(CountingCursor):
                 wanted = function(item)
                 if wanted is not True and wanted is not False and wanted is not None:
                     wanted = _as_bool(wanted)
-            except Exception as error:  # noqa: BLE001 - whatever the function raises
+            except Exception as error:  # noqa: BLE001 - the user's function may raise anything
                 self.counter.settle(item, error)
                 continue
             if wanted:
@@ -128,8 +128,8 @@ class FilterCursor(CountingCursor):
 
 
 def _as_bool(value: Any) -> bool:
-    """Return what a number stands for; a text or a list is a mistake."""
+    """Return the truth value of a number; refuse texts and containers."""
     if isinstance(value, (str, bytes, list, tuple, dict, set)):
-        msg = f"a filter's function says True or False; this one returned a {type(value).__name__}"
-        raise RuntimeError(msg)  # noqa: TRY004 - not the wrong type of an argument
+        msg = f"the function of a filter must return True or False, not a {type(value).__name__}"
+        raise RuntimeError(msg)  # noqa: TRY004 - a wrong result, not a wrong argument
     return bool(value)

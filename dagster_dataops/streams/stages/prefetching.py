@@ -1,4 +1,4 @@
-"""``prefetch``: items read ahead by a thread."""
+"""``prefetch``: read items ahead in a thread."""
 
 import threading
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ _LOOK_SECONDS: Final = 0.05
 
 @dataclass(frozen=True, eq=False)
 class Prefetch(Step):
-    """The same items, up to ``num_examples`` of them read ahead; 0 reads none ahead."""
+    """Yield the same items and read up to ``num_examples`` ahead; 0 turns that off."""
 
     name: ClassVar[str] = "prefetch"
     num_examples: int
@@ -32,7 +32,7 @@ class Prefetch(Step):
 
 
 class PrefetchCursor(StepCursor):
-    """Its position is that of the upstream behind the last item that was yielded."""
+    """The state is the input's state after the last yielded item."""
 
     def __init__(self, upstream: Cursor, count: int) -> None:
         super().__init__(upstream)
@@ -80,7 +80,7 @@ class PrefetchCursor(StepCursor):
 
 
 class _Reader:
-    """A thread that reads a cursor into a queue; an error comes behind the items before it."""
+    """A thread that reads a cursor into a queue; an error follows the items before it."""
 
     def __init__(self, upstream: Cursor, count: int) -> None:
         self._upstream = upstream
@@ -95,7 +95,7 @@ class _Reader:
             for item in items:
                 if not self._put((item, None, self._upstream.state())):
                     return
-        except Exception as error:  # noqa: BLE001 - raised where the items are asked for
+        except Exception as error:  # noqa: BLE001 - raised again in the reading thread
             self._put((None, error, None))
         else:
             self._put((_END, None, self._upstream.state()))
@@ -110,11 +110,11 @@ class _Reader:
         return False
 
     def next(self) -> tuple[Any, Exception | None, State]:
-        """Return the next item, error or end, with the position behind it."""
+        """Return the next item, error or end, and the position after it."""
         return self._queue.get()
 
     def stop(self) -> None:
-        """End the thread; what it had read ahead is forgotten."""
+        """Stop the thread and drop the items that it read ahead."""
         self._stopped.set()
         try:
             while True:

@@ -1,4 +1,4 @@
-"""Reading a source in random order without holding its items."""
+"""Read a source in random order without holding its items."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -10,14 +10,13 @@ from dagster_dataops.streams.core.random_access import MISSING, Access, Part
 from dagster_dataops.streams.core.seeds import generator
 from dagster_dataops.streams.core.stage import Cursor, State
 
-_AT_ONCE: Final = 256  # numbers that are computed together
+_AT_ONCE: Final = 256  # places computed together
 
 
 class RandomCursor(Cursor):
-    """Reads a whole source in random order, or a part of that; holds none of its items.
+    """Read a source, or one shard of it, in random order.
 
-    Its position is the seed, the epoch and how many places have passed, from which it goes on at
-    once.
+    The state is the seed, the epoch and the number of read places; restoring reads nothing again.
     """
 
     def __init__(self, access: Access, seed: int, part: Part) -> None:

@@ -1,4 +1,4 @@
-"""``repeat``: the stream again and again."""
+"""``repeat``: read the stream for several epochs."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +14,10 @@ _END: Final = object()
 
 @dataclass(frozen=True, eq=False)
 class Repeat(Step):
-    """``num_repeats`` epochs, without end if that is ``None``; an empty stream ends at once."""
+    """Yield ``num_repeats`` epochs, or epochs without end if it is ``None``.
+
+    A stream without items ends at once.
+    """
 
     name: ClassVar[str] = "repeat"
     num_repeats: int | None
@@ -35,7 +38,7 @@ class Repeat(Step):
 
 
 class EpochCursor(StepCursor):
-    """A cursor over epochs; its position is which it is, and whether that has yielded anything."""
+    """A cursor over epochs. The state is the epoch, and whether it has yielded an item."""
 
     def __init__(self, upstream: Cursor) -> None:
         super().__init__(upstream)
@@ -59,7 +62,7 @@ class EpochCursor(StepCursor):
 
 
 class RepeatCursor(EpochCursor):
-    """Reads one epoch after another."""
+    """Read one epoch after another."""
 
     def __init__(self, upstream: Cursor, stage: Repeat) -> None:
         super().__init__(upstream)

@@ -1,4 +1,4 @@
-"""``round_robin``: one item of each stream in turn."""
+"""``round_robin``: yield one item of each stream in turn."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ _UNREAD: Final = object()
 
 @dataclass(frozen=True, eq=False)
 class RoundRobin(Combination):
-    """Rounds of one item each, until all streams have ended once.
+    """Yield rounds of one item from each stream, until every stream has ended once.
 
-    One that has ended begins again, or is left out (``allow_repeats=False``).
+    A stream that has ended starts again, or is left out with ``allow_repeats=False``.
     """
 
     name: ClassVar[str] = "round_robin"
@@ -39,10 +39,10 @@ class RoundRobin(Combination):
 
 
 class RoundRobinCursor(CombinedCursor):
-    """Its position is where its streams stood before the round, and how much of that is done.
+    """The state is the position before the current round, and the number of its yielded items.
 
-    Before a round it is looked whether streams that have never ended still have an item; restoring
-    does so again.
+    Before each round, one item of every stream that has not yet ended is read, to detect the last
+    round. Restoring reads these items again.
     """
 
     def __init__(self, sources: list[Cursor], stage: RoundRobin) -> None:
@@ -51,7 +51,7 @@ class RoundRobinCursor(CombinedCursor):
         self._pseudo = [one.finitude is Finitude.PSEUDO_INFINITE for one in stage.sources]
         self._ended = list(self._pseudo)
         self._first, self._done, self._over = True, 0, False
-        self._before: State = None  # None: where the streams stand now
+        self._before: State = None  # the state before the current round; None between rounds
 
     @override
     def items(self) -> Iterator[Any]:
@@ -65,12 +65,12 @@ class RoundRobinCursor(CombinedCursor):
             self._before = before
             passed, self._done = self._done, 0
             yield from self._round(iterators, heads, passed)
-            if not self._done:  # nothing in any stream
+            if not self._done:  # all streams are empty
                 self._over = True
             self._first, self._done, self._before = False, 0, None
 
     def _heads(self, iterators: list[Iterator[Any]]) -> list[Any]:
-        """Read one item each of the streams that have never ended."""
+        """Read one item of each stream that has not yet ended."""
         heads = [_UNREAD] * len(iterators)
         for at, ended in enumerate(self._ended):
             if not ended:
@@ -81,7 +81,7 @@ class RoundRobinCursor(CombinedCursor):
         return heads
 
     def _again(self, at: int, iterators: list[Iterator[Any]]) -> Any:
-        """Return the first item of a stream that has ended, if it may begin again."""
+        """Restart a stream that has ended, if allowed, and return its first item."""
         if not (self._stage.allow_repeats or self._pseudo[at]):
             return _END
         self.sources[at].restart()

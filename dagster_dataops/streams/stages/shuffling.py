@@ -1,4 +1,4 @@
-"""``shuffle``: items in random order, a window of them at a time."""
+"""``shuffle``: yield items in random order, one window at a time."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ from dagster_dataops.streams.stages.random_order import RandomCursor
 
 @dataclass(frozen=True, eq=False)
 class Shuffle(Step):
-    """Windows of ``shuffle_window`` items, each in random order; 0 is a window of them all.
+    """Shuffle windows of ``shuffle_window`` items; 0 shuffles all items.
 
-    A source whose items have numbers is shuffled by these: no item is held.
+    With 0 and a source with random access, the indices are shuffled and no items are held.
     """
 
     name: ClassVar[str] = "shuffle"
@@ -41,22 +41,22 @@ class Shuffle(Step):
 
     @override
     def seed_in(self, root: int) -> int:
-        """Return the seed that it uses in a stream of seed ``root``."""
+        """Return the seed of the stage in a stream of seed ``root``."""
         return derived(root, self.path) if self.seed is None else self.seed
 
 
 class ShuffleCursor(StepCursor):
-    """Its position is where the window begins, and how many of its items have passed.
+    """The state is the position before the window, and the number of its yielded items.
 
-    An order depends on the seed, the epoch and the number of the window. Restoring reads the
-    window again; a window is never part of a state.
+    The order of a window depends on the seed, the epoch and the number of the window. Restoring
+    reads the window again, so states stay small.
     """
 
     def __init__(self, upstream: Cursor, window: int, seed: int) -> None:
         super().__init__(upstream)
         self._window, self._seed = window or None, seed
         self._epoch = self._number = self._skipped = 0
-        self._before: State = None  # where the window begins; None: where upstream stands
+        self._before: State = None  # the input's state before the window; None between windows
         self._left: Any = iter(())
         self._length = 0
 

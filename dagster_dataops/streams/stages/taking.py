@@ -1,4 +1,4 @@
-"""``skip``, ``take`` and ``shard``: some of the items by their place."""
+"""``skip``, ``take`` and ``shard``: select items by position."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from dagster_dataops.streams.core.stage import Cursor, Opening, State, Step, Ste
 
 @dataclass(frozen=True, eq=False)
 class Skip(Step):
-    """All items but the first."""
+    """Skip the first ``num_examples`` items."""
 
     name: ClassVar[str] = "skip"
     num_examples: int
@@ -25,7 +25,7 @@ class Skip(Step):
 
 
 class SkipCursor(StepCursor):
-    """Its position tells whether it has skipped."""
+    """The state tells whether the items have been skipped."""
 
     def __init__(self, upstream: Cursor, count: int) -> None:
         super().__init__(upstream)
@@ -59,7 +59,7 @@ class SkipCursor(StepCursor):
 
 @dataclass(frozen=True, eq=False)
 class Take(Step):
-    """The first items."""
+    """Yield the first ``num_examples`` items."""
 
     name: ClassVar[str] = "take"
     num_examples: int
@@ -75,7 +75,7 @@ class Take(Step):
 
 
 class TakeCursor(StepCursor):
-    """Its position is how many it has taken."""
+    """The state is the number of yielded items."""
 
     def __init__(self, upstream: Cursor, count: int) -> None:
         super().__init__(upstream)
@@ -105,7 +105,7 @@ class TakeCursor(StepCursor):
 
 @dataclass(frozen=True, eq=False)
 class Shard(Step):
-    """Every ``num_shards``-th item, from number ``shard_idx``."""
+    """Yield every ``num_shards``-th item, starting at index ``shard_idx``."""
 
     name: ClassVar[str] = "shard"
     shard_idx: int
@@ -123,7 +123,7 @@ class Shard(Step):
 
 
 class EvenShardCursor(StepCursor):
-    """Reads whole groups of ``num_shards`` items; one that is incomplete belongs to nobody."""
+    """Read groups of ``num_shards`` items and drop the last, incomplete one."""
 
     def __init__(self, upstream: Cursor, stage: Shard) -> None:
         super().__init__(upstream)
@@ -137,7 +137,10 @@ class EvenShardCursor(StepCursor):
 
 
 class UnevenShardCursor(StepCursor):
-    """Its position tells whether it has yielded: from then on, others' items come first."""
+    """Read all items of the shard, including one of the last, incomplete group.
+
+    The state tells whether an item was yielded. If so, the items of the other shards come first.
+    """
 
     def __init__(self, upstream: Cursor, stage: Shard) -> None:
         super().__init__(upstream)

@@ -1,4 +1,4 @@
-"""``zip``: streams side by side."""
+"""``zip``: yield one item of each stream together."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _END: Final = object()
 
 @dataclass(frozen=True, eq=False)
 class Zip(Combination):
-    """One item of each stream as a list, a dict (``names``) or flat (``flatten``)."""
+    """Yield one item of each stream as a list, as a dict (``names``) or merged (``flatten``)."""
 
     name: ClassVar[str] = "zip"
     names: tuple[str, ...]
@@ -38,10 +38,10 @@ class Zip(Combination):
 
 
 class ZipCursor(CombinedCursor):
-    """Its position is that of its streams, which all stand behind the same row.
+    """The state is the list of the inputs' states, all after the same row.
 
-    At the end some have lost an item to a row that was not filled; what follows in their states
-    tells that no other row is to be begun.
+    At the end some streams have lost one item to an incomplete row. A last entry 1 in the state
+    marks this end.
     """
 
     def __init__(self, sources: list[Cursor], stage: Zip, counter: Counter) -> None:
@@ -72,10 +72,10 @@ class ZipCursor(CombinedCursor):
                 yield item
 
     def _is_over(self, row: list[Any], iterators: list[Iterator[Any]]) -> bool:
-        """Whether this is the end; pseudo-infinite streams that ended begin again instead.
+        """Return whether the streams have ended. Ended pseudo-infinite streams are restarted.
 
         Raises:
-            DataPipelineError: Some streams are longer than the others.
+            DataPipelineError: Some streams are longer than others.
         """
         ends = [one is _END for one in row]
         deciding = [end for end, pseudo in zip(ends, self._pseudo, strict=True) if not pseudo]
@@ -85,7 +85,7 @@ class ZipCursor(CombinedCursor):
             pairs = enumerate(zip(ends, self._pseudo, strict=True))
             longer = [str(at) for at, (end, pseudo) in pairs if not end and not pseudo]
             msg = (
-                "zip: all streams must have as many items, but those at the indices "
+                "zip: all streams must have the same number of items, but those at the indices "
                 f"[{', '.join(longer)}] have more than the others; zip_to_shortest=True drops them"
             )
             raise DataPipelineError(msg)
@@ -124,8 +124,11 @@ class ZipCursor(CombinedCursor):
 
 
 def has_end(row: list[Any]) -> bool:
-    """Whether a stream had no item for this row; ``in`` would compare, which not all items bear."""
-    for item in row:  # noqa: SIM110 - a third of the time of any()
+    """Return whether a stream had no item for this row.
+
+    ``_END in row`` would compare items, and some types cannot be compared.
+    """
+    for item in row:  # noqa: SIM110 - takes a third of the time of any()
         if item is _END:
             return True
     return False
@@ -133,9 +136,9 @@ def has_end(row: list[Any]) -> bool:
 
 def _refusal(kinds: list[Finitude]) -> str:
     if Finitude.INFINITE in kinds and Finitude.FINITE in kinds:
-        return "zip: finite and infinite streams cannot be mixed; end the infinite one by take()"
+        return "zip: finite and infinite streams cannot be mixed; end the infinite one with take()"
     if kinds and all(kind is Finitude.PSEUDO_INFINITE for kind in kinds):
-        return "zip: pseudo-infinite streams alone never end; end one of them by take()"
+        return "zip: pseudo-infinite streams alone never end; end one of them with take()"
     return ""
 
 
@@ -143,10 +146,12 @@ def _flat_dict(row: list[Any]) -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for item in row:
         if not isinstance(item, dict):
-            raise DataPipelineError("zip: with flatten, either all items are dicts or none is")
+            raise DataPipelineError("zip: with flatten, either all items must be dicts or none")
         for key, value in item.items():
             if key in flat:
-                msg = f"zip: with flatten, all keys must differ, but {key!r} is in two streams"
+                msg = (
+                    f"zip: with flatten, all keys must differ, but two streams have the key {key!r}"
+                )
                 raise DataPipelineError(msg)
             flat[key] = value
     return flat
@@ -156,6 +161,6 @@ def _flat_list(row: list[Any]) -> list[Any]:
     flat: list[Any] = []
     for item in row:
         if isinstance(item, dict):
-            raise DataPipelineError("zip: with flatten, either all items are dicts or none is")
+            raise DataPipelineError("zip: with flatten, either all items must be dicts or none")
         flat.extend(item) if isinstance(item, list) else flat.append(item)
     return flat
