@@ -1,1 +1,1 @@
-"""Parquet and Arrow files as records."""
+"""Read Parquet and Arrow files as records."""

@@ -1,4 +1,4 @@
-"""The columns of Arrow tables, and their rows as records."""
+"""The columns of Arrow tables, and the conversion of their rows to records."""
 
 from collections.abc import Sequence as SequenceOf
 from typing import Any, NamedTuple
@@ -13,9 +13,9 @@ class Column(NamedTuple):
     """One column.
 
     Attributes:
-        name: Its name.
-        stored: As which type it is read; ``None`` for its own.
-        convert: What makes JSON of its values; ``None`` if they are JSON.
+        name: The name.
+        stored: The Arrow type to cast to before conversion; ``None`` for no cast.
+        convert: Converts a value to JSON; ``None`` if values need no conversion.
     """
 
     name: str
@@ -24,15 +24,15 @@ class Column(NamedTuple):
 
 
 class Columns:
-    """Columns of which records are made.
+    """The columns from which records are made.
 
     Args:
-        path: What messages call the file.
-        schema: Of the file.
-        wanted: Which columns, in their order; all if ``None``.
+        path: The path to show in messages.
+        schema: The schema of the file.
+        wanted: The columns to read, in order; all if ``None``.
 
     Raises:
-        StreamSourceError: There is no such column, one name twice, or values that are no JSON.
+        StreamSourceError: A column is missing, occurs twice, or cannot be converted to JSON.
     """
 
     def __init__(self, path: str, schema: pa.Schema, wanted: SequenceOf[str] | None) -> None:
@@ -50,7 +50,7 @@ class Columns:
             stored, convert = form(field.type)
         except TypeError as error:
             reason = (
-                f"column {field.name!r} is {field.type}, and {error} has no place in JSON; "
+                f"column {field.name!r} is {field.type}, and {error} cannot be converted to JSON; "
                 "columns=[...] leaves it out"
             )
             raise StreamSourceError(self._path, reason) from error
@@ -60,7 +60,7 @@ class Columns:
         """Return the records of a table or record batch.
 
         Raises:
-            StreamSourceError: A value is beyond what Python or JSON holds.
+            StreamSourceError: Python or JSON cannot hold a value.
         """
         values = [self._values(rows, column) for column in self._columns]
         if not values:

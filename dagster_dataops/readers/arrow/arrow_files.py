@@ -1,4 +1,4 @@
-"""Parquet and Arrow files, read group by group."""
+"""Read Parquet and Arrow files group by group."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,14 +19,14 @@ from dagster_dataops.streams.files.file_stages import FileCursor, FileStage
 from dagster_dataops.streams.files.locations import Location
 from dagster_dataops.streams.files.remote import refused
 
-_ROWS: Final = 1024  # made into records at once
-_BUFFER_BYTES: Final = 1 << 20  # of each column of a Parquet file
-_FILE_MARK: Final = b"ARROW1"  # at the head of Arrow files; streams of Arrow have none
+_ROWS: Final = 1024  # converted to records at once
+_BUFFER_BYTES: Final = 1 << 20  # per column of a Parquet file
+_FILE_MARK: Final = b"ARROW1"  # first bytes of Arrow files; Arrow streams have none
 
 
 @dataclass(frozen=True, eq=False)
 class ParquetFiles(FileStage):
-    """The rows of Parquet files."""
+    """Yield the rows of Parquet files."""
 
     name: ClassVar[str] = "read_parquet"
     columns: tuple[str, ...] | None
@@ -39,7 +39,7 @@ class ParquetFiles(FileStage):
 
 @dataclass(frozen=True, eq=False)
 class ArrowFiles(FileStage):
-    """The rows of files and streams of Arrow's IPC format."""
+    """Yield the rows of files and streams in Arrow's IPC format."""
 
     name: ClassVar[str] = "read_arrow"
     columns: tuple[str, ...] | None
@@ -51,7 +51,7 @@ class ArrowFiles(FileStage):
 
 
 class TableCursor(GroupCursor):
-    """Reads rows of tables."""
+    """The base of cursors over tables."""
 
     def __init__(
         self, location: Location, file_key: str | None, columns: tuple[str, ...] | None
@@ -61,7 +61,7 @@ class TableCursor(GroupCursor):
 
 
 class ParquetCursor(TableCursor):
-    """Reads row groups, in batches of rows."""
+    """Read row groups, in batches of rows."""
 
     @override
     def chunks(self, group: int, row: int) -> Iterator[Chunk]:
@@ -78,7 +78,7 @@ class ParquetCursor(TableCursor):
 
 
 class ArrowCursor(TableCursor):
-    """Reads record batches."""
+    """Read record batches."""
 
     @override
     def chunks(self, group: int, row: int) -> Iterator[Chunk]:
@@ -106,7 +106,7 @@ class ArrowCursor(TableCursor):
 
 
 def _chunks(columns: Columns, batches: Iterator[Any], number: int, row: int) -> Iterator[Chunk]:
-    """Yield the records of one group, from a row on."""
+    """Yield the records of one group, starting at a row."""
     at = 0
     for batch in batches:
         end = at + batch.num_rows
@@ -118,16 +118,16 @@ def _chunks(columns: Columns, batches: Iterator[Any], number: int, row: int) -> 
 
 @contextmanager
 def told(path: str, kind: str) -> Iterator[None]:
-    """Have errors of the library name the file.
+    """Convert errors of pyarrow and fsspec to errors that name the file.
 
     Raises:
-        StreamSourceError: In place of them.
+        StreamSourceError: The block raised an error.
     """
     try:
         yield
     except StreamSourceError:
         raise
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise StreamSourceError(path, f"is no sound {kind} file: {error}") from error
-    except Exception as error:  # of a file by URL
+        raise StreamSourceError(path, f"is not a valid {kind} file: {error}") from error
+    except Exception as error:  # raised for files by URL
         raise refused(path, error) from error

@@ -1,15 +1,15 @@
-"""Values of Arrow columns as JSON.
+"""Convert the values of Arrow columns to JSON.
 
-    numbers, truths, texts, null     as they are
-    dates, times, timestamps         ISO 8601, such as 2026-01-31T12:00:00.000000001+01:00
-    decimals                         texts of their digits, which floats would lose
-    bytes                            base64 texts
-    UUIDs                            texts
-    lists, structs                   lists, objects
-    maps                             objects; lists of [key, value] where keys are no texts
-    durations, intervals, unions     refused, with the name of the column
+ numbers, booleans, texts, null   unchanged
+ dates, times, timestamps         ISO 8601, such as 2026-01-31T12:00:00.000000001+01:00
+ decimals                         texts of their digits, because floats would lose some
+ bytes                            base64 texts
+ UUIDs                            texts
+ lists, structs                   lists, objects
+ maps                             objects; lists of [key, value] if keys are not texts
+ durations, intervals, unions     refused with the name of the column
 
-Nanoseconds are more than Python's own times hold, so those columns are read as integers.
+Python's time types cannot hold nanoseconds, so these columns are read as integers.
 """
 
 import base64
@@ -27,11 +27,11 @@ _NANOSECONDS: Final = 1_000_000_000
 
 
 class Form(NamedTuple):
-    """How the values of one type become JSON.
+    """How to convert the values of one type to JSON.
 
     Attributes:
-        stored: As which type they are read.
-        convert: What makes JSON of each that is not null; ``None`` if it is JSON.
+        stored: The Arrow type to cast to first.
+        convert: Converts a value other than null; ``None`` if no conversion is needed.
     """
 
     stored: pa.DataType
@@ -39,10 +39,10 @@ class Form(NamedTuple):
 
 
 def form(kind: pa.DataType) -> Form:
-    """Return how the values of a type become JSON.
+    """Return the conversion for the values of a type.
 
     Raises:
-        TypeError: They cannot.
+        TypeError: They cannot be converted.
     """
     if isinstance(kind, pa.BaseExtensionType):
         return _extended(kind)
@@ -75,7 +75,7 @@ def _time(kind: pa.DataType) -> Form:
 
 
 def _instant(nanoseconds: int, zone: Any) -> str:
-    """Return a time since 1970 in a zone; without any, if that is ``None``."""
+    """Return nanoseconds since 1970 as ISO 8601 text; without time zone if ``zone`` is ``None``."""
     microseconds, rest = divmod(nanoseconds, 1000)
     time = (_EPOCH + timedelta(microseconds=microseconds)).astimezone(zone or UTC)
     if zone is None:
@@ -125,7 +125,7 @@ def _map(kind: Any) -> Form:
             return made
         found = dict(made)
         if len(found) < len(made):
-            msg = "a map holds one key twice"
+            msg = "a map contains one key twice"
             raise ValueError(msg)
         return found
 
@@ -133,7 +133,7 @@ def _map(kind: Any) -> Form:
 
 
 def nullable(convert: Convert | None) -> Convert:
-    """Return what leaves null as it is."""
+    """Return a conversion that leaves null unchanged."""
     if convert is None:
         return lambda value: value
     return lambda value: None if value is None else convert(value)

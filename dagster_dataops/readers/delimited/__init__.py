@@ -1,1 +1,1 @@
-"""CSV and TSV files as records."""
+"""Read CSV and TSV files as records."""

@@ -1,4 +1,4 @@
-"""The rows of delimited files as records, from any row."""
+"""The stage and cursor of ``read_delimited``, resumable at any row."""
 
 import csv
 from collections.abc import Iterable
@@ -18,12 +18,12 @@ from dagster_dataops.streams.files.locations import Location
 from dagster_dataops.streams.files.text_lines import unmarked
 
 _HEAD_BYTES: Final = 64 << 10
-_TOLD: Final = 12  # columns in messages
+_TOLD: Final = 12  # columns listed in messages
 
 
 @dataclass(frozen=True, eq=False)
 class Delimited(FileStage):
-    """The rows of delimited files; blank lines are none."""
+    """Yield the rows of delimited files; blank lines are skipped."""
 
     name: ClassVar[str] = "read_delimited"
     dialect: Dialect
@@ -40,32 +40,32 @@ class Delimited(FileStage):
         return RowCursor(self, location, counter)
 
     def converts(self, path: str, columns: Iterable[str]) -> list[tuple[str, Convert]]:
-        """Return the columns whose texts become something else, with what makes it of them.
+        """Return the columns that need conversion, with their conversions.
 
         Raises:
-            StreamSourceError: There are types for columns that the file has not.
+            StreamSourceError: ``types`` names a column that the file does not have.
         """
         columns, types = tuple(columns), self.types
         if isinstance(types, str):
             types = dict.fromkeys(columns, types)
         unknown = [name for name in types if name not in columns]
         if unknown:
-            reason = f"has no column {unknown[0]!r}, of which types tells; {_told(columns)}"
+            reason = f"has no column {unknown[0]!r}, which types names; {_told(columns)}"
             raise StreamSourceError(path, reason)
         made = ((name, convert(types.get(name, "str"), self.missing)) for name in columns)
         return [(name, one) for name, one in made if one is not None]
 
 
 class RowCursor(BlockCursor):
-    """Reads rows. Blocks end where a row does, so a position never lies inside one."""
+    """Read rows. Blocks end at the end of a row, so a position is never inside a row."""
 
     def __init__(self, stage: Delimited, location: Location, counter: Counter) -> None:
         super().__init__(location, stage.block_size, counter, stage.origin)
-        self.numbered = True  # lines inside quotes would make counting anew dear
+        self.numbered = True  # counting again would have to parse quotes
         self._stage = stage
         self._encoding = stage.encoding
         self._rows = Rows([], [], 0, "", is_open=False)
-        self._taken = 0  # lines that were read last
+        self._taken = 0  # the number of lines of the last block
         self._is_text = True
         self._columns: tuple[str, ...] = ()
         self._converts: list[tuple[str, Convert]] = []
@@ -87,7 +87,7 @@ class RowCursor(BlockCursor):
         return begin
 
     def _header(self, content: Content, begin: int) -> tuple[int, tuple[str, ...]]:
-        """Return how many bytes the lines up to the header take, and what it says."""
+        """Return the size in bytes of the lines up to the header, and the column names."""
         block = self.read_rows(content, begin, _HEAD_BYTES)
         rows = self._rows
         ends = [*rows.before[1:], rows.lines]
@@ -111,10 +111,10 @@ class RowCursor(BlockCursor):
         return self.read_rows(content, start, self.block_bytes)
 
     def read_rows(self, content: Content, start: int, size: int) -> bytes:
-        """Return the bytes of whole rows, ``size`` or more where one is longer.
+        """Return the bytes of whole rows: at most ``size`` bytes, unless the first row is longer.
 
         Raises:
-            StreamSourceError: It cannot be read, or ends inside a row, and all before is read.
+            StreamSourceError: The file cannot be read at ``start``, or ends inside a row.
         """
         while True:
             block, is_end = self.whole_lines(content, start, size)
@@ -135,24 +135,24 @@ class RowCursor(BlockCursor):
         try:
             return block.decode(self._encoding)
         except UnicodeDecodeError as error:
-            self._is_text = False  # what is no text is kept, and refused row by row
+            self._is_text = False  # invalid text is kept and refused row by row
             try:
                 return block.decode(self._encoding, "surrogateescape")
             except UnicodeDecodeError:
-                reason = f"is no {self._stage.encoding} text: {error}"
+                reason = f"is not {self._stage.encoding} text: {error}"
                 raise StreamSourceError(self.path, reason) from error
 
     def _bytes(self, block: bytes, text: str) -> int:
-        """Return how many bytes of a block are the text at its beginning."""
+        """Return the number of bytes of ``text`` at the start of a block."""
         length = len(text.encode(self._encoding, "surrogateescape"))
         if block[:length].decode(self._encoding, "surrogateescape") != text:
-            reason = f"rows with lines in them cannot be read in {self._stage.encoding}"
+            reason = f"rows with line breaks cannot be read in {self._stage.encoding}"
             raise StreamSourceError(self.path, reason)
         return length
 
     @override
     def lines_in(self, block: bytes) -> int:
-        return self._taken  # of the block that was read last, which is this one
+        return self._taken  # ``block`` is always the last block read
 
     @override
     def parse(self, block: bytes, start: int) -> Parsed:
@@ -184,7 +184,7 @@ class RowCursor(BlockCursor):
             except StreamSourceError as error:
                 try:
                     self.counter.settle(cells, error)
-                except Exception as final:  # noqa: BLE001 - raised behind the records before it
+                except Exception as final:  # noqa: BLE001 - raised after the records before it
                     return Parsed(records, final, kept)
         return Parsed(records, None, kept)
 
@@ -192,14 +192,14 @@ class RowCursor(BlockCursor):
         """Return the record of one row.
 
         Raises:
-            StreamSourceError: It is none.
+            StreamSourceError: The row is invalid.
         """
         if isinstance(cells, csv.Error):
             raise self._refused(line, cells)
         if len(cells) != len(self._columns):
             raise self._refused(line, f"has {len(cells)} cells; {_told(self._columns)}")
         if not (self._is_text or _is_text(cells)):
-            raise self._refused(line, f"is no {self._stage.encoding} text")
+            raise self._refused(line, f"is not {self._stage.encoding} text")
         record: dict[str, Any] = dict(zip(self._columns, cells, strict=True))
         for name, made in self._converts:
             try:

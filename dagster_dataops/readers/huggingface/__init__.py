@@ -1,1 +1,1 @@
-"""Data sets of Hugging Face as records."""
+"""Read Hugging Face datasets as records."""

@@ -1,4 +1,4 @@
-"""The rows of data sets of Hugging Face, from any row."""
+"""The stage and cursor of ``read_huggingface``, resumable at any row."""
 
 import os
 from collections.abc import Iterator
@@ -14,13 +14,13 @@ from dagster_dataops.hashing.values import digest
 from dagster_dataops.readers.arrow.arrow_columns import Columns
 from dagster_dataops.streams.core.stage import Cursor, Opening, Source, State
 
-_ROWS: Final = 1000  # made into records at once
-_MOST_LOOKED_AT: Final = 32  # rows that tell a data set from others
+_ROWS: Final = 1000  # converted to records at once
+_MOST_LOOKED_AT: Final = 32  # rows that enter the identity
 
 
 @dataclass(frozen=True, eq=False)
 class HuggingFaceRows(Source):
-    """The rows of a data set, or of one that was saved to disk."""
+    """Yield the rows of a dataset in memory or on disk."""
 
     name: ClassVar[str] = "read_huggingface"
     dataset: Any = field(repr=False)
@@ -42,10 +42,10 @@ class HuggingFaceRows(Source):
         return [len(found), digest([str(found.features), rows])]
 
     def loaded(self) -> Any:
-        """Return the data set, of which slices are tables.
+        """Return the dataset; slices of it are Arrow tables.
 
         Raises:
-            StreamSourceError: None can be loaded.
+            StreamSourceError: The dataset cannot be loaded, or has splits.
         """
         found = self.dataset
         if isinstance(found, (str, os.PathLike)):
@@ -53,7 +53,7 @@ class HuggingFaceRows(Source):
             try:
                 found = datasets.load_from_disk(path)
             except Exception as error:
-                reason = f"no data set can be loaded: {error}"
+                reason = f"cannot be loaded as a dataset: {error}"
                 raise StreamSourceError(path, reason) from error
         if isinstance(found, datasets.DatasetDict):
             reason = f"has splits; read one of them: {sorted(found)}"
@@ -62,14 +62,14 @@ class HuggingFaceRows(Source):
 
     @property
     def place(self) -> str:
-        """What messages call it."""
+        """The dataset's path or type, for messages."""
         given = self.dataset
         is_path = isinstance(given, (str, os.PathLike))
         return os.fspath(given) if is_path else f"{type(given).__name__} in memory"
 
 
 class RowsCursor(Cursor):
-    """Reads rows; its position is an index."""
+    """Read rows. The state is the index of the next row."""
 
     def __init__(self, stage: HuggingFaceRows) -> None:
         self._stage = stage

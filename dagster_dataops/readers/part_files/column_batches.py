@@ -1,4 +1,4 @@
-"""Batches of rows over epochs: each a record of columns, such as ``{"x": [1.0, 2.0]}``."""
+"""Group rows into batches over epochs: one record of columns, such as ``{"x": [1.0, 2.0]}``."""
 
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
@@ -15,15 +15,14 @@ from dagster_dataops.streams.stages.repeating import EpochCursor
 
 @dataclass(frozen=True, eq=False)
 class Batches(Step):
-    """Records of ``batch_size`` rows each.
+    """Group ``batch_size`` rows into each record.
 
     Attributes:
-        batch_size: How many rows a batch has.
-        epochs: How often everything is read; for ever if ``None``.
-        drop_last: Whether what is left at the end of an epoch is dropped if it is no full batch;
-            else it is a shorter one.
-        wrap: Whether batches go on into the next epoch, so that all are full; the last one is
-            filled up from the epoch that would come next.
+        batch_size: The number of rows per batch.
+        epochs: The number of epochs; without end if ``None``.
+        drop_last: Whether to drop an incomplete last batch of an epoch.
+        wrap: Whether batches continue into the next epoch, so that all are full. The very last
+            one is filled with rows of the epoch that would follow.
     """
 
     name: ClassVar[str] = "batch"
@@ -47,7 +46,7 @@ class Batches(Step):
 
 
 class BatchCursor(EpochCursor):
-    """Holds no rows between two batches."""
+    """Collect one batch at a time; no rows are held between two batches."""
 
     def __init__(self, upstream: Cursor, stage: Batches) -> None:
         super().__init__(upstream)
@@ -62,7 +61,7 @@ class BatchCursor(EpochCursor):
                 self._any = True
                 yield columns_of(rest)
             rest = rest if stage.wrap else []
-            if not (self._any or rest):  # nothing is there, or no full batch: nothing will come
+            if not (self._any or rest):  # no rows, or no full batch: none will follow
                 return
             if self._epoch + 1 == stage.epochs and not rest:
                 return
@@ -72,7 +71,7 @@ class BatchCursor(EpochCursor):
             yield columns_of(self._filled(rest))
 
     def _epoch_from(self, rows: list[Any]) -> Generator[Any, None, list[Any]]:
-        """Yield full batches, the first begun with ``rows``; return what is left."""
+        """Yield full batches, the first beginning with ``rows``; return the remaining rows."""
         size, items = self._stage.batch_size, self.upstream.items()
         while len(rows := [*rows, *islice(items, size - len(rows))]) == size:
             self._any = True
@@ -81,7 +80,7 @@ class BatchCursor(EpochCursor):
         return rows
 
     def _filled(self, rows: list[Any]) -> list[Any]:
-        """Return a full batch, of as many further epochs as it takes."""
+        """Return a full batch, filled with rows of further epochs."""
         size = self._stage.batch_size
         while True:
             rows += islice(self.upstream.items(), size - len(rows))
@@ -94,11 +93,11 @@ def columns_of(rows: list[Any]) -> dict[str, list[Any]]:
     """Return rows as one record of columns.
 
     Raises:
-        DataPipelineError: They have not all the same columns.
+        DataPipelineError: The rows have different columns.
     """
     names = rows[0].keys()
     for row in rows:
         if row.keys() != names:
-            msg = f"a batch needs rows of equal columns; here are {list(names)} and {list(row)}"
+            msg = f"a batch needs rows with equal columns; found {list(names)} and {list(row)}"
             raise DataPipelineError(msg)
     return {name: [row[name] for row in rows] for name in names}

@@ -1,6 +1,6 @@
-"""The lines of part files as items, each with its file and its number.
+"""Read the lines of part files, each with its file and line number.
 
-Lines are not decoded here, so that one that is no text counts as a line, and is told as one.
+Lines are not decoded here, so that a line with invalid text is counted and reported.
 """
 
 from collections.abc import Iterator
@@ -16,21 +16,21 @@ from dagster_dataops.streams.core.stage import Cursor, Opening, Stage, State
 from dagster_dataops.streams.files.text_lines import LineEnding
 from dagster_dataops.streams.text import read_text
 
-_MARK: Final = "\xef\xbb\xbf"  # that of byte order, as its bytes
+_MARK: Final = "\xef\xbb\xbf"  # the bytes of a byte order mark, as Latin-1
 
 
 @dataclass(frozen=True, eq=False)
 class PartLines(Stage):
-    """Tuples of a file's name, a line's number from 1, and the line, a character a byte.
+    """Yield tuples of file name, line number from 1, and line, decoded as Latin-1.
 
     Attributes:
         parts: The files.
-        shard: Which of ``shards`` shards of them is read.
-        shards: How many shards there are.
-        shuffled: Whether the files of all shards are in another order in each further epoch.
-        seed: Of that order.
-        drawn: Whether the seed was drawn at random; then that of a loaded state takes its place.
-        skip_blank_lines: Whether lines of white space are passed over.
+        shard: The index of the shard to read.
+        shards: The number of shards.
+        shuffled: Whether the order of all files changes in each epoch after the first.
+        seed: The seed of that order.
+        drawn: Whether the seed was generated randomly. If so, a restored state replaces it.
+        skip_blank_lines: Whether to skip lines of white space.
     """
 
     name: ClassVar[str] = "part_files"
@@ -77,15 +77,15 @@ class PartLines(Stage):
 
 
 class PartCursor(Cursor):
-    """Its position: seed, epoch, which file of it, how many lines of that, and where it stands."""
+    """The state: seed, epoch, index of the file, lines read of it, and the position in it."""
 
     def __init__(self, stage: PartLines, opening: Opening) -> None:
-        # No line of single bytes fails: what counts failures is not asked, and not shared.
+        # Latin-1 decodes every line, so failures are neither counted nor shared.
         self._stage, self._opening = stage, Opening(opening.seed, Failures())
         self._seed = stage.seed
         self._epoch = self._place = self._number = 0
         self._inner: Cursor | None = None
-        self._waiting: State = None  # where the next file is to be taken up
+        self._waiting: State = None  # the position to restore in the next file
 
     @override
     def items(self) -> Iterator[Any]:
@@ -103,7 +103,7 @@ class PartCursor(Cursor):
             for line in self._inner.items():
                 self._number += 1
                 if self._number == 1:
-                    line = line.removeprefix(_MARK)  # noqa: PLW2901 - the same, less its mark
+                    line = line.removeprefix(_MARK)  # noqa: PLW2901 - the same line
                 if not skip or line.strip():
                     yield name, self._number, line
             self._inner, self._number, self._place = None, 0, self._place + 1

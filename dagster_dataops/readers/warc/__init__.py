@@ -1,1 +1,1 @@
-"""Web archives (WARC) as records."""
+"""Read web archives (WARC) as records."""

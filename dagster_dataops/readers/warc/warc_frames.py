@@ -1,7 +1,7 @@
-"""Where the records of a WARC file begin and end, packed one by one or not at all.
+"""Find the start and end of each record in a WARC file, compressed per record or not at all.
 
-Libraries take what is left of a record that was cut off for a record, or stop there without a
-word; so whole records are cut out here, and only then read.
+Other libraries take a truncated record for a whole one, or stop there silently. So whole records
+are cut out here before they are parsed.
 """
 
 import re
@@ -13,7 +13,7 @@ from dagster_dataops.streams.files.contents import Content
 
 _READ_BYTES: Final = 64 << 10
 _MOST_HEAD_BYTES: Final = 1 << 20
-_MOST_MEMBER_BYTES: Final = 1 << 30  # unpacked
+_MOST_MEMBER_BYTES: Final = 1 << 30  # decompressed
 _GZIP_MARK: Final = b"\x1f\x8b"
 _END: Final = b"\r\n\r\n"
 _LENGTH: Final = re.compile(rb"(?im)^content-length:[ \t]*([0-9]+)[ \t]*\r$")
@@ -26,9 +26,9 @@ class Frame(NamedTuple):
     """One record.
 
     Attributes:
-        kind: Its WARC-Type.
-        content: Its bytes, head and all.
-        end: Where it ends.
+        kind: The WARC-Type.
+        content: The bytes of the record, including its header.
+        end: The offset of its end.
     """
 
     kind: str
@@ -37,11 +37,11 @@ class Frame(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What is unpacked together: a record of a plain file, a member of a packed one.
+    """Records that are stored together: one record of a plain file, or one gzip member.
 
     Attributes:
-        begin: Where it begins in the file.
-        frames: Its records.
+        begin: The offset in the file.
+        frames: The records.
     """
 
     begin: int
@@ -49,10 +49,10 @@ class Part(NamedTuple):
 
 
 def parts(content: Content, begin: int) -> Iterator[Part]:
-    """Yield the parts of a file from one that begins at byte ``begin``.
+    """Yield the parts of a file, starting with the one at byte ``begin``.
 
     Raises:
-        BadPartError: The next is none, or is cut off.
+        BadPartError: The next part is invalid or truncated.
     """
     while True:
         mark = content.read_at(len(_GZIP_MARK), begin)
@@ -71,10 +71,10 @@ def parts(content: Content, begin: int) -> Iterator[Part]:
 
 
 class BadPartError(ValueError):
-    """What should be a record is none.
+    """A part of a WARC file is invalid.
 
     Attributes:
-        begin: Where it begins in the file.
+        begin: The offset of the part in the file.
     """
 
     def __init__(self, begin: int, reason: str) -> None:
@@ -83,19 +83,19 @@ class BadPartError(ValueError):
 
 
 def _member(content: Content, begin: int) -> tuple[bytes, int]:
-    """Return what is packed from a position on, and where that ends."""
+    """Decompress the gzip member at an offset; return its content and end offset."""
     unpacker, at, unpacked = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16), begin, bytearray()
     while not unpacker.eof:
         packed = content.read_at(_READ_BYTES, at)
         if not packed:
-            raise BadPartError(begin, "is cut off")
+            raise BadPartError(begin, "is truncated")
         at += len(packed)
         try:
             unpacked += unpacker.decompress(packed)
         except zlib.error as error:
             raise BadPartError(begin, f"is damaged: {error}") from error
         if len(unpacked) > _MOST_MEMBER_BYTES:
-            reason = "is over a gigabyte: records have to be packed one by one; warcio recompress"
+            reason = "is over 1 GiB: records must be compressed one by one; use warcio recompress"
             raise BadPartError(begin, reason)
     return bytes(unpacked), at - len(unpacker.unused_data)
 
@@ -110,15 +110,15 @@ def _frames(unpacked: bytes, begin: int) -> Iterator[Frame]:
 
 
 def frame_at(read_at: ReadAt, at: int, begin: int) -> Frame | None:
-    """Return the record at a position; ``None`` if only blank lines are left.
+    """Return the record at an offset; ``None`` if only blank lines follow.
 
     Args:
-        read_at: Returns so many bytes from a position.
-        at: The position.
-        begin: What messages call it.
+        read_at: Returns bytes, given a size and an offset.
+        at: The offset.
+        begin: The offset to show in messages.
 
     Raises:
-        BadPartError: There is none, or it is cut off.
+        BadPartError: There is no valid record, or it is truncated.
     """
     size = _READ_BYTES
     while True:
@@ -130,18 +130,18 @@ def frame_at(read_at: ReadAt, at: int, begin: int) -> Frame | None:
         if ends >= 0:
             break
         if len(head) < size or size > _MOST_HEAD_BYTES:
-            raise BadPartError(begin, "is cut off, or is no WARC record")
+            raise BadPartError(begin, "is truncated, or is not a WARC record")
         size *= 2
     found = head[blank : ends + len(_END)]
     length, kind = _LENGTH.search(found), _TYPE.search(found)
     if not found.startswith(b"WARC/") or length is None or kind is None:
-        raise BadPartError(begin, "is no WARC record")
+        raise BadPartError(begin, "is not a WARC record")
     whole = len(found) + int(length[1])
     content = read_at(whole, at + blank)
     if len(content) < whole:
-        raise BadPartError(begin, "is cut off, or its Content-Length is wrong")
+        raise BadPartError(begin, "is truncated, or its Content-Length is wrong")
     behind = read_at(len(_END), at + blank + whole)
-    if behind not in {_END, b""}:  # some writers leave the last out
-        raise BadPartError(begin, "is cut off, or its Content-Length is wrong")
+    if behind not in {_END, b""}:  # some writers omit the end of the last record
+        raise BadPartError(begin, "is truncated, or its Content-Length is wrong")
     end = at + blank + whole + len(behind)
     return Frame(kind[1].decode("latin-1"), content, end)

@@ -1,4 +1,4 @@
-"""The records of WARC files, from any record."""
+"""The stage and cursor of ``read_warc``, resumable at any record."""
 
 import base64
 import io
@@ -21,7 +21,7 @@ from dagster_dataops.streams.files.locations import Location
 
 @dataclass(frozen=True, eq=False)
 class WarcFiles(FileStage):
-    """The records of WARC files."""
+    """Yield the records of WARC files."""
 
     name: ClassVar[str] = "read_warc"
     types: tuple[str, ...] | None
@@ -30,13 +30,13 @@ class WarcFiles(FileStage):
 
     @override
     def open_file(self, location: Location, counter: Counter) -> FileCursor:
-        if location.compression == "gzip":  # packed record by record, which warcio unpacks
+        if location.compression == "gzip":  # decompressed record by record instead
             location = replace(location, compression=None)
         return WarcCursor(self, location)
 
 
 class WarcCursor(GroupCursor):
-    """Reads records; each is a group, told by the byte of the file at which it begins."""
+    """Read records. A group is a part of the file, identified by its byte offset."""
 
     def __init__(self, stage: WarcFiles, location: Location) -> None:
         super().__init__(location, stage.file_key)
@@ -65,7 +65,7 @@ class WarcCursor(GroupCursor):
     def _record(self, content: bytes, begin: int) -> dict[str, Any]:
         try:
             return _record(content, binary=self._stage.binary)
-        except Exception as error:  # whatever a head that is none leads warcio to
+        except Exception as error:  # warcio raises various errors for invalid headers
             reason = f"cannot be read: {type(error).__name__}: {error}"
             raise self._refused(begin, reason) from error
 
@@ -74,7 +74,7 @@ class WarcCursor(GroupCursor):
 
 
 def _record(whole: bytes, *, binary: bool) -> dict[str, Any]:
-    """Return what a record of WARC becomes; its content without what HTTP packs it in."""
+    """Return a WARC record as a dict; HTTP transfer and content encodings are removed."""
     record = next(iter(ArchiveIterator(io.BytesIO(whole))))
     headers, http = record.rec_headers, record.http_headers
     kind = (http or headers).get_header("Content-Type")
@@ -93,7 +93,7 @@ def _record(whole: bytes, *, binary: bool) -> dict[str, Any]:
 
 
 def _text(content: bytes, kind: str) -> str:
-    """Return a content as text, in the encoding of its type; what is none of it is replaced."""
+    """Return content as text in the charset of its type; invalid bytes are replaced."""
     message = Message()
     message["Content-Type"] = kind
     encoding = message.get_content_charset("utf-8")
