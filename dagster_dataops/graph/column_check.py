@@ -1,4 +1,4 @@
-"""Declared columns through a graph: what is there at a node, and whether it is what it reads."""
+"""Check the declared columns of a graph: each column that a node reads must exist."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,26 +14,26 @@ SOURCE: Final = "source"
 
 
 class Node(Protocol):
-    """What is looked at of a node."""
+    """The parts of a node that the check uses."""
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The name."""
         ...
 
     @property
     def operator(self) -> Operator:
-        """What it runs."""
+        """The operator."""
         ...
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """Where its records come from."""
+        """The names of the inputs."""
         ...
 
 
 class Graph(Protocol):
-    """What is looked at of a graph."""
+    """The parts of a graph that the check uses."""
 
     @property
     def name(self) -> str:
@@ -46,17 +46,17 @@ class Graph(Protocol):
         ...
 
     def ordered(self) -> Sequence[Node]:
-        """Return the nodes, each behind its inputs."""
+        """Return the nodes in topological order."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of the columns of a result.
+    """The known columns of a result.
 
     Attributes:
-        types: Types by column.
-        complete: Whether there are no others.
+        types: The types by column.
+        complete: Whether the result has no other columns.
     """
 
     types: Mapping[str, Any]
@@ -67,14 +67,14 @@ _UNKNOWN: Final = Known({}, complete=False)
 
 
 def check_source(graph: Graph, source: object) -> None:
-    """Hold what a reader says it yields against what a pipeline says it reads.
+    """Check that the columns of a reader fit the columns that the pipeline reads.
 
     Args:
-        graph: The pipeline's.
-        source: What its records come from; nothing is known of what is no reader.
+        graph: The pipeline's graph.
+        source: The pipeline's source. Only the columns of a reader are known.
 
     Raises:
-        PipelineDefinitionError: A node reads what will not be there, or is of another type.
+        PipelineDefinitionError: A node reads a column that is missing or of another type.
     """
     types = source.column_types() if isinstance(source, Readable) else None
     if types is not None:
@@ -82,14 +82,15 @@ def check_source(graph: Graph, source: object) -> None:
 
 
 def check_columns(graph: Graph, source: Known = _UNKNOWN) -> None:
-    """Refuse a node that reads a column that is not there, or is of another type.
+    """Check that each column that a node reads exists and has a matching type.
 
     Args:
-        graph: The pipeline's.
-        source: What is known of the records that come in.
+        graph: The pipeline's graph.
+        source: The known columns of the source.
 
     Raises:
-        PipelineDefinitionError: Node, column and what is there instead.
+        PipelineDefinitionError: A node reads a column that is missing or of another type. The
+            message names the node, the column and the existing columns.
     """
     if not any(_declares(node) for node in graph.nodes.values()):
         return
@@ -97,7 +98,7 @@ def check_columns(graph: Graph, source: Known = _UNKNOWN) -> None:
     for node in graph.ordered():
         inputs = [results[name] for name in node.inputs]
         spec = node.operator.__dataops__.spec
-        if spec.inputs == 1:  # which of several datasets is meant, nobody says
+        if spec.inputs == 1:  # declarations do not say to which of several inputs they apply
             for where, found in zip(node.inputs, inputs, strict=True):
                 _check_reads(graph.name, node, where, found)
         results[node.name] = _after(node, inputs)
@@ -143,7 +144,7 @@ def _listed(column: str, found: Known) -> str:
 
 
 def _after(node: Node, inputs: list[Known]) -> Known:
-    """Return what is known of a node's result."""
+    """Return the known columns of a node's result."""
     columns = _declared(node, "columns")
     if columns is not None:
         return Known(columns, complete=True)
@@ -156,7 +157,7 @@ def _after(node: Node, inputs: list[Known]) -> Known:
 
 
 def _common(inputs: list[Known]) -> Known:
-    """Return what is known of records that come from any of several inputs."""
+    """Return the known columns of records from any of several inputs."""
     first = inputs[0]
     if all(one == first for one in inputs):
         return first

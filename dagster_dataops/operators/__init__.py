@@ -1,1 +1,1 @@
-"""What an operator is: its contract, its options, its identity, its registration."""
+"""The definition of operators: their contract, options, settings, identity and registration."""

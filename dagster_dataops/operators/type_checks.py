@@ -1,6 +1,6 @@
-"""Values against annotations: whether an option is of the type that its signature says.
+"""Check whether the values of options match their annotations.
 
-Small on purpose: pydantic would say it better, and takes half a second to be imported.
+Written by hand because importing pydantic takes half a second.
 """
 
 import types
@@ -16,15 +16,15 @@ _UNIONS: Final = (Union, types.UnionType)
 
 
 def check_types(operator: str, options: tuple[OptionSpec, ...], given: Mapping[str, Any]) -> None:
-    """Refuse values that are not of the types that the signature says.
+    """Raise an error for options that do not match their annotations.
 
     Args:
-        operator: Whose options they are, for the error.
-        options: What the signature says of them.
-        given: Those that were given; a default is its author's affair.
+        operator: The operator's name, for errors.
+        options: The options of the signature.
+        given: The given options. Defaults are not checked.
 
     Raises:
-        OperatorOptionError: One is of another type.
+        OperatorOptionError: An option has another type.
     """
     for option in options:
         if option.name in given and not is_of(given[option.name], option.annotation):
@@ -35,9 +35,9 @@ def check_types(operator: str, options: tuple[OptionSpec, ...], given: Mapping[s
 
 
 def is_of(value: Any, annotation: Any) -> bool:
-    """Whether a value is of the type of an annotation; of one that is not understood it is.
+    """Return whether a value matches an annotation; true for unsupported annotations.
 
-    An ``int`` is a ``float``; a ``bool`` is no number.
+    An ``int`` is accepted as ``float``. A ``bool`` is not accepted as a number.
     """
     origin = typing.get_origin(annotation)
     if origin in _UNIONS:
@@ -58,7 +58,7 @@ def _is_plainly(value: Any, annotation: Any) -> bool:
 
 
 def _holds(value: Any, origin: type, inner: tuple[Any, ...]) -> bool:
-    """Whether a list, set or tuple of its kind holds what it should; others are not looked into."""
+    """Return whether the items of a list, set or dict match; other types are not inspected."""
     if origin in {list, set, frozenset} and len(inner) == 1:
         return all(is_of(one, inner[0]) for one in value)
     if origin is dict and len(inner) == 2:
