@@ -1,1 +1,1 @@
-"""JSON Lines files: handles on them, reading them by byte range, replacing them whole."""
+"""JSON Lines files: dataset handles, reading by byte range, sampling, and atomic writing."""

@@ -1,4 +1,4 @@
-"""The digest of a file's bytes, as `JsonlDataset.fingerprint` holds it."""
+"""The digest of a file's content, as in `JsonlDataset.fingerprint`."""
 
 import os
 from pathlib import Path
@@ -10,10 +10,10 @@ from dagster_dataops.errors import InputError
 
 
 def content_digest(path: Path) -> str:
-    """Return the digest of all bytes of a file; it takes hardly longer than reading them.
+    """Return the digest of all bytes of a file.
 
     Raises:
-        InputError: It cannot be read.
+        InputError: The file cannot be read.
     """
     digest = xxhash.xxh3_128()
     try:
@@ -26,12 +26,12 @@ def content_digest(path: Path) -> str:
 
 
 def holds(path: Path, size_bytes: int, fingerprint: str | None) -> bool:
-    """Whether a file has exactly these bytes; read only if it has so many.
+    """Return whether a file has exactly the given content. It is read only if the size matches.
 
     Args:
         path: The file; it may be missing.
-        size_bytes: How many bytes they are.
-        fingerprint: Their digest.
+        size_bytes: The expected size.
+        fingerprint: The expected digest.
     """
     try:
         return path.stat().st_size == size_bytes and content_digest(path) == fingerprint

@@ -1,4 +1,4 @@
-"""Samples of a jsonl file that cost a few milliseconds, however large the file is."""
+"""Sample records of a jsonl file in a few milliseconds, whatever its size."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -15,7 +15,7 @@ from dagster_dataops.records import Record, decode
 
 _BLOCKS: Final = 16
 _BLOCK_BYTES: Final = 64 << 10
-_LONGEST_LINE: Final = 4 << 20  # what is looked at where no line fits in a block
+_LONGEST_LINE: Final = 4 << 20  # bytes to read if no line fits in a block
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +23,8 @@ class Sample:
     """Some records of a dataset, in their order.
 
     Attributes:
-        records: The records; lines that are none are left out.
-        whole: Whether these are all of them.
+        records: The records; invalid lines are left out.
+        whole: Whether these are all records.
     """
 
     records: list[Record]
@@ -32,14 +32,14 @@ class Sample:
 
 
 def spread_sample(dataset: JsonlDataset, count: int) -> Sample:
-    """Return about ``count`` records from all over a file: blocks at equal distances, both ends.
+    """Return about ``count`` records spread over a file, from blocks at equal distances.
 
-    Of a file of at most 1 MB that holds no more records than ``count``, all are returned. A line
-    counts if it is whole within a block of 64 kB; where none is, the first line is the sample if
-    it has at most 4 MB.
+    If the file has at most 1 MB and at most ``count`` records, all are returned. Otherwise lines
+    that lie within one block of 64 kB are used; without such lines, the first line, if it has at
+    most 4 MB.
 
     Raises:
-        InputError: There is no such file, or it is none.
+        InputError: The file does not exist or is not a regular file.
     """
     interval = content_interval(dataset.path)
     size = interval.end - interval.start
@@ -56,10 +56,10 @@ def spread_sample(dataset: JsonlDataset, count: int) -> Sample:
 
 
 def first_records(dataset: JsonlDataset, count: int, max_bytes: int) -> list[Record]:
-    """Return the first records: at most ``count``, as far as they lie in the first ``max_bytes``.
+    """Return the first records: at most ``count``, and only those in the first ``max_bytes``.
 
     Raises:
-        InputError: There is no such file, or it is none.
+        InputError: The file does not exist or is not a regular file.
     """
     interval = content_interval(dataset.path)
     with dataset.path.open("rb") as file:
@@ -74,16 +74,16 @@ def first_records(dataset: JsonlDataset, count: int, max_bytes: int) -> list[Rec
 
 
 def _lines_within(descriptor: int, interval: Interval, size: int) -> tuple[list[bytes], bool]:
-    """Return the lines that are whole within the first ``size`` bytes, and whether more follow."""
+    """Return the complete lines in the first ``size`` bytes, and whether more data follows."""
     block = read_range(descriptor, interval.start, min(size, interval.end))
     more = interval.start + len(block) < interval.end
     return _lines(block[: block.rfind(b"\n") + 1] if more else block), more
 
 
 def _whole_lines(descriptor: int, start: int, interval: Interval) -> list[bytes]:
-    """Return the lines that are whole within the block at ``start``."""
+    """Return the complete lines in the block at ``start``."""
     first = start == interval.start
-    at = start if first else start - 1  # a newline just before it means it starts a line itself
+    at = start if first else start - 1  # a newline just before ``start`` makes it a line start
     block = read_range(descriptor, at, start + _BLOCK_BYTES - at)
     begin = 0 if first else block.find(b"\n") + 1
     if begin == 0 and not first:
@@ -109,7 +109,7 @@ def _filled(block: bytes) -> Iterator[bytes]:
 
 
 def _even(lines: list[bytes], count: int) -> list[bytes]:
-    """Return ``count`` of the lines, at equal distances, the first and the last among them."""
+    """Return ``count`` lines at equal distances, including the first and the last."""
     if len(lines) <= count:
         return lines
     last = max(count - 1, 1)
@@ -117,8 +117,8 @@ def _even(lines: list[bytes], count: int) -> list[bytes]:
 
 
 def _decoded(lines: list[bytes]) -> list[Record]:
-    """Return the records of lines; those that are none are left out."""
-    try:  # all at once, at a fifth of the price
+    """Return the records of lines; invalid lines are left out."""
+    try:  # decoding all at once takes a fifth of the time
         records = orjson.loads(b"[%b]" % b",".join(lines))
     except orjson.JSONDecodeError:
         records = []

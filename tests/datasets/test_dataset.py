@@ -153,7 +153,7 @@ def test_a_published_file_that_was_cut_short_is_refused(tmp_path):
     ("path", "reason"),
     [
         ("a\0b", "NUL"),
-        ("a\udcff", "no UTF-8 text"),
+        ("a\udcff", "not UTF-8 text"),
         ("~nobody-of-this-name/a.jsonl", "home directory"),
         ("/dev/null", "a pipe or a device"),
     ],
