@@ -1,7 +1,7 @@
-"""Background: system calls that only wait, made by threads beside the main one.
+"""Run blocking system calls in background threads.
 
-Syncing a file waits for the disk, and so can deleting one: a second for every few hundred
-megabytes. The threads hold no lock while they wait, so that the process may be forked meanwhile.
+Fsyncing a file waits for the disk. Deleting one can too: about a second per few hundred megabytes.
+The threads hold no locks while they wait, so the process may fork meanwhile.
 """
 
 import os
@@ -16,33 +16,33 @@ from dagster_dataops.concurrency.fork_safety import hinder_no_fork
 
 
 class Background:
-    """Runs what it is given, one after the other; the interpreter waits for it before it exits."""
+    """Runs calls one after another in a thread. The interpreter waits for them before it exits."""
 
     def __init__(self) -> None:
         self.forget()
 
     def forget(self) -> None:
-        """Begin anew, in a forked child: there is no thread there, and its work is the parent's."""
+        """Reset after a fork: the child has no thread, and the calls are the parent's."""
         self._waiting: deque[Callable[[], None]] = deque()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        self.latest_id: int | None = None  # native id of the thread that was started last
+        self.latest_id: int | None = None  # the native id of the last started thread
 
     def run(self, call: Callable[[], None]) -> None:
-        """Have ``call`` run; an `OSError` of it is nobody's concern."""
+        """Run ``call`` in the background; an `OSError` is ignored."""
         with self._lock:
             self._waiting.append(call)
             self._see_to_it()
 
     def _see_to_it(self) -> None:
-        """Start the thread if something waits for it."""
+        """Start the thread if calls are waiting."""
         if self._waiting and (self._thread is None or not self._thread.is_alive()):
             self._thread = threading.Thread(target=self._work, name="dataops-background")
             self._thread.start()
             self.latest_id = self._thread.native_id
 
     def _work(self) -> None:
-        # Signals are the main thread's: it could not hold back what is delivered here.
+        # The main thread handles signals; it could not defer those delivered to this thread.
         signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
         while (call := self._next()) is not None:
             with suppress(OSError):
@@ -56,30 +56,30 @@ class Background:
             return self._waiting.popleft()
 
     def finish(self) -> None:
-        """Wait until everything has run."""
+        """Wait until all calls have run."""
         with self._lock:
-            self._see_to_it()  # an interrupt may have kept it from starting
+            self._see_to_it()  # an interrupt may have prevented the start
             thread = self._thread
         if thread is not None:
             thread.join()
 
     @property
     def native_id(self) -> int | None:
-        """The kernel's number of the thread, if there is one now."""
+        """The native id of the running thread, if any."""
         thread = self._thread
         return thread.native_id if thread is not None and thread.is_alive() else None
 
 
-background: Final = Background()  # for syncs
-deleting: Final = Background()  # no sync, and no run that waits for one, is to wait for this
+background: Final = Background()  # for fsyncs
+deleting: Final = Background()  # separate, so that no fsync waits for a deletion
 os.register_at_fork(after_in_child=background.forget)
 os.register_at_fork(after_in_child=deleting.forget)
 
 
 def native_ids() -> set[int]:
-    """Return the kernel's numbers of the threads that there are.
+    """Return the native ids of all background threads.
 
-    Those that have just ended count: the kernel shows them a moment longer.
+    Recently ended threads are included, because the kernel lists them a moment longer.
     """
     return {number for each in (background, deleting) if (number := each.latest_id) is not None}
 

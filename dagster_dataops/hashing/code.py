@@ -1,22 +1,21 @@
-"""Code versions: a digest of code, so that an edited function or class is seen as such.
+"""Code versions: digests of code that change when a function or class is edited.
 
-What counts: the syntax tree of the function or class (comments, docstrings and formatting do not)
-and everything of the user's project that it rests on:
+A digest covers the syntax tree of the function or class (without comments, docstrings and
+formatting) and all code of the user's project that it depends on:
 
-- what functions name: functions, classes and constants of their module, of the enclosing function
-  and, as ``module.name`` or imported by name, of other modules; defaults of parameters;
-- what wraps a function: decorators with their arguments, ``functools.partial``, objects that are
-  called, with their class and their attributes;
-- of classes: bases, members and annotations, the members of enums, the JSON schema of pydantic
-  models;
-- modules that a function imports when it runs: each as a whole, with what it imports itself.
+- the names that functions use: functions, classes and constants of their module, of the enclosing
+  function and of other modules (as ``module.name`` or imported by name); parameter defaults;
+- wrappers of functions: decorators with their arguments, ``functools.partial``, callable objects
+  with their class and attributes;
+- parts of classes: bases, members and annotations, the members of enums, the JSON schema of
+  pydantic models;
+- modules that a function imports when it runs: the whole module, and the modules it imports.
 
-The project is all code that is not installed; if the operator is, its package and the other
-packages of that distribution. Other distributions count by name and version, Python by its minor
-version. Values count as they are when the version is first asked for, which is before a record is
-worked on; objects of classes from elsewhere by their class and their public attributes that are
-plain values; paths below the folder of the project by what they are there. What is looked up by a
-computed name is not seen.
+The project is all code that is not installed. If the operator is installed, it is the packages of
+its distribution. Other distributions count by name and version, and Python by its minor version.
+Values are taken when the version is first computed, before any record is processed. Objects of
+foreign classes count by their class and their public attributes with plain values. Paths inside the
+project folder count relative to it. Names that are computed at run time are not followed.
 """
 
 import inspect
@@ -59,7 +58,7 @@ from dagster_dataops.hashing.values import (
 _DATES: Final = (date, time, timedelta, tzinfo)
 _NUMBERS: Final = (complex, range, Decimal, Fraction, array, deque)
 _CALLS: Final = (partial, types.MethodType, attrgetter, itemgetter, methodcaller)
-# What is known by what it is made of, though its class is Python's own.
+# Foreign classes whose objects count by their content.
 _DATA: Final = (*_DATES, *_NUMBERS, *_CALLS, string.Template)
 _OPENED: Final = (dict, set, frozenset, types.MappingProxyType)
 _PYTHON: Final = f"python {sys.version_info[0]}.{sys.version_info[1]}"
@@ -70,7 +69,7 @@ def code_digest(target: Any, ignored: Ignored = nothing_ignored, home: str = "")
 
     Args:
         target: The function or class.
-        ignored: Names of attributes and constants that are no part of what is computed.
+        ignored: Returns whether a name of an attribute or constant does not affect the result.
         home: A package that counts by its code even if it is installed; by default the module
             of ``target``.
     """
@@ -79,10 +78,10 @@ def code_digest(target: Any, ignored: Ignored = nothing_ignored, home: str = "")
 
 
 class _Code(Former):
-    """What a function or class rests on.
+    """Collects everything that a function or class depends on.
 
-    Functions and classes are numbered as they are met, and gone through one after another: a
-    number stands for one wherever it is named, and no nesting is too deep.
+    Functions and classes are numbered when they are first met and processed one after another.
+    Other forms refer to the number, so recursion is never deep.
     """
 
     def __init__(self, ignored: Ignored, home: Home) -> None:
@@ -94,9 +93,9 @@ class _Code(Former):
         self._folder = ""
 
     def digest(self, target: Any) -> str:
-        """Return the digest of all that ``target`` rests on."""
+        """Return the digest of ``target`` and all its dependencies."""
         found: list[Any] = [_PYTHON, self.form(target)]
-        for one in self._met:  # grows meanwhile, as the next does
+        for one in self._met:  # the loops below append to both lists
             self._folder = folder_of(_module_of(one))
             found.append(self._class(one) if isinstance(one, type) else self._function(one))
         found += [self._whole(name) for name in self._modules]
@@ -147,7 +146,7 @@ class _Code(Former):
     def _attribute(self, module: types.ModuleType, chain: tuple[str, ...]) -> Any:
         """Return the form of ``module.name`` or ``module.other.name``.
 
-        A module of which it is not known what is used counts as a whole.
+        A module counts as a whole if the used names are unknown.
         """
         for name in chain:
             value = vars(module).get(name)
@@ -215,7 +214,7 @@ class _Code(Former):
 
     @override
     def atom(self, value: Any) -> Any:
-        """Return the form of a plain value; of a path in the project, what it is there."""
+        """Return the form of a plain value; project paths are made relative."""
         if self._folder and isinstance(value, (str, os.PathLike)):
             text = os.fsdecode(value)
             if text == self._folder or text.startswith(self._folder + os.sep):
@@ -226,12 +225,12 @@ class _Code(Former):
     def _composed(self, value: Any, depth: int) -> Any:
         mapped = isinstance(value, (Mapping, AbstractSet)) and not isinstance(value, _OPENED)
         if mapped and self._home.origin(type(value).__module__) is not None:
-            return self.object(value, depth)  # such as the environment
+            return self.object(value, depth)  # for example os.environ
         return super()._composed(value, depth)
 
     @override
     def object(self, value: Any, depth: int) -> Any:
-        """Return the form of a function, or of an object by what its class lets know of it."""
+        """Return the form of a function, type or other object."""
         if isinstance(value, types.FunctionType):
             return self._called(value, depth)
         if isinstance(value, type):
@@ -245,7 +244,7 @@ class _Code(Former):
         return self._foreign(value, depth, origin)
 
     def _foreign(self, value: Any, depth: int, origin: str) -> Any:
-        """Return the form of an object whose class is none of the project's."""
+        """Return the form of an object whose class is not part of the project."""
         made = {"class": self._reference(type(value)), "name": getattr(value, "__qualname__", None)}
         module = getattr(value, "__module__", None)
         if isinstance(module, str) and isinstance(made["name"], str):
@@ -259,7 +258,7 @@ class _Code(Former):
         return made
 
     def _called(self, function: types.FunctionType, depth: int) -> Any:
-        """Return the form of a function; one from elsewhere may stand around one of the project."""
+        """Return the form of a function; a foreign function may wrap one of the project."""
         made = {"function": self._reference(function)}
         if self._home.origin(_module_of(function)) is not None:
             around = {name: v for name, v in _cells(function) if self._may_be_ours(v)}
@@ -268,23 +267,23 @@ class _Code(Former):
         return made
 
     def _may_be_ours(self, value: Any) -> bool:
-        if isinstance(value, dict):  # no cache
+        if isinstance(value, dict):  # excludes caches
             return all(map(callable, value.values()))
         plain = isinstance(value, (types.FunctionType, type, str, int, float, *_CALLS))
         return plain or self._home.origin(type(value).__module__) is None
 
 
 def _module_of(target: Any) -> str:
-    """Return the module that a function or class was written in; decorators may name another."""
+    """Return the module that defines a function or class; decorators may change __module__."""
     if isinstance(target, types.FunctionType):
         return str(target.__globals__.get("__name__", ""))
     return str(getattr(target, "__module__", None) or "")
 
 
 def _values_named(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
-    """Yield the global values and the variables around it that a function names."""
+    """Yield the global and closure variables that a function uses, with their values."""
     for name in sorted(names_in(function.__code__)):
-        dunder = name.startswith("__") and name.endswith("__")  # its name, its file
+        dunder = name.startswith("__") and name.endswith("__")  # such as __name__ and __file__
         if name in function.__globals__ and not dunder:
             yield name, function.__globals__[name]
     yield from _cells(function)
@@ -294,15 +293,15 @@ def _cells(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
             yield name, cell.cell_contents
-        except ValueError:  # an empty cell: a name that is assigned later
+        except ValueError:  # an empty cell: assigned later
             continue
 
 
 def _is_member(name: str, value: Any) -> bool:
-    """Whether an attribute of a class was written by its author."""
+    """Return whether an attribute of a class was written by the class's author."""
     if isinstance(value, (types.MemberDescriptorType, types.GetSetDescriptorType)):
         return False
-    if name.startswith("_") and name.endswith("_"):  # of Python, or of an enum
+    if name.startswith("_") and name.endswith("_"):  # added by Python or by Enum
         return isinstance(value, (types.FunctionType, staticmethod, classmethod, property))
     return name != "_abc_impl"
 
@@ -310,16 +309,16 @@ def _is_member(name: str, value: Any) -> bool:
 def _annotations(cls: type) -> list[tuple[str, Any]]:
     try:
         return list(inspect.get_annotations(cls).items())
-    except Exception:  # noqa: BLE001 - they may be evaluated by now, and name what is not there
+    except Exception:  # noqa: BLE001 - evaluating annotations may fail
         return []
 
 
 def _json_schema(cls: type) -> Any:
-    """Return the JSON schema of a pydantic model."""
+    """Return the JSON schema of a pydantic model; ``None`` for other classes."""
     make = getattr(cls, "model_json_schema", None)
     if not callable(make):
         return None
     try:
         return make()
-    except Exception:  # noqa: BLE001 - of types that JSON does not have
+    except Exception:  # noqa: BLE001 - some types have no JSON schema
         return None

@@ -1,4 +1,4 @@
-"""The text of functions and modules, without what has no effect: comments, docstrings, layout."""
+"""The source of functions and modules without comments, docstrings and formatting."""
 
 import ast
 import inspect
@@ -14,16 +14,16 @@ from dagster_dataops.hashing.values import digest
 
 _DOCUMENTED: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
 _BEGAN: Final = time.time()
-# By the id of a function's code, which is kept so that no other gets that id.
+# By id of a code object. The code object is stored too, so that its id is not reused.
 _texts: dict[int, tuple[types.CodeType, str]] = {}
 _compiled: dict[str, tuple[list[str], set[types.CodeType]]] = {}
 
 
 def text_of(function: types.FunctionType) -> str:
-    """Return a digest of what a function says.
+    """Return a digest of a function's code.
 
-    Of its syntax tree, less its own decorators, whose effect is seen in what they make; of its
-    instructions where there is no source, as at a prompt, or the source is another by now.
+    It covers the syntax tree without decorators, because their effect is digested separately.
+    Without source, or if the file was changed after import, it covers the byte code.
     """
     code = function.__code__
     known = _texts.get(id(code))
@@ -35,18 +35,18 @@ def text_of(function: types.FunctionType) -> str:
 
 
 def module_tree(name: str) -> ast.Module | None:
-    """Return the syntax tree of a module's source, imported or not; ``None`` without source."""
+    """Return the syntax tree of a module, imported or not; ``None`` without source."""
     spec = module_spec(name)
     if spec is None or spec.origin is None or not spec.has_location:
         return None
     try:
         return ast.parse(Path(spec.origin).read_bytes())
-    except (OSError, SyntaxError, ValueError):  # a compiled module, for one
+    except (OSError, SyntaxError, ValueError):  # for example a compiled module
         return None
 
 
 def tree_digest(tree: ast.AST) -> str:
-    """Return a digest of a syntax tree, which loses its docstrings."""
+    """Return a digest of a syntax tree; its docstrings are removed from the tree."""
     for node in ast.walk(tree):
         if isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
             node.body = node.body[1:]
@@ -55,7 +55,7 @@ def tree_digest(tree: ast.AST) -> str:
 
 def _tree(function: types.FunctionType) -> ast.AST | None:
     code = function.__code__
-    if code.co_name == "<lambda>":  # the lines that it stands on may say more, or less
+    if code.co_name == "<lambda>":  # its lines may hold other code too
         return None
     linecache.checkcache(code.co_filename)
     lines = linecache.getlines(code.co_filename, function.__globals__)
@@ -75,12 +75,12 @@ def _tree(function: types.FunctionType) -> ast.AST | None:
 
 
 def _is_current(code: types.CodeType, lines: list[str]) -> bool:
-    """Whether a file still says what was imported from it; if it is older, it does."""
+    """Return whether a file still has the source that was imported from it."""
     path = code.co_filename
     try:
         if Path(path).stat().st_mtime < _BEGAN:
             return True
-    except OSError:  # no file, but the cell of a notebook
+    except OSError:  # not a file, but for example a notebook cell
         return True
     known = _compiled.get(path)
     if known is None or known[0] is not lines:

@@ -1,10 +1,11 @@
-"""One JSON form for any value, so that equal values have equal digests in every process.
+"""Convert any value to a canonical JSON form, so that equal values have equal digests everywhere.
 
-Pickle cannot serve: it writes sets in an order that changes from process to process. Objects
-are taken by their class and what pickle would keep of them. What cannot be pickled or holds a
-resource (a client, an open file) counts by its class and its public attributes that are plain
-values, such as ``base_url``; if it has none, it is reported as unknown. Locks count by their class.
-Values that declare themselves operational (`Operational`, ``pydantic.SecretStr``) do not count.
+Pickle is not used because it writes sets in an order that differs between processes. An object
+counts by its class and the state that pickle would store. An object that cannot be pickled or holds
+a resource (a client, an open file) counts by its class and its public attributes with plain values,
+such as ``base_url``. If it has none, it is reported as unknown. Locks count by their class.
+
+Operational values (`Operational`, ``pydantic.SecretStr``) do not count.
 """
 
 import enum
@@ -24,7 +25,7 @@ from dagster_dataops.hashing.operational import is_operational
 
 _MAX_DEPTH: Final = 100
 _LOCKS: Final = frozenset({"_thread", "threading"})
-# What a client answers to, where it is a property and no attribute.
+# Attributes of clients that may be properties.
 _ADDRESSES: Final = ("base_url", "url", "uri", "endpoint", "host", "port", "path", "name", "mode")
 
 FunctionDigest: TypeAlias = Callable[[Any], str]
@@ -32,21 +33,21 @@ Ignored: TypeAlias = Callable[[str], bool]
 
 
 def function_name(function: Any) -> str:
-    """Return the name of a function or class: what it counts by where no code is asked for."""
+    """Return the qualified name of a function or class, its form where code does not count."""
     return f"{function.__module__}.{function.__qualname__}"
 
 
 def nothing_ignored(_: str) -> bool:
-    """Leave out no name."""
+    """Ignore no names."""
     return False
 
 
 def digest(value: object, functions: FunctionDigest = function_name) -> str:
-    """Return a digest of ``value`` that is the same in every process and on every machine.
+    """Return a digest of ``value`` that is equal in every process and on every machine.
 
     Args:
-        value: Anything.
-        functions: How functions and classes inside it count.
+        value: Any value.
+        functions: Returns the form of functions and classes inside it.
     """
     return digest_of_form(Former(functions).form(value))
 
@@ -57,14 +58,14 @@ def digest_of_form(form: Any) -> str:
 
 
 class Former:
-    """Makes JSON forms. Objects met again, or met inside themselves, are not gone through twice.
+    """Converts values to JSON forms. Each object is processed once, also if it contains itself.
 
     Args:
-        functions: How functions and classes count.
-        ignored: Names of attributes and keys that do not count.
+        functions: Returns the form of functions and classes.
+        ignored: Returns whether a name of an attribute or key does not count.
 
     Attributes:
-        unknown: Types of the objects of which nothing but the class is known.
+        unknown: The types of objects that count only by their class.
     """
 
     def __init__(
@@ -74,16 +75,16 @@ class Former:
         self._functions = functions
         self._ignored = ignored
         self._forms: dict[int, Any] = {}
-        self._kept: list[object] = []  # as long as these live, no id is taken a second time
+        self._kept: list[object] = []  # keeps objects alive, so that ids are not reused
 
     def form(self, value: Any, depth: int = 0) -> Any:
-        """Return a JSON form of ``value``; what is composed appears as a digest of its parts."""
+        """Return the JSON form of ``value``; composed values become a digest of their parts."""
         if value is None or isinstance(value, bool):
             return value
         return self._named(value, depth) or self.atom(value) or self._composed(value, depth)
 
     def atom(self, value: Any) -> Any:
-        """Return the form of a text, a number or bytes; ``None`` for other values."""
+        """Return the form of a text, number, bytes or path; ``None`` for other values."""
         match value:
             case str():
                 return _text(value)
@@ -113,7 +114,8 @@ class Former:
     def _once(self, value: Any, depth: int) -> Any:
         if id(value) not in self._forms:
             self._kept.append(value)
-            self._forms[id(value)] = f"<{type_name(value)}>"  # stands wherever it contains itself
+            # The form where the object contains itself.
+            self._forms[id(value)] = f"<{type_name(value)}>"
             if depth < _MAX_DEPTH:
                 self._forms[id(value)] = self._container(value, depth + 1)
         return self._forms[id(value)]
@@ -122,7 +124,7 @@ class Former:
         inner = partial(self.form, depth=depth)
         if isinstance(value, list):
             return {"list": digest_of_form(list(map(inner, list.__iter__(value))))}
-        if isinstance(value, tuple):  # some, such as Dagster's keys, refuse to be iterated
+        if isinstance(value, tuple):  # some tuples, such as Dagster's keys, forbid iteration
             return {"list": digest_of_form(list(map(inner, tuple.__iter__(value))))}
         if isinstance(value, Mapping):
             return {"mapping": _unordered([inner(k), inner(v)] for k, v in self._entries(value))}
@@ -136,7 +138,7 @@ class Former:
                 yield key, item
 
     def object(self, value: Any, depth: int) -> Any:
-        """Return the form of what is neither a plain value nor a container."""
+        """Return the form of a value that is neither plain nor a container."""
         if isinstance(value, (types.FunctionType, type)):
             return {"code": self._functions(value)}
         made = {"object": self._once(type(value), depth)}
@@ -151,12 +153,12 @@ class Former:
         return made
 
     def public(self, value: Any, depth: int, *, unknown: bool) -> dict[str, Any]:
-        """Return the public attributes of an object that are plain values.
+        """Return the public attributes of an object that have plain values.
 
         Args:
             value: The object.
-            depth: How deep it is nested.
-            unknown: Whether to report it as unknown if it has no such attribute.
+            depth: The nesting depth.
+            unknown: Whether to report the object as unknown if it has none.
         """
         found = {}
         for name, item in _public_attributes(value):
@@ -168,7 +170,7 @@ class Former:
         return {"state": digest_of_form(found)}
 
     def _plain(self, value: Any, depth: int) -> Any:
-        """Return the form of a plain value, or of a list of such; ``None`` for other values."""
+        """Return the form of a plain value or a list of them; ``None`` for other values."""
         if value is None or isinstance(value, bool):
             return {"constant": value}
         if isinstance(value, (list, tuple)):
@@ -182,7 +184,7 @@ def _is_enum(value: object) -> bool:
 
 
 def _name_of(value: object) -> str:
-    """Return a name to sort functions and classes by, in an order that is the same everywhere."""
+    """Return a name that sorts functions and classes in the same order everywhere."""
     return str(getattr(value, "__qualname__", ""))
 
 
@@ -191,7 +193,7 @@ def _unordered(forms: Iterable[Any]) -> str:
 
 
 def _text(text: str) -> Any:
-    text = str.__str__(text)  # some, such as Dagster's names of variables, refuse to be shown
+    text = str.__str__(text)  # some texts, such as Dagster's environment variables, refuse str()
     try:
         text.encode()
     except UnicodeEncodeError:  # a lone surrogate, which JSON cannot hold
@@ -208,7 +210,7 @@ def _public_attributes(value: Any) -> Iterator[tuple[str, Any]]:
     for name in _ADDRESSES:
         if isinstance(inspect.getattr_static(type(value), name, None), property | _DESCRIPTORS):
             item = _read(value, name)
-            # An address may be an object of its own, such as httpx.URL.
+            # An address may be an object, for example httpx.URL.
             yield name, item if item is None or _is_plain(item) else str(item)
 
 
@@ -222,18 +224,18 @@ def _is_plain(value: object) -> bool:
 def _read(value: Any, name: str) -> Any:
     try:
         return getattr(value, name)
-    except Exception:  # noqa: BLE001 - properties of users may raise anything
+    except Exception:  # noqa: BLE001 - user properties may raise anything
         return None
 
 
 def attributes_of(value: Any) -> dict[str, Any]:
-    """Return the attributes that an object has of its own."""
+    """Return the instance attributes of an object."""
     found = getattr(value, "__dict__", None)
     return dict(found) if isinstance(found, dict) else {}
 
 
 def _kept_by_pickle(value: Any) -> list[Any] | None:
-    """Return what pickle would rebuild ``value`` from, or ``None`` if it would refuse."""
+    """Return the state from which pickle would rebuild ``value``; ``None`` if it cannot."""
     try:
         reduced = value.__reduce_ex__(2)
         if isinstance(reduced, str):

@@ -1,17 +1,17 @@
-"""The paths of a selector as one tree, which is walked once for all of them."""
+"""The paths of a selector as a tree, so that shared steps are taken once."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
 
 from dagster_dataops.selectors.grammar import EVERY, Path, Step
 
-MOST_NESTED: Final = 8  # loops in one another; Python itself allows 20
+MOST_NESTED: Final = 8  # nested loops; Python allows 20
 
 Branch: TypeAlias = "dict[Step, Branch | int]"
 
 
 def compilable(paths: Sequence[Path]) -> bool:
-    """Whether no two paths can name the same element, or one inside another's."""
+    """Return whether the paths can be compiled: no overlaps, and within the size limits."""
     deep = any(path.count(EVERY) > MOST_NESTED or len(path) > 4 * MOST_NESTED for path in paths)
     return not deep and len(paths) <= 8 * MOST_NESTED and branches(paths) is not None
 
@@ -35,7 +35,7 @@ def branches(paths: Sequence[Path]) -> "Branch | None":
 
 
 def _mixed(branch: Branch) -> bool:
-    """Whether ``[*]`` stands beside other steps, whose elements it includes."""
+    """Return whether ``[*]`` has siblings, which would overlap with it."""
     return EVERY in branch and len(branch) > 1
 
 
