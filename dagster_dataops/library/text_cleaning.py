@@ -1,4 +1,4 @@
-"""Group ``text``: record operators that clean, filter and cut texts.
+"""Group ``text``: record operators that clean, filter and split texts.
 
 Every ``input_key`` may be a selector, such as ``meta.title,texts[*].body``.
 """
@@ -21,11 +21,11 @@ _INVISIBLE: Final = re.compile("[\u0000-\u0008\u000b\u000c\u000e-\u001f\u200b-\u
 
 
 class Normalize(text):
-    """Bring texts to one form: NFKC, single spaces, at most one blank line, nothing invisible.
+    """Normalize texts: NFKC, single spaces, at most one blank line, no invisible characters.
 
-    Reads ``input_key`` (one key or several), writes ``output_key`` (where it was read by default).
-    A missing or empty value becomes the empty string. Selectors of several elements are written
-    where they were read only.
+    Reads ``input_key`` (one key or several) and writes ``output_key`` (by default, the same keys).
+    A missing or empty value becomes the empty string. A selector of several elements can only be
+    written to the same place.
     """
 
     def __init__(
@@ -59,9 +59,9 @@ def _check_single(column: Column, key: str, option: str) -> None:
 
 
 class LengthFilter(text):
-    """Keep records whose text has ``min_chars`` to ``max_chars`` characters, both included.
+    """Keep records whose text has ``min_chars`` to ``max_chars`` characters, inclusive.
 
-    Reads ``input_key``; white space does not count. ``max_chars`` 0 sets no upper limit.
+    Reads ``input_key``; white space is not counted. With ``max_chars=0`` there is no upper limit.
     """
 
     def __init__(
@@ -77,9 +77,10 @@ class LengthFilter(text):
 
 
 class LetterRatioFilter(text):
-    """Keep records of whose characters, white space aside, at least ``min_ratio`` are letters.
+    """Keep records in which at least ``min_ratio`` of the characters are letters.
 
-    Reads ``input_key``. Tables, rulers and dumps of numbers fall through.
+    Reads ``input_key``; white space is not counted. Removes tables, separators and dumps of
+    numbers.
     """
 
     def __init__(self, min_ratio: float = 0.6, input_key: str = "text", **kwargs: Any) -> None:
@@ -93,12 +94,12 @@ class LetterRatioFilter(text):
 
 
 class Chunk(text):
-    """Cut a text into pieces of at most ``max_chars`` characters, one record a piece.
+    """Split a text into pieces of at most ``max_chars`` characters, one record per piece.
 
-    Cuts at the last blank line, line end, sentence end or space that fits. Reads ``input_key``;
-    every piece is a copy of the record with its part in ``output_key`` (``input_key`` by
-    default) and its number, from 0, in ``index_key``. Neighbours share up to
-    ``overlap_chars`` characters.
+    Splits at the last blank line, newline, sentence end or space that fits. Reads ``input_key``.
+    Each piece is a copy of the record with its text in ``output_key`` (by default ``input_key``)
+    and its number, from 0, in ``index_key``. Consecutive pieces share up to ``overlap_chars``
+    characters.
     """
 
     def __init__(

@@ -1,1 +1,1 @@
-"""Algorithms for data larger than memory: buckets, repeats, locality-sensitive hashing."""
+"""Algorithms over more data than memory holds: deduplication, bucketing, hashing."""

@@ -1,8 +1,8 @@
-"""Finds repeats among more digests than memory holds.
+"""Find repeated digests among more digests than memory holds.
 
-As long as the digests seen fit into memory they are held in a set. Beyond that, they and all that
-follow are divided by their first byte, each with its position, and one part after the other is
-looked through: equal digests meet in one part, in input order.
+Digests are stored in a set while they fit in memory. After that, they and all later digests are
+partitioned by their first byte, together with their positions, and each partition is searched.
+Equal digests are in the same partition, in input order.
 """
 
 import struct
@@ -13,7 +13,7 @@ from typing import Final
 
 from dagster_dataops.library.algorithms.spill_lists import Bits, Partitions, passes
 
-_SET_BYTES: Final = 128  # what a set takes for a digest of 16 bytes, at worst
+_SET_BYTES: Final = 128  # maximum memory of a 16-byte digest in a set
 _PARTS: Final = 256
 _ENTRY: Final = struct.Struct("<16sQ")  # digest and position
 
@@ -22,9 +22,9 @@ def first_of_equals(digests: Iterator[bytes], scratch: Path, max_bytes: int) -> 
     """Yield for each digest whether it is the first of its value.
 
     Args:
-        digests: Of 16 bytes, evenly distributed.
-        scratch: An empty folder for what memory does not hold: 24 bytes a digest.
-        max_bytes: About how much memory may be taken; a bit a digest comes on top.
+        digests: Digests of 16 bytes, evenly distributed.
+        scratch: An empty folder for spilled data: 24 bytes per digest.
+        max_bytes: The approximate memory limit; one bit per digest comes on top.
     """
     seen: set[bytes] = set()
     limit = max(1, max_bytes // 2 // _SET_BYTES)
@@ -41,12 +41,12 @@ def first_of_equals(digests: Iterator[bytes], scratch: Path, max_bytes: int) -> 
 def _by_parts(
     seen: set[bytes], digests: Iterator[bytes], scratch: Path, max_bytes: int
 ) -> Iterator[bool]:
-    """Yield the verdicts on the rest of ``digests``; empties ``seen``."""
+    """Yield the decisions for the rest of ``digests``; empties ``seen``."""
     parts = Partitions(scratch, _PARTS, _ENTRY, max_bytes)
     add, pack = parts.add, _ENTRY.pack
     while seen:
         digest = seen.pop()
-        add(digest[0], pack(digest, 0))  # never refused: they are the first of their part
+        add(digest[0], pack(digest, 0))  # never marked, because they come first in their partition
     position = -1
     for position, digest in enumerate(digests):
         add(digest[0], pack(digest, position))
