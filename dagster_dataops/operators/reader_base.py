@@ -117,9 +117,16 @@ def _has_stages(cls: type) -> bool:
     return callable(getattr(cls, "part", None)) and callable(getattr(cls, "is_infinite", None))
 
 
-def returns_stream(function: object) -> bool:
-    """Return whether a function is annotated to return a stream, which makes it a reader."""
+def returns_stream(function: Any) -> bool:
+    """Return whether a function is annotated to return a stream, which makes it a reader.
+
+    An annotation that cannot be resolved, as one imported under ``TYPE_CHECKING``, counts by its
+    name.
+    """
     found = getattr(function, "__annotations__", {}).get("return")
-    if isinstance(found, str) and not is_stream(found):
-        return False
+    if isinstance(found, str):
+        try:
+            found = typing.get_type_hints(function).get("return")
+        except (NameError, TypeError, AttributeError, SyntaxError):
+            return is_stream(found)
     return is_stream(found) or is_stream(typing.get_origin(found))

@@ -4,7 +4,6 @@ Each is an asset that is run as an operator is: with a checkpoint, and the same 
 """
 
 import os
-import typing
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,7 +43,7 @@ from dagster_dataops.execution.runners.given_stream import (
 from dagster_dataops.graph.graph import SOURCE, OperatorNode
 from dagster_dataops.hashing.values import digest
 from dagster_dataops.operators.operator import Operator
-from dagster_dataops.operators.reader_base import Readable
+from dagster_dataops.operators.reader_base import Readable, returns_stream
 from dagster_dataops.pipelines.combined_inputs import Combined
 from dagster_dataops.streams.core.stream_identity import definition
 from dagster_dataops.streams.factories import read_jsonl
@@ -79,7 +78,7 @@ def origin_of(source: Source, pipeline: str, options: AssetOptions | None = None
         return _streamed(_of_stream(source, options), None, pipeline, options, _told_of(source))
     if isinstance(source, (str, os.PathLike)) and is_streamed_file(os.fspath(source)):
         return _streamed(_of_file(os.fspath(source), options), None, pipeline, options)
-    if callable(source) and _returns_stream(source):
+    if callable(source) and returns_stream(source):
         check_arguments(source, partitioned=options.partitions is not None)
         name = options.stream_name or function_name(source)
         return _streamed(given_stream(name, source, source), source, pipeline, options)
@@ -112,15 +111,6 @@ def _of_file(text: str, options: AssetOptions) -> GivenStream:
         return read_jsonl(f"{scheme}://{path[1:]}" if separator else path)
 
     return given_stream(named_after(options.stream_name) or stem_of(pattern.name), of)
-
-
-def _returns_stream(function: Callable[..., Any]) -> bool:
-    """Whether a function is annotated to return a stream."""
-    try:
-        returned = typing.get_type_hints(function).get("return")
-    except (NameError, TypeError, AttributeError):
-        return False
-    return isinstance(returned, type) and issubclass(returned, Operations)
 
 
 def _streamed(
