@@ -5,15 +5,14 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from dagster_dataops.configuration import is_url
-from dagster_dataops.datasets.digests import content_digest
 from dagster_dataops.datasets.formats import check_json_lines
 from dagster_dataops.datasets.lines import LineCounter, content_interval, iterate_lines
 from dagster_dataops.errors import InputError
+from dagster_dataops.hashing.file_digests import cached_digest
 from dagster_dataops.records import Record, decode
 
 if TYPE_CHECKING:
@@ -119,7 +118,7 @@ class JsonlDataset:
             return
         found = f"{now.size:,} bytes, not the {self.size_bytes:,}"
         if now.size == self.size_bytes:
-            if _digest(self.path, now) == self.fingerprint:
+            if cached_digest(self.path, now) == self.fingerprint:
                 return
             found = "other content than"
         reason = (
@@ -205,9 +204,3 @@ class JsonlDataset:
     def _line_number(self, offset: int) -> int:
         with self.path.open("rb") as file:
             return LineCounter(file.fileno()).line_at(offset)
-
-
-@lru_cache(maxsize=64)
-def _digest(path: Path, _: FileState) -> str:
-    """Return the digest of a file, cached for each state of the file."""
-    return content_digest(path)

@@ -13,7 +13,6 @@ import xxhash
 
 from dagster_dataops.concurrency.background import background
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.digests import holds
 from dagster_dataops.datasets.durable_files import (
     copy_durably,
     create_anew,
@@ -24,6 +23,7 @@ from dagster_dataops.datasets.durable_files import (
 )
 from dagster_dataops.datasets.lines import content_interval, iterate_lines
 from dagster_dataops.errors import InputError, UnencodableError
+from dagster_dataops.hashing.file_digests import has_content
 from dagster_dataops.records import encode
 
 _BUFFER_BYTES = 1 << 20
@@ -95,7 +95,7 @@ class JsonlWriter:
         """Finish, and rename the draft into place unless the existing file has the same content."""
         dataset = self.finish()
         with storage(self.path, "replace the file"):
-            if holds(self.path, dataset.size_bytes, dataset.fingerprint):
+            if has_content(self.path, dataset.size_bytes, dataset.fingerprint):
                 self._draft.unlink()
             else:
                 self._draft.replace(self.path)

@@ -2,22 +2,19 @@
 
 import os
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-import xxhash
 from typing_extensions import override
 
-from dagster_dataops.errors import StreamSourceError
+from dagster_dataops.errors import InputError, StreamSourceError
+from dagster_dataops.hashing.file_digests import cached_digest
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.files.blocks import BLOCK_BYTES
 from dagster_dataops.streams.files.descriptors import opened
 from dagster_dataops.streams.files.file_sets import FileSet
 from dagster_dataops.streams.files.file_stages import NOWHERE
 from dagster_dataops.streams.files.jsonl import JsonLines
-
-_DIGESTED_BYTES: Final = 8 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,8 +49,9 @@ class Stored(JsonLines):
                 "the dataset again to read the present content"
             )
             raise StreamSourceError(self.where, reason)
-        known = self.content if _state(found) == self.state else None
-        return [known or content_digest(self.where), super().identity()]
+        state = _state(found)
+        known = self.content if state == self.state else None
+        return [known or _digest(self.where, state), super().identity()]
 
 
 def read_stored(
@@ -65,25 +63,12 @@ def read_stored(
     return DataPipelineBuilder(stage)
 
 
-def content_digest(path: str) -> str:
-    """Return the digest of all bytes of a file. It is cached until the file changes.
-
-    Raises:
-        StreamSourceError: The file cannot be read.
-    """
-    with opened(path) as descriptor:
-        status = os.fstat(descriptor)
-    return _digest(path, _state(status))
+def _digest(path: str, state: tuple[int, ...]) -> str:
+    try:
+        return cached_digest(Path(path), state)
+    except InputError as error:
+        raise StreamSourceError(error.source, error.reason) from error
 
 
 def _state(status: os.stat_result) -> tuple[int, ...]:
     return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-
-
-@lru_cache(maxsize=64)
-def _digest(path: str, _: tuple[int, ...]) -> str:
-    digest = xxhash.xxh3_128()
-    with opened(path) as descriptor, open(descriptor, "rb", closefd=False, buffering=0) as file:
-        while block := file.read(_DIGESTED_BYTES):
-            digest.update(block)
-    return f"xxh3:{digest.hexdigest()}"

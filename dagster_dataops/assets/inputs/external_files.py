@@ -21,8 +21,8 @@ from dagster_dataops.assets.metadata.column_metadata import schema_metadata
 from dagster_dataops.assets.metadata.materialization import dataset_metadata
 from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.digests import content_digest
 from dagster_dataops.errors import DataOpsError
+from dagster_dataops.hashing.file_digests import content_digest
 
 Context: TypeAlias = dg.AssetExecutionContext | dg.OpExecutionContext
 
