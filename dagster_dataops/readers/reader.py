@@ -24,7 +24,7 @@ from typing_extensions import override
 from dagster_dataops.errors import OperatorDefinitionError
 from dagster_dataops.operators.reader_base import Readable
 from dagster_dataops.readers.record_parsing import ItemParsing, parsed
-from dagster_dataops.streams.core.stage import Cursor, Opening, Source, State
+from dagster_dataops.streams.core.stage import Cursor, ReadContext, SourceStage, State
 from dagster_dataops.streams.core.state_values import from_json, to_json
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 
@@ -75,14 +75,14 @@ def own_values(reader: Readable, known: frozenset[str] = frozenset()) -> dict[st
 
 
 @dataclass(frozen=True, eq=False)
-class ReadFrom(Source):
+class ReadFrom(SourceStage):
     """Yield the items of a reader's ``read_from``."""
 
     name: ClassVar[str] = "read_from"
     reader: Reader
 
     @override
-    def open(self, opening: Opening) -> Cursor:
+    def open(self, context: ReadContext) -> Cursor:
         return ReadCursor(self.reader)
 
     @override

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 from typing_extensions import override
 
 from dagster_dataops.errors import StreamDefinitionError, StreamSourceError
-from dagster_dataops.streams.core.item_failures import Counter
+from dagster_dataops.streams.core.item_failures import FailureCounter
 from dagster_dataops.streams.core.stage import State
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.files.contents import Content
@@ -30,14 +30,14 @@ class WholeFiles(FileStage):
     max_bytes: int | None
 
     @override
-    def open_file(self, location: Location, counter: Counter) -> FileCursor:
+    def open_file(self, location: Location, counter: FailureCounter) -> FileCursor:
         return WholeFileCursor(self, location, counter)
 
 
 class WholeFileCursor(FileCursor):
     """Read one file. The state tells whether it was read."""
 
-    def __init__(self, stage: WholeFiles, location: Location, counter: Counter) -> None:
+    def __init__(self, stage: WholeFiles, location: Location, counter: FailureCounter) -> None:
         self._stage = stage
         self._location = location
         self._counter = counter

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError
 from dagster_dataops.streams.core.arguments import check_seed
 from dagster_dataops.streams.core.item_failures import OnError
-from dagster_dataops.streams.core.sequences import Constant, Count, fresh
+from dagster_dataops.streams.core.sequences import ConstantSource, CountSource, fresh
 from dagster_dataops.streams.core.stage import Stage
 from dagster_dataops.streams.operations import Operations
 from dagster_dataops.streams.positioned_stream import Reading
@@ -67,12 +67,12 @@ class DataPipeline(Reading):
     @staticmethod
     def count(start: int = 0, step: int = 1, key: str | None = None) -> DataPipelineBuilder:
         """Yield ``start``, ``start + step`` and so on; with ``key``, as ``{key: number}``."""
-        return DataPipelineBuilder(Count(start, step, key))
+        return DataPipelineBuilder(CountSource(start, step, key))
 
     @staticmethod
     def constant(example: Any, key: str | None = None) -> DataPipelineBuilder:
         """Yield ``example`` without end; with ``key``, as ``{key: example}``."""
-        return DataPipelineBuilder(Constant(fresh(example), key))
+        return DataPipelineBuilder(ConstantSource(fresh(example), key))
 
     @staticmethod
     def concat(*pipelines: Streams) -> DataPipelineBuilder:

@@ -3,12 +3,12 @@
 import os
 import pickle
 from collections.abc import Callable, Iterator, Mapping
-from collections.abc import Sequence as SequenceOf
+from collections.abc import SequenceSource as SequenceOf
 from typing import Any
 
 from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError
-from dagster_dataops.streams.core.iterators import Iterated
-from dagster_dataops.streams.core.sequences import Sequence
+from dagster_dataops.streams.core.iterators import IteratorSource
+from dagster_dataops.streams.core.sequences import SequenceSource
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.files.blocks import BLOCK_BYTES, LEAST_BLOCK_BYTES
 from dagster_dataops.streams.files.file_sets import INFER, FileSet, GivenPaths
@@ -26,7 +26,7 @@ def read_sequence(seq: SequenceOf[Any]) -> DataPipelineBuilder:
     if not isinstance(seq, (list, tuple)):
         reason = f"seq is a {type(seq).__name__}; it must be a list or tuple"
         raise StreamArgumentError("read_sequence", reason)
-    return DataPipelineBuilder(Sequence.of(seq))
+    return DataPipelineBuilder(SequenceSource.of(seq))
 
 
 def read_iterator(
@@ -53,7 +53,7 @@ def read_iterator(
         except Exception as error:
             reason = f"the iterator cannot be pickled ({error}); skip_pickling_check=True allows it"
             raise StreamArgumentError("read_iterator", reason) from error
-    return DataPipelineBuilder(Iterated(iterator, reset_fn, infinite))
+    return DataPipelineBuilder(IteratorSource(iterator, reset_fn, infinite))
 
 
 def list_files(

@@ -11,9 +11,9 @@ from typing_extensions import override
 from dagster_dataops.configuration import check_local
 from dagster_dataops.errors import DataPipelineError, StreamDefinitionError, StreamStateError
 from dagster_dataops.streams.core.arguments import check_count, check_seed
-from dagster_dataops.streams.core.item_failures import POLICIES, Failures, OnError
-from dagster_dataops.streams.core.stage import Cursor, Opening, Stage
-from dagster_dataops.streams.core.state_envelope import enveloped, opened
+from dagster_dataops.streams.core.item_failures import POLICIES, FailureHandler, OnError
+from dagster_dataops.streams.core.stage import Cursor, ReadContext, Stage
+from dagster_dataops.streams.core.state_envelope import unwrap_state, wrap_state
 from dagster_dataops.streams.core.stream_identity import fingerprint
 from dagster_dataops.streams.operations import Operations
 from dagster_dataops.streams.stages.taking import Take
@@ -58,9 +58,9 @@ class Reading(Operations):
         self._failures, self._cursor = self._opened()
         self._items: Iterator[Any] | None = None
 
-    def _opened(self) -> tuple[Failures, Cursor]:
-        failures = Failures(self._on_error, self._max_errors, self._path)
-        return failures, self.stage.open(Opening(self._seed, failures))
+    def _opened(self) -> tuple[FailureHandler, Cursor]:
+        failures = FailureHandler(self._on_error, self._max_errors, self._path)
+        return failures, self.stage.open(ReadContext(self._seed, failures))
 
     @override
     def part(self) -> Stage:
@@ -204,7 +204,7 @@ class Reading(Operations):
         position = self._cursor.state()
         drawn = {"seeds": self._drawn_seeds} if self._drawn_seeds else {}
         failures = self._failures.state()
-        return enveloped(self._fingerprint, position, failures=failures, **drawn)
+        return wrap_state(self._fingerprint, position, failures=failures, **drawn)
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Go to a position that `state_dict` returned; the same items follow.
@@ -213,7 +213,7 @@ class Reading(Operations):
             StreamStateError: The state does not belong to this stream. The position is not changed.
         """
         self._check()
-        content = opened(state_dict, self._fingerprint)
+        content = unwrap_state(state_dict, self._fingerprint)
         failures, cursor = self._opened()
         try:
             cursor.restore(content["position"])

@@ -10,7 +10,7 @@ from torch.utils.data import IterableDataset, get_worker_info
 from typing_extensions import override
 
 from dagster_dataops.errors import StreamDefinitionError, StreamStateError
-from dagster_dataops.streams.core.seeds import derived
+from dagster_dataops.streams.core.seeds import derive_seed
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.positioned_stream import Reading
 
@@ -120,7 +120,7 @@ class StreamDataset(IterableDataset[Any]):
                 "without and_return()"
             )
             raise StreamDefinitionError("torch_dataset", reason)
-        stream = made.and_return(seed=derived(self._seed, "epoch", epoch), **self._reading)
+        stream = made.and_return(seed=derive_seed(self._seed, "epoch", epoch), **self._reading)
         for _ in range(epoch):
             stream.reset()
         return stream

@@ -14,7 +14,7 @@ from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.readers.arrow.arrow_columns import Columns
 from dagster_dataops.readers.arrow.file_objects import content_file, seekable
 from dagster_dataops.readers.row_groups import Chunk, GroupCursor
-from dagster_dataops.streams.core.item_failures import Counter
+from dagster_dataops.streams.core.item_failures import FailureCounter
 from dagster_dataops.streams.files.file_stages import FileCursor, FileStage
 from dagster_dataops.streams.files.locations import Location
 from dagster_dataops.streams.files.remote import refused
@@ -33,7 +33,7 @@ class ParquetFiles(FileStage):
     file_key: str | None
 
     @override
-    def open_file(self, location: Location, counter: Counter) -> FileCursor:
+    def open_file(self, location: Location, counter: FailureCounter) -> FileCursor:
         return ParquetCursor(location, self.file_key, self.columns)
 
 
@@ -46,7 +46,7 @@ class ArrowFiles(FileStage):
     file_key: str | None
 
     @override
-    def open_file(self, location: Location, counter: Counter) -> FileCursor:
+    def open_file(self, location: Location, counter: FailureCounter) -> FileCursor:
         return ArrowCursor(location, self.file_key, self.columns)
 
 

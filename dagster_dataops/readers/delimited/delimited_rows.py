@@ -10,7 +10,7 @@ from typing_extensions import override
 from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.readers.delimited.cells import Convert, convert
 from dagster_dataops.readers.delimited.csv_rows import Dialect, Rows, never_ends, split
-from dagster_dataops.streams.core.item_failures import Counter
+from dagster_dataops.streams.core.item_failures import FailureCounter
 from dagster_dataops.streams.files.blocks import BlockCursor, Parsed, Terminator
 from dagster_dataops.streams.files.contents import Content
 from dagster_dataops.streams.files.file_stages import FileCursor, FileStage, Origin
@@ -36,7 +36,7 @@ class Delimited(FileStage):
     block_size: int
 
     @override
-    def open_file(self, location: Location, counter: Counter) -> FileCursor:
+    def open_file(self, location: Location, counter: FailureCounter) -> FileCursor:
         return RowCursor(self, location, counter)
 
     def converts(self, path: str, columns: Iterable[str]) -> list[tuple[str, Convert]]:
@@ -59,7 +59,7 @@ class Delimited(FileStage):
 class RowCursor(BlockCursor):
     """Read rows. Blocks end at the end of a row, so a position is never inside a row."""
 
-    def __init__(self, stage: Delimited, location: Location, counter: Counter) -> None:
+    def __init__(self, stage: Delimited, location: Location, counter: FailureCounter) -> None:
         super().__init__(location, stage.block_size, counter, stage.origin)
         self.numbered = True  # counting again would have to parse quotes
         self._stage = stage

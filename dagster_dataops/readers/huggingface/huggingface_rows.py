@@ -12,14 +12,14 @@ from typing_extensions import override
 from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.hashing.values import digest
 from dagster_dataops.readers.arrow.arrow_columns import Columns
-from dagster_dataops.streams.core.stage import Cursor, Opening, Source, State
+from dagster_dataops.streams.core.stage import Cursor, ReadContext, SourceStage, State
 
 _ROWS: Final = 1000  # converted to records at once
 _MOST_LOOKED_AT: Final = 32  # rows that enter the identity
 
 
 @dataclass(frozen=True, eq=False)
-class HuggingFaceRows(Source):
+class HuggingFaceRows(SourceStage):
     """Yield the rows of a dataset in memory or on disk."""
 
     name: ClassVar[str] = "read_huggingface"
@@ -27,7 +27,7 @@ class HuggingFaceRows(Source):
     columns: tuple[str, ...] | None
 
     @override
-    def open(self, opening: Opening) -> Cursor:
+    def open(self, context: ReadContext) -> Cursor:
         return RowsCursor(self)
 
     @override

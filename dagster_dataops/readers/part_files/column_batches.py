@@ -9,12 +9,12 @@ from typing_extensions import override
 
 from dagster_dataops.errors import DataPipelineError
 from dagster_dataops.streams.core.finitude import Finitude
-from dagster_dataops.streams.core.stage import Cursor, Opening, Stage, Step
+from dagster_dataops.streams.core.stage import Cursor, ReadContext, Stage, UnaryStage
 from dagster_dataops.streams.stages.repeating import EpochCursor
 
 
 @dataclass(frozen=True, eq=False)
-class Batches(Step):
+class Batches(UnaryStage):
     """Group ``batch_size`` rows into each record.
 
     Attributes:
@@ -41,8 +41,8 @@ class Batches(Step):
         return self if self.epochs is None else super().endless()
 
     @override
-    def open(self, opening: Opening) -> Cursor:
-        return BatchCursor(self.upstream.open(opening), self)
+    def open(self, context: ReadContext) -> Cursor:
+        return BatchCursor(self.upstream.open(context), self)
 
 
 class BatchCursor(EpochCursor):

@@ -11,8 +11,8 @@ from typing_extensions import override
 
 from dagster_dataops.readers.part_files.part_names import Parts, split
 from dagster_dataops.streams.core.finitude import Finitude
-from dagster_dataops.streams.core.item_failures import Failures
-from dagster_dataops.streams.core.stage import Cursor, Opening, Stage, State
+from dagster_dataops.streams.core.item_failures import FailureHandler
+from dagster_dataops.streams.core.stage import Cursor, ReadContext, Stage, State
 from dagster_dataops.streams.files.text_lines import LineEnding
 from dagster_dataops.streams.text import read_text
 
@@ -48,8 +48,8 @@ class PartLines(Stage):
         return Finitude.FINITE
 
     @override
-    def open(self, opening: Opening) -> Cursor:
-        return PartCursor(self, opening)
+    def open(self, context: ReadContext) -> Cursor:
+        return PartCursor(self, context)
 
     @property
     @override
@@ -79,9 +79,9 @@ class PartLines(Stage):
 class PartCursor(Cursor):
     """The state: seed, epoch, index of the file, lines read of it, and the position in it."""
 
-    def __init__(self, stage: PartLines, opening: Opening) -> None:
+    def __init__(self, stage: PartLines, context: ReadContext) -> None:
         # Latin-1 decodes every line, so failures are neither counted nor shared.
-        self._stage, self._opening = stage, Opening(opening.seed, Failures())
+        self._stage, self._context = stage, ReadContext(context.seed, FailureHandler())
         self._seed = stage.seed
         self._epoch = self._place = self._number = 0
         self._inner: Cursor | None = None
@@ -96,7 +96,7 @@ class PartCursor(Cursor):
         names = split(order, stage.shard, stage.shards)
         while self._place < len(names):
             name = names[self._place]
-            self._inner = _file(stage.parts.path(name)).open(self._opening)
+            self._inner = _file(stage.parts.path(name)).open(self._context)
             if self._waiting is not None:
                 self._inner.restore(self._waiting)
                 self._waiting = None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dagster_dataops.errors import StreamSourceError
-from dagster_dataops.streams.core.seeds import generator
+from dagster_dataops.streams.core.seeds import seeded_random
 
 _LOGGER: Final = logging.getLogger("dagster_dataops")
 _MOST_NAMED: Final = 20
@@ -80,7 +80,7 @@ class Parts:
         """Return the names in the order of an epoch: unshuffled in the first, then by the seed."""
         names = self.names
         if epoch:
-            generator(seed, "files", epoch).shuffle(names)
+            seeded_random(seed, "files", epoch).shuffle(names)
         return names
 
 

@@ -13,7 +13,7 @@ from warcio.archiveiterator import ArchiveIterator
 from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.readers.row_groups import Chunk, GroupCursor
 from dagster_dataops.readers.warc.warc_frames import BadPartError, Part, parts
-from dagster_dataops.streams.core.item_failures import Counter
+from dagster_dataops.streams.core.item_failures import FailureCounter
 from dagster_dataops.streams.files.contents import Content
 from dagster_dataops.streams.files.file_stages import FileCursor, FileStage
 from dagster_dataops.streams.files.locations import Location
@@ -29,7 +29,7 @@ class WarcFiles(FileStage):
     file_key: str | None
 
     @override
-    def open_file(self, location: Location, counter: Counter) -> FileCursor:
+    def open_file(self, location: Location, counter: FailureCounter) -> FileCursor:
         if location.compression == "gzip":  # decompressed record by record instead
             location = replace(location, compression=None)
         return WarcCursor(self, location)

@@ -16,7 +16,7 @@ class Finitude(IntEnum):
     INFINITE = 2
 
 
-def of_mixture(kinds: list[Finitude]) -> Finitude:
+def mixed_finitude(kinds: list[Finitude]) -> Finitude:
     """Return the finitude of streams that are read in turn until each has ended once."""
     if Finitude.INFINITE in kinds:
         return Finitude.INFINITE

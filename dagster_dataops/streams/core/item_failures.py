@@ -19,7 +19,7 @@ _MOST_KEPT: Final = 1000  # in memory; the file has no limit
 _LOGGER: Final = logging.getLogger(__name__)
 
 
-class Failures:
+class FailureHandler:
     """Count, log and store the failures of one stream.
 
     Args:
@@ -38,12 +38,12 @@ class Failures:
         self.kept: list[dict[str, Any]] = []
         self._max_errors = max_errors
         self._path = path
-        self._counters: list[Counter] = []
+        self._counters: list[FailureCounter] = []
         self._seen: dict[int, int] = {}
 
-    def counter(self, stage: str) -> "Counter":
+    def counter(self, stage: str) -> "FailureCounter":
         """Return a new counter for one stage."""
-        self._counters.append(Counter(self, len(self._counters), stage))
+        self._counters.append(FailureCounter(self, len(self._counters), stage))
         return self._counters[-1]
 
     @property
@@ -76,7 +76,7 @@ class Failures:
     def _was_seen(self, entry: dict[str, Any]) -> bool:
         return bool(entry["number"] <= self._seen.get(entry["counter"], 0))
 
-    def settle(self, counter: "Counter", item: Any, error: Exception) -> None:
+    def settle(self, counter: "FailureCounter", item: Any, error: Exception) -> None:
         """Count a failure, log it and store it.
 
         Raises:
@@ -96,7 +96,7 @@ class Failures:
             )
             raise DataPipelineError(msg) from error
 
-    def _keep(self, counter: "Counter", item: Any, error: Exception) -> None:
+    def _keep(self, counter: "FailureCounter", item: Any, error: Exception) -> None:
         kind, message = type(error).__name__, text_of(error)
         _LOGGER.warning("stage %s: skipped: %s: %s", counter.stage, kind, message)
         if self.on_error != "quarantine":
@@ -127,7 +127,7 @@ def _as_raised(error: Exception, stage: str) -> Exception:
     return error
 
 
-class Counter:
+class FailureCounter:
     """The failures of one stage.
 
     Attributes:
@@ -136,7 +136,7 @@ class Counter:
             item does not.
     """
 
-    def __init__(self, failures: Failures, number: int, stage: str) -> None:
+    def __init__(self, failures: FailureHandler, number: int, stage: str) -> None:
         self._failures = failures
         self.number, self.stage = number, stage
         self.count = 0

@@ -10,11 +10,11 @@ from typing_extensions import override
 
 from dagster_dataops.errors import DataPipelineError
 from dagster_dataops.streams.core.finitude import Finitude
-from dagster_dataops.streams.core.stage import Cursor, Opening, Stage, State
+from dagster_dataops.streams.core.stage import Cursor, ReadContext, Stage, State
 
 
 @dataclass(frozen=True, eq=False)
-class Iterated(Stage):
+class IteratorSource(Stage):
     """Yield the items of an iterator; ``reset_fn`` returns it to its start."""
 
     name: ClassVar[str] = "read_iterator"
@@ -28,7 +28,7 @@ class Iterated(Stage):
         return Finitude.INFINITE if self.infinite else Finitude.FINITE
 
     @override
-    def open(self, opening: Opening) -> Cursor:
+    def open(self, context: ReadContext) -> Cursor:
         return IteratorCursor(self)
 
     @override
@@ -47,7 +47,7 @@ class IteratorCursor(Cursor):
     iterator the items are counted, and restoring reads that many again.
     """
 
-    def __init__(self, stage: Iterated) -> None:
+    def __init__(self, stage: IteratorSource) -> None:
         self._stage = stage
         self._iterator: Any = None
         self._number = 0

@@ -10,12 +10,12 @@ from typing import Any, Final
 
 from typing_extensions import override
 
-from dagster_dataops.streams.core.item_failures import Counter
+from dagster_dataops.streams.core.item_failures import FailureCounter
 
 MISSING: Final = object()
 
 
-class Numbered(ABC):
+class IndexedItems(ABC):
     """The items of an open source, by index.
 
     Attributes:
@@ -29,10 +29,10 @@ class Numbered(ABC):
         """Return the item at an index; `MISSING` if it failed and the failure was handled."""
 
 
-class Joined(Numbered):
+class ConcatenatedItems(IndexedItems):
     """The items of several sources, with consecutive indices."""
 
-    def __init__(self, parts: Sequence[Numbered]) -> None:
+    def __init__(self, parts: Sequence[IndexedItems]) -> None:
         self._parts = parts
         self._firsts = list(accumulate((part.size for part in parts), initial=0))
         self.size = self._firsts.pop()
@@ -43,18 +43,18 @@ class Joined(Numbered):
         return self._parts[at].item(number - self._firsts[at])
 
 
-class Access(ABC):
+class RandomAccess(ABC):
     """Random access to the items of a source.
 
     Args:
         counter: Counts the items that cannot be read.
     """
 
-    def __init__(self, counter: Counter) -> None:
+    def __init__(self, counter: FailureCounter) -> None:
         self.counter = counter
 
     @abstractmethod
-    def opened(self) -> AbstractContextManager[Numbered]:
+    def opened(self) -> AbstractContextManager[IndexedItems]:
         """Open the source for reading.
 
         Raises:
@@ -63,7 +63,7 @@ class Access(ABC):
 
 
 @dataclass(frozen=True)
-class Part:
+class ShardSlice:
     """Every ``among``-th place, starting at ``first``.
 
     All shards have the same size, unless ``uneven`` is set; then the last places are used too.

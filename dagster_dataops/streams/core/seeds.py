@@ -11,18 +11,18 @@ import xxhash
 _BLOCK: Final = 1024  # random numbers generated at once
 
 
-def derived(seed: int, *names: str | int) -> int:
+def derive_seed(seed: int, *names: str | int) -> int:
     """Return the 64-bit seed of ``names`` below the root seed ``seed``."""
     text = "\0".join([str(seed), *(f"{type(name).__name__}:{name}" for name in names)])
     return xxhash.xxh3_64_intdigest(text.encode(errors="surrogatepass"))
 
 
-def generator(seed: int, *names: str | int) -> random.Random:
+def seeded_random(seed: int, *names: str | int) -> random.Random:
     """Return a random generator with the seed of ``names`` below ``seed``."""
-    return random.Random(derived(seed, *names))  # noqa: S311 - not used for secrets
+    return random.Random(derive_seed(seed, *names))  # noqa: S311 - not used for secrets
 
 
-class Draws:
+class RandomNumbers:
     """Random numbers in [0, 1); each depends only on the seed and on its index.
 
     Args:
@@ -48,7 +48,7 @@ class Draws:
 
     def _blocks(self) -> Iterator[Iterator[float]]:
         while True:
-            draw = generator(self._seed, "block", self._block).random
+            draw = seeded_random(self._seed, "block", self._block).random
             self._left = iter([draw() for _ in range(_BLOCK)])
             for _ in islice(self._left, self._skipped):
                 pass

@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from dagster_dataops.hashing.values import digest
 from dagster_dataops.streams.core.finitude import Finitude
-from dagster_dataops.streams.core.stage import Cursor, Opening, Source, State
+from dagster_dataops.streams.core.stage import Cursor, ReadContext, SourceStage, State
 
 _MUTABLE: Final = frozenset({dict, list, tuple})  # a tuple may hold mutable items
 _MOST_LOOKED_AT: Final = 10_000  # items of a sequence that enter its digest
@@ -26,18 +26,18 @@ def fresh(item: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class Sequence(Source):
+class SequenceSource(SourceStage):
     """Yield the items of a list or tuple."""
 
     name: ClassVar[str] = "read_sequence"
     items: tuple[Any, ...]
 
     @override
-    def open(self, opening: Opening) -> Cursor:
+    def open(self, context: ReadContext) -> Cursor:
         return SequenceCursor(self.items)
 
     @classmethod
-    def of(cls, items: Any) -> "Sequence":
+    def of(cls, items: Any) -> "SequenceSource":
         """Return a source with a deep copy of ``items``."""
         return cls(tuple(map(fresh, items)))
 
@@ -78,7 +78,7 @@ class SequenceCursor(Cursor):
 
 
 @dataclass(frozen=True, eq=False)
-class Count(Source):
+class CountSource(SourceStage):
     """Yield ``start``, ``start + step`` and so on."""
 
     name: ClassVar[str] = "count"
@@ -88,14 +88,14 @@ class Count(Source):
     key: str | None
 
     @override
-    def open(self, opening: Opening) -> Cursor:
+    def open(self, context: ReadContext) -> Cursor:
         return CountCursor(self)
 
 
 class CountCursor(Cursor):
     """Count. The state is the next number."""
 
-    def __init__(self, stage: Count) -> None:
+    def __init__(self, stage: CountSource) -> None:
         self._stage = stage
         self._next = stage.start
 
@@ -121,7 +121,7 @@ class CountCursor(Cursor):
 
 
 @dataclass(frozen=True, eq=False)
-class Constant(Source):
+class ConstantSource(SourceStage):
     """Yield one item again and again."""
 
     name: ClassVar[str] = "constant"
@@ -130,14 +130,14 @@ class Constant(Source):
     key: str | None
 
     @override
-    def open(self, opening: Opening) -> Cursor:
+    def open(self, context: ReadContext) -> Cursor:
         return ConstantCursor(self)
 
 
 class ConstantCursor(Cursor):
     """Repeat one item. The state is always ``None``."""
 
-    def __init__(self, stage: Constant) -> None:
+    def __init__(self, stage: ConstantSource) -> None:
         self._stage = stage
 
     @override

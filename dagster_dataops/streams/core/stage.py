@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from typing_extensions import override
 
 from dagster_dataops.streams.core.finitude import Finitude
-from dagster_dataops.streams.core.item_failures import Failures
+from dagster_dataops.streams.core.item_failures import FailureHandler
 
 if TYPE_CHECKING:
-    from dagster_dataops.streams.core.random_access import Access, Part
+    from dagster_dataops.streams.core.random_access import RandomAccess, ShardSlice
 
 State: TypeAlias = Any
 """The position of a cursor: a small JSON value that is never changed after it was returned."""
@@ -51,11 +51,11 @@ class Cursor(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class Opening:
+class ReadContext:
     """The values that all cursors of a stream share: the seed and the failure handling."""
 
     seed: int
-    failures: Failures
+    failures: FailureHandler
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,14 +75,14 @@ class Stage(ABC):
         """Whether the stage ends by itself."""
 
     @abstractmethod
-    def open(self, opening: Opening) -> Cursor:
+    def open(self, context: ReadContext) -> Cursor:
         """Return a cursor at the start. Reading begins when its first item is requested."""
 
-    def access(self, opening: Opening) -> "Access | None":  # noqa: ARG002 - for overriding stages
+    def access(self, context: ReadContext) -> "RandomAccess | None":  # noqa: ARG002 - for overriding stages
         """Return random access to the items; ``None`` if they can only be read in order."""
         return None
 
-    def open_part(self, opening: Opening, part: "Part") -> Cursor | None:  # noqa: ARG002
+    def open_part(self, context: ReadContext, part: "ShardSlice") -> Cursor | None:  # noqa: ARG002
         """Return a cursor that reads only the items of ``part``; ``None`` if not supported."""
         return None
 
@@ -128,7 +128,7 @@ class Stage(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class Source(Stage):
+class SourceStage(Stage):
     """A stage without inputs."""
 
     ends: ClassVar[Finitude] = Finitude.FINITE
@@ -140,7 +140,7 @@ class Source(Stage):
 
 
 @dataclass(frozen=True, eq=False)
-class Step(Stage):
+class UnaryStage(Stage):
     """A stage with one input."""
 
     upstream: Stage
@@ -157,7 +157,7 @@ class Step(Stage):
 
 
 @dataclass(frozen=True, eq=False)
-class Combination(Stage):
+class CombinedStage(Stage):
     """A stage with several inputs."""
 
     sources: tuple[Stage, ...]
@@ -168,7 +168,7 @@ class Combination(Stage):
         return self.sources
 
 
-class StepCursor(Cursor):
+class UnaryCursor(Cursor):
     """A cursor whose position is the position of its input."""
 
     def __init__(self, upstream: Cursor) -> None:

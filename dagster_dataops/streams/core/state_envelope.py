@@ -7,11 +7,11 @@ from dagster_dataops.errors import StreamStateError
 
 VERSION: Final = 1
 
-Parts: TypeAlias = Mapping[str, str]
+StageFingerprint: TypeAlias = Mapping[str, str]
 """The fingerprint of a stage: its name (``stage``); digests of ``options``, ``code``, ``data``."""
 
 
-def enveloped(stages: Sequence[Parts], position: Any, **more: Any) -> dict[str, Any]:
+def wrap_state(stages: Sequence[StageFingerprint], position: Any, **more: Any) -> dict[str, Any]:
     """Return the state of a stream as a JSON object.
 
     Args:
@@ -27,7 +27,7 @@ def enveloped(stages: Sequence[Parts], position: Any, **more: Any) -> dict[str, 
     }
 
 
-def opened(state: Any, stages: Sequence[Parts]) -> dict[str, Any]:
+def unwrap_state(state: Any, stages: Sequence[StageFingerprint]) -> dict[str, Any]:
     """Check that a state belongs to ``stages`` and return its content.
 
     Raises:
@@ -47,7 +47,7 @@ def opened(state: Any, stages: Sequence[Parts]) -> dict[str, Any]:
     return dict(state)
 
 
-def difference(kept: Any, stages: Sequence[Parts]) -> str:
+def difference(kept: Any, stages: Sequence[StageFingerprint]) -> str:
     """Describe the first difference between stored and current stages; empty if there is none."""
     if not isinstance(kept, list) or not all(isinstance(parts, Mapping) for parts in kept):
         return "its description of the stages is damaged"

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from typing_extensions import override
 
 from dagster_dataops.errors import StreamSourceError
-from dagster_dataops.streams.core.item_failures import Counter
+from dagster_dataops.streams.core.item_failures import FailureCounter
 from dagster_dataops.streams.core.stage import State
 from dagster_dataops.streams.files.contents import Content
 from dagster_dataops.streams.files.file_stages import NOWHERE, FileCursor, Origin
@@ -62,7 +62,11 @@ class BlockCursor(FileCursor):
     """
 
     def __init__(
-        self, location: Location, block_bytes: int, counter: Counter, origin: Origin = NOWHERE
+        self,
+        location: Location,
+        block_bytes: int,
+        counter: FailureCounter,
+        origin: Origin = NOWHERE,
     ) -> None:
         self.location, self.path = location, location.path
         self.counter = counter

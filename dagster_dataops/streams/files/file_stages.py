@@ -9,8 +9,8 @@ from typing import Any, Final, NamedTuple
 from typing_extensions import override
 
 from dagster_dataops.errors import StreamStateError
-from dagster_dataops.streams.core.item_failures import Counter
-from dagster_dataops.streams.core.stage import Cursor, Opening, Source, State
+from dagster_dataops.streams.core.item_failures import FailureCounter
+from dagster_dataops.streams.core.stage import Cursor, ReadContext, SourceStage, State
 from dagster_dataops.streams.files.file_sets import FileSet
 from dagster_dataops.streams.files.locations import Location
 
@@ -43,18 +43,18 @@ class FileCursor(Cursor):
 
 
 @dataclass(frozen=True, eq=False)
-class FileStage(Source):
+class FileStage(SourceStage):
     """Yield the items of some files."""
 
     files: FileSet
 
     @abstractmethod
-    def open_file(self, location: Location, counter: Counter) -> FileCursor:
+    def open_file(self, location: Location, counter: FailureCounter) -> FileCursor:
         """Return a cursor at the start of one file, without reading anything."""
 
     @override
-    def open(self, opening: Opening) -> Cursor:
-        return FilesCursor(self, opening.failures.counter(self.name))
+    def open(self, context: ReadContext) -> Cursor:
+        return FilesCursor(self, context.failures.counter(self.name))
 
     @override
     def options(self) -> dict[str, Any]:
@@ -74,7 +74,7 @@ class FilesCursor(Cursor):
         counter: Counts failed items.
     """
 
-    def __init__(self, stage: FileStage, counter: Counter) -> None:
+    def __init__(self, stage: FileStage, counter: FailureCounter) -> None:
         self._stage = stage
         self._counter = counter
         self._number = self._failed_before = 0

@@ -8,9 +8,9 @@ from typing_extensions import override
 
 from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.records import decode
-from dagster_dataops.streams.core.item_failures import Counter
-from dagster_dataops.streams.core.random_access import Access
-from dagster_dataops.streams.core.stage import Opening
+from dagster_dataops.streams.core.item_failures import FailureCounter
+from dagster_dataops.streams.core.random_access import RandomAccess
+from dagster_dataops.streams.core.stage import ReadContext
 from dagster_dataops.streams.files.blocks import BlockCursor, Parsed
 from dagster_dataops.streams.files.contents import Content
 from dagster_dataops.streams.files.file_stages import NOWHERE, FileCursor, FileStage, Origin
@@ -29,13 +29,13 @@ class JsonLines(FileStage):
     origin: Origin = NOWHERE
 
     @override
-    def open_file(self, location: Location, counter: Counter) -> FileCursor:
+    def open_file(self, location: Location, counter: FailureCounter) -> FileCursor:
         return JsonCursor(location, self.block_size, counter, self.origin)
 
     @override
-    def access(self, opening: Opening) -> Access | None:
+    def access(self, context: ReadContext) -> RandomAccess | None:
         paths = None if any(self.origin) else self.files.plain_files()
-        return None if paths is None else JsonAccess(paths, opening.failures.counter(self.name))
+        return None if paths is None else JsonAccess(paths, context.failures.counter(self.name))
 
 
 class JsonCursor(BlockCursor):

@@ -15,8 +15,13 @@ from typing_extensions import override
 
 from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.records import decode
-from dagster_dataops.streams.core.item_failures import Counter
-from dagster_dataops.streams.core.random_access import MISSING, Access, Joined, Numbered
+from dagster_dataops.streams.core.item_failures import FailureCounter
+from dagster_dataops.streams.core.random_access import (
+    MISSING,
+    ConcatenatedItems,
+    IndexedItems,
+    RandomAccess,
+)
 from dagster_dataops.streams.files.blocks import LINE_BYTES, TOO_LONG
 from dagster_dataops.streams.files.descriptors import opened
 
@@ -75,7 +80,7 @@ def _index(path: str, descriptor: int) -> LineIndex:
     return index
 
 
-class JsonAccess(Access):
+class JsonAccess(RandomAccess):
     """Random access to the records of jsonl files. The line indices are kept across epochs.
 
     Args:
@@ -83,14 +88,14 @@ class JsonAccess(Access):
         counter: Counts the lines that are not records.
     """
 
-    def __init__(self, paths: Sequence[str], counter: Counter) -> None:
+    def __init__(self, paths: Sequence[str], counter: FailureCounter) -> None:
         super().__init__(counter)
         self._paths = paths
         self._indices: list[LineIndex] = []
 
     @override
     @contextmanager
-    def opened(self) -> Iterator[Numbered]:
+    def opened(self) -> Iterator[IndexedItems]:
         with ExitStack() as stack:
             descriptors = [stack.enter_context(opened(path)) for path in self._paths]
             pairs = list(zip(self._paths, descriptors, strict=True))
@@ -99,13 +104,15 @@ class JsonAccess(Access):
                 NumberedRecords(path, descriptor, index, self.counter)
                 for (path, descriptor), index in zip(pairs, self._indices, strict=True)
             ]
-            yield files[0] if len(files) == 1 else Joined(files)
+            yield files[0] if len(files) == 1 else ConcatenatedItems(files)
 
 
-class NumberedRecords(Numbered):
+class NumberedRecords(IndexedItems):
     """The records of one open jsonl file, by index."""
 
-    def __init__(self, path: str, descriptor: int, index: LineIndex, counter: Counter) -> None:
+    def __init__(
+        self, path: str, descriptor: int, index: LineIndex, counter: FailureCounter
+    ) -> None:
         self._path, self._descriptor, self._counter = path, descriptor, counter
         self._starts = index.starts
         self.size = len(index.starts) - 1

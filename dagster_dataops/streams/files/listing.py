@@ -13,12 +13,12 @@ from typing_extensions import override
 from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.hashing.values import digest
 from dagster_dataops.streams.core.sequences import SequenceCursor
-from dagster_dataops.streams.core.stage import Cursor, Opening, Source, State
+from dagster_dataops.streams.core.stage import Cursor, ReadContext, SourceStage, State
 from dagster_dataops.streams.files.remote import is_url, listed
 
 
 @dataclass(frozen=True, eq=False)
-class Files(Source):
+class Files(SourceStage):
     """Yield the paths of all files below ``folder`` that match ``pattern``."""
 
     name: ClassVar[str] = "list_files"
@@ -27,7 +27,7 @@ class Files(Source):
     storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @override
-    def open(self, opening: Opening) -> Cursor:
+    def open(self, context: ReadContext) -> Cursor:
         return FilesCursor(self)
 
     @override

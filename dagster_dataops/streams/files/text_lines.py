@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 from typing_extensions import override
 
 from dagster_dataops.errors import StreamDefinitionError, StreamSourceError
-from dagster_dataops.streams.core.item_failures import Counter
+from dagster_dataops.streams.core.item_failures import FailureCounter
 from dagster_dataops.streams.files.blocks import BlockCursor, Parsed, Terminator
 from dagster_dataops.streams.files.contents import Content
 from dagster_dataops.streams.files.file_stages import FileCursor, FileStage, Origin
@@ -46,14 +46,14 @@ class Lines(FileStage):
     origin: Origin
 
     @override
-    def open_file(self, location: Location, counter: Counter) -> FileCursor:
+    def open_file(self, location: Location, counter: FailureCounter) -> FileCursor:
         return LineCursor(self, location, counter)
 
 
 class LineCursor(BlockCursor):
     """Read lines; whole blocks are decoded at once."""
 
-    def __init__(self, stage: Lines, location: Location, counter: Counter) -> None:
+    def __init__(self, stage: Lines, location: Location, counter: FailureCounter) -> None:
         super().__init__(location, stage.block_size, counter, stage.origin)
         self._stage = stage
         self._encoding = stage.encoding

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from typing_extensions import override
 
-from dagster_dataops.streams.core.item_failures import Counter
-from dagster_dataops.streams.core.stage import Cursor, StepCursor
+from dagster_dataops.streams.core.item_failures import FailureCounter
+from dagster_dataops.streams.core.stage import Cursor, UnaryCursor
 
 if TYPE_CHECKING:
     from dagster_dataops.streams.parallel.callers import Caller
@@ -27,7 +27,7 @@ class Calls(NamedTuple):
     at_once: int
 
 
-class ParallelCursor(StepCursor):
+class ParallelCursor(UnaryCursor):
     """A cursor that calls a function for several items at once.
 
     Args:
@@ -36,7 +36,7 @@ class ParallelCursor(StepCursor):
         counter: Counts failed calls.
     """
 
-    def __init__(self, upstream: Cursor, calls: Calls, counter: Counter) -> None:
+    def __init__(self, upstream: Cursor, calls: Calls, counter: FailureCounter) -> None:
         super().__init__(upstream)
         self.calls = calls
         self.counter = counter

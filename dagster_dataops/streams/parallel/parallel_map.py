@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 from typing_extensions import override
 
 from dagster_dataops.selectors.selector import Selector
-from dagster_dataops.streams.core.stage import Cursor, Opening, Step
+from dagster_dataops.streams.core.stage import Cursor, ReadContext, UnaryStage
 from dagster_dataops.streams.parallel.ordered import OrderedCursor
 from dagster_dataops.streams.parallel.parallel_cursor import Calls
 from dagster_dataops.streams.parallel.unordered import UnorderedCursor
@@ -20,7 +20,7 @@ MODES: Final = ("thread", "process", "async")
 
 
 @dataclass(frozen=True, eq=False)
-class ParallelMap(Step):
+class ParallelMap(UnaryStage):
     """`Map` with ``num_parallel_calls`` concurrent calls."""
 
     name: ClassVar[str] = "map"
@@ -31,11 +31,11 @@ class ParallelMap(Step):
     mode: Mode | None
 
     @override
-    def open(self, opening: Opening) -> Cursor:
-        counter = opening.failures.counter(self.name)
+    def open(self, context: ReadContext) -> Cursor:
+        counter = context.failures.counter(self.name)
         kind = OrderedCursor if self.deterministic else UnorderedCursor
         calls = Calls(self.caller, self.num_parallel_calls)
-        return kind(self.upstream.open(opening), calls, counter)
+        return kind(self.upstream.open(context), calls, counter)
 
     @override
     def options(self) -> dict[str, Any]:

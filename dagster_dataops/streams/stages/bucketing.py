@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from dagster_dataops.streams.core.stage import Cursor, Opening, Step, StepCursor
+from dagster_dataops.streams.core.stage import Cursor, ReadContext, UnaryCursor, UnaryStage
 
 
 @dataclass(frozen=True, eq=False)
-class Bucket(Step):
+class Bucket(UnaryStage):
     """Group items into lists of ``bucket_size``."""
 
     name: ClassVar[str] = "bucket"
@@ -19,11 +19,11 @@ class Bucket(Step):
     drop_remainder: bool
 
     @override
-    def open(self, opening: Opening) -> Cursor:
-        return BucketCursor(self.upstream.open(opening), self)
+    def open(self, context: ReadContext) -> Cursor:
+        return BucketCursor(self.upstream.open(context), self)
 
 
-class BucketCursor(StepCursor):
+class BucketCursor(UnaryCursor):
     """Collect one list at a time; nothing is held between two lists."""
 
     def __init__(self, upstream: Cursor, stage: Bucket) -> None:

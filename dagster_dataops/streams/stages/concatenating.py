@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from dagster_dataops.streams.core.finitude import Finitude
-from dagster_dataops.streams.core.stage import Combination, Cursor, Opening, State
+from dagster_dataops.streams.core.stage import CombinedStage, Cursor, ReadContext, State
 
 
 @dataclass(frozen=True, eq=False)
-class Concat(Combination):
+class Concat(CombinedStage):
     """Yield the items of one stream after another."""
 
     name: ClassVar[str] = "concat"
@@ -22,8 +22,8 @@ class Concat(Combination):
         return max((one.finitude for one in self.sources), default=Finitude.FINITE)
 
     @override
-    def open(self, opening: Opening) -> Cursor:
-        return ConcatCursor([one.open(opening) for one in self.sources])
+    def open(self, context: ReadContext) -> Cursor:
+        return ConcatCursor([one.open(context) for one in self.sources])
 
 
 class CombinedCursor(Cursor):

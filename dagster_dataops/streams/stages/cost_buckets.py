@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Final
 from typing_extensions import override
 
 from dagster_dataops.errors import DataPipelineError
-from dagster_dataops.streams.core.item_failures import Counter
-from dagster_dataops.streams.core.stage import Cursor, Opening, State, Step, StepCursor
+from dagster_dataops.streams.core.item_failures import FailureCounter
+from dagster_dataops.streams.core.stage import Cursor, ReadContext, State, UnaryCursor, UnaryStage
 from dagster_dataops.streams.core.state_values import from_json, to_json
 from dagster_dataops.streams.stages.mapping import with_failures, without_failures
 
@@ -17,7 +17,7 @@ _END: Final = object()
 
 
 @dataclass(frozen=True, eq=False)
-class DynamicBucket(Step):
+class DynamicBucket(UnaryStage):
     """Group items into lists whose costs add up to ``threshold``."""
 
     name: ClassVar[str] = "dynamic_bucket"
@@ -29,15 +29,15 @@ class DynamicBucket(Step):
     drop_remainder: bool
 
     @override
-    def open(self, opening: Opening) -> Cursor:
-        counter = opening.failures.counter(self.name)
-        return DynamicBucketCursor(self.upstream.open(opening), self, counter)
+    def open(self, context: ReadContext) -> Cursor:
+        counter = context.failures.counter(self.name)
+        return DynamicBucketCursor(self.upstream.open(context), self, counter)
 
 
-class DynamicBucketCursor(StepCursor):
+class DynamicBucketCursor(UnaryCursor):
     """The state holds finished lists and the items that ``bucket_creation_fn`` left over."""
 
-    def __init__(self, upstream: Cursor, stage: DynamicBucket, counter: Counter) -> None:
+    def __init__(self, upstream: Cursor, stage: DynamicBucket, counter: FailureCounter) -> None:
         super().__init__(upstream)
         self._stage = stage
         self._counter = counter

@@ -9,9 +9,16 @@ from typing_extensions import override
 
 from dagster_dataops.errors import DataPipelineError, StreamStateError
 from dagster_dataops.streams.core.finitude import Finitude
-from dagster_dataops.streams.core.item_failures import Counter, Failures
-from dagster_dataops.streams.core.seeds import derived
-from dagster_dataops.streams.core.stage import Cursor, Opening, Stage, State, Step, StepCursor
+from dagster_dataops.streams.core.item_failures import FailureCounter, FailureHandler
+from dagster_dataops.streams.core.seeds import derive_seed
+from dagster_dataops.streams.core.stage import (
+    Cursor,
+    ReadContext,
+    Stage,
+    State,
+    UnaryCursor,
+    UnaryStage,
+)
 from dagster_dataops.streams.files.file_stages import FileStage
 from dagster_dataops.streams.stages.mapping import with_failures, without_failures
 
@@ -19,29 +26,29 @@ _END: Final = object()
 
 
 @dataclass(frozen=True, eq=False)
-class YieldFrom(Step):
+class YieldFrom(UnaryStage):
     """Yield the items of the streams that ``fn`` returns, one stream after another."""
 
     name: ClassVar[str] = "yield_from"
     fn: Callable[[Any], Any]
 
     @override
-    def open(self, opening: Opening) -> Cursor:
-        return YieldFromCursor(self.upstream.open(opening), self, opening)
+    def open(self, context: ReadContext) -> Cursor:
+        return YieldFromCursor(self.upstream.open(context), self, context)
 
 
-class YieldFromCursor(StepCursor):
+class YieldFromCursor(UnaryCursor):
     """The state is the position before the current item, and the position in its stream.
 
     Items are numbered, and each stream gets a seed derived from its item's number.
     """
 
-    def __init__(self, upstream: Cursor, stage: YieldFrom, opening: Opening) -> None:
+    def __init__(self, upstream: Cursor, stage: YieldFrom, context: ReadContext) -> None:
         super().__init__(upstream)
         self._fn = stage.fn
-        self._counter = opening.failures.counter(stage.name)
-        self._opening = replace(opening, failures=InnerFailures(self._counter))
-        self._seed = derived(opening.seed, stage.path)
+        self._counter = context.failures.counter(stage.name)
+        self._context = replace(context, failures=InnerFailures(self._counter))
+        self._seed = derive_seed(context.seed, stage.path)
         self._number = 0
         self._before: list[State] = []  # the input's number and state before the current item
         self._inner: _Inner | None = None
@@ -68,7 +75,9 @@ class YieldFromCursor(StepCursor):
 
     def _opened(self, item: Any, number: int) -> "_Inner":
         stage = inner_stage(self._fn(item))
-        return _Inner(stage, stage.open(replace(self._opening, seed=derived(self._seed, number))))
+        return _Inner(
+            stage, stage.open(replace(self._context, seed=derive_seed(self._seed, number)))
+        )
 
     @override
     def state(self) -> State:
@@ -125,21 +134,21 @@ class _Inner:
         return [self._files, self.cursor.state()]
 
 
-class InnerFailures(Failures):
+class InnerFailures(FailureHandler):
     """Count failures inside the stream of an item as failures of ``yield_from``."""
 
-    def __init__(self, counter: Counter) -> None:
+    def __init__(self, counter: FailureCounter) -> None:
         super().__init__()
         self._outer = counter
 
     @override
-    def counter(self, stage: str) -> Counter:
+    def counter(self, stage: str) -> FailureCounter:
         return _InnerCounter(self._outer, stage)
 
 
-class _InnerCounter(Counter):
-    def __init__(self, outer: Counter, stage: str) -> None:
-        super().__init__(Failures(), outer.number, stage)
+class _InnerCounter(FailureCounter):
+    def __init__(self, outer: FailureCounter, stage: str) -> None:
+        super().__init__(FailureHandler(), outer.number, stage)
         self._outer = outer
 
     @override

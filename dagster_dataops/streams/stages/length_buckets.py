@@ -8,14 +8,14 @@ from typing_extensions import override
 
 from dagster_dataops.errors import DataPipelineError
 from dagster_dataops.selectors.selector import Selector
-from dagster_dataops.streams.core.item_failures import Counter
-from dagster_dataops.streams.core.stage import Cursor, Opening, State, Step, StepCursor
+from dagster_dataops.streams.core.item_failures import FailureCounter
+from dagster_dataops.streams.core.stage import Cursor, ReadContext, State, UnaryCursor, UnaryStage
 from dagster_dataops.streams.core.state_values import from_json, to_json
 from dagster_dataops.streams.stages.mapping import with_failures, without_failures
 
 
 @dataclass(frozen=True, eq=False)
-class BucketByLength(Step):
+class BucketByLength(UnaryStage):
     """Group items of similar length.
 
     ``bucket_sizes`` holds pairs (number of items, maximum length), sorted by length.
@@ -30,15 +30,15 @@ class BucketByLength(Step):
     drop_remainder: bool
 
     @override
-    def open(self, opening: Opening) -> Cursor:
-        counter = opening.failures.counter(self.name)
-        return BucketByLengthCursor(self.upstream.open(opening), self, counter)
+    def open(self, context: ReadContext) -> Cursor:
+        counter = context.failures.counter(self.name)
+        return BucketByLengthCursor(self.upstream.open(context), self, counter)
 
 
-class BucketByLengthCursor(StepCursor):
+class BucketByLengthCursor(UnaryCursor):
     """The state holds the items of the buckets that are not yet full."""
 
-    def __init__(self, upstream: Cursor, stage: BucketByLength, counter: Counter) -> None:
+    def __init__(self, upstream: Cursor, stage: BucketByLength, counter: FailureCounter) -> None:
         super().__init__(upstream)
         self._stage = stage
         self._counter = counter

@@ -7,14 +7,14 @@ from typing import Any, ClassVar, TypeAlias
 from typing_extensions import override
 
 from dagster_dataops.selectors.selector import Selector
-from dagster_dataops.streams.core.item_failures import Counter
-from dagster_dataops.streams.core.stage import Cursor, Opening, State, Step, StepCursor
+from dagster_dataops.streams.core.item_failures import FailureCounter
+from dagster_dataops.streams.core.stage import Cursor, ReadContext, State, UnaryCursor, UnaryStage
 
 Function: TypeAlias = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Map(Step):
+class Map(UnaryStage):
     """Apply functions in order to each item, or to its selected parts."""
 
     name: ClassVar[str] = "map"
@@ -22,9 +22,9 @@ class Map(Step):
     selector: Selector | None
 
     @override
-    def open(self, opening: Opening) -> Cursor:
-        counter = opening.failures.counter(self.name)
-        return MapCursor(self.upstream.open(opening), self.function(), counter)
+    def open(self, context: ReadContext) -> Cursor:
+        counter = context.failures.counter(self.name)
+        return MapCursor(self.upstream.open(context), self.function(), counter)
 
     def function(self) -> Function:
         """Return the whole mapping as one function of an item."""
@@ -44,10 +44,10 @@ def _chained(functions: tuple[Function, ...]) -> Function:
     return chained
 
 
-class CountingCursor(StepCursor):
+class CountingCursor(UnaryCursor):
     """A cursor that calls user functions and counts their failures."""
 
-    def __init__(self, upstream: Cursor, function: Function, counter: Counter) -> None:
+    def __init__(self, upstream: Cursor, function: Function, counter: FailureCounter) -> None:
         super().__init__(upstream)
         self.function = function
         self.counter = counter
@@ -61,12 +61,12 @@ class CountingCursor(StepCursor):
         self.upstream.restore(without_failures(self.counter, state))
 
 
-def with_failures(counter: Counter, state: State) -> State:
+def with_failures(counter: FailureCounter, state: State) -> State:
     """Add the failure count to a state, if failures are counted."""
     return [counter.count, state] if counter.saved else state
 
 
-def without_failures(counter: Counter, state: State) -> State:
+def without_failures(counter: FailureCounter, state: State) -> State:
     """Remove the failure count from a state, and restore it."""
     if not counter.saved:
         return state
@@ -90,7 +90,7 @@ class MapCursor(CountingCursor):
 
 
 @dataclass(frozen=True, eq=False)
-class Filter(Step):
+class Filter(UnaryStage):
     """Keep the items for which a function of the item, or of its selected part, returns true."""
 
     name: ClassVar[str] = "filter"
@@ -98,9 +98,9 @@ class Filter(Step):
     selector: Selector | None
 
     @override
-    def open(self, opening: Opening) -> Cursor:
-        counter = opening.failures.counter(self.name)
-        return FilterCursor(self.upstream.open(opening), self._function(), counter)
+    def open(self, context: ReadContext) -> Cursor:
+        counter = context.failures.counter(self.name)
+        return FilterCursor(self.upstream.open(context), self._function(), counter)
 
     def _function(self) -> Function:
         if self.selector is None:

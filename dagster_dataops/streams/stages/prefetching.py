@@ -8,22 +8,22 @@ from typing import Any, ClassVar, Final
 
 from typing_extensions import override
 
-from dagster_dataops.streams.core.stage import Cursor, Opening, State, Step, StepCursor
+from dagster_dataops.streams.core.stage import Cursor, ReadContext, State, UnaryCursor, UnaryStage
 
 _END: Final = object()
 _LOOK_SECONDS: Final = 0.05
 
 
 @dataclass(frozen=True, eq=False)
-class Prefetch(Step):
+class Prefetch(UnaryStage):
     """Yield the same items and read up to ``num_examples`` ahead; 0 turns that off."""
 
     name: ClassVar[str] = "prefetch"
     num_examples: int
 
     @override
-    def open(self, opening: Opening) -> Cursor:
-        upstream = self.upstream.open(opening)
+    def open(self, context: ReadContext) -> Cursor:
+        upstream = self.upstream.open(context)
         return PrefetchCursor(upstream, self.num_examples) if self.num_examples else upstream
 
     @override
@@ -31,7 +31,7 @@ class Prefetch(Step):
         return {"on": bool(self.num_examples)}
 
 
-class PrefetchCursor(StepCursor):
+class PrefetchCursor(UnaryCursor):
     """The state is the input's state after the last yielded item."""
 
     def __init__(self, upstream: Cursor, count: int) -> None:

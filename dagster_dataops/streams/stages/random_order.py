@@ -6,8 +6,8 @@ from typing import Any, Final
 from typing_extensions import override
 
 from dagster_dataops.streams.core.permutations import Permutation
-from dagster_dataops.streams.core.random_access import MISSING, Access, Part
-from dagster_dataops.streams.core.seeds import generator
+from dagster_dataops.streams.core.random_access import MISSING, RandomAccess, ShardSlice
+from dagster_dataops.streams.core.seeds import seeded_random
 from dagster_dataops.streams.core.stage import Cursor, State
 
 _AT_ONCE: Final = 256  # places computed together
@@ -19,7 +19,7 @@ class RandomCursor(Cursor):
     The state is the seed, the epoch and the number of read places; restoring reads nothing again.
     """
 
-    def __init__(self, access: Access, seed: int, part: Part) -> None:
+    def __init__(self, access: RandomAccess, seed: int, part: ShardSlice) -> None:
         self._access = access
         self._seed = seed
         self._part = part
@@ -29,7 +29,7 @@ class RandomCursor(Cursor):
     def items(self) -> Iterator[Any]:
         with self._access.opened() as source:
             item, size = source.item, source.size
-            order = Permutation(size, generator(self._seed, self._epoch, 0))
+            order = Permutation(size, seeded_random(self._seed, self._epoch, 0))
             places = self._part.places(size)
             while stretch := order.stretch(places[self._passed : self._passed + _AT_ONCE]):
                 for number in stretch:

@@ -7,13 +7,13 @@ from typing import Any, ClassVar, Final
 from typing_extensions import override
 
 from dagster_dataops.streams.core.finitude import Finitude
-from dagster_dataops.streams.core.stage import Cursor, Opening, State, Step, StepCursor
+from dagster_dataops.streams.core.stage import Cursor, ReadContext, State, UnaryCursor, UnaryStage
 
 _END: Final = object()
 
 
 @dataclass(frozen=True, eq=False)
-class Repeat(Step):
+class Repeat(UnaryStage):
     """Yield ``num_repeats`` epochs, or epochs without end if it is ``None``.
 
     A stream without items ends at once.
@@ -33,11 +33,11 @@ class Repeat(Step):
         return self if self.num_repeats is None else super().endless()
 
     @override
-    def open(self, opening: Opening) -> Cursor:
-        return RepeatCursor(self.upstream.open(opening), self)
+    def open(self, context: ReadContext) -> Cursor:
+        return RepeatCursor(self.upstream.open(context), self)
 
 
-class EpochCursor(StepCursor):
+class EpochCursor(UnaryCursor):
     """A cursor over epochs. The state is the epoch, and whether it has yielded an item."""
 
     def __init__(self, upstream: Cursor) -> None:

@@ -6,8 +6,8 @@ from typing import Any, ClassVar, Final
 
 from typing_extensions import override
 
-from dagster_dataops.streams.core.finitude import Finitude, of_mixture
-from dagster_dataops.streams.core.stage import Combination, Cursor, Opening, State
+from dagster_dataops.streams.core.finitude import Finitude, mixed_finitude
+from dagster_dataops.streams.core.stage import CombinedStage, Cursor, ReadContext, State
 from dagster_dataops.streams.stages.concatenating import CombinedCursor
 
 _END: Final = object()
@@ -15,7 +15,7 @@ _UNREAD: Final = object()
 
 
 @dataclass(frozen=True, eq=False)
-class RoundRobin(Combination):
+class RoundRobin(CombinedStage):
     """Yield rounds of one item from each stream, until every stream has ended once.
 
     A stream that has ended starts again, or is left out with ``allow_repeats=False``.
@@ -31,11 +31,11 @@ class RoundRobin(Combination):
         kinds = [one.finitude for one in self.sources]
         if self.stop_at_shortest and any(kind is not Finitude.INFINITE for kind in kinds):
             return Finitude.FINITE
-        return of_mixture(kinds)
+        return mixed_finitude(kinds)
 
     @override
-    def open(self, opening: Opening) -> Cursor:
-        return RoundRobinCursor([one.open(opening) for one in self.sources], self)
+    def open(self, context: ReadContext) -> Cursor:
+        return RoundRobinCursor([one.open(context) for one in self.sources], self)
 
 
 class RoundRobinCursor(CombinedCursor):

@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Final
 from typing_extensions import override
 
 from dagster_dataops.errors import DataPipelineError
-from dagster_dataops.streams.core.finitude import Finitude, of_mixture
-from dagster_dataops.streams.core.seeds import Draws, derived
-from dagster_dataops.streams.core.stage import Combination, Cursor, Opening, State
+from dagster_dataops.streams.core.finitude import Finitude, mixed_finitude
+from dagster_dataops.streams.core.seeds import RandomNumbers, derive_seed
+from dagster_dataops.streams.core.stage import CombinedStage, Cursor, ReadContext, State
 from dagster_dataops.streams.stages.concatenating import CombinedCursor
 
 _END: Final = object()
@@ -19,7 +19,7 @@ _UNREAD: Final = object()
 
 
 @dataclass(frozen=True, eq=False)
-class Sample(Combination):
+class Sample(CombinedStage):
     """Choose a stream by weight for each item, until every stream has ended once.
 
     A stream that has ended starts again. With ``allow_repeats=False`` it is left out and its weight
@@ -34,17 +34,17 @@ class Sample(Combination):
     @property
     @override
     def finitude(self) -> Finitude:
-        return of_mixture([one.finitude for one in self.sources])
+        return mixed_finitude([one.finitude for one in self.sources])
 
     @override
-    def open(self, opening: Opening) -> Cursor:
-        sources = [one.open(opening) for one in self.sources]
-        return SampleCursor(sources, self, self.seed_in(opening.seed))
+    def open(self, context: ReadContext) -> Cursor:
+        sources = [one.open(context) for one in self.sources]
+        return SampleCursor(sources, self, self.seed_in(context.seed))
 
     @override
     def seed_in(self, root: int) -> int:
         """Return the seed of the stage in a stream of seed ``root``."""
-        return derived(root, self.path) if self.seed is None else self.seed
+        return derive_seed(root, self.path) if self.seed is None else self.seed
 
 
 class SampleCursor(CombinedCursor):
@@ -58,7 +58,7 @@ class SampleCursor(CombinedCursor):
         super().__init__(sources)
         self._stage = stage
         self._seed = seed
-        self._draws = Draws(seed)
+        self._draws = RandomNumbers(seed)
         self._pseudo = [one.finitude is Finitude.PSEUDO_INFINITE for one in stage.sources]
         self._ended = list(self._pseudo)
         self._before: list[State] = [None] * len(sources)
@@ -133,7 +133,7 @@ class SampleCursor(CombinedCursor):
     @override
     def restore(self, state: State) -> None:
         self._seed, number, ended, positions = state
-        self._draws = Draws(self._seed, number)
+        self._draws = RandomNumbers(self._seed, number)
         self._ended = [bool(end) for end in ended]
         self._heads = [_UNREAD] * len(self.sources)
         super().restore(positions)
@@ -143,7 +143,7 @@ class SampleCursor(CombinedCursor):
         for one, head, before in zip(self.sources, self._heads, self._before, strict=True):
             if head is not _UNREAD:
                 one.restore(before)
-        self._draws = Draws(self._seed, 0 if reset_rng else self._draws.number)
+        self._draws = RandomNumbers(self._seed, 0 if reset_rng else self._draws.number)
         self._ended = list(self._pseudo)
         self._heads = [_UNREAD] * len(self.sources)
         super().restart(reset_rng=reset_rng)

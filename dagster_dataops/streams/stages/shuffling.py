@@ -7,14 +7,14 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from dagster_dataops.streams.core.random_access import Part
-from dagster_dataops.streams.core.seeds import derived, generator
-from dagster_dataops.streams.core.stage import Cursor, Opening, State, Step, StepCursor
+from dagster_dataops.streams.core.random_access import ShardSlice
+from dagster_dataops.streams.core.seeds import derive_seed, seeded_random
+from dagster_dataops.streams.core.stage import Cursor, ReadContext, State, UnaryCursor, UnaryStage
 from dagster_dataops.streams.stages.random_order import RandomCursor
 
 
 @dataclass(frozen=True, eq=False)
-class Shuffle(Step):
+class Shuffle(UnaryStage):
     """Shuffle windows of ``shuffle_window`` items; 0 shuffles all items.
 
     With 0 and a source with random access, the indices are shuffled and no items are held.
@@ -25,27 +25,27 @@ class Shuffle(Step):
     seed: int | None
 
     @override
-    def open_part(self, opening: Opening, part: Part) -> Cursor | None:
-        access = None if self.shuffle_window else self.upstream.access(opening)
-        return None if access is None else RandomCursor(access, self.seed_in(opening.seed), part)
+    def open_part(self, context: ReadContext, part: ShardSlice) -> Cursor | None:
+        access = None if self.shuffle_window else self.upstream.access(context)
+        return None if access is None else RandomCursor(access, self.seed_in(context.seed), part)
 
     @override
-    def open(self, opening: Opening) -> Cursor:
-        whole = self.open_part(opening, Part())
+    def open(self, context: ReadContext) -> Cursor:
+        whole = self.open_part(context, ShardSlice())
         if whole is not None:
             return whole
-        upstream = self.upstream.open(opening)
+        upstream = self.upstream.open(context)
         if self.shuffle_window == 1:
             return upstream
-        return ShuffleCursor(upstream, self.shuffle_window, self.seed_in(opening.seed))
+        return ShuffleCursor(upstream, self.shuffle_window, self.seed_in(context.seed))
 
     @override
     def seed_in(self, root: int) -> int:
         """Return the seed of the stage in a stream of seed ``root``."""
-        return derived(root, self.path) if self.seed is None else self.seed
+        return derive_seed(root, self.path) if self.seed is None else self.seed
 
 
-class ShuffleCursor(StepCursor):
+class ShuffleCursor(UnaryCursor):
     """The state is the position before the window, and the number of its yielded items.
 
     The order of a window depends on the seed, the epoch and the number of the window. Restoring
@@ -68,7 +68,7 @@ class ShuffleCursor(StepCursor):
             window = list(islice(upstream, self._window))
             if not window:
                 return
-            generator(self._seed, self._epoch, self._number).shuffle(window)
+            seeded_random(self._seed, self._epoch, self._number).shuffle(window)
             self._before, self._left, self._length = before, iter(window), len(window)
             for _ in islice(self._left, self._skipped):
                 pass

@@ -8,23 +8,23 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from dagster_dataops.streams.core.finitude import Finitude
-from dagster_dataops.streams.core.random_access import Part
-from dagster_dataops.streams.core.stage import Cursor, Opening, State, Step, StepCursor
+from dagster_dataops.streams.core.random_access import ShardSlice
+from dagster_dataops.streams.core.stage import Cursor, ReadContext, State, UnaryCursor, UnaryStage
 
 
 @dataclass(frozen=True, eq=False)
-class Skip(Step):
+class Skip(UnaryStage):
     """Skip the first ``num_examples`` items."""
 
     name: ClassVar[str] = "skip"
     num_examples: int
 
     @override
-    def open(self, opening: Opening) -> Cursor:
-        return SkipCursor(self.upstream.open(opening), self.num_examples)
+    def open(self, context: ReadContext) -> Cursor:
+        return SkipCursor(self.upstream.open(context), self.num_examples)
 
 
-class SkipCursor(StepCursor):
+class SkipCursor(UnaryCursor):
     """The state tells whether the items have been skipped."""
 
     def __init__(self, upstream: Cursor, count: int) -> None:
@@ -58,7 +58,7 @@ class SkipCursor(StepCursor):
 
 
 @dataclass(frozen=True, eq=False)
-class Take(Step):
+class Take(UnaryStage):
     """Yield the first ``num_examples`` items."""
 
     name: ClassVar[str] = "take"
@@ -70,11 +70,11 @@ class Take(Step):
         return Finitude.FINITE
 
     @override
-    def open(self, opening: Opening) -> Cursor:
-        return TakeCursor(self.upstream.open(opening), self.num_examples)
+    def open(self, context: ReadContext) -> Cursor:
+        return TakeCursor(self.upstream.open(context), self.num_examples)
 
 
-class TakeCursor(StepCursor):
+class TakeCursor(UnaryCursor):
     """The state is the number of yielded items."""
 
     def __init__(self, upstream: Cursor, count: int) -> None:
@@ -104,7 +104,7 @@ class TakeCursor(StepCursor):
 
 
 @dataclass(frozen=True, eq=False)
-class Shard(Step):
+class Shard(UnaryStage):
     """Yield every ``num_shards``-th item, starting at index ``shard_idx``."""
 
     name: ClassVar[str] = "shard"
@@ -113,16 +113,16 @@ class Shard(Step):
     allow_uneven: bool
 
     @override
-    def open(self, opening: Opening) -> Cursor:
-        part = Part(self.shard_idx, self.num_shards, self.allow_uneven)
-        alone = self.upstream.open_part(opening, part)
+    def open(self, context: ReadContext) -> Cursor:
+        part = ShardSlice(self.shard_idx, self.num_shards, self.allow_uneven)
+        alone = self.upstream.open_part(context, part)
         if alone is not None:
             return alone
         kind = UnevenShardCursor if self.allow_uneven else EvenShardCursor
-        return kind(self.upstream.open(opening), self)
+        return kind(self.upstream.open(context), self)
 
 
-class EvenShardCursor(StepCursor):
+class EvenShardCursor(UnaryCursor):
     """Read groups of ``num_shards`` items and drop the last, incomplete one."""
 
     def __init__(self, upstream: Cursor, stage: Shard) -> None:
@@ -136,7 +136,7 @@ class EvenShardCursor(StepCursor):
             yield group[self._stage.shard_idx]
 
 
-class UnevenShardCursor(StepCursor):
+class UnevenShardCursor(UnaryCursor):
     """Read all items of the shard, including one of the last, incomplete group.
 
     The state tells whether an item was yielded. If so, the items of the other shards come first.

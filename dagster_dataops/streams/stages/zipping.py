@@ -8,8 +8,8 @@ from typing_extensions import override
 
 from dagster_dataops.errors import DataPipelineError
 from dagster_dataops.streams.core.finitude import Finitude
-from dagster_dataops.streams.core.item_failures import Counter
-from dagster_dataops.streams.core.stage import Combination, Cursor, Opening, State
+from dagster_dataops.streams.core.item_failures import FailureCounter
+from dagster_dataops.streams.core.stage import CombinedStage, Cursor, ReadContext, State
 from dagster_dataops.streams.stages.concatenating import CombinedCursor
 from dagster_dataops.streams.stages.mapping import with_failures, without_failures
 
@@ -17,7 +17,7 @@ _END: Final = object()
 
 
 @dataclass(frozen=True, eq=False)
-class Zip(Combination):
+class Zip(CombinedStage):
     """Yield one item of each stream as a list, as a dict (``names``) or merged (``flatten``)."""
 
     name: ClassVar[str] = "zip"
@@ -32,9 +32,9 @@ class Zip(Combination):
         return Finitude.INFINITE if endless else Finitude.FINITE
 
     @override
-    def open(self, opening: Opening) -> Cursor:
-        counter = opening.failures.counter(self.name)
-        return ZipCursor([one.open(opening) for one in self.sources], self, counter)
+    def open(self, context: ReadContext) -> Cursor:
+        counter = context.failures.counter(self.name)
+        return ZipCursor([one.open(context) for one in self.sources], self, counter)
 
 
 class ZipCursor(CombinedCursor):
@@ -44,7 +44,7 @@ class ZipCursor(CombinedCursor):
     marks this end.
     """
 
-    def __init__(self, sources: list[Cursor], stage: Zip, counter: Counter) -> None:
+    def __init__(self, sources: list[Cursor], stage: Zip, counter: FailureCounter) -> None:
         super().__init__(sources)
         self._stage = stage
         self._counter = counter
