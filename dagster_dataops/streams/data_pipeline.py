@@ -13,10 +13,10 @@ from dagster_dataops.streams.core.sequences import ConstantSource, CountSource, 
 from dagster_dataops.streams.core.stage import Stage
 from dagster_dataops.streams.operations import Operations
 from dagster_dataops.streams.positioned_stream import Reading
-from dagster_dataops.streams.stages.concatenating import Concat
-from dagster_dataops.streams.stages.round_robin import RoundRobin
-from dagster_dataops.streams.stages.sampling import Sample
-from dagster_dataops.streams.stages.zipping import Zip
+from dagster_dataops.streams.stages.concatenating import ConcatStage
+from dagster_dataops.streams.stages.round_robin import RoundRobinStage
+from dagster_dataops.streams.stages.sampling import SampleStage
+from dagster_dataops.streams.stages.zipping import ZipStage
 
 Streams: TypeAlias = "Operations | Iterable[Operations]"
 
@@ -81,7 +81,7 @@ class DataPipeline(Reading):
         Args:
             pipelines: The streams, one by one or as a list.
         """
-        return DataPipelineBuilder(Concat(_stages("concat", pipelines)))
+        return DataPipelineBuilder(ConcatStage(_stages("concat", pipelines)))
 
     @staticmethod
     def round_robin(
@@ -95,7 +95,7 @@ class DataPipeline(Reading):
             allow_repeats: Whether a stream that has ended starts again while others continue.
         """
         stages = _stages("round_robin", pipelines)
-        return DataPipelineBuilder(RoundRobin(stages, stop_at_shortest, allow_repeats))
+        return DataPipelineBuilder(RoundRobinStage(stages, stop_at_shortest, allow_repeats))
 
     @staticmethod
     def sample(
@@ -124,7 +124,9 @@ class DataPipeline(Reading):
                     "sample", f"the weight {weight} must be a number above 0"
                 )
         check_seed("sample", seed)
-        return DataPipelineBuilder(Sample(stages, tuple(map(float, given)), seed, allow_repeats))
+        return DataPipelineBuilder(
+            SampleStage(stages, tuple(map(float, given)), seed, allow_repeats)
+        )
 
     @staticmethod
     def zip(
@@ -153,7 +155,7 @@ class DataPipeline(Reading):
             raise StreamDefinitionError(
                 "zip", f"there are {len(stages)} streams, {len(keys)} names"
             )
-        return DataPipelineBuilder(Zip(stages, keys, zip_to_shortest, flatten))
+        return DataPipelineBuilder(ZipStage(stages, keys, zip_to_shortest, flatten))
 
 
 def _stages(name: str, given: tuple[Streams, ...]) -> tuple[Stage, ...]:

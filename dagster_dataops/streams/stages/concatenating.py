@@ -11,7 +11,7 @@ from dagster_dataops.streams.core.stage import CombinedStage, Cursor, ReadContex
 
 
 @dataclass(frozen=True, eq=False)
-class Concat(CombinedStage):
+class ConcatStage(CombinedStage):
     """Yield the items of one stream after another."""
 
     name: ClassVar[str] = "concat"

@@ -51,7 +51,7 @@ class YieldFromCursor(UnaryCursor):
         self._seed = derive_seed(context.seed, stage.path)
         self._number = 0
         self._before: list[State] = []  # the input's number and state before the current item
-        self._inner: _Inner | None = None
+        self._inner: _InnerStream | None = None
         self._waiting: State = None  # the position to restore in the next stream
 
     @override
@@ -73,9 +73,9 @@ class YieldFromCursor(UnaryCursor):
             yield from inner.cursor.items()
             self._inner = None
 
-    def _opened(self, item: Any, number: int) -> "_Inner":
+    def _opened(self, item: Any, number: int) -> "_InnerStream":
         stage = inner_stage(self._fn(item))
-        return _Inner(
+        return _InnerStream(
             stage, stage.open(replace(self._context, seed=derive_seed(self._seed, number)))
         )
 
@@ -103,7 +103,7 @@ class YieldFromCursor(UnaryCursor):
         super().restart(reset_rng=reset_rng)
 
 
-class _Inner:
+class _InnerStream:
     """The stream of one item, identified by the files that it reads."""
 
     def __init__(self, stage: Stage, cursor: Cursor) -> None:

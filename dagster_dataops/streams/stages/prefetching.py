@@ -37,14 +37,14 @@ class PrefetchCursor(UnaryCursor):
     def __init__(self, upstream: Cursor, count: int) -> None:
         super().__init__(upstream)
         self._count = count
-        self._reader: _Reader | None = None
+        self._reader: _PrefetchThread | None = None
         self._behind: State = None
 
     @override
     def items(self) -> Iterator[Any]:
         self._stop()
         self._behind = self.upstream.state()
-        reader = self._reader = _Reader(self.upstream, self._count)
+        reader = self._reader = _PrefetchThread(self.upstream, self._count)
         try:
             while True:
                 item, error, behind = reader.next()
@@ -79,7 +79,7 @@ class PrefetchCursor(UnaryCursor):
         super().restart(reset_rng=reset_rng)
 
 
-class _Reader:
+class _PrefetchThread:
     """A thread that reads a cursor into a queue; an error follows the items before it."""
 
     def __init__(self, upstream: Cursor, count: int) -> None:

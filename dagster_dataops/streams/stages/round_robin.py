@@ -15,7 +15,7 @@ _UNREAD: Final = object()
 
 
 @dataclass(frozen=True, eq=False)
-class RoundRobin(CombinedStage):
+class RoundRobinStage(CombinedStage):
     """Yield rounds of one item from each stream, until every stream has ended once.
 
     A stream that has ended starts again, or is left out with ``allow_repeats=False``.
@@ -45,7 +45,7 @@ class RoundRobinCursor(CombinedCursor):
     round. Restoring reads these items again.
     """
 
-    def __init__(self, sources: list[Cursor], stage: RoundRobin) -> None:
+    def __init__(self, sources: list[Cursor], stage: RoundRobinStage) -> None:
         super().__init__(sources)
         self._stage = stage
         self._pseudo = [one.finitude is Finitude.PSEUDO_INFINITE for one in stage.sources]

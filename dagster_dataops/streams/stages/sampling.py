@@ -19,7 +19,7 @@ _UNREAD: Final = object()
 
 
 @dataclass(frozen=True, eq=False)
-class Sample(CombinedStage):
+class SampleStage(CombinedStage):
     """Choose a stream by weight for each item, until every stream has ended once.
 
     A stream that has ended starts again. With ``allow_repeats=False`` it is left out and its weight
@@ -54,7 +54,7 @@ class SampleCursor(CombinedCursor):
     again. Draws are numbered across epochs.
     """
 
-    def __init__(self, sources: list[Cursor], stage: Sample, seed: int) -> None:
+    def __init__(self, sources: list[Cursor], stage: SampleStage, seed: int) -> None:
         super().__init__(sources)
         self._stage = stage
         self._seed = seed

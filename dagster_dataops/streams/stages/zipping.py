@@ -17,7 +17,7 @@ _END: Final = object()
 
 
 @dataclass(frozen=True, eq=False)
-class Zip(CombinedStage):
+class ZipStage(CombinedStage):
     """Yield one item of each stream as a list, as a dict (``names``) or merged (``flatten``)."""
 
     name: ClassVar[str] = "zip"
@@ -44,7 +44,7 @@ class ZipCursor(CombinedCursor):
     marks this end.
     """
 
-    def __init__(self, sources: list[Cursor], stage: Zip, counter: FailureCounter) -> None:
+    def __init__(self, sources: list[Cursor], stage: ZipStage, counter: FailureCounter) -> None:
         super().__init__(sources)
         self._stage = stage
         self._counter = counter
