@@ -14,7 +14,7 @@ from dagster_dataops.streams.files.blocks import BLOCK_BYTES, LEAST_BLOCK_BYTES
 from dagster_dataops.streams.files.file_sets import INFER, FileSet, GivenPaths
 from dagster_dataops.streams.files.file_stages import Origin
 from dagster_dataops.streams.files.jsonl import JsonLines
-from dagster_dataops.streams.files.listing import Files
+from dagster_dataops.streams.files.listing import FileList
 
 
 def read_sequence(seq: SequenceOf[Any]) -> DataPipelineBuilder:
@@ -70,7 +70,7 @@ def list_files(
             and ``*`` also matches slashes.
         storage_options: Arguments of fsspec's file system, for example credentials.
     """
-    return DataPipelineBuilder(Files(os.fspath(path), pattern, dict(storage_options or {})))
+    return DataPipelineBuilder(FileList(os.fspath(path), pattern, dict(storage_options or {})))
 
 
 def read_jsonl(

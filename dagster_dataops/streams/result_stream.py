@@ -11,7 +11,7 @@ from dagster_dataops.errors import InputError, StreamSourceError
 from dagster_dataops.hashing.file_digests import cached_digest
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.files.blocks import BLOCK_BYTES
-from dagster_dataops.streams.files.descriptors import opened
+from dagster_dataops.streams.files.descriptors import opened_file
 from dagster_dataops.streams.files.file_sets import FileSet
 from dagster_dataops.streams.files.file_stages import NOWHERE
 from dagster_dataops.streams.files.jsonl import JsonLines
@@ -41,7 +41,7 @@ class Stored(JsonLines):
 
     @override
     def identity(self) -> object:
-        with opened(self.where) as descriptor:
+        with opened_file(self.where) as descriptor:
             found = os.fstat(descriptor)
         if found.st_size != self.size_bytes:
             reason = (

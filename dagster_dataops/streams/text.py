@@ -12,7 +12,7 @@ from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.factories import block_bytes
 from dagster_dataops.streams.files.file_sets import INFER, FileSet, GivenPaths
 from dagster_dataops.streams.files.file_stages import Origin
-from dagster_dataops.streams.files.text_lines import LineEnding, Lines, known_encoding
+from dagster_dataops.streams.files.text_lines import LineEnding, TextLines, known_encoding
 
 __all__ = ["LineEnding", "read_text"]
 
@@ -60,7 +60,7 @@ def read_text(  # noqa: PLR0913, PLR0917 - the signature that users of fairseq2 
     if key is None and any(origin):
         raise StreamDefinitionError("read_text", "file_key and line_key need a key for the line")
     return DataPipelineBuilder(
-        Lines(
+        TextLines(
             FileSet.of("read_text", path, compression, storage_options),
             key,
             known_encoding(encoding),

@@ -17,7 +17,7 @@ from dagster_dataops.readers.row_groups import Chunk, GroupCursor
 from dagster_dataops.streams.core.item_failures import FailureCounter
 from dagster_dataops.streams.files.file_stages import FileCursor, FileStage
 from dagster_dataops.streams.files.locations import Location
-from dagster_dataops.streams.files.remote import refused
+from dagster_dataops.streams.files.remote import source_error
 
 _ROWS: Final = 1024  # converted to records at once
 _BUFFER_BYTES: Final = 1 << 20  # per column of a Parquet file
@@ -130,4 +130,4 @@ def told(path: str, kind: str) -> Iterator[None]:
     except (pa.ArrowException, OSError, ValueError) as error:
         raise StreamSourceError(path, f"is not a valid {kind} file: {error}") from error
     except Exception as error:  # raised for files by URL
-        raise refused(path, error) from error
+        raise source_error(path, error) from error

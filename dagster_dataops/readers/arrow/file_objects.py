@@ -10,7 +10,7 @@ from typing_extensions import override
 from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.streams.files.contents import Content
 from dagster_dataops.streams.files.locations import Location
-from dagster_dataops.streams.files.remote import file_system, is_url, refused
+from dagster_dataops.streams.files.remote import file_system, is_url, source_error
 
 _BUFFER_BYTES: Final = 256 << 10
 
@@ -73,6 +73,6 @@ def seekable(location: Location) -> Iterator[Any]:
     try:
         file = system.open(path, "rb")
     except Exception as error:
-        raise refused(location.path, error) from error
+        raise source_error(location.path, error) from error
     with file:
         yield file

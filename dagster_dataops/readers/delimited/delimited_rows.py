@@ -11,11 +11,11 @@ from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.readers.delimited.cells import Convert, convert
 from dagster_dataops.readers.delimited.csv_rows import Dialect, Rows, never_ends, split
 from dagster_dataops.streams.core.item_failures import FailureCounter
-from dagster_dataops.streams.files.blocks import BlockCursor, Parsed, Terminator
+from dagster_dataops.streams.files.blocks import BlockCursor, ParsedBlock, Terminator
 from dagster_dataops.streams.files.contents import Content
 from dagster_dataops.streams.files.file_stages import FileCursor, FileStage, Origin
 from dagster_dataops.streams.files.locations import Location
-from dagster_dataops.streams.files.text_lines import unmarked
+from dagster_dataops.streams.files.text_lines import split_mark
 
 _HEAD_BYTES: Final = 64 << 10
 _TOLD: Final = 12  # columns listed in messages
@@ -73,7 +73,7 @@ class RowCursor(BlockCursor):
     @override
     def begin(self, content: Content) -> int:
         head = content.read_at(_HEAD_BYTES, 0)
-        self._encoding, mark = unmarked(self._stage.encoding, head)
+        self._encoding, mark = split_mark(self._stage.encoding, head)
         newline, old = "\n".encode(self._encoding), "\r".encode(self._encoding)
         ended = newline if newline in head or old not in head else old
         self.terminator = Terminator(ended, len(ended))
@@ -155,7 +155,7 @@ class RowCursor(BlockCursor):
         return self._taken  # ``block`` is always the last block read
 
     @override
-    def parse(self, block: bytes, start: int) -> Parsed:
+    def parse(self, block: bytes, start: int) -> ParsedBlock:
         rows, lines = self._rows.cells, self._rows.before
         if not all(rows):
             lines = [line for line, cells in zip(lines, rows, strict=True) if cells]
@@ -172,9 +172,9 @@ class RowCursor(BlockCursor):
                     record[name] = made(record[name])
         except ValueError:
             return self._one_by_one(rows, lines)
-        return Parsed(records, None, lines)
+        return ParsedBlock(records, None, lines)
 
-    def _one_by_one(self, rows: list[list[str] | csv.Error], lines: list[int]) -> Parsed:
+    def _one_by_one(self, rows: list[list[str] | csv.Error], lines: list[int]) -> ParsedBlock:
         records: list[Any] = []
         kept: list[int] = []
         for cells, line in zip(rows, lines, strict=True):
@@ -185,8 +185,8 @@ class RowCursor(BlockCursor):
                 try:
                     self.counter.settle(cells, error)
                 except Exception as final:  # noqa: BLE001 - raised after the records before it
-                    return Parsed(records, final, kept)
-        return Parsed(records, None, kept)
+                    return ParsedBlock(records, final, kept)
+        return ParsedBlock(records, None, kept)
 
     def _record(self, cells: list[str] | csv.Error, line: int) -> dict[str, Any]:
         """Return the record of one row.

@@ -36,7 +36,7 @@ class Terminator(NamedTuple):
     width: int = 1
 
 
-class Parsed(NamedTuple):
+class ParsedBlock(NamedTuple):
     """The items of a block.
 
     Attributes:
@@ -90,7 +90,7 @@ class BlockCursor(FileCursor):
         """Inspect the head of the file, set `terminator`, return the offset of the first line."""
 
     @abstractmethod
-    def parse(self, block: bytes, start: int) -> Parsed:
+    def parse(self, block: bytes, start: int) -> ParsedBlock:
         """Return the items of a block that starts at byte ``start``."""
 
     @override
@@ -121,7 +121,7 @@ class BlockCursor(FileCursor):
             if self.numbered:
                 self.lines_before = self.lines_in(content.read_at(begin, 0))
 
-    def _marked(self, parsed: Parsed) -> list[Any]:
+    def _marked(self, parsed: ParsedBlock) -> list[Any]:
         """Return the records with their file and line number added."""
         marks: dict[str, Any] = {}
         if self._origin.file_key is not None:

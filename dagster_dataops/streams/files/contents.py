@@ -8,12 +8,12 @@ from typing import Final, Protocol, Self
 from typing_extensions import override
 
 from dagster_dataops.errors import StreamSourceError
-from dagster_dataops.streams.files.descriptors import descriptor_on
+from dagster_dataops.streams.files.descriptors import open_descriptor
 
 _STEP: Final = 1 << 20  # bytes read at once when skipping
 
 
-class Source(Protocol):
+class ByteSource(Protocol):
     """A byte source that is read from its start."""
 
     def read(self, size: int, /) -> bytes:
@@ -58,7 +58,7 @@ class PlainContent(Content):
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._descriptor = descriptor_on(path)
+        self._descriptor = open_descriptor(path)
 
     @override
     def read_at(self, size: int, offset: int) -> bytes:
@@ -83,9 +83,9 @@ class WindowedContent(Content):
             with it. For other sources the bytes before the position are read and dropped.
     """
 
-    def __init__(self, open_source: Callable[[], Source]) -> None:
+    def __init__(self, open_source: Callable[[], ByteSource]) -> None:
         self._open = open_source
-        self._source: Source | None = None
+        self._source: ByteSource | None = None
         self._window = bytearray()
         self._start = 0  # offset of the window in the file
 
@@ -128,7 +128,7 @@ class WindowedContent(Content):
                 return
             self._window += part
 
-    def _opened(self) -> Source:
+    def _opened(self) -> ByteSource:
         if self._source is None:
             self._source = self._open()
         return self._source

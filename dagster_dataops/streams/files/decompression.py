@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from dagster_dataops.errors import MissingExtraError, StreamSourceError
-from dagster_dataops.streams.files.contents import Source
+from dagster_dataops.streams.files.contents import ByteSource
 
 SUFFIXES: Final = {
     ".gz": "gzip",
@@ -34,16 +34,16 @@ def _zstd() -> Any:
     return zstandard.ZstdDecompressor().decompressobj()
 
 
-_UNPACKERS: Final[dict[str, Callable[[], Any]]] = {
+_DECOMPRESSORS: Final[dict[str, Callable[[], Any]]] = {
     "gzip": lambda: zlib.decompressobj(wbits=zlib.MAX_WBITS | 16),
     "bz2": bz2.BZ2Decompressor,
     "xz": lzma.LZMADecompressor,
     "zstd": _zstd,
 }
-KINDS: Final = tuple(_UNPACKERS)
+KINDS: Final = tuple(_DECOMPRESSORS)
 
 
-class Unpacked:
+class DecompressedSource:
     """The decompressed content of a file with one or more concatenated compressed parts.
 
     Args:
@@ -55,9 +55,9 @@ class Unpacked:
         MissingExtraError: The package for this compression is not installed.
     """
 
-    def __init__(self, path: str, open_source: Callable[[], Source], kind: str) -> None:
+    def __init__(self, path: str, open_source: Callable[[], ByteSource], kind: str) -> None:
         self._path, self._kind = path, kind
-        self._unpacker: Any = _UNPACKERS[kind]()
+        self._unpacker: Any = _DECOMPRESSORS[kind]()
         self._source = open_source()
         self._begun = False  # whether any byte of the current part was read
         self._packed = memoryview(b"")
@@ -99,7 +99,7 @@ class Unpacked:
             raise self._failure from error
         if self._unpacker.eof:
             self._packed = memoryview(self._unpacker.unused_data + self._packed)
-            self._unpacker, self._begun = _UNPACKERS[self._kind](), False
+            self._unpacker, self._begun = _DECOMPRESSORS[self._kind](), False
         return True
 
     def _read_packed(self) -> bool:

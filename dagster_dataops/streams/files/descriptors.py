@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dagster_dataops.errors import StreamSourceError
 
 
-def descriptor_on(path: str) -> int:
+def open_descriptor(path: str) -> int:
     """Open a file and return its descriptor; the caller closes it.
 
     Raises:
@@ -20,13 +20,13 @@ def descriptor_on(path: str) -> int:
 
 
 @contextmanager
-def opened(path: str) -> Iterator[int]:
+def opened_file(path: str) -> Iterator[int]:
     """Open a file and yield its descriptor.
 
     Raises:
         StreamSourceError: The file cannot be opened.
     """
-    descriptor = descriptor_on(path)
+    descriptor = open_descriptor(path)
     try:
         yield descriptor
     finally:

@@ -13,9 +13,9 @@ import xxhash
 from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError, StreamSourceError
 from dagster_dataops.hashing.values import digest
 from dagster_dataops.streams.files.decompression import KINDS
-from dagster_dataops.streams.files.listing import below, files_below, natural
-from dagster_dataops.streams.files.locations import Location, packed_as
-from dagster_dataops.streams.files.remote import file_system, is_url, listed, refused
+from dagster_dataops.streams.files.listing import files_below, natural_key, relative_path
+from dagster_dataops.streams.files.locations import Location, compression_of
+from dagster_dataops.streams.files.remote import file_system, is_url, list_urls, source_error
 
 GivenPath: TypeAlias = str | os.PathLike[str]
 GivenPaths: TypeAlias = GivenPath | Iterable[GivenPath]
@@ -96,7 +96,7 @@ class FileSet:
         return [one.path for one in found] if plain else None
 
     def _location(self, path: str) -> Location:
-        packed = packed_as(path) if self.compression == INFER else self.compression
+        packed = compression_of(path) if self.compression == INFER else self.compression
         return Location(path, packed, self.storage_options)
 
     def _meant(self, given: str) -> list[str]:
@@ -110,11 +110,11 @@ class FileSet:
         if not found:
             reason = "matches no file" if wild else "is a folder without files"
             raise StreamSourceError(given, reason)
-        return sorted(found, key=natural)
+        return sorted(found, key=natural_key)
 
     def _matching(self, given: str) -> list[str]:
         if is_url(given):
-            return listed(given, self.storage_options, wild=True)
+            return list_urls(given, self.storage_options, wild=True)
         return [path for path in glob.glob(given, recursive=True) if Path(path).is_file()]  # noqa: PTH207 - any text
 
     def _is_folder(self, given: str) -> bool:
@@ -126,11 +126,11 @@ class FileSet:
         try:
             return bool(system.isdir(path))
         except Exception as error:
-            raise refused(given, error) from error
+            raise source_error(given, error) from error
 
     def _below(self, given: str) -> Iterator[str]:
         if is_url(given):
-            yield from listed(given, self.storage_options)
+            yield from list_urls(given, self.storage_options)
         else:
             yield from map(str, files_below(Path(given)))
 
@@ -171,4 +171,4 @@ def _is_wild(path: str) -> bool:
 
 
 def _is_hidden(path: str, folder: str) -> bool:
-    return any(part.startswith(_HIDDEN) for part in below(path, folder).split("/"))
+    return any(part.startswith(_HIDDEN) for part in relative_path(path, folder).split("/"))

@@ -11,7 +11,7 @@ from dagster_dataops.records import decode
 from dagster_dataops.streams.core.item_failures import FailureCounter
 from dagster_dataops.streams.core.random_access import RandomAccess
 from dagster_dataops.streams.core.stage import ReadContext
-from dagster_dataops.streams.files.blocks import BlockCursor, Parsed
+from dagster_dataops.streams.files.blocks import BlockCursor, ParsedBlock
 from dagster_dataops.streams.files.contents import Content
 from dagster_dataops.streams.files.file_stages import NOWHERE, FileCursor, FileStage, Origin
 from dagster_dataops.streams.files.line_index import JsonAccess
@@ -48,7 +48,7 @@ class JsonCursor(BlockCursor):
         return len(_BOM) if content.read_at(len(_BOM), 0) == _BOM else 0
 
     @override
-    def parse(self, block: bytes, start: int) -> Parsed:
+    def parse(self, block: bytes, start: int) -> ParsedBlock:
         lines = block.split(b"\n")
         if not lines[-1]:
             lines.pop()
@@ -57,10 +57,10 @@ class JsonCursor(BlockCursor):
         except orjson.JSONDecodeError:
             return self._parse_lines(lines, start)
         if set(map(type, records)) <= {dict}:
-            return Parsed(records)
+            return ParsedBlock(records)
         return self._parse_lines(lines, start)
 
-    def _parse_lines(self, lines: list[bytes], start: int) -> Parsed:
+    def _parse_lines(self, lines: list[bytes], start: int) -> ParsedBlock:
         records: list[Any] = []
         numbers: list[int] = []
         for number, line in enumerate(lines):
@@ -74,5 +74,5 @@ class JsonCursor(BlockCursor):
                 try:
                     self.counter.settle(line, StreamSourceError(place, str(error)))
                 except Exception as final:  # noqa: BLE001 - raised after the records before it
-                    return Parsed(records, final, numbers)
-        return Parsed(records, None, numbers)
+                    return ParsedBlock(records, final, numbers)
+        return ParsedBlock(records, None, numbers)

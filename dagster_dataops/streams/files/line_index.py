@@ -23,7 +23,7 @@ from dagster_dataops.streams.core.random_access import (
     RandomAccess,
 )
 from dagster_dataops.streams.files.blocks import LINE_BYTES, TOO_LONG
-from dagster_dataops.streams.files.descriptors import opened
+from dagster_dataops.streams.files.descriptors import opened_file
 
 _BLOCK_BYTES: Final = 1 << 20
 _BOM: Final = b"\xef\xbb\xbf"
@@ -70,7 +70,7 @@ _known: Final[WeakValueDictionary[tuple[str, int, int, int, int, int], LineIndex
 )
 
 
-def _index(path: str, descriptor: int) -> LineIndex:
+def _index_of(path: str, descriptor: int) -> LineIndex:
     status = os.fstat(descriptor)
     times = status.st_mtime_ns, status.st_ctime_ns
     stamp = (path, status.st_dev, status.st_ino, status.st_size, *times)
@@ -97,17 +97,17 @@ class JsonAccess(RandomAccess):
     @contextmanager
     def opened(self) -> Iterator[IndexedItems]:
         with ExitStack() as stack:
-            descriptors = [stack.enter_context(opened(path)) for path in self._paths]
+            descriptors = [stack.enter_context(opened_file(path)) for path in self._paths]
             pairs = list(zip(self._paths, descriptors, strict=True))
-            self._indices = [_index(path, descriptor) for path, descriptor in pairs]
+            self._indices = [_index_of(path, descriptor) for path, descriptor in pairs]
             files = [
-                NumberedRecords(path, descriptor, index, self.counter)
+                IndexedRecords(path, descriptor, index, self.counter)
                 for (path, descriptor), index in zip(pairs, self._indices, strict=True)
             ]
             yield files[0] if len(files) == 1 else ConcatenatedItems(files)
 
 
-class NumberedRecords(IndexedItems):
+class IndexedRecords(IndexedItems):
     """The records of one open jsonl file, by index."""
 
     def __init__(
@@ -124,9 +124,9 @@ class NumberedRecords(IndexedItems):
             record = _loads(_pread(self._descriptor, self._starts[number + 1] - start, start))
         except (OSError, orjson.JSONDecodeError):
             record = None
-        return record if type(record) is dict else self._looked_at_again(number)
+        return record if type(record) is dict else self._parse_again(number)
 
-    def _looked_at_again(self, number: int) -> Any:
+    def _parse_again(self, number: int) -> Any:
         """Parse a line again that is not a record, and handle the failure."""
         start = self._starts[number]
         line = _read(self._path, self._descriptor, self._starts[number + 1] - start, start)

@@ -14,15 +14,20 @@ from typing import Any, Final
 import xxhash
 
 from dagster_dataops.errors import StreamSourceError
-from dagster_dataops.streams.files.contents import Content, PlainContent, Source, WindowedContent
-from dagster_dataops.streams.files.decompression import SUFFIXES, Unpacked
-from dagster_dataops.streams.files.descriptors import opened
+from dagster_dataops.streams.files.contents import (
+    ByteSource,
+    Content,
+    PlainContent,
+    WindowedContent,
+)
+from dagster_dataops.streams.files.decompression import SUFFIXES, DecompressedSource
+from dagster_dataops.streams.files.descriptors import opened_file
 from dagster_dataops.streams.files.remote import RemoteFile, file_details, identity_of, is_url
 
 _LOOKED_AT: Final = 64 << 10
 
 
-def packed_as(path: str) -> str | None:
+def compression_of(path: str) -> str | None:
     """Return the compression by the file name's suffix; a URL's query is ignored."""
     name = re.split(r"[?#]", path.partition("::")[0])[0] if is_url(path) else path
     return SUFFIXES.get(PurePosixPath(name).suffix.lower())
@@ -55,12 +60,12 @@ class Location:
         """
         return PlainContent(self.path) if self.is_plain else WindowedContent(self._source)
 
-    def _source(self) -> Source:
+    def _source(self) -> ByteSource:
         if self.compression is None:
             return self.raw_source()
-        return Unpacked(self.path, self.raw_source, self.compression)
+        return DecompressedSource(self.path, self.raw_source, self.compression)
 
-    def raw_source(self) -> Source:
+    def raw_source(self) -> ByteSource:
         """Open the file without decompressing it.
 
         Raises:
@@ -86,7 +91,7 @@ class Location:
         if is_url(self.path):
             told = identity_of(file_details(self.path, self.storage_options))
             return told or self._beginning()
-        with opened(self.path) as descriptor:
+        with opened_file(self.path) as descriptor:
             size = os.fstat(descriptor).st_size
             ends = [self._end(descriptor, at) for at in (0, max(0, size - _LOOKED_AT))]
         return [size, *ends]

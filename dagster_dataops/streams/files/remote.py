@@ -41,11 +41,11 @@ def file_system(url: str, options: Options) -> tuple[Any, str]:
         reason = f"its file system needs a package that is not installed: {error}"
         raise StreamSourceError(url, reason) from error
     except Exception as error:
-        raise refused(url, error) from error
+        raise source_error(url, error) from error
     return found, path
 
 
-def refused(url: str, error: Exception) -> StreamSourceError:
+def source_error(url: str, error: Exception) -> StreamSourceError:
     """Return a `StreamSourceError` for ``error``, with a remedy."""
     if isinstance(error, StreamSourceError):
         return error
@@ -71,7 +71,7 @@ def file_details(url: str, options: Options) -> dict[str, Any]:
     try:
         return dict(found.info(path))
     except Exception as error:
-        raise refused(url, error) from error
+        raise source_error(url, error) from error
 
 
 def identity_of(details: Mapping[str, Any]) -> list[object] | None:
@@ -115,7 +115,7 @@ class RemoteFile:
             try:
                 part = self._read(size)
             except (FileNotFoundError, PermissionError, StreamSourceError) as error:
-                raise refused(self._url, error) from error
+                raise source_error(self._url, error) from error
             except Exception as error:  # file systems raise exceptions of any library
                 self.close()
                 if self._ranges and "range requests" in str(error):
@@ -123,7 +123,7 @@ class RemoteFile:
                     continue
                 pause = next(pauses, None)
                 if pause is None:
-                    raise refused(self._url, error) from error
+                    raise source_error(self._url, error) from error
                 time.sleep(pause)
             else:
                 self._at += len(part)
@@ -170,7 +170,7 @@ class RemoteFile:
         self._file, self._at = None, 0
 
 
-def listed(url: str, options: Options, *, wild: bool = False) -> list[str]:
+def list_urls(url: str, options: Options, *, wild: bool = False) -> list[str]:
     """Return the URLs of all files below a folder, or of those that match a pattern.
 
     Raises:
@@ -181,7 +181,7 @@ def listed(url: str, options: Options, *, wild: bool = False) -> list[str]:
         names = found.glob(path) if wild else found.find(path)
         files = [name for name in names if not wild or found.isfile(name)]
     except Exception as error:
-        raise refused(url, error) from error
+        raise source_error(url, error) from error
     return [_url_of(found, name, url) for name in files]
 
 

@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from dagster_dataops.errors import StreamDefinitionError, StreamSourceError
 from dagster_dataops.streams.core.item_failures import FailureCounter
-from dagster_dataops.streams.files.blocks import BlockCursor, Parsed, Terminator
+from dagster_dataops.streams.files.blocks import BlockCursor, ParsedBlock, Terminator
 from dagster_dataops.streams.files.contents import Content
 from dagster_dataops.streams.files.file_stages import FileCursor, FileStage, Origin
 from dagster_dataops.streams.files.locations import Location
@@ -32,7 +32,7 @@ class LineEnding(Enum):
 
 
 @dataclass(frozen=True, eq=False)
-class Lines(FileStage):
+class TextLines(FileStage):
     """Yield the lines of files without their terminators."""
 
     name: ClassVar[str] = "read_text"
@@ -53,7 +53,7 @@ class Lines(FileStage):
 class LineCursor(BlockCursor):
     """Read lines; whole blocks are decoded at once."""
 
-    def __init__(self, stage: Lines, location: Location, counter: FailureCounter) -> None:
+    def __init__(self, stage: TextLines, location: Location, counter: FailureCounter) -> None:
         super().__init__(location, stage.block_size, counter, stage.origin)
         self._stage = stage
         self._encoding = stage.encoding
@@ -62,7 +62,7 @@ class LineCursor(BlockCursor):
     @override
     def begin(self, content: Content) -> int:
         head = content.read_at(_HEAD_BYTES, 0)
-        encoding, mark = unmarked(self._stage.encoding, head)
+        encoding, mark = split_mark(self._stage.encoding, head)
         self._encoding = encoding
         crlf = self._stage.line_ending is LineEnding.CRLF
         if self._stage.line_ending is LineEnding.INFER:
@@ -74,7 +74,7 @@ class LineCursor(BlockCursor):
         return len(mark)
 
     @override
-    def parse(self, block: bytes, start: int) -> Parsed:
+    def parse(self, block: bytes, start: int) -> ParsedBlock:
         try:
             lines = block.decode(self._encoding).split(self._newline)
         except UnicodeDecodeError:
@@ -83,7 +83,7 @@ class LineCursor(BlockCursor):
             lines.pop()
         return self._finished(lines)
 
-    def _parse_lines(self, block: bytes, start: int) -> Parsed:
+    def _parse_lines(self, block: bytes, start: int) -> ParsedBlock:
         """Decode a block with invalid text line by line."""
         lines: list[str] = []
         numbers: list[int] = []
@@ -102,7 +102,7 @@ class LineCursor(BlockCursor):
                     return self._finished(lines, numbers)._replace(error=final)
         return self._finished(lines, numbers)
 
-    def _finished(self, lines: list[str], numbers: list[int] | None = None) -> Parsed:
+    def _finished(self, lines: list[str], numbers: list[int] | None = None) -> ParsedBlock:
         stage = self._stage
         if stage.skip_empty:
             given = range(len(lines)) if numbers is None else numbers
@@ -115,10 +115,10 @@ class LineCursor(BlockCursor):
         elif stage.ltrim:
             lines = [line.lstrip() for line in lines]
         items = lines if stage.key is None else [{stage.key: line} for line in lines]
-        return Parsed(items, None, numbers)
+        return ParsedBlock(items, None, numbers)
 
 
-def unmarked(encoding: str, head: bytes) -> tuple[str, bytes]:
+def split_mark(encoding: str, head: bytes) -> tuple[str, bytes]:
     """Return the encoding after the byte order mark of a file, and the mark."""
     for mark, followed in _MARKS.get(encoding, []):
         if head.startswith(mark):
