@@ -30,7 +30,7 @@ class Caller(ABC):
         """Cancel the calls that have not started; running calls may finish."""
 
 
-class Threads(Caller):
+class ThreadCaller(Caller):
     """Call in threads of this process; suits functions that wait for I/O."""
 
     def __init__(self, function: Callable[[Any], Any], workers: int) -> None:
@@ -46,7 +46,7 @@ class Threads(Caller):
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
-class Processes(Caller):
+class ProcessCaller(Caller):
     """Call in processes; suits functions that compute.
 
     The function, the items and the results are pickled.
@@ -66,7 +66,7 @@ class Processes(Caller):
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
-class Loop(Caller):
+class EventLoopCaller(Caller):
     """Await coroutine functions on an event loop in a separate thread."""
 
     def __init__(self, function: Callable[[Any], Any], workers: int) -> None:
@@ -107,9 +107,9 @@ class Loop(Caller):
 
 
 _CALLERS: Final[dict[str, Callable[[Callable[[Any], Any], int], Caller]]] = {
-    "thread": Threads,
-    "process": Processes,
-    "async": Loop,
+    "thread": ThreadCaller,
+    "process": ProcessCaller,
+    "async": EventLoopCaller,
 }
 
 

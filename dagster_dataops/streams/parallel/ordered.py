@@ -8,7 +8,7 @@ from typing_extensions import override
 
 from dagster_dataops.streams.core.item_failures import FailureCounter
 from dagster_dataops.streams.core.stage import Cursor, State
-from dagster_dataops.streams.parallel.parallel_cursor import END, Calls, ParallelCursor
+from dagster_dataops.streams.parallel.parallel_cursor import END, ConcurrentCalls, ParallelCursor
 from dagster_dataops.streams.stages.mapping import with_failures, without_failures
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _WINDOW: Final = 4  # window size per worker; one slow item does not stall the o
 class OrderedCursor(ParallelCursor):
     """Yield results in order. The state is the position before the oldest unfinished item."""
 
-    def __init__(self, upstream: Cursor, calls: Calls, counter: FailureCounter) -> None:
+    def __init__(self, upstream: Cursor, calls: ConcurrentCalls, counter: FailureCounter) -> None:
         super().__init__(upstream, calls, counter)
         self._waiting: deque[tuple[State, Any, Future[Any]]] = deque()
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 END: Final = object()
 
 
-class Calls(NamedTuple):
+class ConcurrentCalls(NamedTuple):
     """How to make concurrent calls.
 
     Attributes:
@@ -36,7 +36,7 @@ class ParallelCursor(UnaryCursor):
         counter: Counts failed calls.
     """
 
-    def __init__(self, upstream: Cursor, calls: Calls, counter: FailureCounter) -> None:
+    def __init__(self, upstream: Cursor, calls: ConcurrentCalls, counter: FailureCounter) -> None:
         super().__init__(upstream)
         self.calls = calls
         self.counter = counter

@@ -8,7 +8,7 @@ from typing_extensions import override
 from dagster_dataops.selectors.selector import Selector
 from dagster_dataops.streams.core.stage import Cursor, ReadContext, UnaryStage
 from dagster_dataops.streams.parallel.ordered import OrderedCursor
-from dagster_dataops.streams.parallel.parallel_cursor import Calls
+from dagster_dataops.streams.parallel.parallel_cursor import ConcurrentCalls
 from dagster_dataops.streams.parallel.unordered import UnorderedCursor
 from dagster_dataops.streams.stages.mapping import Function, Map
 
@@ -34,7 +34,7 @@ class ParallelMap(UnaryStage):
     def open(self, context: ReadContext) -> Cursor:
         counter = context.failures.counter(self.name)
         kind = OrderedCursor if self.deterministic else UnorderedCursor
-        calls = Calls(self.caller, self.num_parallel_calls)
+        calls = ConcurrentCalls(self.caller, self.num_parallel_calls)
         return kind(self.upstream.open(context), calls, counter)
 
     @override
@@ -51,11 +51,11 @@ class ParallelMap(UnaryStage):
         plain = Map(self.upstream, self.functions, None)
         function = plain.function()
         if self.selector is not None:
-            function = Selected(self.selector, function)
+            function = SelectorFunction(self.selector, function)
         return caller_for(function, self.num_parallel_calls, self.mode)
 
 
-class Selected:
+class SelectorFunction:
     """A picklable function that applies another one to the selected parts of an item."""
 
     def __init__(self, selector: Selector, function: Function) -> None:

@@ -8,7 +8,7 @@ from typing_extensions import override
 
 from dagster_dataops.streams.core.item_failures import FailureCounter
 from dagster_dataops.streams.core.stage import Cursor, State
-from dagster_dataops.streams.parallel.parallel_cursor import END, Calls, ParallelCursor
+from dagster_dataops.streams.parallel.parallel_cursor import END, ConcurrentCalls, ParallelCursor
 from dagster_dataops.streams.stages.mapping import with_failures, without_failures
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class UnorderedCursor(ParallelCursor):
     from it to later items whose results were yielded.
     """
 
-    def __init__(self, upstream: Cursor, calls: Calls, counter: FailureCounter) -> None:
+    def __init__(self, upstream: Cursor, calls: ConcurrentCalls, counter: FailureCounter) -> None:
         super().__init__(upstream, calls, counter)
         self._waiting: dict[int, State] = {}  # the state before each unfinished item, by number
         self._yielded: set[int] = set()  # numbers above the oldest unfinished one
