@@ -12,7 +12,7 @@ from dagster_dataops.streams.core.item_failures import OnError
 from dagster_dataops.streams.core.sequences import ConstantSource, CountSource, fresh
 from dagster_dataops.streams.core.stage import Stage
 from dagster_dataops.streams.operations import Operations
-from dagster_dataops.streams.positioned_stream import Reading
+from dagster_dataops.streams.positioned_stream import PositionedStream
 from dagster_dataops.streams.stages.concatenating import ConcatStage
 from dagster_dataops.streams.stages.round_robin import RoundRobinStage
 from dagster_dataops.streams.stages.sampling import SampleStage
@@ -57,7 +57,7 @@ class DataPipelineBuilder(Operations):
         return iter(self.and_return())
 
 
-class DataPipeline(Reading):
+class DataPipeline(PositionedStream):
     """A stream: items are pulled one by one through its stages; its position is JSON.
 
     All iterators over a stream share its position. A combination uses only the definition of the

@@ -19,7 +19,7 @@ from dagster_dataops.streams.operations import Operations
 from dagster_dataops.streams.stages.taking import Take
 
 
-class Reading(Operations):
+class PositionedStream(Operations):
     """A stream with a position that all its iterators share.
 
     Args:

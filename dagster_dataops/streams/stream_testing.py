@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.operations import Operations
-from dagster_dataops.streams.positioned_stream import Reading
+from dagster_dataops.streams.positioned_stream import PositionedStream
 
 _MOST: Final = 200
 
@@ -35,15 +35,15 @@ def assert_resumes_anywhere(make_stream: Callable[[], Operations], limit: int = 
         _compare(used, expected, position, "in a stream that was read before")
 
 
-def _pipeline(make_stream: Callable[[], Operations]) -> Reading:
+def _pipeline(make_stream: Callable[[], Operations]) -> PositionedStream:
     made = make_stream()
     if isinstance(made, DataPipelineBuilder):
         return made.and_return()
-    assert isinstance(made, Reading), f"a {type(made).__name__} is not a stream"  # noqa: S101
+    assert isinstance(made, PositionedStream), f"a {type(made).__name__} is not a stream"  # noqa: S101
     return made
 
 
-def _recorded(stream: Reading, limit: int) -> tuple[list[Any], list[str]]:
+def _recorded(stream: PositionedStream, limit: int) -> tuple[list[Any], list[str]]:
     items: list[Any] = []
     given = [stream.state_dict()]
     written = [json.dumps(given[0])]
@@ -56,11 +56,11 @@ def _recorded(stream: Reading, limit: int) -> tuple[list[Any], list[str]]:
     return items, written
 
 
-def _written(stream: Reading) -> str:
+def _written(stream: PositionedStream) -> str:
     return json.dumps(stream.state_dict())
 
 
-def _compare(stream: Reading, expected: list[Any], position: int, where: str) -> None:
+def _compare(stream: PositionedStream, expected: list[Any], position: int, where: str) -> None:
     left = len(expected) - position
     found = [json.dumps(item, default=repr) for item in islice(stream, left)]
     message = f"after {position} items, {where}: got {found}, expected {expected[position:]}"

@@ -12,7 +12,7 @@ from typing_extensions import override
 from dagster_dataops.errors import StreamDefinitionError, StreamStateError
 from dagster_dataops.streams.core.seeds import derive_seed
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
-from dagster_dataops.streams.positioned_stream import Reading
+from dagster_dataops.streams.positioned_stream import PositionedStream
 
 MakeStream = Callable[[int, int], DataPipelineBuilder]
 
@@ -107,7 +107,7 @@ class StreamDataset(IterableDataset[Any]):
         """Record that a worker has started ``epoch``."""
         self._epochs[worker] = epoch + 1
 
-    def opened(self, epoch: int, shard_idx: int, num_shards: int) -> Reading:
+    def opened(self, epoch: int, shard_idx: int, num_shards: int) -> PositionedStream:
         """Return the stream of a shard at the start of an epoch.
 
         Raises:

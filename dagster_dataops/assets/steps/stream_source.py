@@ -48,7 +48,7 @@ from dagster_dataops.pipelines.combined_inputs import Combined
 from dagster_dataops.streams.core.stream_identity import definition
 from dagster_dataops.streams.factories import read_jsonl
 from dagster_dataops.streams.operations import Operations
-from dagster_dataops.streams.positioned_stream import Reading
+from dagster_dataops.streams.positioned_stream import PositionedStream
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def _streamed(
     options: AssetOptions,
     described: str = "",
 ) -> StreamSource:
-    stages: Reading | None = None
+    stages: PositionedStream | None = None
     if function is None and options.partitions is None:
         stages = operator.stream()
     spec = _spec(operator, pipeline, options).replace_attributes(
@@ -144,14 +144,14 @@ def _description(operator: GivenStream, function: Callable[..., Any] | None) -> 
     return told or f"The items of stream {operator.__dataops__.spec.name}."
 
 
-def _version(operator: GivenStream, stream: Reading | None) -> str:
+def _version(operator: GivenStream, stream: PositionedStream | None) -> str:
     if stream is None:
         return operator.__dataops__.spec.code_version[:12]
     defined = definition(stream.stage)
     return f"{defined['code'][:12]}-{digest([defined['options'], stream.given_seeds])[:8]}"
 
 
-def _stages(stream: Reading | None) -> dict[str, Any]:
+def _stages(stream: PositionedStream | None) -> dict[str, Any]:
     if stream is None:
         return {}
     rows = [(number, stage.name) for number, stage in enumerate(stream.stage.ordered(), 1)]
