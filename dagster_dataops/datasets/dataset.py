@@ -197,9 +197,9 @@ class JsonlDataset:
         Its states are refused after the content has changed. ``shuffle(0)`` shuffles all records
         without holding them, and ``shard()`` after it reads only the records of the shard.
         """
-        from dagster_dataops.streams.result_stream import read_stored  # workers do without streams
+        from dagster_dataops.streams.result_stream import read_result  # workers do without streams
 
-        return read_stored(self.path, self.size_bytes, self.fingerprint, self.state)
+        return read_result(self.path, self.size_bytes, self.fingerprint, self.state)
 
     def _line_number(self, offset: int) -> int:
         with self.path.open("rb") as file:

@@ -8,12 +8,12 @@ from dagster_dataops.errors import StreamDefinitionError
 from dagster_dataops.selectors.selector import Selector
 from dagster_dataops.streams.core.arguments import check_callable, check_count
 from dagster_dataops.streams.parallel.parallel_map import MODES, Mode, ParallelMap
-from dagster_dataops.streams.stage_chain import Built, as_selector
+from dagster_dataops.streams.stage_chain import StageChain, as_selector
 from dagster_dataops.streams.stages.flattening import YieldFrom
 from dagster_dataops.streams.stages.mapping import Filter, Function, Map
 
 
-class Changing(Built):
+class ItemOperations(StageChain):
     """The operations that map, filter and flatten a stream."""
 
     def map(

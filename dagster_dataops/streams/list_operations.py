@@ -6,13 +6,13 @@ from typing import Any, Self
 from dagster_dataops.errors import StreamDefinitionError
 from dagster_dataops.selectors.selector import Selector
 from dagster_dataops.streams.core.arguments import check_callable, check_count
-from dagster_dataops.streams.stage_chain import Built, as_selector
+from dagster_dataops.streams.stage_chain import StageChain, as_selector
 from dagster_dataops.streams.stages.bucketing import Bucket
 from dagster_dataops.streams.stages.cost_buckets import DynamicBucket
 from dagster_dataops.streams.stages.length_buckets import BucketByLength
 
 
-class Grouping(Built):
+class ListOperations(StageChain):
     """The operations that group the items of a stream."""
 
     def bucket(self, bucket_size: int, drop_remainder: bool = False) -> Self:

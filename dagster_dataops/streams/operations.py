@@ -4,15 +4,15 @@ from typing import Self
 
 from dagster_dataops.errors import StreamDefinitionError
 from dagster_dataops.streams.core.arguments import check_count, check_seed
-from dagster_dataops.streams.item_operations import Changing
-from dagster_dataops.streams.list_operations import Grouping
+from dagster_dataops.streams.item_operations import ItemOperations
+from dagster_dataops.streams.list_operations import ListOperations
 from dagster_dataops.streams.stages.prefetching import Prefetch
 from dagster_dataops.streams.stages.repeating import Repeat
 from dagster_dataops.streams.stages.shuffling import Shuffle
 from dagster_dataops.streams.stages.taking import Shard, Skip, Take
 
 
-class Operations(Changing, Grouping):
+class Operations(ItemOperations, ListOperations):
     """All operations on a stream."""
 
     def prefetch(self, num_examples: int) -> Self:

@@ -18,7 +18,7 @@ from dagster_dataops.streams.files.jsonl import JsonLines
 
 
 @dataclass(frozen=True, eq=False)
-class Stored(JsonLines):
+class ResultRecords(JsonLines):
     """Yield the records of a result file.
 
     Attributes:
@@ -54,12 +54,12 @@ class Stored(JsonLines):
         return [known or _digest(self.where, state), super().identity()]
 
 
-def read_stored(
+def read_result(
     path: Path, size_bytes: int, content: str | None, state: tuple[int, ...] | None = None
 ) -> DataPipelineBuilder:
-    """Return a stream of the records of a result file; see `Stored`."""
+    """Return a stream of the records of a result file; see `ResultRecords`."""
     files = FileSet((str(path),), compression=None)
-    stage = Stored(files, BLOCK_BYTES, NOWHERE, str(path), size_bytes, content, state)
+    stage = ResultRecords(files, BLOCK_BYTES, NOWHERE, str(path), size_bytes, content, state)
     return DataPipelineBuilder(stage)
 
 

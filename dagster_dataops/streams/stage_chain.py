@@ -7,7 +7,7 @@ from dagster_dataops.streams.core.finitude import Finitude
 from dagster_dataops.streams.core.stage import Stage
 
 
-class Built:
+class StageChain:
     """A stream that can be extended.
 
     Attributes:

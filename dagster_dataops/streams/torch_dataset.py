@@ -19,14 +19,14 @@ MakeStream = Callable[[int, int], DataPipelineBuilder]
 _MOST_WORKERS: Final = 4096  # workers per rank; each takes eight bytes of shared memory
 
 
-class Shards(NamedTuple):
+class RankInfo(NamedTuple):
     """The rank of this process and the number of ranks."""
 
     rank: int
     world_size: int
 
     @classmethod
-    def of(cls, rank: int | None, world_size: int | None) -> "Shards | None":
+    def of(cls, rank: int | None, world_size: int | None) -> "RankInfo | None":
         """Return the given rank, or that of ``torch.distributed``; ``None`` if neither is known.
 
         Raises:
@@ -44,7 +44,7 @@ class Shards(NamedTuple):
         return cls(rank, world_size)
 
     @classmethod
-    def of_environment(cls) -> "Shards":
+    def of_environment(cls) -> "RankInfo":
         """Return the rank that ``torchrun`` sets in the environment, which workers inherit."""
         return cls(int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1")))
 
@@ -66,13 +66,13 @@ class StreamDataset(IterableDataset[Any]):
         self,
         make_stream: MakeStream,
         seed: int,
-        shards: Shards | None,
+        shards: RankInfo | None,
         reading: Mapping[str, Any],
     ) -> None:
         super().__init__()
         self._make = make_stream
         self._seed = seed
-        self._shards = shards or Shards.of(None, None)
+        self._shards = shards or RankInfo.of(None, None)
         self._reading = dict(reading)
         self._epochs = torch.zeros(_MOST_WORKERS, dtype=torch.int64).share_memory_()
         self.opened(0, 0, 1)  # raises errors here instead of in a worker
@@ -91,7 +91,7 @@ class StreamDataset(IterableDataset[Any]):
     @override
     def __iter__(self) -> "StreamIterator":
         """Return an iterator over the next epoch of this worker's shard."""
-        shards = self._shards or Shards.of(None, None) or Shards.of_environment()
+        shards = self._shards or RankInfo.of(None, None) or RankInfo.of_environment()
         worker = get_worker_info()
         number, workers = (0, 1) if worker is None else (worker.id, worker.num_workers)
         shard = shards.rank * workers + number

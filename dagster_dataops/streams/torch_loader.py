@@ -42,9 +42,9 @@ def torch_dataset(
     check_callable("torch_dataset", "make_stream", make_stream)
     check_seed("torch_dataset", seed)
     try:
-        from dagster_dataops.streams.torch_dataset import Shards, StreamDataset
+        from dagster_dataops.streams.torch_dataset import RankInfo, StreamDataset
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
         raise MissingExtraError("torch_dataset()", "torch") from None
-    return StreamDataset(make_stream, seed, Shards.of(rank, world_size), reading)
+    return StreamDataset(make_stream, seed, RankInfo.of(rank, world_size), reading)

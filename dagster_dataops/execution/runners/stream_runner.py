@@ -39,7 +39,7 @@ from dagster_dataops.records import DUMP_OPTIONS, NEVER_NAN, check_finite, encod
 from dagster_dataops.streams.core.stage import Stage
 from dagster_dataops.streams.files.file_stages import FileStage
 from dagster_dataops.streams.positioned_stream import PositionedStream
-from dagster_dataops.streams.result_stream import Stored
+from dagster_dataops.streams.result_stream import ResultRecords
 
 _TICK_SECONDS: Final = 0.1
 _STOP_CHECK_SECONDS: Final = 1.0
@@ -85,7 +85,7 @@ def stream_fingerprint(invocation: Invocation, stream: PositionedStream) -> RunF
 
 
 def _stamps(stage: Stage) -> list[list[int] | None]:
-    if isinstance(stage, Stored) or not isinstance(stage, FileStage):
+    if isinstance(stage, ResultRecords) or not isinstance(stage, FileStage):
         return []
     return [location.stamp() for location in stage.files.locations()]
 
