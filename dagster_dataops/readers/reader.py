@@ -23,7 +23,7 @@ from typing_extensions import override
 
 from dagster_dataops.errors import OperatorDefinitionError
 from dagster_dataops.operators.reader_base import Readable
-from dagster_dataops.readers.record_parsing import ItemParsing, parsed
+from dagster_dataops.readers.record_parsing import ItemParser, parse_stage
 from dagster_dataops.streams.core.stage import Cursor, ReadContext, SourceStage, State
 from dagster_dataops.streams.core.state_values import from_json, to_json
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
@@ -65,7 +65,7 @@ class Reader(Readable):
     @override
     def stream(self) -> DataPipelineBuilder:
         """Return the stream of records."""
-        return DataPipelineBuilder(parsed(ReadFrom(self), ItemParsing(self.parse, {})))
+        return DataPipelineBuilder(parse_stage(ReadFrom(self), ItemParser(self.parse, {})))
 
 
 def own_values(reader: Readable, known: frozenset[str] = frozenset()) -> dict[str, Any]:

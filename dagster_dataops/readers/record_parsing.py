@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dagster_dataops.streams.core.stage import Stage
 
 
-class Parsing(Protocol):
+class RecordParser(Protocol):
     """A function that makes a record of an item."""
 
     def __call__(self, item: Any) -> Any:
@@ -27,7 +27,7 @@ class Parsing(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Parse(Map):
+class ParseStage(Map):
     """Parse each item."""
 
     name: ClassVar[str] = "parse"
@@ -38,8 +38,8 @@ class Parse(Map):
 
 
 @dataclass(frozen=True, eq=False)
-class ParallelParse(ParallelMap):
-    """Parse items in threads. Its fingerprint is that of `Parse`."""
+class ParallelParseStage(ParallelMap):
+    """Parse items in threads. Its fingerprint is that of `ParseStage`."""
 
     name: ClassVar[str] = "parse"
 
@@ -53,7 +53,7 @@ def _described(functions: tuple[Callable[[Any], Any], ...]) -> dict[str, Any]:
     return dict(parsing.described())
 
 
-def parsed(upstream: "Stage", parsing: Parsing, num_parallel_calls: int = 1) -> "Stage":
+def parse_stage(upstream: "Stage", parsing: RecordParser, num_parallel_calls: int = 1) -> "Stage":
     """Return a stage that parses the items of another one, in order.
 
     Args:
@@ -62,8 +62,8 @@ def parsed(upstream: "Stage", parsing: Parsing, num_parallel_calls: int = 1) -> 
         num_parallel_calls: The number of threads; 1 parses in the reading thread.
     """
     if num_parallel_calls == 1:
-        return Parse(upstream, (parsing,), None)
-    return ParallelParse(
+        return ParseStage(upstream, (parsing,), None)
+    return ParallelParseStage(
         upstream,
         (parsing,),
         None,
@@ -73,7 +73,7 @@ def parsed(upstream: "Stage", parsing: Parsing, num_parallel_calls: int = 1) -> 
     )
 
 
-class LineParsing:
+class LineParser:
     """Makes a record of a line with the ``parse`` method of a `PartFiles` reader.
 
     Args:
@@ -122,7 +122,7 @@ class LineParsing:
         return {"parse": function, "values": dict(self._values), "with_place": self._with_place}
 
 
-class ItemParsing:
+class ItemParser:
     """Makes a record of an item with the ``parse`` method of a `Reader`.
 
     Args:

@@ -11,7 +11,7 @@ from dagster_dataops.streams.files.file_stages import FileCursor
 from dagster_dataops.streams.files.locations import Location
 
 
-class Chunk(NamedTuple):
+class RowChunk(NamedTuple):
     """Some consecutive records of a group.
 
     Attributes:
@@ -41,7 +41,7 @@ class GroupCursor(FileCursor):
         self._length = 0
 
     @abstractmethod
-    def chunks(self, group: int, row: int) -> Iterator[Chunk]:
+    def chunks(self, group: int, row: int) -> Iterator[RowChunk]:
         """Yield chunks of records from a row of a group on. Each chunk fits in memory."""
 
     @override

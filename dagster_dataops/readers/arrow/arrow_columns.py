@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from dagster_dataops.errors import StreamSourceError
-from dagster_dataops.readers.arrow.arrow_values import Convert, form, nullable
+from dagster_dataops.readers.arrow.arrow_values import Convert, conversion_of, nullable
 
 
-class Column(NamedTuple):
+class ConvertedColumn(NamedTuple):
     """One column.
 
     Attributes:
@@ -23,7 +23,7 @@ class Column(NamedTuple):
     convert: Convert | None
 
 
-class Columns:
+class RecordColumns:
     """The columns from which records are made.
 
     Args:
@@ -45,16 +45,16 @@ class Columns:
                 raise StreamSourceError(path, f"{told} {name!r}; there are {schema.names}")
         self._columns = [self._column(schema.field(name)) for name in self.names]
 
-    def _column(self, field: pa.Field) -> Column:
+    def _column(self, field: pa.Field) -> ConvertedColumn:
         try:
-            stored, convert = form(field.type)
+            stored, convert = conversion_of(field.type)
         except TypeError as error:
             reason = (
                 f"column {field.name!r} is {field.type}, and {error} cannot be converted to JSON; "
                 "columns=[...] leaves it out"
             )
             raise StreamSourceError(self._path, reason) from error
-        return Column(field.name, None if stored == field.type else stored, convert)
+        return ConvertedColumn(field.name, None if stored == field.type else stored, convert)
 
     def records(self, rows: Any) -> list[dict[str, Any]]:
         """Return the records of a table or record batch.
@@ -67,7 +67,7 @@ class Columns:
             return [{} for _ in range(rows.num_rows)]
         return [dict(zip(self.names, row, strict=True)) for row in zip(*values, strict=True)]
 
-    def _values(self, rows: Any, column: Column) -> list[Any]:
+    def _values(self, rows: Any, column: ConvertedColumn) -> list[Any]:
         found = rows.column(column.name)
         try:
             if column.stored is not None:

@@ -11,9 +11,9 @@ import pyarrow.parquet
 from typing_extensions import override
 
 from dagster_dataops.errors import StreamSourceError
-from dagster_dataops.readers.arrow.arrow_columns import Columns
+from dagster_dataops.readers.arrow.arrow_columns import RecordColumns
 from dagster_dataops.readers.arrow.file_objects import content_file, seekable
-from dagster_dataops.readers.row_groups import Chunk, GroupCursor
+from dagster_dataops.readers.row_groups import GroupCursor, RowChunk
 from dagster_dataops.streams.core.item_failures import FailureCounter
 from dagster_dataops.streams.files.file_stages import FileCursor, FileStage
 from dagster_dataops.streams.files.locations import Location
@@ -64,12 +64,12 @@ class ParquetCursor(TableCursor):
     """Read row groups, in batches of rows."""
 
     @override
-    def chunks(self, group: int, row: int) -> Iterator[Chunk]:
+    def chunks(self, group: int, row: int) -> Iterator[RowChunk]:
         path = self.location.path
-        with told(path, "Parquet"), seekable(self.location) as source:
+        with naming_file(path, "Parquet"), seekable(self.location) as source:
             options = {"buffer_size": _BUFFER_BYTES, "pre_buffer": False}
             with pyarrow.parquet.ParquetFile(source, **options) as file:
-                columns = Columns(path, file.schema_arrow, self.columns)
+                columns = RecordColumns(path, file.schema_arrow, self.columns)
                 for number in range(group, file.num_row_groups):
                     names = list(columns.names)
                     batches = file.iter_batches(_ROWS, [number], names, use_threads=False)
@@ -81,14 +81,14 @@ class ArrowCursor(TableCursor):
     """Read record batches."""
 
     @override
-    def chunks(self, group: int, row: int) -> Iterator[Chunk]:
+    def chunks(self, group: int, row: int) -> Iterator[RowChunk]:
         path = self.location.path
-        with told(path, "Arrow"):
+        with naming_file(path, "Arrow"):
             with self.location.opened() as content:
                 is_file = content.read_at(len(_FILE_MARK), 0) == _FILE_MARK
             reading = self._of_file if is_file else self._of_stream
             for number, batch in reading(group):
-                columns = Columns(path, batch.schema, self.columns)
+                columns = RecordColumns(path, batch.schema, self.columns)
                 slices = (batch.slice(at, _ROWS) for at in range(0, batch.num_rows, _ROWS))
                 yield from _chunks(columns, slices, number, row)
                 row = 0
@@ -105,19 +105,21 @@ class ArrowCursor(TableCursor):
                     yield number, batch
 
 
-def _chunks(columns: Columns, batches: Iterator[Any], number: int, row: int) -> Iterator[Chunk]:
+def _chunks(
+    columns: RecordColumns, batches: Iterator[Any], number: int, row: int
+) -> Iterator[RowChunk]:
     """Yield the records of one group, starting at a row."""
     at = 0
     for batch in batches:
         end = at + batch.num_rows
         if end > row:
             first = max(at, row)
-            yield Chunk(number, first, columns.records(batch.slice(first - at)))
+            yield RowChunk(number, first, columns.records(batch.slice(first - at)))
         at = end
 
 
 @contextmanager
-def told(path: str, kind: str) -> Iterator[None]:
+def naming_file(path: str, kind: str) -> Iterator[None]:
     """Convert errors of pyarrow and fsspec to errors that name the file.
 
     Raises:

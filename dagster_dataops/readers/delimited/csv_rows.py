@@ -75,7 +75,7 @@ def split(text: str, dialect: Dialect) -> Rows:
     return Rows(rows, ends, begins, "".join(lines[:begins]), is_open=True)
 
 
-def never_ends(path: str, line: int) -> StreamSourceError:
+def unclosed_row_error(path: str, line: int) -> StreamSourceError:
     """Return the error for a file that ends inside a row."""
     reason = "the row that begins here never ends: its quote is not closed"
     return StreamSourceError(f"{path}, line {line}", reason)

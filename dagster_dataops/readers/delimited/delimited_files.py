@@ -7,7 +7,7 @@ from typing import Any
 from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError
 from dagster_dataops.readers.delimited.cells import CellType, type_names
 from dagster_dataops.readers.delimited.csv_rows import Dialect
-from dagster_dataops.readers.delimited.delimited_rows import Delimited
+from dagster_dataops.readers.delimited.delimited_rows import DelimitedFiles
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.factories import block_bytes
 from dagster_dataops.streams.files.file_sets import INFER, FileSet, GivenPaths
@@ -72,7 +72,7 @@ def read_delimited(  # noqa: PLR0913 - the options of the format
     has_header = names is None if header is None else header
     if names is None and not has_header:
         raise StreamDefinitionError(_NAME, "header=False needs names for the columns")
-    stage = Delimited(
+    stage = DelimitedFiles(
         FileSet.of(_NAME, path, compression, storage_options),
         _dialect(Dialect(delimiter, quotechar, doublequote, escapechar, skipinitialspace)),
         has_header,

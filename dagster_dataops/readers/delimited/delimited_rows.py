@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.readers.delimited.cells import Convert, convert
-from dagster_dataops.readers.delimited.csv_rows import Dialect, Rows, never_ends, split
+from dagster_dataops.readers.delimited.csv_rows import Dialect, Rows, split, unclosed_row_error
 from dagster_dataops.streams.core.item_failures import FailureCounter
 from dagster_dataops.streams.files.blocks import BlockCursor, ParsedBlock, Terminator
 from dagster_dataops.streams.files.contents import Content
@@ -22,7 +22,7 @@ _TOLD: Final = 12  # columns listed in messages
 
 
 @dataclass(frozen=True, eq=False)
-class Delimited(FileStage):
+class DelimitedFiles(FileStage):
     """Yield the rows of delimited files; blank lines are skipped."""
 
     name: ClassVar[str] = "read_delimited"
@@ -50,7 +50,7 @@ class Delimited(FileStage):
             types = dict.fromkeys(columns, types)
         unknown = [name for name in types if name not in columns]
         if unknown:
-            reason = f"has no column {unknown[0]!r}, which types names; {_told(columns)}"
+            reason = f"has no column {unknown[0]!r}, which types names; {_columns_text(columns)}"
             raise StreamSourceError(path, reason)
         made = ((name, convert(types.get(name, "str"), self.missing)) for name in columns)
         return [(name, one) for name, one in made if one is not None]
@@ -59,7 +59,7 @@ class Delimited(FileStage):
 class RowCursor(BlockCursor):
     """Read rows. Blocks end at the end of a row, so a position is never inside a row."""
 
-    def __init__(self, stage: Delimited, location: Location, counter: FailureCounter) -> None:
+    def __init__(self, stage: DelimitedFiles, location: Location, counter: FailureCounter) -> None:
         super().__init__(location, stage.block_size, counter, stage.origin)
         self.numbered = True  # counting again would have to parse quotes
         self._stage = stage
@@ -125,7 +125,7 @@ class RowCursor(BlockCursor):
             if self._rows.lines:
                 return block[: self._bytes(block, self._rows.text)]
             if is_end:
-                raise never_ends(self.path, self.lines_before + 1)
+                raise unclosed_row_error(self.path, self.lines_before + 1)
             if content.failure is not None:
                 raise content.failure
             size = self.larger(size, start)
@@ -197,7 +197,7 @@ class RowCursor(BlockCursor):
         if isinstance(cells, csv.Error):
             raise self._refused(line, cells)
         if len(cells) != len(self._columns):
-            raise self._refused(line, f"has {len(cells)} cells; {_told(self._columns)}")
+            raise self._refused(line, f"has {len(cells)} cells; {_columns_text(self._columns)}")
         if not (self._is_text or _is_text(cells)):
             raise self._refused(line, f"is not {self._stage.encoding} text")
         record: dict[str, Any] = dict(zip(self._columns, cells, strict=True))
@@ -222,6 +222,6 @@ def _is_text(cells: list[str]) -> bool:
     return True
 
 
-def _told(columns: tuple[str, ...]) -> str:
+def _columns_text(columns: tuple[str, ...]) -> str:
     shown = ", ".join(columns[:_TOLD]) + (", …" if len(columns) > _TOLD else "")
     return f"there are {len(columns)} columns: {shown}"

@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.hashing.values import digest
-from dagster_dataops.readers.arrow.arrow_columns import Columns
+from dagster_dataops.readers.arrow.arrow_columns import RecordColumns
 from dagster_dataops.streams.core.stage import Cursor, ReadContext, SourceStage, State
 
 _ROWS: Final = 1000  # converted to records at once
@@ -84,7 +84,7 @@ class RowsCursor(Cursor):
         dataset, columns = self._stage.loaded(), None
         while self._start < len(dataset):
             table = dataset[self._start : self._start + _ROWS]
-            columns = columns or Columns(self._stage.place, table.schema, self._stage.columns)
+            columns = columns or RecordColumns(self._stage.place, table.schema, self._stage.columns)
             records = columns.records(table)
             self._left, self._length = iter(records), len(records)
             yield self._left

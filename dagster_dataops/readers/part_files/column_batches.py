@@ -14,7 +14,7 @@ from dagster_dataops.streams.stages.repeating import EpochCursor
 
 
 @dataclass(frozen=True, eq=False)
-class Batches(UnaryStage):
+class BatchStage(UnaryStage):
     """Group ``batch_size`` rows into each record.
 
     Attributes:
@@ -48,7 +48,7 @@ class Batches(UnaryStage):
 class BatchCursor(EpochCursor):
     """Collect one batch at a time; no rows are held between two batches."""
 
-    def __init__(self, upstream: Cursor, stage: Batches) -> None:
+    def __init__(self, upstream: Cursor, stage: BatchStage) -> None:
         super().__init__(upstream)
         self._stage = stage
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 
 from typing_extensions import override
 
-from dagster_dataops.readers.part_files.part_names import Parts, split
+from dagster_dataops.readers.part_files.part_names import PartNames, shard_of
 from dagster_dataops.streams.core.finitude import Finitude
 from dagster_dataops.streams.core.item_failures import FailureHandler
 from dagster_dataops.streams.core.stage import Cursor, ReadContext, Stage, State
@@ -34,7 +34,7 @@ class PartLines(Stage):
     """
 
     name: ClassVar[str] = "part_files"
-    parts: Parts
+    parts: PartNames
     shard: int
     shards: int
     shuffled: bool
@@ -93,7 +93,7 @@ class PartCursor(Cursor):
         skip = stage.skip_blank_lines
         stage.parts.check(warn=self._epoch == 0)
         order = stage.parts.order(self._seed, self._epoch if stage.shuffled else 0)
-        names = split(order, stage.shard, stage.shards)
+        names = shard_of(order, stage.shard, stage.shards)
         while self._place < len(names):
             name = names[self._place]
             self._inner = _file(stage.parts.path(name)).open(self._context)

@@ -15,7 +15,7 @@ _MOST_NAMED: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class PartNames:
     """The parts 0 to ``count - 1`` of a folder.
 
     Attributes:
@@ -84,7 +84,7 @@ class Parts:
         return names
 
 
-def split(names: Sequence[Any], shard: int, shards: int) -> Sequence[Any]:
+def shard_of(names: Sequence[Any], shard: int, shards: int) -> Sequence[Any]:
     """Return the consecutive names of one shard; shard sizes differ by at most one."""
     each, more = divmod(len(names), shards)
     begin = shard * each + min(shard, more)

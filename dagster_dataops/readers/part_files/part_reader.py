@@ -18,12 +18,12 @@ from dagster_dataops.operators.operator import init_parameters
 from dagster_dataops.operators.reader_base import Readable
 from dagster_dataops.operators.signature import options_of
 from dagster_dataops.operators.type_checks import check_types
-from dagster_dataops.readers.part_files.column_batches import Batches
+from dagster_dataops.readers.part_files.column_batches import BatchStage
 from dagster_dataops.readers.part_files.part_lines import PartLines
-from dagster_dataops.readers.part_files.part_names import Parts
+from dagster_dataops.readers.part_files.part_names import PartNames
 from dagster_dataops.readers.part_files.row_shuffle import RowShuffle
 from dagster_dataops.readers.reader import own_values
-from dagster_dataops.readers.record_parsing import LineParsing, parsed
+from dagster_dataops.readers.record_parsing import LineParser, parse_stage
 from dagster_dataops.streams.core.stage import Stage
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 
@@ -152,7 +152,7 @@ class PartFiles(Readable):
         rows = DataPipelineBuilder(self._rows())
         if self.batch_size is not None:
             size, epochs = self.batch_size, self.epochs
-            batches = Batches(rows.stage, size, epochs, self.drop_last, self.wrap)
+            batches = BatchStage(rows.stage, size, epochs, self.drop_last, self.wrap)
             rows = DataPipelineBuilder(batches)
         elif self.epochs != 1:
             rows = rows.repeat(self.epochs)
@@ -161,7 +161,7 @@ class PartFiles(Readable):
 
     def _rows(self) -> Stage:
         folder, drawn = os.fspath(self.data_dir), self.seed == -1
-        parts = Parts(
+        parts = PartNames(
             folder, self.data_part_num, self.part_name_prefix, self.part_name_suffix_length
         )
         lines: Stage = PartLines(
@@ -177,5 +177,5 @@ class PartFiles(Readable):
             lines = RowShuffle(lines, self.shuffle_buffer_size, self.seed_in_use, drawn)
         known = frozenset(one.name for one in fields(PartFiles))
         values = own_values(self, known)
-        parsing = LineParsing(self.parse, folder, values, with_place=self.with_place)
-        return parsed(lines, parsing, self.num_parallel_calls)
+        parsing = LineParser(self.parse, folder, values, with_place=self.with_place)
+        return parse_stage(lines, parsing, self.num_parallel_calls)

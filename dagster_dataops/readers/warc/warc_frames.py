@@ -22,7 +22,7 @@ _TYPE: Final = re.compile(rb"(?im)^warc-type:[ \t]*(\S+)[ \t]*\r$")
 ReadAt = Callable[[int, int], bytes]
 
 
-class Frame(NamedTuple):
+class WarcRecord(NamedTuple):
     """One record.
 
     Attributes:
@@ -36,7 +36,7 @@ class Frame(NamedTuple):
     end: int
 
 
-class Part(NamedTuple):
+class WarcPart(NamedTuple):
     """Records that are stored together: one record of a plain file, or one gzip member.
 
     Attributes:
@@ -45,10 +45,10 @@ class Part(NamedTuple):
     """
 
     begin: int
-    frames: list[Frame]
+    frames: list[WarcRecord]
 
 
-def parts(content: Content, begin: int) -> Iterator[Part]:
+def warc_parts(content: Content, begin: int) -> Iterator[WarcPart]:
     """Yield the parts of a file, starting with the one at byte ``begin``.
 
     Raises:
@@ -60,12 +60,12 @@ def parts(content: Content, begin: int) -> Iterator[Part]:
             return
         if mark == _GZIP_MARK:
             unpacked, end = _member(content, begin)
-            yield Part(begin, list(_frames(unpacked, begin)))
+            yield WarcPart(begin, list(_records_in(unpacked, begin)))
         else:
-            frame = frame_at(content.read_at, begin, begin)
+            frame = record_at(content.read_at, begin, begin)
             if frame is None:
                 return
-            yield Part(begin, [frame])
+            yield WarcPart(begin, [frame])
             end = frame.end
         begin = end
 
@@ -100,16 +100,16 @@ def _member(content: Content, begin: int) -> tuple[bytes, int]:
     return bytes(unpacked), at - len(unpacker.unused_data)
 
 
-def _frames(unpacked: bytes, begin: int) -> Iterator[Frame]:
+def _records_in(unpacked: bytes, begin: int) -> Iterator[WarcRecord]:
     at = 0
     while (
-        frame := frame_at(lambda size, offset: unpacked[offset : offset + size], at, begin)
+        frame := record_at(lambda size, offset: unpacked[offset : offset + size], at, begin)
     ) is not None:
         yield frame
         at = frame.end
 
 
-def frame_at(read_at: ReadAt, at: int, begin: int) -> Frame | None:
+def record_at(read_at: ReadAt, at: int, begin: int) -> WarcRecord | None:
     """Return the record at an offset; ``None`` if only blank lines follow.
 
     Args:
@@ -144,4 +144,4 @@ def frame_at(read_at: ReadAt, at: int, begin: int) -> Frame | None:
     if behind not in {_END, b""}:  # some writers omit the end of the last record
         raise BadPartError(begin, "is truncated, or its Content-Length is wrong")
     end = at + blank + whole + len(behind)
-    return Frame(kind[1].decode("latin-1"), content, end)
+    return WarcRecord(kind[1].decode("latin-1"), content, end)

@@ -11,8 +11,8 @@ from typing_extensions import override
 from warcio.archiveiterator import ArchiveIterator
 
 from dagster_dataops.errors import StreamSourceError
-from dagster_dataops.readers.row_groups import Chunk, GroupCursor
-from dagster_dataops.readers.warc.warc_frames import BadPartError, Part, parts
+from dagster_dataops.readers.row_groups import GroupCursor, RowChunk
+from dagster_dataops.readers.warc.warc_frames import BadPartError, WarcPart, warc_parts
 from dagster_dataops.streams.core.item_failures import FailureCounter
 from dagster_dataops.streams.files.contents import Content
 from dagster_dataops.streams.files.file_stages import FileCursor, FileStage
@@ -43,18 +43,18 @@ class WarcCursor(GroupCursor):
         self._stage = stage
 
     @override
-    def chunks(self, group: int, row: int) -> Iterator[Chunk]:
+    def chunks(self, group: int, row: int) -> Iterator[RowChunk]:
         types = self._stage.types
         with self.location.opened() as content:
             for begin, frames in self._parts(content, group):
                 for number, frame in enumerate(frames):
                     is_passed = begin == group and number < row
                     if not is_passed and (types is None or frame.kind in types):
-                        yield Chunk(begin, number, [self._record(frame.content, begin)])
+                        yield RowChunk(begin, number, [self._record(frame.content, begin)])
 
-    def _parts(self, content: Content, begin: int) -> Iterator[Part]:
+    def _parts(self, content: Content, begin: int) -> Iterator[WarcPart]:
         try:
-            yield from parts(content, begin)
+            yield from warc_parts(content, begin)
         except BadPartError as error:
             if content.failure is not None:
                 raise content.failure from error
