@@ -19,7 +19,7 @@ _LONGEST_LINE: Final = 4 << 20  # bytes to read if no line fits in a block
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class RecordSample:
     """Some records of a dataset, in their order.
 
     Attributes:
@@ -31,7 +31,7 @@ class Sample:
     whole: bool
 
 
-def spread_sample(dataset: JsonlDataset, count: int) -> Sample:
+def spread_sample(dataset: JsonlDataset, count: int) -> RecordSample:
     """Return about ``count`` records spread over a file, from blocks at equal distances.
 
     If the file has at most 1 MB and at most ``count`` records, all are returned. Otherwise lines
@@ -47,12 +47,12 @@ def spread_sample(dataset: JsonlDataset, count: int) -> Sample:
         descriptor = file.fileno()
         if size <= _BLOCKS * _BLOCK_BYTES:
             lines = _lines(read_range(descriptor, interval.start, size))
-            return Sample(_decoded(_even(lines, count)), whole=len(lines) <= count)
+            return RecordSample(_decoded(_spread(lines, count)), whole=len(lines) <= count)
         found: list[bytes] = []
         for number in range(_BLOCKS):
             start = interval.start + (size - _BLOCK_BYTES) * number // (_BLOCKS - 1)
-            found += _even(_whole_lines(descriptor, start, interval), -(-count // _BLOCKS))
-        return Sample(_decoded(found or _first_line(descriptor, interval)), whole=False)
+            found += _spread(_whole_lines(descriptor, start, interval), -(-count // _BLOCKS))
+        return RecordSample(_decoded(found or _first_line(descriptor, interval)), whole=False)
 
 
 def first_records(dataset: JsonlDataset, count: int, max_bytes: int) -> list[Record]:
@@ -101,14 +101,14 @@ def _first_line(descriptor: int, interval: Interval) -> list[bytes]:
 
 
 def _lines(block: bytes) -> list[bytes]:
-    return list(_filled(block))
+    return list(_non_blank(block))
 
 
-def _filled(block: bytes) -> Iterator[bytes]:
+def _non_blank(block: bytes) -> Iterator[bytes]:
     return filterfalse(bytes.isspace, split_lines(block))
 
 
-def _even(lines: list[bytes], count: int) -> list[bytes]:
+def _spread(lines: list[bytes], count: int) -> list[bytes]:
     """Return ``count`` lines at equal distances, including the first and the last."""
     if len(lines) <= count:
         return lines
