@@ -39,7 +39,7 @@ from typing import Any, Final
 
 from typing_extensions import override
 
-from dagster_dataops.hashing.code_origins import Home, folder_of
+from dagster_dataops.hashing.code_origins import ProjectScope, folder_of
 from dagster_dataops.hashing.named_references import (
     attributes_named,
     imports_in,
@@ -48,10 +48,10 @@ from dagster_dataops.hashing.named_references import (
 )
 from dagster_dataops.hashing.source_text import module_tree, text_of, tree_digest
 from dagster_dataops.hashing.values import (
-    Former,
+    FormBuilder,
     Ignored,
     digest_of_form,
-    nothing_ignored,
+    ignore_nothing,
     type_name,
 )
 
@@ -64,7 +64,7 @@ _OPENED: Final = (dict, set, frozenset, types.MappingProxyType)
 _PYTHON: Final = f"python {sys.version_info[0]}.{sys.version_info[1]}"
 
 
-def code_digest(target: Any, ignored: Ignored = nothing_ignored, home: str = "") -> str:
+def code_digest(target: Any, ignored: Ignored = ignore_nothing, home: str = "") -> str:
     """Return the code version of a function or class.
 
     Args:
@@ -73,18 +73,18 @@ def code_digest(target: Any, ignored: Ignored = nothing_ignored, home: str = "")
         home: A package that counts by its code even if it is installed; by default the module
             of ``target``.
     """
-    at_home = Home.of_package(home) if home else Home((), _module_of(target))
-    return _Code(ignored, at_home).digest(target)
+    at_home = ProjectScope.of_package(home) if home else ProjectScope((), _module_of(target))
+    return _CodeForms(ignored, at_home).digest(target)
 
 
-class _Code(Former):
+class _CodeForms(FormBuilder):
     """Collects everything that a function or class depends on.
 
     Functions and classes are numbered when they are first met and processed one after another.
     Other forms refer to the number, so recursion is never deep.
     """
 
-    def __init__(self, ignored: Ignored, home: Home) -> None:
+    def __init__(self, ignored: Ignored, home: ProjectScope) -> None:
         super().__init__(self._reference, ignored)
         self._home = home
         self._numbers: dict[int, int] = {}

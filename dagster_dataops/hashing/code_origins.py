@@ -18,14 +18,14 @@ _CONTRACT: Final = (f"{_OURS}.operators", f"{_OURS}.data")
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
+class ProjectScope:
     """The code that counts by its content even if installed: packages, and one module."""
 
     packages: tuple[str, ...] = ()
     module: str = ""
 
     @classmethod
-    def of_package(cls, module: str) -> "Home":
+    def of_package(cls, module: str) -> "ProjectScope":
         """Return the top-level package of ``module``, with the others of its distribution."""
         top = module.partition(".")[0]
         if top == _OURS:

@@ -26,7 +26,7 @@ def is_operational(value: object) -> bool:
     return isinstance(value, Operational) or callable(getattr(value, "get_secret_value", None))
 
 
-def is_marked(annotation: Any) -> bool:
+def is_annotated_operational(annotation: Any) -> bool:
     """Return whether an annotation, also as text, marks its parameter as operational."""
     if isinstance(annotation, str):
         return _WRITTEN.search(annotation) is not None
@@ -34,4 +34,4 @@ def is_marked(annotation: Any) -> bool:
         return issubclass(annotation, Operational)
     if Operational in getattr(annotation, "__metadata__", ()):
         return True
-    return any(map(is_marked, typing.get_args(annotation)))
+    return any(map(is_annotated_operational, typing.get_args(annotation)))

@@ -37,7 +37,7 @@ def function_name(function: Any) -> str:
     return f"{function.__module__}.{function.__qualname__}"
 
 
-def nothing_ignored(_: str) -> bool:
+def ignore_nothing(_: str) -> bool:
     """Ignore no names."""
     return False
 
@@ -49,7 +49,7 @@ def digest(value: object, functions: FunctionDigest = function_name) -> str:
         value: Any value.
         functions: Returns the form of functions and classes inside it.
     """
-    return digest_of_form(Former(functions).form(value))
+    return digest_of_form(FormBuilder(functions).form(value))
 
 
 def digest_of_form(form: Any) -> str:
@@ -57,7 +57,7 @@ def digest_of_form(form: Any) -> str:
     return xxhash.xxh3_128_hexdigest(orjson.dumps(form, option=orjson.OPT_SORT_KEYS))
 
 
-class Former:
+class FormBuilder:
     """Converts values to JSON forms. Each object is processed once, also if it contains itself.
 
     Args:
@@ -69,7 +69,7 @@ class Former:
     """
 
     def __init__(
-        self, functions: FunctionDigest = function_name, ignored: Ignored = nothing_ignored
+        self, functions: FunctionDigest = function_name, ignored: Ignored = ignore_nothing
     ) -> None:
         self.unknown: set[str] = set()
         self._functions = functions
@@ -145,7 +145,7 @@ class Former:
         wrapped = getattr(value, "__wrapped__", None) if callable(value) else None
         if wrapped is not None:
             made["wrapped"] = self.form(wrapped, depth)
-        kept = None if _holds_resource(value) else _kept_by_pickle(value)
+        kept = None if _holds_resource(value) else _pickled_state(value)
         if kept is None:
             return made | self.public(value, depth, unknown=wrapped is None)
         if wrapped is None or not isinstance(kept[-1], str):
@@ -234,7 +234,7 @@ def attributes_of(value: Any) -> dict[str, Any]:
     return dict(found) if isinstance(found, dict) else {}
 
 
-def _kept_by_pickle(value: Any) -> list[Any] | None:
+def _pickled_state(value: Any) -> list[Any] | None:
     """Return the state from which pickle would rebuild ``value``; ``None`` if it cannot."""
     try:
         reduced = value.__reduce_ex__(2)

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 from dagster_dataops.hashing.code import code_digest
-from dagster_dataops.hashing.operational import is_marked, is_operational
-from dagster_dataops.hashing.values import Former, digest_of_form
+from dagster_dataops.hashing.operational import is_annotated_operational, is_operational
+from dagster_dataops.hashing.values import FormBuilder, digest_of_form
 from dagster_dataops.operators.declared_columns import NOTHING, Declared
 from dagster_dataops.operators.secret_options import (
     is_credential,
@@ -134,13 +134,17 @@ class Invocation:
     @cached_property
     def _known_options(self) -> tuple[str, tuple[str, ...]]:
         code = partial(code_digest, ignored=_is_operational, home=self.spec.target.__module__)
-        marked = {option.name for option in self.spec.options if is_marked(option.annotation)}
+        marked = {
+            option.name
+            for option in self.spec.options
+            if is_annotated_operational(option.annotation)
+        }
         forms: dict[str, Any] = {}
         unknown: list[str] = []
         for name, value in {**self.options, **self.passed_up}.items():
             if name in marked or is_operational(value) or is_operational_option(name, value):
                 continue
-            former = Former(code, is_inner_credential)
+            former = FormBuilder(code, is_inner_credential)
             forms[name] = former.form(value)
             unknown += [f"{name!r} (a {kind})" for kind in sorted(former.unknown)]
         return digest_of_form(forms), tuple(unknown)
