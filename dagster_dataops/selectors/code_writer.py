@@ -3,19 +3,19 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from dagster_dataops.selectors.grammar import EVERY, Path
-from dagster_dataops.selectors.path_tree import Branch, branches, numbers
+from dagster_dataops.selectors.path_tree import Branch, build_tree, path_numbers
 
 
 def _indented(lines: Iterable[str]) -> Iterator[str]:
     return (f"    {line}" for line in lines)
 
 
-class Writer:
+class SourceWriter:
     """Generates the source of one selector. Each branch of the path tree has its own variables."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self._paths = paths
-        self._tree = branches(paths) or {}
+        self._tree = build_tree(paths) or {}
         self._loops = [path.count(EVERY) for path in paths]
         self._made: dict[int, str] = {}
         # A single path with one loop and steps after [*] calls the function while rebuilding.
@@ -154,7 +154,7 @@ class Writer:
             yield f"{made} = v{below}" if flat else f"{made} = [next(v{below}) for _ in {name}]"
         else:
             inner = self._name(below)
-            inside = list(numbers(below))
+            inside = list(path_numbers(below))
             yield f"{made} = []"
             if len(inside) == 1 and self._single(inside[0]):
                 loop = [f"for {inner}, one in zip({name}, v{inside[0]}):"]

@@ -14,8 +14,8 @@ from functools import partial
 from typing import Any
 
 from dagster_dataops.errors import MissingColumnError, SelectedElementError
-from dagster_dataops.selectors.code_writer import Writer
-from dagster_dataops.selectors.grammar import Path, written
+from dagster_dataops.selectors.code_writer import SourceWriter
+from dagster_dataops.selectors.grammar import Path, path_text
 from dagster_dataops.selectors.resolver import copied, element_failed, rebuilt, resolve
 
 
@@ -31,7 +31,7 @@ def compiled(paths: Sequence[Path]) -> tuple[Callable[..., Any], Callable[..., A
         "missing": partial(_missing, paths),
         "rebuilt": rebuilt,
     }
-    source = "\n".join(Writer(paths).lines())
+    source = "\n".join(SourceWriter(paths).lines())
     exec(compile(source, "<selector>", "exec"), names)  # noqa: S102 - keys appear as literals only
     return names["get"], names["mapper"]
 
@@ -47,7 +47,7 @@ def _missing(paths: Sequence[Path], item: Any) -> MissingColumnError:
         resolve(item, paths)
     except MissingColumnError as error:
         return error
-    return MissingColumnError(",".join(map(written, paths)), "it changed while it was read")
+    return MissingColumnError(",".join(map(path_text, paths)), "it changed while it was read")
 
 
 def _failed(

@@ -25,8 +25,8 @@ class Every(Enum):
 
 EVERY: Final = Every.ELEMENT
 
-Step: TypeAlias = "str | int | Every"
-Path: TypeAlias = tuple[Step, ...]
+PathStep: TypeAlias = "str | int | Every"
+Path: TypeAlias = tuple[PathStep, ...]
 
 _KEY: Final = re.compile(r"[^.\[,\s]+")
 _INDEX: Final = re.compile(r"\[(?:([0-9]+)|\*)\]")
@@ -43,24 +43,24 @@ def parse(text: str) -> tuple[Path, ...]:
     start = 0
     for part in text.split(","):
         lead = len(part) - len(part.lstrip())
-        paths.append(_Reader(text, start + lead, start + len(part.rstrip())).path())
+        paths.append(_PathParser(text, start + lead, start + len(part.rstrip())).path())
         start += len(part) + 1
     return tuple(paths)
 
 
-class _Reader:
+class _PathParser:
     """Parses the path in [position, end) of a selector."""
 
     def __init__(self, text: str, position: int, end: int) -> None:
         self._text, self._at, self._end = text, position, max(position, end)
 
     def path(self) -> Path:
-        steps: list[Step] = []
+        steps: list[PathStep] = []
         while self._at < self._end or not steps:
             steps.append(self._step(first=not steps))
         return tuple(steps)
 
-    def _step(self, *, first: bool) -> Step:
+    def _step(self, *, first: bool) -> PathStep:
         here = self._text[self._at] if self._at < self._end else ""
         if here == "[":
             return self._index()
@@ -101,7 +101,7 @@ def _unexpected(here: str) -> str:
     return "a dot is missing before this key"
 
 
-def written(path: Iterable[Step]) -> str:
+def path_text(path: Iterable[PathStep]) -> str:
     """Return a path in selector syntax."""
     text = ""
     for step in path:

@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, TypeAlias
 
 from dagster_dataops.errors import MissingColumnError, SelectedElementError
-from dagster_dataops.selectors.grammar import EVERY, Path, Step, written
+from dagster_dataops.selectors.grammar import EVERY, Path, PathStep, path_text
 
-Concrete: TypeAlias = tuple[str | int, ...]
+ConcretePath: TypeAlias = tuple[str | int, ...]
 
 _MOST_KEYS_SHOWN: Final = 20
 
 
-def concrete_paths(item: Any, path: Path) -> Iterator[Concrete]:
+def concrete_paths(item: Any, path: Path) -> Iterator[ConcretePath]:
     """Yield the paths of the elements that ``path`` selects, with ``[*]`` replaced by indices.
 
     Raises:
@@ -46,11 +46,11 @@ def _missing(path: Path, at: int, found: Any) -> MissingColumnError:
     """Return the error for step number ``at`` of ``path``, which is missing in ``found``."""
     there = _description(found)
     if at + 1 < len(path):
-        there = f"{written(path[: at + 1])!r} is missing; {there}"
-    return MissingColumnError(written(path), there)
+        there = f"{path_text(path[: at + 1])!r} is missing; {there}"
+    return MissingColumnError(path_text(path), there)
 
 
-def has(container: Any, step: Step) -> bool:
+def has(container: Any, step: PathStep) -> bool:
     """Return whether ``container`` has an element at a key or index; texts have none."""
     if isinstance(step, str):
         return isinstance(container, dict) and step in container
@@ -67,7 +67,7 @@ def _description(found: Any) -> str:
     return f"there is a {type(found).__name__}, which has no elements"
 
 
-def resolve(item: Any, paths: Sequence[Path]) -> list[Concrete]:
+def resolve(item: Any, paths: Sequence[Path]) -> list[ConcretePath]:
     """Return the paths of all selected elements, in order.
 
     Raises:
@@ -92,7 +92,7 @@ def mapped_in_order(item: Any, paths: Sequence[Path], fn: Callable[[Any], Any]) 
 
 
 def _changed(
-    item: Any, path: Concrete, depth: int, fn: Callable[[Any], Any], ours: list[Any]
+    item: Any, path: ConcretePath, depth: int, fn: Callable[[Any], Any], ours: list[Any]
 ) -> Any:
     """Return ``item`` with the element at ``path[depth:]`` changed; ``ours`` lists copies made."""
     if depth == len(path):
@@ -113,9 +113,9 @@ def _changed(
     return item
 
 
-def element_failed(path: Sequence[Step], error: Exception) -> SelectedElementError:
+def element_failed(path: Sequence[PathStep], error: Exception) -> SelectedElementError:
     """Return the error for a function that failed on an element."""
-    return SelectedElementError(written(path), type(error).__name__, str(error))
+    return SelectedElementError(path_text(path), type(error).__name__, str(error))
 
 
 def copied(container: dict[Any, Any]) -> dict[Any, Any]:
