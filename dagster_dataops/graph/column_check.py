@@ -5,7 +5,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
 from dagster_dataops.errors import PipelineDefinitionError
-from dagster_dataops.operators.declared_columns import NOTHING, column_types, takes, type_text
+from dagster_dataops.operators.declared_columns import (
+    NOTHING,
+    accepts_type,
+    column_types,
+    type_text,
+)
 from dagster_dataops.operators.operator import Operator
 from dagster_dataops.operators.reader_base import Readable
 from dagster_dataops.operators.signature import nearest
@@ -51,7 +56,7 @@ class Graph(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownColumns:
     """The known columns of a result.
 
     Attributes:
@@ -63,7 +68,7 @@ class Known:
     complete: bool
 
 
-_UNKNOWN: Final = Known({}, complete=False)
+_UNKNOWN: Final = KnownColumns({}, complete=False)
 
 
 def check_source(graph: Graph, source: object) -> None:
@@ -78,7 +83,7 @@ def check_source(graph: Graph, source: object) -> None:
     """
     types = source.column_types() if isinstance(source, Readable) else None
     if types is not None:
-        check_columns(graph, Known(types, complete=True))
+        check_columns(graph, KnownColumns(types, complete=True))
 
 
 def check_columns(graph: Graph, source: Known = _UNKNOWN) -> None:
@@ -101,7 +106,7 @@ def check_columns(graph: Graph, source: Known = _UNKNOWN) -> None:
         if spec.inputs == 1:  # declarations do not say to which of several inputs they apply
             for where, found in zip(node.inputs, inputs, strict=True):
                 _check_reads(graph.name, node, where, found)
-        results[node.name] = _after(node, inputs)
+        results[node.name] = _columns_after(node, inputs)
 
 
 def _declares(node: Node) -> bool:
@@ -117,12 +122,12 @@ def _declared(node: Node, kind: str) -> dict[str, Any] | None:
     return column_types(name, kind, declaration, invocation.options)
 
 
-def _check_reads(pipeline: str, node: Node, where: str, found: Known) -> None:
+def _check_reads(pipeline: str, node: Node, where: str, found: KnownColumns) -> None:
     for column, wanted in (_declared(node, "reads") or {}).items():
         there = found.types.get(column, _UNKNOWN)
         if there is _UNKNOWN and not found.complete:
             continue
-        if there is not _UNKNOWN and takes(wanted, there):
+        if there is not _UNKNOWN and accepts_type(wanted, there):
             continue
         kind = "" if wanted is Any else f" as {type_text(wanted)}"
         reads = f"node {node.name!r} reads column {column!r}{kind}"
@@ -137,26 +142,26 @@ def _origin(where: str) -> str:
     return "the source" if where == SOURCE else f"the result of {where!r}"
 
 
-def _listed(column: str, found: Known) -> str:
+def _listed(column: str, found: KnownColumns) -> str:
     near = nearest(column, found.types)
     columns = ", ".join(f"{name} ({type_text(kind)})" for name, kind in found.types.items())
     return f"It has: {columns or 'no columns'}{f'. Did you mean {near!r}?' if near else ''}"
 
 
-def _after(node: Node, inputs: list[Known]) -> Known:
+def _columns_after(node: Node, inputs: list[KnownColumns]) -> KnownColumns:
     """Return the known columns of a node's result."""
     columns = _declared(node, "columns")
     if columns is not None:
-        return Known(columns, complete=True)
+        return KnownColumns(columns, complete=True)
     spec = node.operator.__dataops__.spec
     writes = _declared(node, "writes")
     if writes is None and spec.kind != "selection":
         return _UNKNOWN
-    before = _common(inputs) if spec.inputs == 1 else _UNKNOWN
+    before = _common_columns(inputs) if spec.inputs == 1 else _UNKNOWN
     return replace(before, types={**before.types, **(writes or {})})
 
 
-def _common(inputs: list[Known]) -> Known:
+def _common_columns(inputs: list[KnownColumns]) -> KnownColumns:
     """Return the known columns of records from any of several inputs."""
     first = inputs[0]
     if all(one == first for one in inputs):
@@ -166,4 +171,4 @@ def _common(inputs: list[Known]) -> Known:
         for column, kind in first.types.items()
         if all(one.types.get(column, _UNKNOWN) == kind for one in inputs)
     }
-    return Known(same, complete=False)
+    return KnownColumns(same, complete=False)

@@ -24,7 +24,7 @@ _UNIONS: Final = (Union, types.UnionType)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Declared:
+class ColumnDeclarations:
     """The declarations of an operator; ``None`` for those it does not make.
 
     Attributes:
@@ -37,7 +37,7 @@ class Declared:
     writes: Declaration | None = None
     columns: Declaration | None = None
 
-    def checked(self, operator: str) -> "Declared":
+    def checked(self, operator: str) -> "ColumnDeclarations":
         """Check the declarations and return them.
 
         Raises:
@@ -53,8 +53,8 @@ class Declared:
         return self
 
 
-NOTHING: Final = Declared()
-DECLARATIONS: Final = frozenset(field.name for field in fields(Declared))
+NOTHING: Final = ColumnDeclarations()
+DECLARATIONS: Final = frozenset(field.name for field in fields(ColumnDeclarations))
 
 
 def column_types(
@@ -96,15 +96,15 @@ def type_text(declared: Any) -> str:
     return str(declared).replace("typing.", "")
 
 
-def takes(wanted: Any, there: Any) -> bool:
+def accepts_type(wanted: Any, there: Any) -> bool:
     """Return whether a column of type ``there`` can be read as ``wanted`` (or int as float)."""
     wanted, there = (types.NoneType if one is None else one for one in (wanted, there))
     if Any in {wanted, there} or wanted == there:
         return True
     if typing.get_origin(there) in _UNIONS:
-        return all(takes(wanted, one) for one in typing.get_args(there))
+        return all(accepts_type(wanted, one) for one in typing.get_args(there))
     if typing.get_origin(wanted) in _UNIONS:
-        return any(takes(one, there) for one in typing.get_args(wanted))
+        return any(accepts_type(one, there) for one in typing.get_args(wanted))
     outer = typing.get_origin(wanted) or wanted
     return _is_below(typing.get_origin(there) or there, outer) and _arguments_fit(wanted, there)
 
@@ -119,4 +119,8 @@ def _is_below(there: Any, wanted: Any) -> bool:
 def _arguments_fit(wanted: Any, there: Any) -> bool:
     """Return whether type arguments match; missing arguments, as in a plain ``list``, do."""
     inner, asked = typing.get_args(there), typing.get_args(wanted)
-    return not inner or not asked or (len(inner) == len(asked) and all(map(takes, asked, inner)))
+    return (
+        not inner
+        or not asked
+        or (len(inner) == len(asked) and all(map(accepts_type, asked, inner)))
+    )

@@ -19,7 +19,7 @@ from dagster_dataops.errors import (
     OperatorOptionError,
     UnknownOperatorError,
 )
-from dagster_dataops.operators.declared_columns import DECLARATIONS, Declared
+from dagster_dataops.operators.declared_columns import DECLARATIONS, ColumnDeclarations
 from dagster_dataops.operators.secret_options import holds_secret, shown, without_secrets
 from dagster_dataops.operators.settings import SETTING_NAMES, ExecutionSettings, parse_settings
 from dagster_dataops.operators.signature import (
@@ -42,7 +42,7 @@ _CAUSES: Final = 20  # the maximum number of chained exceptions to inspect
 class Registry(Protocol):
     """The parts of the operator registry that a group uses."""
 
-    def add_class(self, operator: "OperatorMeta", declared: Declared) -> None:
+    def add_class(self, operator: "OperatorMeta", declared: ColumnDeclarations) -> None:
         """Register a class operator after its definition."""
         ...
 
@@ -77,7 +77,7 @@ class OperatorMeta(type):
         created = super().__new__(cls, name, bases, namespace, **keywords)
         # Only class statements set __qualname__; unpickling and generated classes do not.
         if "__qualname__" in namespace and hasattr(created, "__dataops_group__"):
-            created.__dataops_registry__.add_class(created, Declared(**declared))
+            created.__dataops_registry__.add_class(created, ColumnDeclarations(**declared))
         return created
 
     def __getattr__(cls, name: str) -> "OperatorMeta":

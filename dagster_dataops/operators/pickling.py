@@ -33,7 +33,7 @@ def ship(operator: Operator) -> bytes:
             cloudpickle.register_pickle_by_value(module)
             stack.callback(cloudpickle.unregister_pickle_by_value, module)
         try:
-            return bytes(cloudpickle.dumps(_Shipped(operator)))
+            return bytes(cloudpickle.dumps(_PickledOperator(operator)))
         except Exception as error:
             reason = (
                 f"it cannot be sent to another process ({type(error).__name__}: {error}); create "
@@ -48,7 +48,7 @@ def receive(payload: bytes) -> Operator:
     return operator
 
 
-class _Shipped:
+class _PickledOperator:
     """Pickle an operator; function operators without their generated class."""
 
     def __init__(self, operator: Operator) -> None:
@@ -91,10 +91,12 @@ def _importable(module: ModuleType) -> bool:
     parts = module.__name__.split(".")
     names = [".".join(parts[:depth]) for depth in range(1, len(parts) + 1)]
     loaded = [sys.modules.get(name) for name in names]
-    return all(one is not None and _found_anew(one) and not _uses_dagster(one) for one in loaded)
+    return all(
+        one is not None and _resolves_to_same_file(one) and not _uses_dagster(one) for one in loaded
+    )
 
 
-def _found_anew(module: ModuleType) -> bool:
+def _resolves_to_same_file(module: ModuleType) -> bool:
     """Return whether the import system resolves the module to the same file.
 
     ``importlib.util.find_spec`` is of no use: it returns what is in ``sys.modules``.

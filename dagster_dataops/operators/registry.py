@@ -14,7 +14,7 @@ from dagster_dataops.errors import (
     OperatorOptionError,
 )
 from dagster_dataops.operators.bound_methods import dataset_function, record_function
-from dagster_dataops.operators.declared_columns import DECLARATIONS, Declaration, Declared
+from dagster_dataops.operators.declared_columns import DECLARATIONS, ColumnDeclarations, Declaration
 from dagster_dataops.operators.decorated_function import P, R, RegisteredFunction
 from dagster_dataops.operators.operator import Operator, OperatorMeta, unknown_operator
 from dagster_dataops.operators.reader_base import FunctionReader, Readable, gives_stream
@@ -97,7 +97,7 @@ class OperatorRegistry:
         """
         name = _group_name(group)
         _check_registration(name, rewrite_func, settings)
-        declared = Declared(reads=reads, writes=writes, columns=columns)
+        declared = ColumnDeclarations(reads=reads, writes=writes, columns=columns)
         return Registration(self, name, rewrite_func, settings, declared)
 
     def forward_batch_input(self, group: str, **given: Any) -> "Registration":
@@ -110,7 +110,7 @@ class OperatorRegistry:
         group: str,
         method: Method,
         settings: dict[str, Any],
-        declared: Declared,
+        declared: ColumnDeclarations,
     ) -> Any:
         """Register a function or a plain class; return the object that replaces it."""
         if inspect.isclass(target):
@@ -155,13 +155,13 @@ class OperatorRegistry:
         """Run ``operator`` over ``data``."""
         return self._runner(operator, data)
 
-    def add_class(self, operator: OperatorMeta, declared: Declared) -> None:
+    def add_class(self, operator: OperatorMeta, declared: ColumnDeclarations) -> None:
         """Register a class operator after its definition."""
         spec = spec_of_class(operator, operator.__dataops_group__, {}, declared=declared)
         self._add(operator, spec)
 
     def _add_plain_class(
-        self, target: type, group: str, settings: dict[str, Any], declared: Declared
+        self, target: type, group: str, settings: dict[str, Any], declared: ColumnDeclarations
     ) -> type:
         if isinstance(target, OperatorMeta):
             reason = "it inherits from a group, which registers it; leave the decorator off"
@@ -183,7 +183,7 @@ class OperatorRegistry:
         group: str,
         method: Method,
         settings: dict[str, Any],
-        declared: Declared,
+        declared: ColumnDeclarations,
     ) -> RegisteredFunction[Any, Any]:
         function = getattr(function, "function", function)  # already registered in another group
         if not inspect.isfunction(function):
@@ -240,7 +240,7 @@ class Registration:
         group: str,
         method: Method,
         settings: dict[str, Any],
-        declared: Declared,
+        declared: ColumnDeclarations,
     ) -> None:
         self._registry = registry
         self._given = (group, method, settings, declared)

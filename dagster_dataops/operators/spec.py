@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, TypeAlias
 from dagster_dataops.hashing.code import code_digest
 from dagster_dataops.hashing.operational import is_annotated_operational, is_operational
 from dagster_dataops.hashing.values import FormBuilder, digest_of_form
-from dagster_dataops.operators.declared_columns import NOTHING, Declared
+from dagster_dataops.operators.declared_columns import NOTHING, ColumnDeclarations
 from dagster_dataops.operators.secret_options import (
     is_credential,
     is_inner_credential,
@@ -63,7 +63,7 @@ class OperatorSpec:
     inputs: int
     streamed: tuple[bool, ...]
     asynchronous: bool
-    declared: Declared = NOTHING
+    declared: ColumnDeclarations = NOTHING
 
     @property
     def qualified_name(self) -> str:

@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
 
 from dagster_dataops.errors import OperatorDefinitionError
-from dagster_dataops.operators.declared_columns import NOTHING, Declared
+from dagster_dataops.operators.declared_columns import NOTHING
 from dagster_dataops.operators.operator import Operator, init_parameters
 from dagster_dataops.operators.reader_base import Readable, gives_stream, returns_stream
 from dagster_dataops.operators.settings import SETTING_NAMES, parse_settings

@@ -27,21 +27,21 @@ def check_types(operator: str, options: tuple[OptionSpec, ...], given: Mapping[s
         OperatorOptionError: An option has another type.
     """
     for option in options:
-        if option.name in given and not is_of(given[option.name], option.annotation):
+        if option.name in given and not matches_type(given[option.name], option.annotation):
             value = given[option.name]
             found = f"{type(value).__name__}: {value!r}"[:100]
             reason = f"must be {type_text(option.annotation)}; got {found}"
             raise OperatorOptionError(operator, option.name, reason)
 
 
-def is_of(value: Any, annotation: Any) -> bool:
+def matches_type(value: Any, annotation: Any) -> bool:
     """Return whether a value matches an annotation; true for unsupported annotations.
 
     An ``int`` is accepted as ``float``. A ``bool`` is not accepted as a number.
     """
     origin = typing.get_origin(annotation)
     if origin in _UNIONS:
-        return any(is_of(value, one) for one in typing.get_args(annotation))
+        return any(matches_type(value, one) for one in typing.get_args(annotation))
     if origin is Literal:
         return value in typing.get_args(annotation)
     if isinstance(origin, type):
@@ -60,8 +60,10 @@ def _is_plainly(value: Any, annotation: Any) -> bool:
 def _holds(value: Any, origin: type, inner: tuple[Any, ...]) -> bool:
     """Return whether the items of a list, set or dict match; other types are not inspected."""
     if origin in {list, set, frozenset} and len(inner) == 1:
-        return all(is_of(one, inner[0]) for one in value)
+        return all(matches_type(one, inner[0]) for one in value)
     if origin is dict and len(inner) == 2:
         pairs = value.items()
-        return all(is_of(key, inner[0]) and is_of(one, inner[1]) for key, one in pairs)
+        return all(
+            matches_type(key, inner[0]) and matches_type(one, inner[1]) for key, one in pairs
+        )
     return True
