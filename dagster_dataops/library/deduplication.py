@@ -13,7 +13,7 @@ import xxhash
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.algorithms.first_seen import first_of_equals
-from dagster_dataops.library.field_keys import Column, Keys, key_pairs
+from dagster_dataops.library.field_keys import FieldKey, Keys, key_pairs
 from dagster_dataops.records import Record, encode
 from dagster_dataops.selectors.selector import is_selector
 
@@ -41,7 +41,7 @@ class Exact(dedup):
         super().__init__(**kwargs)
         keys = [read for read, _ in key_pairs(input_key, None)]
         self._keys = [key for key in keys if not is_selector(key)]
-        self._columns = {key: Column(key) for key in keys if is_selector(key)}
+        self._columns = {key: FieldKey(key) for key in keys if is_selector(key)}
         self._ignore_case = ignore_case
         self._text_key = keys[0] if keys == self._keys[:1] and not ignore_case else ""
         self._max_bytes = memory_bytes(max_memory_mb)

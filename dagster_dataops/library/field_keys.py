@@ -35,7 +35,7 @@ def key_pairs(input_key: Keys, output_key: Keys | None) -> list[tuple[str, str]]
     return list(zip(read, written, strict=True))
 
 
-class Column:
+class FieldKey:
     """The elements of a record that an input key selects.
 
     Args:

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from dagster_dataops.errors import DefinitionError, MissingExtraError
 from dagster_dataops.library.algorithms.buckets import first_in_buckets
-from dagster_dataops.library.algorithms.lsh_bands import bands_for, pack_buckets, unpack_buckets
+from dagster_dataops.library.algorithms.lsh_bands import choose_bands, pack_buckets, unpack_buckets
 from dagster_dataops.library.deduplication import dedup, memory_bytes
-from dagster_dataops.library.field_keys import Column
+from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.records import Record
 
 # Kana and Chinese characters are written without spaces; each counts as a word.
@@ -50,9 +50,9 @@ class NearDuplicate(dedup):
         _check_range("permutations", permutations, 1, 4096)
         _check_range("ngram_size", ngram_size, 1, 100)
         _check_range("seed", seed, 0, 2**64 - 1)
-        self._column = Column(input_key)
+        self._column = FieldKey(input_key)
         self._permutations, self._ngram_size, self._seed = permutations, ngram_size, seed
-        self._bands, self._rows = bands_for(threshold, permutations)
+        self._bands, self._rows = choose_bands(threshold, permutations)
         self._max_bytes = memory_bytes(max_memory_mb)
         self._minhash = _minhash()
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
-from dagster_dataops.library.field_keys import Column, Keys, key_pairs
+from dagster_dataops.library.field_keys import FieldKey, Keys, key_pairs
 from dagster_dataops.records import Record
 
 text: Any = data_register.new_group("text")
@@ -32,7 +32,7 @@ class Normalize(text):
         self, input_key: Keys = "text", output_key: Keys | None = None, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
-        self._pairs = [(Column(read), read, to) for read, to in key_pairs(input_key, output_key)]
+        self._pairs = [(FieldKey(read), read, to) for read, to in key_pairs(input_key, output_key)]
         for column, read, to in self._pairs:
             if read != to:
                 _check_single(column, read, "output_key")
@@ -52,7 +52,7 @@ def _normalized(value: object) -> str:
     return _BLANK_LINES.sub("\n\n", _LINE_ENDS.sub("\n", value)).strip()
 
 
-def _check_single(column: Column, key: str, option: str) -> None:
+def _check_single(column: FieldKey, key: str, option: str) -> None:
     if not column.single:
         msg = f"{option} takes one text, but input_key {key!r} may select several elements"
         raise DefinitionError(msg)
@@ -68,7 +68,7 @@ class LengthFilter(text):
         self, min_chars: int = 1, max_chars: int = 0, input_key: str = "text", **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
-        self._min, self._max, self._column = min_chars, max_chars, Column(input_key)
+        self._min, self._max, self._column = min_chars, max_chars, FieldKey(input_key)
 
     def forward(self, record: Record) -> list[Record] | None:
         length = sum(map(len, self._column.text(record).split()))
@@ -85,7 +85,7 @@ class LetterRatioFilter(text):
 
     def __init__(self, min_ratio: float = 0.6, input_key: str = "text", **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self._ratio, self._column = min_ratio, Column(input_key)
+        self._ratio, self._column = min_ratio, FieldKey(input_key)
 
     def forward(self, record: Record) -> list[Record] | None:
         characters = "".join(self._column.text(record).split())
@@ -116,7 +116,7 @@ class Chunk(text):
             msg = f"overlap_chars must be in [0, max_chars={max_chars}), got {overlap_chars}"
             raise ValueError(msg)
         self._size, self._overlap = max_chars, overlap_chars
-        self._column, self._written, self._index = Column(input_key), output_key, index_key
+        self._column, self._written, self._index = FieldKey(input_key), output_key, index_key
         if output_key is None:
             _check_single(self._column, input_key, "Chunk without output_key")
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from dagster_dataops.datasets.durable_files import make_folder
-from dagster_dataops.library.algorithms.spill_lists import Bits, Partitions, passes
+from dagster_dataops.library.algorithms.spill_lists import BitArray, SpillLists, passes
 
 _SET_BYTES: Final = 96  # maximum memory of a 64-bit integer in a set
 _LIST_BYTES: Final = 160  # memory per bucket in a dict of lists
@@ -42,10 +42,10 @@ def first_in_buckets(
         if kept:
             taken.update(buckets)
             if len(taken) >= limit:
-                yield from _Rest(scratch, max_bytes // 2).verdicts(taken, records)
+                yield from _SpilledSelection(scratch, max_bytes // 2).verdicts(taken, records)
 
 
-class _Rest:
+class _SpilledSelection:
     """The second phase, when memory is full. Records count from 1; 0 is any kept before."""
 
     def __init__(self, scratch: Path, max_bytes: int) -> None:
@@ -61,7 +61,7 @@ class _Rest:
         most = self._max_bytes // _LIST_BYTES
         width = max(1, most * self._records // max(1, self._entries))  # records at a time
         by_record = self._partitions("records", self._records // width + 1)
-        owned = Bits(self._entries)  # whether a shared bucket belongs to a kept record
+        owned = BitArray(self._entries)  # whether a shared bucket belongs to a kept record
         shared = 0
         for number in range(_PARTS):
             for bucket, record in self._shared(by_bucket, number, shared):
@@ -77,13 +77,13 @@ class _Rest:
             yield from _decide(records_now, by_record.read(number), owned)
             by_record.drop(number)
 
-    def _partitions(self, name: str, count: int) -> Partitions:
+    def _partitions(self, name: str, count: int) -> SpillLists:
         folder = self._scratch / name
         make_folder(folder)
-        return Partitions(folder, count, _ENTRY, self._max_bytes // 2)
+        return SpillLists(folder, count, _ENTRY, self._max_bytes // 2)
 
     def _divide(
-        self, taken: set[int], records: Iterator[Sequence[int]], by_bucket: Partitions
+        self, taken: set[int], records: Iterator[Sequence[int]], by_bucket: SpillLists
     ) -> None:
         add, pack = by_bucket.add, _ENTRY.pack
         self._entries = len(taken)
@@ -96,7 +96,7 @@ class _Rest:
             for bucket in buckets:
                 add(bucket >> 56, pack(bucket, self._records))
 
-    def _shared(self, by_bucket: Partitions, number: int, count: int) -> Iterator[tuple[int, int]]:
+    def _shared(self, by_bucket: SpillLists, number: int, count: int) -> Iterator[tuple[int, int]]:
         """Yield (bucket, record) for buckets with several records, renumbered from ``count``."""
         turns = passes(by_bucket.size(number), 2 * _SET_BYTES, self._max_bytes)
         for turn in range(turns):
@@ -116,7 +116,7 @@ class _Rest:
                     yield several[bucket], record
 
 
-def _decide(records: range, entries: Iterator[tuple[int, int]], owned: Bits) -> Iterator[bool]:
+def _decide(records: range, entries: Iterator[tuple[int, int]], owned: BitArray) -> Iterator[bool]:
     """Yield the decisions for consecutive ``records``, and mark the buckets of kept ones."""
     buckets_of: dict[int, list[int]] = {}
     for record, bucket in entries:

@@ -11,7 +11,7 @@ from operator import not_
 from pathlib import Path
 from typing import Final
 
-from dagster_dataops.library.algorithms.spill_lists import Bits, Partitions, passes
+from dagster_dataops.library.algorithms.spill_lists import BitArray, SpillLists, passes
 
 _SET_BYTES: Final = 128  # maximum memory of a 16-byte digest in a set
 _PARTS: Final = 256
@@ -42,7 +42,7 @@ def _by_parts(
     seen: set[bytes], digests: Iterator[bytes], scratch: Path, max_bytes: int
 ) -> Iterator[bool]:
     """Yield the decisions for the rest of ``digests``; empties ``seen``."""
-    parts = Partitions(scratch, _PARTS, _ENTRY, max_bytes)
+    parts = SpillLists(scratch, _PARTS, _ENTRY, max_bytes)
     add, pack = parts.add, _ENTRY.pack
     while seen:
         digest = seen.pop()
@@ -50,14 +50,14 @@ def _by_parts(
     position = -1
     for position, digest in enumerate(digests):
         add(digest[0], pack(digest, position))
-    repeats = Bits(position + 1)
+    repeats = BitArray(position + 1)
     for number in range(_PARTS):
         _mark_repeats(parts, number, repeats, max_bytes)
         parts.drop(number)
     yield from map(not_, repeats)
 
 
-def _mark_repeats(parts: Partitions, number: int, repeats: Bits, max_bytes: int) -> None:
+def _mark_repeats(parts: SpillLists, number: int, repeats: BitArray, max_bytes: int) -> None:
     turns = passes(parts.size(number), _SET_BYTES, max_bytes)
     for turn in range(turns):
         seen: set[bytes] = set()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import xxhash
 
 
-def bands_for(threshold: float, permutations: int) -> tuple[int, int]:
+def choose_bands(threshold: float, permutations: int) -> tuple[int, int]:
     """Return the numbers of bands and of rows per band that separate best at ``threshold``.
 
     Signatures of similarity s agree in at least one band with probability

@@ -13,7 +13,7 @@ _READ_ENTRIES: Final = 16 << 10
 _BITS: Final = [tuple(bool(byte >> bit & 1) for bit in range(8)) for byte in range(256)]
 
 
-class Partitions:
+class SpillLists:
     """Numbered lists of fixed-size entries, in memory up to a limit, then in files.
 
     Args:
@@ -82,7 +82,7 @@ def passes(entries: int, bytes_each: int, max_bytes: int) -> int:
     return max(1, math.ceil(entries * bytes_each / max(1, max_bytes)))
 
 
-class Bits:
+class BitArray:
     """A bit array, initially all zero.
 
     Args:
