@@ -86,7 +86,7 @@ def check_source(graph: Graph, source: object) -> None:
         check_columns(graph, KnownColumns(types, complete=True))
 
 
-def check_columns(graph: Graph, source: Known = _UNKNOWN) -> None:
+def check_columns(graph: Graph, source: KnownColumns = _UNKNOWN) -> None:
     """Check that each column that a node reads exists and has a matching type.
 
     Args:

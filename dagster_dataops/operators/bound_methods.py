@@ -76,5 +76,5 @@ def _bound(operator: Operator, method: str) -> Callable[..., Any]:
     if not invocation.passed_up and all(
         name in defaults and value is defaults[name] for name, value in options.items()
     ):
-        return function  # saves one call per record
+        return function  # type: ignore[no-any-return]  # saves one call per record
     return functools.partial(function, **options)

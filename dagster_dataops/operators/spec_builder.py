@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
 
 from dagster_dataops.errors import OperatorDefinitionError
-from dagster_dataops.operators.declared_columns import NOTHING
+from dagster_dataops.operators.declared_columns import NOTHING, ColumnDeclarations
 from dagster_dataops.operators.operator import Operator, init_parameters
 from dagster_dataops.operators.reader_base import Readable, gives_stream, returns_stream
 from dagster_dataops.operators.settings import SETTING_NAMES, parse_settings
@@ -60,7 +60,7 @@ def spec_of_function(
     group: str,
     method: Method,
     settings: Mapping[str, Any],
-    declared: Declared = NOTHING,
+    declared: ColumnDeclarations = NOTHING,
     name: str | None = None,
 ) -> OperatorSpec:
     """Return the spec of a function operator.
@@ -102,7 +102,7 @@ def spec_of_class(
     group: str,
     settings: Mapping[str, Any],
     target: type | None = None,
-    declared: Declared = NOTHING,
+    declared: ColumnDeclarations = NOTHING,
 ) -> OperatorSpec:
     """Return the spec of a class operator.
 

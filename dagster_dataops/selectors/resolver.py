@@ -25,7 +25,7 @@ def concrete_paths(item: Any, path: Path) -> Iterator[ConcretePath]:
     at = path.index(EVERY) if EVERY in path else len(path)
     parent = _element(item, path, at)
     if at == len(path):
-        yield path  # contains no [*] any more
+        yield path  # type: ignore[misc]  # contains no [*] any more
         return
     if not isinstance(parent, (list, tuple)):
         raise _missing(path, at, parent)

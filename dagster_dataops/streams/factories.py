@@ -3,7 +3,7 @@
 import os
 import pickle
 from collections.abc import Callable, Iterator, Mapping
-from collections.abc import SequenceSource as SequenceOf
+from collections.abc import Sequence as SequenceOf
 from typing import Any
 
 from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError

@@ -43,7 +43,7 @@ def check_selector(text: str, item: Any) -> None:
     if text.isascii() and not re.search(r"[0-9]{20}", text):
         assert _GRAMMAR.fullmatch(text), "a malformed selector was accepted"
     again = Selector(",".join(map(path_text, selector.paths)))
-    assert again == selector, "a selector is not what it is path_text as"
+    assert again == selector, "a selector is not what it is written as"
     _check_evaluation(selector, item)
 
 
