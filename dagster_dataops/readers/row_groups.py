@@ -37,7 +37,7 @@ class GroupCursor(FileCursor):
         self.location = location
         self._file_key = file_key
         self._group = self._row = 0
-        self._left: Any = iter(())
+        self._remaining: Any = iter(())
         self._length = 0
 
     @abstractmethod
@@ -51,20 +51,20 @@ class GroupCursor(FileCursor):
             if self._file_key is not None:
                 records = [{**one, self._file_key: self.location.path} for one in records]
             self._group, self._row = chunk.group, chunk.row
-            self._left, self._length = iter(records), len(records)
-            yield self._left
+            self._remaining, self._length = iter(records), len(records)
+            yield self._remaining
             self._row += self._length
             self._length = 0
 
     @override
     def state(self) -> State:
-        read = self._length - self._left.__length_hint__() if self._length else 0
+        read = self._length - self._remaining.__length_hint__() if self._length else 0
         return [self._group, self._row + read]
 
     @override
     def restore(self, state: State) -> None:
         self._group, self._row = state[0] + 0, state[1] + 0  # + 0 checks that it is a number
-        self._left, self._length = iter(()), 0
+        self._remaining, self._length = iter(()), 0
 
     @override
     def restart(self, *, reset_rng: bool = False) -> None:

@@ -91,7 +91,7 @@ class PositionedStream(Operations):
             DataPipelineError: An earlier error has ended the stream.
         """
         self._check()
-        items = self._resumed()
+        items = self._shared_items()
         try:
             for item in items:  # noqa: UP028 - closing this generator must not close the shared one
                 yield item
@@ -101,7 +101,7 @@ class PositionedStream(Operations):
             self._failure = error
             raise
 
-    def _resumed(self) -> Iterator[Any]:
+    def _shared_items(self) -> Iterator[Any]:
         if self._items is None:
             self._items = self._cursor.items()
         return self._items
@@ -144,7 +144,7 @@ class PositionedStream(Operations):
         """
         return self._fingerprint
 
-    def anew(
+    def fresh_copy(
         self, quarantine: str | os.PathLike[str] | None = None, limit: int | None = None
     ) -> Self:
         """Return the same stream at its start, even if an error has ended this one.

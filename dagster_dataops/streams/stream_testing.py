@@ -9,10 +9,10 @@ from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.operations import Operations
 from dagster_dataops.streams.positioned_stream import PositionedStream
 
-_MOST: Final = 200
+_MAX_ITEMS: Final = 200
 
 
-def assert_resumes_anywhere(make_stream: Callable[[], Operations], limit: int = _MOST) -> None:
+def assert_resumes_anywhere(make_stream: Callable[[], Operations], limit: int = _MAX_ITEMS) -> None:
     """Stop a stream after every number of items, and resume it in a new stream from its JSON state.
 
     Args:
@@ -23,12 +23,12 @@ def assert_resumes_anywhere(make_stream: Callable[[], Operations], limit: int = 
         AssertionError: Other items follow, a returned state changed later, or a used stream does
             not go back.
     """
-    expected, states = _recorded(_pipeline(make_stream), limit)
+    expected, states = _record_states(_pipeline(make_stream), limit)
     used = _pipeline(make_stream)
     for position, state in enumerate(states):
         stream = _pipeline(make_stream)
         stream.load_state_dict(json.loads(state))
-        again = _written(stream)
+        again = _state_text(stream)
         assert again == state, f"after {position} items: loaded {state}, which became {again}"  # noqa: S101
         _compare(stream, expected, position, "in a new stream")
         used.load_state_dict(json.loads(state))
@@ -43,7 +43,7 @@ def _pipeline(make_stream: Callable[[], Operations]) -> PositionedStream:
     return made
 
 
-def _recorded(stream: PositionedStream, limit: int) -> tuple[list[Any], list[str]]:
+def _record_states(stream: PositionedStream, limit: int) -> tuple[list[Any], list[str]]:
     items: list[Any] = []
     given = [stream.state_dict()]
     written = [json.dumps(given[0])]
@@ -56,7 +56,7 @@ def _recorded(stream: PositionedStream, limit: int) -> tuple[list[Any], list[str
     return items, written
 
 
-def _written(stream: PositionedStream) -> str:
+def _state_text(stream: PositionedStream) -> str:
     return json.dumps(stream.state_dict())
 
 

@@ -16,7 +16,7 @@ from dagster_dataops.streams.positioned_stream import PositionedStream
 
 MakeStream = Callable[[int, int], DataPipelineBuilder]
 
-_MOST_WORKERS: Final = 4096  # workers per rank; each takes eight bytes of shared memory
+_MAX_WORKERS: Final = 4096  # workers per rank; each takes eight bytes of shared memory
 
 
 class RankInfo(NamedTuple):
@@ -74,7 +74,7 @@ class StreamDataset(IterableDataset[Any]):
         self._seed = seed
         self._shards = shards or RankInfo.of(None, None)
         self._reading = dict(reading)
-        self._epochs = torch.zeros(_MOST_WORKERS, dtype=torch.int64).share_memory_()
+        self._epochs = torch.zeros(_MAX_WORKERS, dtype=torch.int64).share_memory_()
         self.opened(0, 0, 1)  # raises errors here instead of in a worker
 
     @override
@@ -137,9 +137,9 @@ class StreamIterator:
 
     def __init__(self, dataset: StreamDataset, worker: int, shard: tuple[int, int]) -> None:
         self._dataset, self._worker, self._shard = dataset, worker, shard
-        self._go(dataset.next_epoch(worker))
+        self._open_epoch(dataset.next_epoch(worker))
 
-    def _go(self, epoch: int) -> None:
+    def _open_epoch(self, epoch: int) -> None:
         self._epoch = epoch
         self._stream = self._dataset.opened(epoch, *self._shard)
         self._items = iter(self._stream)
@@ -166,7 +166,7 @@ class StreamIterator:
         except (TypeError, ValueError, KeyError) as error:
             msg = "this is not the state of a dataset; pass that of the iterator's state_dict()"
             raise StreamStateError(msg) from error
-        self._go(epoch)
+        self._open_epoch(epoch)
         self._stream.load_state_dict(position)
         self._items = iter(self._stream)
         self._dataset.begun(self._worker, epoch)

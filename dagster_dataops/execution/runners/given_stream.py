@@ -58,7 +58,7 @@ class GivenStream(Operator):
         name = self.__dataops__.spec.name
         if self.limit is None:
             return as_reading(made, name)
-        return opened(made, name).anew(limit=self.limit)
+        return opened(made, name).fresh_copy(limit=self.limit)
 
     def of_partition(self, partition: str | None) -> "GivenStream":
         """Return the operator of one partition."""
@@ -141,7 +141,7 @@ def opened(value: object, name: str) -> PositionedStream:
         StreamArgumentError: It is no stream.
     """
     if isinstance(value, PositionedStream):
-        return value.anew()
+        return value.fresh_copy()
     if isinstance(value, DataPipelineBuilder):
         return value.and_return()
     if isinstance(value, Readable) or (is_stream(value) and isinstance(value, Streamed)):

@@ -123,7 +123,7 @@ class Flow:
         place = StreamCheckpoint.quarantine_of(content.folder)
         for position in decision.positions:
             StreamCheckpoint.cut_quarantine(content.folder, position)
-            stream = self.stream.anew(place)
+            stream = self.stream.fresh_copy(place)
             try:
                 stream.load_state_dict(position.state_of(stages))
             except StreamStateError as error:
@@ -134,7 +134,7 @@ class Flow:
             return self._made(context, content, position), stream, told
         content = fresh(folder.checkpoints)
         place = StreamCheckpoint.quarantine_of(content.folder)
-        return self._made(context, content, None), self.stream.anew(place), refused or note
+        return self._made(context, content, None), self.stream.fresh_copy(place), refused or note
 
     def _made(
         self, context: RunContext, content: CheckpointContent, position: Position | None

@@ -74,7 +74,7 @@ class RowsCursor(Cursor):
     def __init__(self, stage: HuggingFaceRows) -> None:
         self._stage = stage
         self._start = self._length = 0
-        self._left: Any = iter(())
+        self._remaining: Any = iter(())
 
     @override
     def items(self) -> Iterator[Any]:
@@ -86,19 +86,19 @@ class RowsCursor(Cursor):
             table = dataset[self._start : self._start + _ROWS]
             columns = columns or RecordColumns(self._stage.place, table.schema, self._stage.columns)
             records = columns.records(table)
-            self._left, self._length = iter(records), len(records)
-            yield self._left
+            self._remaining, self._length = iter(records), len(records)
+            yield self._remaining
             self._start += self._length
             self._length = 0
 
     @override
     def state(self) -> State:
-        read = self._length - self._left.__length_hint__() if self._length else 0
+        read = self._length - self._remaining.__length_hint__() if self._length else 0
         return self._start + read
 
     @override
     def restore(self, state: State) -> None:
-        self._start, self._length, self._left = state + 0, 0, iter(())
+        self._start, self._length, self._remaining = state + 0, 0, iter(())
 
     @override
     def restart(self, *, reset_rng: bool = False) -> None:

@@ -56,30 +56,30 @@ class BatchCursor(EpochCursor):
     def items(self) -> Iterator[Any]:
         stage, rest = self._stage, list[Any]()
         while stage.epochs is None or self._epoch < stage.epochs:
-            rest = yield from self._epoch_from(rest)
+            rest = yield from self._full_batches(rest)
             if rest and not stage.wrap and not stage.drop_last:
-                self._any = True
+                self._has_yielded = True
                 yield columns_of(rest)
             rest = rest if stage.wrap else []
-            if not (self._any or rest):  # no rows, or no full batch: none will follow
+            if not (self._has_yielded or rest):  # no rows, or no full batch: none will follow
                 return
             if self._epoch + 1 == stage.epochs and not rest:
                 return
-            self._epoch, self._any = self._epoch + 1, False
+            self._epoch, self._has_yielded = self._epoch + 1, False
             self.upstream.restart()
         if rest:
-            yield columns_of(self._filled(rest))
+            yield columns_of(self._fill_batch(rest))
 
-    def _epoch_from(self, rows: list[Any]) -> Generator[Any, None, list[Any]]:
+    def _full_batches(self, rows: list[Any]) -> Generator[Any, None, list[Any]]:
         """Yield full batches, the first beginning with ``rows``; return the remaining rows."""
         size, items = self._stage.batch_size, self.upstream.items()
         while len(rows := [*rows, *islice(items, size - len(rows))]) == size:
-            self._any = True
+            self._has_yielded = True
             yield columns_of(rows)
             rows = []
         return rows
 
-    def _filled(self, rows: list[Any]) -> list[Any]:
+    def _fill_batch(self, rows: list[Any]) -> list[Any]:
         """Return a full batch, filled with rows of further epochs."""
         size = self._stage.batch_size
         while True:

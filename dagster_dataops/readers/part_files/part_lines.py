@@ -73,7 +73,7 @@ class PartLines(Stage):
     @override
     def identity(self) -> object:
         self.parts.check()
-        return [_file(self.parts.path(name)).identity() for name in self.parts.names]
+        return [_line_stage(self.parts.path(name)).identity() for name in self.parts.names]
 
 
 class PartCursor(Cursor):
@@ -85,7 +85,7 @@ class PartCursor(Cursor):
         self._seed = stage.seed
         self._epoch = self._place = self._number = 0
         self._inner: Cursor | None = None
-        self._waiting: State = None  # the position to restore in the next file
+        self._to_restore: State = None  # the position to restore in the next file
 
     @override
     def items(self) -> Iterator[Any]:
@@ -96,10 +96,10 @@ class PartCursor(Cursor):
         names = shard_of(order, stage.shard, stage.shards)
         while self._place < len(names):
             name = names[self._place]
-            self._inner = _file(stage.parts.path(name)).open(self._context)
-            if self._waiting is not None:
-                self._inner.restore(self._waiting)
-                self._waiting = None
+            self._inner = _line_stage(stage.parts.path(name)).open(self._context)
+            if self._to_restore is not None:
+                self._inner.restore(self._to_restore)
+                self._to_restore = None
             for line in self._inner.items():
                 self._number += 1
                 if self._number == 1:
@@ -110,12 +110,12 @@ class PartCursor(Cursor):
 
     @override
     def state(self) -> State:
-        inner = self._waiting if self._inner is None else self._inner.state()
+        inner = self._to_restore if self._inner is None else self._inner.state()
         return [self._seed, self._epoch, self._place, self._number, inner]
 
     @override
     def restore(self, state: State) -> None:
-        seed, self._epoch, self._place, self._number, self._waiting = state
+        seed, self._epoch, self._place, self._number, self._to_restore = state
         self._seed = seed if self._stage.drawn else self._stage.seed
         self._inner = None
 
@@ -123,8 +123,8 @@ class PartCursor(Cursor):
     def restart(self, *, reset_rng: bool = False) -> None:
         self._epoch = 0 if reset_rng else self._epoch + 1
         self._place = self._number = 0
-        self._inner = self._waiting = None
+        self._inner = self._to_restore = None
 
 
-def _file(path: str) -> Stage:
+def _line_stage(path: str) -> Stage:
     return read_text(path, encoding="latin-1", line_ending=LineEnding.LF).stage

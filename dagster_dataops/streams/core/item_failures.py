@@ -14,7 +14,7 @@ from dagster_dataops.records import encode_anything, text_of
 
 OnError: TypeAlias = Literal["raise", "skip", "quarantine"]
 POLICIES: Final = ("raise", "skip", "quarantine")
-_MOST_KEPT: Final = 1000  # in memory; the file has no limit
+_MAX_KEPT: Final = 1000  # in memory; the file has no limit
 
 _LOGGER: Final = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ class FailureHandler:
         self._max_errors = max_errors
         self._path = path
         self._counters: list[FailureCounter] = []
-        self._seen: dict[int, int] = {}
+        self._stored: dict[int, int] = {}
 
     def counter(self, stage: str) -> "FailureCounter":
         """Return a new counter for one stage."""
@@ -53,28 +53,28 @@ class FailureHandler:
 
     def state(self) -> list[int]:
         """Return the number of logged and stored failures of each stage."""
-        return [self._seen.get(number, 0) for number in range(len(self._counters))]
+        return [self._stored.get(number, 0) for number in range(len(self._counters))]
 
     def restore(self, state: Any) -> None:
         """Drop the failures that were stored after ``state`` was taken."""
-        self._seen = dict(enumerate(state))
-        self.kept = [one for one in self.kept if self._was_seen(one)]
+        self._stored = dict(enumerate(state))
+        self.kept = [one for one in self.kept if self._was_stored(one)]
         if self._path is not None and self._path.exists():
-            self._keep_seen(self._path)
+            self._drop_unseen(self._path)
 
-    def _keep_seen(self, path: Path) -> None:
+    def _drop_unseen(self, path: Path) -> None:
         """Remove entries newer than the state, and a torn last line, from the quarantine file."""
         text = path.read_text(encoding="utf-8")
         lines = text.split("\n")[:-1]
-        seen = [line for line in lines if self._was_seen(json.loads(line))]
+        seen = [line for line in lines if self._was_stored(json.loads(line))]
         kept = "".join(f"{line}\n" for line in seen)
         if kept != text:
             draft = path.with_name(f"{path.name}.draft")
             draft.write_text(kept, encoding="utf-8")
             draft.replace(path)
 
-    def _was_seen(self, entry: dict[str, Any]) -> bool:
-        return bool(entry["number"] <= self._seen.get(entry["counter"], 0))
+    def _was_stored(self, entry: dict[str, Any]) -> bool:
+        return bool(entry["number"] <= self._stored.get(entry["counter"], 0))
 
     def settle(self, counter: "FailureCounter", item: Any, error: Exception) -> None:
         """Count a failure, log it and store it.
@@ -84,11 +84,11 @@ class FailureHandler:
             DataPipelineError: There are more than ``max_errors`` failures.
         """
         if self.on_error == "raise":
-            raise _as_raised(error, counter.stage)
+            raise _error_to_raise(error, counter.stage)
         counter.count += 1
-        if counter.count > self._seen.get(counter.number, 0):
-            self._keep(counter, item, error)
-            self._seen[counter.number] = counter.count  # states count stored failures only
+        if counter.count > self._stored.get(counter.number, 0):
+            self._store(counter, item, error)
+            self._stored[counter.number] = counter.count  # states count stored failures only
         if self._max_errors is not None and self.count > self._max_errors:
             msg = (
                 f"{self.count} items have failed, and max_errors is {self._max_errors}; the last: "
@@ -96,7 +96,7 @@ class FailureHandler:
             )
             raise DataPipelineError(msg) from error
 
-    def _keep(self, counter: "FailureCounter", item: Any, error: Exception) -> None:
+    def _store(self, counter: "FailureCounter", item: Any, error: Exception) -> None:
         kind, message = type(error).__name__, text_of(error)
         _LOGGER.warning("stage %s: skipped: %s: %s", counter.stage, kind, message)
         if self.on_error != "quarantine":
@@ -113,11 +113,11 @@ class FailureHandler:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with self._path.open("ab") as file:
                 file.write(encode_anything(entry))
-        if len(self.kept) < _MOST_KEPT:
+        if len(self.kept) < _MAX_KEPT:
             self.kept.append(entry)
 
 
-def _as_raised(error: Exception, stage: str) -> Exception:
+def _error_to_raise(error: Exception, stage: str) -> Exception:
     if isinstance(error, StopIteration):  # would end the stream silently
         raised = DataPipelineError(f"the function of stage {stage} raised StopIteration")
         raised.__cause__ = error

@@ -56,13 +56,13 @@ class IteratorCursor(Cursor):
     @override
     def items(self) -> Iterator[Any]:
         if self._iterator is None:
-            self._iterator = self._stage.reset_fn(_own(self._stage.iterator))
-            self._go()
+            self._iterator = self._stage.reset_fn(_private_copy(self._stage.iterator))
+            self._restore_position()
         for item in self._iterator:
             self._number += 1
             yield item
 
-    def _go(self) -> None:
+    def _restore_position(self) -> None:
         if self._position is not None:
             self._iterator.load_state_dict(self._position)
             return
@@ -90,7 +90,7 @@ class IteratorCursor(Cursor):
         self._number, self._position = 0, None
 
 
-def _own(iterator: Any) -> Any:
+def _private_copy(iterator: Any) -> Any:
     """Return a copy, so that two streams of one iterator do not share its position."""
     try:
         return copy.deepcopy(iterator)

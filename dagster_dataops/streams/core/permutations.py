@@ -4,7 +4,7 @@ import random
 from math import isqrt
 from typing import Final
 
-_MOST_HELD: Final = 1 << 16  # size up to which the permutation is a shuffled list
+_MAX_LIST_SIZE: Final = 1 << 16  # size up to which the permutation is a shuffled list
 _ROUNDS: Final = 3
 
 
@@ -23,10 +23,10 @@ class Permutation:
 
     def __init__(self, size: int, generator: random.Random) -> None:
         self._size = size
-        self._held: list[int] | None = None
-        if size <= _MOST_HELD:
-            self._held = list(range(size))
-            generator.shuffle(self._held)
+        self._shuffled: list[int] | None = None
+        if size <= _MAX_LIST_SIZE:
+            self._shuffled = list(range(size))
+            generator.shuffle(self._shuffled)
             return
         self._high = isqrt(size)
         self._low = -(-size // self._high)  # high x low exceeds size by less than high
@@ -35,20 +35,20 @@ class Permutation:
             for _ in range(_ROUNDS)
         ]
 
-    def stretch(self, places: range) -> list[int]:
+    def values_at(self, places: range) -> list[int]:
         """Return the integers at ``places`` of the permutation."""
-        if self._held is not None:
-            return [self._held[place] for place in places]
+        if self._shuffled is not None:
+            return [self._shuffled[place] for place in places]
         size = self._size
-        return [one if one < size else self._walked(one) for one in self._moved(places)]
+        return [one if one < size else self._walk_cycle(one) for one in self._permute(places)]
 
-    def _walked(self, number: int) -> int:
+    def _walk_cycle(self, number: int) -> int:
         """Apply the network again until the result is below ``size`` (cycle walking)."""
         while number >= self._size:
-            (number,) = self._moved(range(number, number + 1))
+            (number,) = self._permute(range(number, number + 1))
         return number
 
-    def _moved(self, places: range) -> list[int]:
+    def _permute(self, places: range) -> list[int]:
         high, low = self._high, self._low
         upper, lower = [place // low for place in places], [place % low for place in places]
         for of_lower, of_upper in self._tables:

@@ -33,7 +33,7 @@ class RandomNumbers:
     def __init__(self, seed: int, number: int = 0) -> None:
         self._seed = seed
         self._block, self._skipped = divmod(number, _BLOCK)
-        self._left: Iterator[float] = iter(())
+        self._remaining: Iterator[float] = iter(())
         self._started = False
 
     def __iter__(self) -> Iterator[float]:
@@ -44,14 +44,14 @@ class RandomNumbers:
         """The number of drawn numbers, including the skipped ones."""
         if not self._started:
             return self._block * _BLOCK + self._skipped
-        return (self._block + 1) * _BLOCK - length_hint(self._left)
+        return (self._block + 1) * _BLOCK - length_hint(self._remaining)
 
     def _blocks(self) -> Iterator[Iterator[float]]:
         while True:
             draw = seeded_random(self._seed, "block", self._block).random
-            self._left = iter([draw() for _ in range(_BLOCK)])
-            for _ in islice(self._left, self._skipped):
+            self._remaining = iter([draw() for _ in range(_BLOCK)])
+            for _ in islice(self._remaining, self._skipped):
                 pass
             self._started, self._skipped = True, 0
-            yield self._left
+            yield self._remaining
             self._block += 1

@@ -12,7 +12,7 @@ from dagster_dataops.streams.core.finitude import Finitude
 from dagster_dataops.streams.core.stage import Cursor, ReadContext, SourceStage, State
 
 _MUTABLE: Final = frozenset({dict, list, tuple})  # a tuple may hold mutable items
-_MOST_LOOKED_AT: Final = 10_000  # items of a sequence that enter its digest
+_MAX_DIGESTED_ITEMS: Final = 10_000  # items of a sequence that enter its digest
 
 
 def fresh(item: Any) -> Any:
@@ -47,7 +47,7 @@ class SequenceSource(SourceStage):
 
     @override
     def identity(self) -> object:
-        step = max(1, len(self.items) // _MOST_LOOKED_AT)
+        step = max(1, len(self.items) // _MAX_DIGESTED_ITEMS)
         return [len(self.items), digest(self.items[::step])]
 
 
@@ -56,25 +56,25 @@ class SequenceCursor(Cursor):
 
     def __init__(self, items: tuple[Any, ...]) -> None:
         self._items = items
-        self._left: Any = iter(items)
+        self._remaining: Any = iter(items)
         self._mutable = not {type(item) for item in items}.isdisjoint(_MUTABLE)
 
     @override
     def items(self) -> Iterator[Any]:
-        return map(fresh, self._left) if self._mutable else iter(self._left)
+        return map(fresh, self._remaining) if self._mutable else iter(self._remaining)
 
     @override
     def state(self) -> State:
-        return len(self._items) - self._left.__length_hint__()
+        return len(self._items) - self._remaining.__length_hint__()
 
     @override
     def restore(self, state: State) -> None:
-        self._left = iter(self._items)
-        self._left.__setstate__(state)
+        self._remaining = iter(self._items)
+        self._remaining.__setstate__(state)
 
     @override
     def restart(self, *, reset_rng: bool = False) -> None:
-        self._left = iter(self._items)
+        self._remaining = iter(self._items)
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,11 +33,11 @@ def to_json(value: Any) -> Any:  # noqa: PLR0911 - one return per type
     if kind is float:
         return {"~float": repr(value)}
     if kind is not bytes:
-        raise _refused(kind)
+        raise _unsupported(kind)
     return {"~bytes": base64.b64encode(value).decode()}
 
 
-def _refused(kind: type) -> StreamStateError:
+def _unsupported(kind: type) -> StreamStateError:
     return StreamStateError(
         f"an item held in the state is or contains a {kind.__name__}, which JSON cannot hold; "
         "convert it to texts, numbers, lists, tuples or dicts before the stage that holds it"
@@ -64,11 +64,11 @@ def from_json(value: Any) -> Any:
     if len(value) == 1:
         ((tag, content),) = value.items()
         if tag.startswith(_TAG):
-            return _tagged(tag, content)
+            return _from_tag(tag, content)
     return {key: from_json(one) for key, one in value.items()}
 
 
-def _tagged(tag: str, content: Any) -> Any:
+def _from_tag(tag: str, content: Any) -> Any:
     try:
         match tag:
             case "~tuple":

@@ -15,25 +15,25 @@ def fingerprint(stage: Stage, on_error: OnError) -> list[dict[str, str]]:
         StreamSourceError: A source cannot be read.
     """
     counted = {"stage": "stream", "on_error": "raise" if on_error == "raise" else "skip"}
-    return [*map(_parts, stage.ordered()), counted]
+    return [*map(_fingerprint_parts, stage.ordered()), counted]
 
 
 def definition(stage: Stage) -> dict[str, str]:
     """Return digests of the options and of the code of all stages, without reading any data."""
-    parts = [_defined(one) for one in stage.ordered()]
+    parts = [_definition_parts(one) for one in stage.ordered()]
     options = [[one["stage"], one["options"]] for one in parts]
     return {"options": digest(options), "code": digest([one.get("code") for one in parts])}
 
 
-def _parts(stage: Stage) -> dict[str, str]:
-    parts = _defined(stage)
+def _fingerprint_parts(stage: Stage) -> dict[str, str]:
+    parts = _definition_parts(stage)
     identity = stage.identity()
     if identity is not None:
         parts["data"] = digest(identity)
     return parts
 
 
-def _defined(stage: Stage) -> dict[str, str]:
+def _definition_parts(stage: Stage) -> dict[str, str]:
     options: dict[str, Any] = {}
     functions: dict[str, Any] = {}
     for name, value in stage.options().items():

@@ -77,7 +77,7 @@ class BlockCursor(FileCursor):
         self._counted = (0, 0)  # a known pair (byte position, number of lines before it)
         self.block_bytes = block_bytes
         self._start = self._skipped = self._failed_before = 0
-        self._left: Any = iter(())
+        self._remaining: Any = iter(())
         self._length = 0
 
     @property
@@ -100,12 +100,12 @@ class BlockCursor(FileCursor):
             while block := self.read(content, self._start):
                 self._failed_before = self.counter.count
                 parsed = self.parse(block, self._start)
-                items = self._marked(parsed) if any(self._origin) else parsed.items
-                self._left, self._length = iter(items), len(items)
-                for _ in islice(self._left, self._skipped):
+                items = self._with_origin(parsed) if any(self._origin) else parsed.items
+                self._remaining, self._length = iter(items), len(items)
+                for _ in islice(self._remaining, self._skipped):
                     pass
                 self._skipped = max(0, self._skipped - len(items))
-                yield self._left
+                yield self._remaining
                 if parsed.error is not None:
                     raise parsed.error
                 self._start += len(block)
@@ -121,7 +121,7 @@ class BlockCursor(FileCursor):
             if self.numbered:
                 self.lines_before = self.lines_in(content.read_at(begin, 0))
 
-    def _marked(self, parsed: ParsedBlock) -> list[Any]:
+    def _with_origin(self, parsed: ParsedBlock) -> list[Any]:
         """Return the records with their file and line number added."""
         marks: dict[str, Any] = {}
         if self._origin.file_key is not None:
@@ -153,7 +153,7 @@ class BlockCursor(FileCursor):
             failure = content.failure
             if len(block) < size and failure is None:
                 return block, True
-            cut = self._last_end(block)
+            cut = self._end_of_last_line(block)
             if cut:
                 return block[:cut], False
             if failure is not None:
@@ -171,7 +171,7 @@ class BlockCursor(FileCursor):
         number = self.lines_before + 1 if self.numbered else self.line_number(start, 0)
         raise StreamSourceError(f"{self.path}, line {number}", TOO_LONG)
 
-    def _last_end(self, block: bytes) -> int:
+    def _end_of_last_line(self, block: bytes) -> int:
         text, width = self.terminator
         end = len(block)
         while (found := block.rfind(text, 0, end)) >= 0:
@@ -196,7 +196,7 @@ class BlockCursor(FileCursor):
 
     @override
     def state(self) -> State:
-        read = self._length - self._left.__length_hint__() if self._length else 0
+        read = self._length - self._remaining.__length_hint__() if self._length else 0
         place = [self._start, max(read, self._skipped)]
         if self.numbered:
             place.append(self.lines_before)
@@ -206,7 +206,7 @@ class BlockCursor(FileCursor):
     def restore(self, state: State) -> None:
         # Adding 0 raises TypeError unless it is a number.
         self._start, self._skipped = state[0] + 0, state[1] + 0
-        self._left, self._length = iter(()), 0
+        self._remaining, self._length = iter(()), 0
         if self.numbered:
             self.lines_before = state[2]
         if self.counter.saved:
@@ -215,5 +215,5 @@ class BlockCursor(FileCursor):
     @override
     def restart(self, *, reset_rng: bool = False) -> None:
         self._start = self._skipped = self._length = self.lines_before = 0
-        self._left = iter(())
+        self._remaining = iter(())
         self._failed_before = self.counter.count

@@ -10,7 +10,7 @@ from typing_extensions import override
 from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.streams.files.descriptors import open_descriptor
 
-_STEP: Final = 1 << 20  # bytes read at once when skipping
+_SKIP_BYTES: Final = 1 << 20  # bytes read at once when skipping
 
 
 class ByteSource(Protocol):
@@ -92,14 +92,14 @@ class WindowedContent(Content):
     @override
     def read_at(self, size: int, offset: int) -> bytes:
         try:
-            self._go(offset)
+            self._move_window(offset)
             self._fill(size)
         except StreamSourceError as error:
             self.failure = error
         with memoryview(self._window) as window:  # copy a possibly very long line only once
             return bytes(window[:size])
 
-    def _go(self, offset: int) -> None:
+    def _move_window(self, offset: int) -> None:
         """Move the start of the window to ``offset``."""
         if offset < self._start:
             self.close()
@@ -114,7 +114,7 @@ class WindowedContent(Content):
             self._start = offset
             return
         while (missing := offset - self._start) > 0:
-            self._fill(min(missing, _STEP))
+            self._fill(min(missing, _SKIP_BYTES))
             if not self._window:
                 return  # the source ends before the offset
             passed = min(missing, len(self._window))

@@ -21,7 +21,7 @@ SUFFIXES: Final = {
     ".zst": "zstd",
     ".zstd": "zstd",
 }
-_PACKED_BYTES: Final = 64 << 10  # compressed bytes read at once
+_COMPRESSED_BYTES: Final = 64 << 10  # compressed bytes read at once
 # Compressed bytes passed on at once. With zstd, 4 bytes can hold 128 KiB: these, 128 MiB.
 _PIECE_BYTES: Final = 4 << 10
 
@@ -57,11 +57,11 @@ class DecompressedSource:
 
     def __init__(self, path: str, open_source: Callable[[], ByteSource], kind: str) -> None:
         self._path, self._kind = path, kind
-        self._unpacker: Any = _DECOMPRESSORS[kind]()
+        self._decompressor: Any = _DECOMPRESSORS[kind]()
         self._source = open_source()
         self._begun = False  # whether any byte of the current part was read
-        self._packed = memoryview(b"")
-        self._unpacked = b""
+        self._compressed = memoryview(b"")
+        self._decompressed = b""
         self._at = 0  # the number of decompressed bytes already returned
         self._failure: StreamSourceError | None = None
 
@@ -71,46 +71,46 @@ class DecompressedSource:
         Raises:
             StreamSourceError: The file is damaged or truncated here.
         """
-        while self._at == len(self._unpacked):
+        while self._at == len(self._decompressed):
             if self._failure is not None:
                 raise self._failure
-            if not self._unpack():
+            if not self._decompress_more():
                 return b""
-        part = self._unpacked[self._at : self._at + size]
+        part = self._decompressed[self._at : self._at + size]
         self._at += len(part)
         return part
 
-    def _unpack(self) -> bool:
+    def _decompress_more(self) -> bool:
         """Decompress the next piece; return whether there was one."""
-        if not self._packed and not self._read_packed():
+        if not self._compressed and not self._read_compressed():
             return False
         if not self._begun and self._kind == "gzip":
-            self._packed = memoryview(bytes(self._packed).lstrip(b"\0"))  # zero padding
-            if not self._packed:
+            self._compressed = memoryview(bytes(self._compressed).lstrip(b"\0"))  # zero padding
+            if not self._compressed:
                 return True
         self._begun = True
-        piece, self._packed = self._packed[:_PIECE_BYTES], self._packed[_PIECE_BYTES:]
+        piece, self._compressed = self._compressed[:_PIECE_BYTES], self._compressed[_PIECE_BYTES:]
         try:
-            self._unpacked, self._at = self._unpacker.decompress(piece), 0
+            self._decompressed, self._at = self._decompressor.decompress(piece), 0
         except MemoryError:  # not caused by the data
             raise
         except Exception as error:
-            self._failure = self._refused(f"is not valid {self._kind} data: {error}")
+            self._failure = self._error(f"is not valid {self._kind} data: {error}")
             raise self._failure from error
-        if self._unpacker.eof:
-            self._packed = memoryview(self._unpacker.unused_data + self._packed)
-            self._unpacker, self._begun = _DECOMPRESSORS[self._kind](), False
+        if self._decompressor.eof:
+            self._compressed = memoryview(self._decompressor.unused_data + self._compressed)
+            self._decompressor, self._begun = _DECOMPRESSORS[self._kind](), False
         return True
 
-    def _read_packed(self) -> bool:
+    def _read_compressed(self) -> bool:
         """Read the next compressed bytes; return whether there were any."""
-        self._packed = memoryview(self._source.read(_PACKED_BYTES))
-        if not self._packed and self._begun:
-            self._failure = self._refused("is truncated: the compressed data has no end")
+        self._compressed = memoryview(self._source.read(_COMPRESSED_BYTES))
+        if not self._compressed and self._begun:
+            self._failure = self._error("is truncated: the compressed data has no end")
             raise self._failure
-        return bool(self._packed)
+        return bool(self._compressed)
 
-    def _refused(self, reason: str) -> StreamSourceError:
+    def _error(self, reason: str) -> StreamSourceError:
         advice = "the content before this point was read; fetch or write the file again"
         return StreamSourceError(self._path, f"{reason}; {advice}")
 

@@ -21,8 +21,8 @@ GivenPath: TypeAlias = str | os.PathLike[str]
 GivenPaths: TypeAlias = GivenPath | Iterable[GivenPath]
 
 INFER: Final = "infer"
-_MOST_LOOKED_INTO: Final = 1000  # files identified by content; the others by size
-_MOST_OPEN: Final = 256  # files open at once; many systems allow about 1,000
+_MAX_DIGESTED_FILES: Final = 1000  # files identified by content; the others by size
+_MAX_OPEN_FILES: Final = 256  # files open at once; many systems allow about 1,000
 _HIDDEN: Final = (".", "_")  # prefixes of the hidden files that file systems and writers create
 
 
@@ -76,7 +76,7 @@ class FileSet:
         Raises:
             StreamSourceError: A pattern or folder has no files or cannot be listed.
         """
-        paths = [path for given in self.given for path in self._meant(given)]
+        paths = [path for given in self.given for path in self._resolve(given)]
         if self.pattern is not None:
             paths = [path for path in paths if fnmatch.fnmatchcase(path, self.pattern)]
         return [self._location(path) for path in paths]
@@ -92,14 +92,14 @@ class FileSet:
             found = self.locations()
         except StreamSourceError:
             return None
-        plain = len(found) <= _MOST_OPEN and all(one.is_plain for one in found)
+        plain = len(found) <= _MAX_OPEN_FILES and all(one.is_plain for one in found)
         return [one.path for one in found] if plain else None
 
     def _location(self, path: str) -> Location:
         packed = compression_of(path) if self.compression == INFER else self.compression
         return Location(path, packed, self.storage_options)
 
-    def _meant(self, given: str) -> list[str]:
+    def _resolve(self, given: str) -> list[str]:
         wild = _is_wild(given)
         if wild:
             found = self._matching(given)
@@ -151,7 +151,7 @@ def identity(locations: list[Location]) -> object:
     """
     if len(locations) == 1:
         return locations[0].identity()
-    step = -(-len(locations) // _MOST_LOOKED_INTO)
+    step = -(-len(locations) // _MAX_DIGESTED_FILES)
     seen = xxhash.xxh3_64()
     for number, location in enumerate(locations):
         if number % step == 0:

@@ -79,7 +79,7 @@ class FilesCursor(Cursor):
         self._counter = counter
         self._number = self._failed_before = 0
         self._inner: FileCursor | None = None
-        self._waiting: State = None  # the position to restore in the next file
+        self._to_restore: State = None  # the position to restore in the next file
 
     @override
     def items(self) -> Iterator[Any]:
@@ -90,32 +90,32 @@ class FilesCursor(Cursor):
             if number < self._number:
                 continue
             inner = self._stage.open_file(location, self._counter)
-            if self._waiting is not None:
-                _put_back(inner, self._waiting)
-            self._number, self._inner, self._waiting = number, inner, None
+            if self._to_restore is not None:
+                _restore_inner(inner, self._to_restore)
+            self._number, self._inner, self._to_restore = number, inner, None
             yield from inner.blocks()
 
     @override
     def state(self) -> State:
-        within = self._waiting if self._inner is None else self._inner.state()
+        within = self._to_restore if self._inner is None else self._inner.state()
         place = [self._number, within]
         return [*place, self._failed_before] if self._counter.saved else place
 
     @override
     def restore(self, state: State) -> None:
         self._inner = None
-        number, self._waiting = state[0], state[1]
+        number, self._to_restore = state[0], state[1]
         self._number = number + 0  # raises TypeError unless it is a number
         if self._counter.saved:
             self._counter.count = self._failed_before = state[2]
 
     @override
     def restart(self, *, reset_rng: bool = False) -> None:
-        self._number, self._inner, self._waiting = 0, None, None
+        self._number, self._inner, self._to_restore = 0, None, None
         self._failed_before = self._counter.count
 
 
-def _put_back(inner: FileCursor, state: State) -> None:
+def _restore_inner(inner: FileCursor, state: State) -> None:
     try:
         inner.restore(state)
     except (TypeError, ValueError, LookupError) as error:

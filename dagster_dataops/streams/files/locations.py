@@ -24,7 +24,7 @@ from dagster_dataops.streams.files.decompression import SUFFIXES, DecompressedSo
 from dagster_dataops.streams.files.descriptors import opened_file
 from dagster_dataops.streams.files.remote import RemoteFile, file_details, identity_of, is_url
 
-_LOOKED_AT: Final = 64 << 10
+_DIGESTED_BYTES: Final = 64 << 10
 
 
 def compression_of(path: str) -> str | None:
@@ -93,12 +93,12 @@ class Location:
             return told or self._beginning()
         with opened_file(self.path) as descriptor:
             size = os.fstat(descriptor).st_size
-            ends = [self._end(descriptor, at) for at in (0, max(0, size - _LOOKED_AT))]
+            ends = [self._end(descriptor, at) for at in (0, max(0, size - _DIGESTED_BYTES))]
         return [size, *ends]
 
     def _end(self, descriptor: int, at: int) -> str:
         try:
-            return xxhash.xxh3_64_hexdigest(os.pread(descriptor, _LOOKED_AT, at))
+            return xxhash.xxh3_64_hexdigest(os.pread(descriptor, _DIGESTED_BYTES, at))
         except OSError as error:
             raise StreamSourceError(self.path, f"cannot be read: {error.strerror}") from error
 
@@ -129,7 +129,7 @@ class Location:
     def _beginning(self) -> object:
         size = file_details(self.path, self.storage_options).get("size")
         with WindowedContent(self.raw_source) as content:
-            head = content.read_at(_LOOKED_AT, 0)
+            head = content.read_at(_DIGESTED_BYTES, 0)
             if content.failure is not None:
                 raise content.failure
         return [size, xxhash.xxh3_64_hexdigest(head)]

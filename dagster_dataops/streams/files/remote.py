@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from dagster_dataops.errors import StreamSourceError
 
-_PAUSES: Final = (0.2, 1.0, 4.0)  # seconds before each retry
-_SKIPPED: Final = 1 << 20  # bytes read at once when a server ignores the requested range
+_RETRY_DELAYS: Final = (0.2, 1.0, 4.0)  # seconds before each retry
+_SKIP_BYTES: Final = 1 << 20  # bytes read at once when a server ignores the requested range
 _CHECKSUMS: Final = (
     "ETag", "etag", "md5Hash", "Content-MD5", "content_md5", "md5", "CRC", "Digest", "sha256",
 )  # fmt: skip
@@ -95,14 +95,14 @@ class RemoteFile:
         self._url, self._options = url, options
         self._system: Any = None  # kept: some file systems close their files when they are deleted
         self._file: Any = None
-        self._wanted = 0  # the offset of the next read
+        self._next_offset = 0  # the offset of the next read
         self._at = 0  # the offset of the open file
-        self._ranges = True
+        self._supports_ranges = True
         self._identity: list[object] | None = None
 
     def seek(self, offset: int, /) -> None:
         """Set the offset of the next read."""
-        self._wanted = offset
+        self._next_offset = offset
 
     def read(self, size: int, /) -> bytes:
         """Return up to ``size`` bytes; empty at the end.
@@ -110,7 +110,7 @@ class RemoteFile:
         Raises:
             StreamSourceError: The file cannot be read, even after retries.
         """
-        pauses = iter(_PAUSES)
+        pauses = iter(_RETRY_DELAYS)
         while True:
             try:
                 part = self._read(size)
@@ -118,8 +118,8 @@ class RemoteFile:
                 raise source_error(self._url, error) from error
             except Exception as error:  # file systems raise exceptions of any library
                 self.close()
-                if self._ranges and "range requests" in str(error):
-                    self._ranges = False  # the server sends the file only from its start
+                if self._supports_ranges and "range requests" in str(error):
+                    self._supports_ranges = False  # the server sends the file only from its start
                     continue
                 pause = next(pauses, None)
                 if pause is None:
@@ -127,14 +127,14 @@ class RemoteFile:
                 time.sleep(pause)
             else:
                 self._at += len(part)
-                self._wanted = self._at
+                self._next_offset = self._at
                 return part
 
     def _read(self, size: int) -> bytes:
-        if self._file is None or self._wanted < self._at:
+        if self._file is None or self._next_offset < self._at:
             self._open()
-        if self._wanted != self._at:
-            self._go()
+        if self._next_offset != self._at:
+            self._seek_file()
         part: bytes = self._file.read(size)
         total = self._file.size if hasattr(self._file, "size") else None
         if not part and isinstance(total, int) and self._at < total:
@@ -145,22 +145,22 @@ class RemoteFile:
     def _open(self) -> None:
         self.close()
         self._system, path = file_system(self._url, self._options)
-        how = {} if self._ranges else {"block_size": 0}
+        how = {} if self._supports_ranges else {"block_size": 0}
         self._file = self._system.open(path, "rb", **how)
         identity = identity_of(getattr(self._file, "details", None) or {})
         if None not in (identity, self._identity) and identity != self._identity:
             raise StreamSourceError(self._url, "changed while it was read; read it again")
         self._identity = identity
 
-    def _go(self) -> None:
+    def _seek_file(self) -> None:
         try:
-            self._file.seek(self._wanted)
-            self._at = self._wanted
+            self._file.seek(self._next_offset)
+            self._at = self._next_offset
         except (ValueError, OSError):  # not seekable: read up to the offset
-            while self._at < self._wanted:
-                part = self._file.read(min(_SKIPPED, self._wanted - self._at))
+            while self._at < self._next_offset:
+                part = self._file.read(min(_SKIP_BYTES, self._next_offset - self._at))
                 if not part:
-                    self._wanted = self._at
+                    self._next_offset = self._at
                 self._at += len(part)
 
     def close(self) -> None:

@@ -19,7 +19,7 @@ _MARKS: Final = {  # encodings with a byte order mark: (mark, encoding after it)
     "utf-16": [(codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be")],
     "utf-32": [(codecs.BOM_UTF32_LE, "utf-32-le"), (codecs.BOM_UTF32_BE, "utf-32-be")],
 }
-_UNMARKED: Final = {"utf-16": "utf-16-le", "utf-32": "utf-32-le"}
+_DEFAULT_BYTE_ORDER: Final = {"utf-16": "utf-16-le", "utf-32": "utf-32-le"}
 _HEAD_BYTES: Final = 1 << 20
 
 
@@ -81,7 +81,7 @@ class LineCursor(BlockCursor):
             return self._parse_lines(block, start)
         if not lines[-1]:
             lines.pop()
-        return self._finished(lines)
+        return self._parsed_lines(lines)
 
     def _parse_lines(self, block: bytes, start: int) -> ParsedBlock:
         """Decode a block with invalid text line by line."""
@@ -99,10 +99,10 @@ class LineCursor(BlockCursor):
                 try:
                     self.counter.settle(text, refused)
                 except Exception as final:  # noqa: BLE001 - raised after the lines before it
-                    return self._finished(lines, numbers)._replace(error=final)
-        return self._finished(lines, numbers)
+                    return self._parsed_lines(lines, numbers)._replace(error=final)
+        return self._parsed_lines(lines, numbers)
 
-    def _finished(self, lines: list[str], numbers: list[int] | None = None) -> ParsedBlock:
+    def _parsed_lines(self, lines: list[str], numbers: list[int] | None = None) -> ParsedBlock:
         stage = self._stage
         if stage.skip_empty:
             given = range(len(lines)) if numbers is None else numbers
@@ -123,7 +123,7 @@ def split_mark(encoding: str, head: bytes) -> tuple[str, bytes]:
     for mark, followed in _MARKS.get(encoding, []):
         if head.startswith(mark):
             return followed, mark
-    return _UNMARKED.get(encoding, encoding), b""
+    return _DEFAULT_BYTE_ORDER.get(encoding, encoding), b""
 
 
 def known_encoding(encoding: str | None, stage: str = "read_text") -> str:

@@ -34,7 +34,7 @@ class ThreadCaller(Caller):
     """Call in threads of this process; suits functions that wait for I/O."""
 
     def __init__(self, function: Callable[[Any], Any], workers: int) -> None:
-        self._call = partial(_called, function)
+        self._call = partial(_call_guarded, function)
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="stream-map")
 
     @override
@@ -91,9 +91,9 @@ class EventLoopCaller(Caller):
 
     @override
     def submit(self, item: Any) -> "Future[Any]":
-        return asyncio.run_coroutine_threadsafe(self._awaited(item), self._loop)
+        return asyncio.run_coroutine_threadsafe(self._call_limited(item), self._loop)
 
-    async def _awaited(self, item: Any) -> Any:
+    async def _call_limited(self, item: Any) -> Any:
         async with self._places:
             try:
                 return await self._function(item)
@@ -122,7 +122,7 @@ def caller_for(function: Callable[[Any], Any], workers: int, mode: str | None) -
     return _CALLERS[mode or default](function, workers)
 
 
-def _called(function: Callable[[Any], Any], item: Any) -> Any:
+def _call_guarded(function: Callable[[Any], Any], item: Any) -> Any:
     try:
         return function(item)
     except StopIteration as error:  # the caller of result() would take it for the end of the stream
@@ -133,11 +133,11 @@ _received: list[Callable[[Any], Any]] = []
 
 
 def _receive(payload: bytes) -> None:
-    threading.Thread(target=_end_with_parent, name="stream-map-lifeline", daemon=True).start()
+    threading.Thread(target=_exit_with_parent, name="stream-map-parent-watch", daemon=True).start()
     _received[:] = [cloudpickle.loads(payload)]
 
 
-def _end_with_parent() -> None:
+def _exit_with_parent() -> None:
     """Exit this worker process when its parent exits, even if the parent was killed."""
     parent = multiprocessing.parent_process()
     if parent is not None:
@@ -146,4 +146,4 @@ def _end_with_parent() -> None:
 
 
 def _call_received(item: Any) -> Any:
-    return _called(_received[0], item)
+    return _call_guarded(_received[0], item)

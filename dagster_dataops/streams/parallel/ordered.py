@@ -33,7 +33,7 @@ class OrderedCursor(ParallelCursor):
         while True:
             while not ended and len(waiting) < window:
                 before = self.upstream.state()
-                item = self.pulled(upstream)
+                item = self.next_item(upstream)
                 ended = item is END
                 if not ended:
                     waiting.append((before, item, caller.submit(item)))

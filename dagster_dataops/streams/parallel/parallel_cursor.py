@@ -19,11 +19,11 @@ class ConcurrentCalls(NamedTuple):
     """How to make concurrent calls.
 
     Attributes:
-        caller: Returns a new `Caller`, which the cursor closes.
+        new_caller: Returns a new `Caller`, which the cursor closes.
         at_once: The number of concurrent calls.
     """
 
-    caller: "Callable[[], Caller]"
+    new_caller: "Callable[[], Caller]"
     at_once: int
 
 
@@ -44,7 +44,7 @@ class ParallelCursor(UnaryCursor):
 
     @override
     def items(self) -> Iterator[Any]:
-        caller = self.calls.caller()
+        caller = self.calls.new_caller()
         self.failure = None
         try:
             yield from self.results(caller)
@@ -55,9 +55,9 @@ class ParallelCursor(UnaryCursor):
 
     @abstractmethod
     def results(self, caller: "Caller") -> Iterator[Any]:
-        """Yield the results of the calls; read the input with `pulled`."""
+        """Yield the results of the calls; read the input with `next_item`."""
 
-    def pulled(self, upstream: Iterator[Any]) -> Any:
+    def next_item(self, upstream: Iterator[Any]) -> Any:
         """Return the next item; `END` if the input ends or fails."""
         try:
             return next(upstream, END)

@@ -34,7 +34,7 @@ class ParallelMap(UnaryStage):
     def open(self, context: ReadContext) -> Cursor:
         counter = context.failures.counter(self.name)
         kind = OrderedCursor if self.deterministic else UnorderedCursor
-        calls = ConcurrentCalls(self.caller, self.num_parallel_calls)
+        calls = ConcurrentCalls(self.new_caller, self.num_parallel_calls)
         return kind(self.upstream.open(context), calls, counter)
 
     @override
@@ -42,7 +42,7 @@ class ParallelMap(UnaryStage):
         left_out = {"num_parallel_calls", "mode"}  # they do not change the items
         return {name: one for name, one in super().options().items() if name not in left_out}
 
-    def caller(self) -> "Caller":
+    def new_caller(self) -> "Caller":
         """Return a new caller of the functions."""
         from dagster_dataops.streams.parallel.callers import (
             caller_for,  # event loops and pools take a while

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from dagster_dataops.streams.parallel.callers import Caller
 
-_SPAN: Final = 1000  # the number of items per worker that results may run ahead of the oldest item
+# The number of items per worker that results may run ahead of the oldest item.
+_MAX_AHEAD: Final = 1000
 
 
 class UnorderedCursor(ParallelCursor):
@@ -47,15 +48,15 @@ class UnorderedCursor(ParallelCursor):
                 result = future.result()
             except Exception as error:  # noqa: BLE001 - the user's function may raise anything
                 self.counter.settle(item, error)
-                self._pass(number)
+                self._mark_yielded(number)
             else:
-                self._pass(number)
+                self._mark_yielded(number)
                 yield result
 
     def _may_run_ahead(self) -> bool:
         workers = self.calls.at_once
         oldest = next(iter(self._waiting), self._number)
-        return len(self._waiting) < 2 * workers and self._number - oldest < _SPAN * workers
+        return len(self._waiting) < 2 * workers and self._number - oldest < _MAX_AHEAD * workers
 
     def _submit(
         self,
@@ -64,7 +65,7 @@ class UnorderedCursor(ParallelCursor):
         finished: "SimpleQueue[tuple[int, Any, Future[Any]]]",
     ) -> bool:
         before = self.upstream.state()
-        item = self.pulled(upstream)
+        item = self.next_item(upstream)
         if item is END:
             return False
         number, self._number = self._number, self._number + 1
@@ -74,7 +75,7 @@ class UnorderedCursor(ParallelCursor):
             future.add_done_callback(lambda done: finished.put((number, item, done)))
         return True
 
-    def _pass(self, number: int) -> None:
+    def _mark_yielded(self, number: int) -> None:
         del self._waiting[number]
         self._yielded.add(number)
         oldest = next(iter(self._waiting), self._number)

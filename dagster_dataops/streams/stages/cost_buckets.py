@@ -41,16 +41,16 @@ class DynamicBucketCursor(UnaryCursor):
         super().__init__(upstream)
         self._stage = stage
         self._counter = counter
-        self._left: list[Any] = []
-        self._waiting: deque[Any] = deque()
+        self._left_over: list[Any] = []
+        self._finished: deque[Any] = deque()
 
     @override
     def items(self) -> Iterator[Any]:
         upstream, make = self.upstream.items(), self._stage.bucket_creation_fn
         while True:
-            while self._waiting:
-                yield self._waiting.popleft()
-            bucket, ready = self._gathered(upstream)
+            while self._finished:
+                yield self._finished.popleft()
+            bucket, ready = self._next_bucket(upstream)
             if not bucket or (not ready and self._stage.drop_remainder):
                 return
             if make is None or not ready:
@@ -59,11 +59,11 @@ class DynamicBucketCursor(UnaryCursor):
                 buckets, left = make(bucket)
                 if not buckets:
                     raise DataPipelineError("dynamic_bucket: bucket_creation_fn returned no bucket")
-                self._waiting, self._left = deque(buckets), list(left)
+                self._finished, self._left_over = deque(buckets), list(left)
 
-    def _gathered(self, upstream: Iterator[Any]) -> tuple[list[Any], bool]:
+    def _next_bucket(self, upstream: Iterator[Any]) -> tuple[list[Any], bool]:
         """Return the next list, and whether it is full."""
-        bucket, self._left = self._left, []
+        bucket, self._left_over = self._left_over, []
         cost = 0.0
         while not self._is_full(cost, len(bucket)):
             item = next(upstream, _END)
@@ -84,16 +84,16 @@ class DynamicBucketCursor(UnaryCursor):
 
     @override
     def state(self) -> State:
-        held = [to_json(list(self._waiting)), to_json(self._left)]
+        held = [to_json(list(self._finished)), to_json(self._left_over)]
         return with_failures(self._counter, [*held, self.upstream.state()])
 
     @override
     def restore(self, state: State) -> None:
         waiting, left, inner = without_failures(self._counter, state)
-        self._waiting, self._left = deque(from_json(waiting)), from_json(left)
+        self._finished, self._left_over = deque(from_json(waiting)), from_json(left)
         self.upstream.restore(inner)
 
     @override
     def restart(self, *, reset_rng: bool = False) -> None:
-        self._waiting, self._left = deque(), []
+        self._finished, self._left_over = deque(), []
         super().restart(reset_rng=reset_rng)

@@ -52,7 +52,7 @@ class YieldFromCursor(UnaryCursor):
         self._number = 0
         self._before: list[State] = []  # the input's number and state before the current item
         self._inner: _InnerStream | None = None
-        self._waiting: State = None  # the position to restore in the next stream
+        self._to_restore: State = None  # the position to restore in the next stream
 
     @override
     def items(self) -> Iterator[Any]:
@@ -68,8 +68,8 @@ class YieldFromCursor(UnaryCursor):
             except Exception as error:  # noqa: BLE001 - the user's function may raise anything
                 self._counter.settle(item, error)
                 continue
-            inner.go(self._waiting)
-            self._waiting, self._before, self._inner = None, before, inner
+            inner.restore(self._to_restore)
+            self._to_restore, self._before, self._inner = None, before, inner
             yield from inner.cursor.items()
             self._inner = None
 
@@ -82,14 +82,14 @@ class YieldFromCursor(UnaryCursor):
     @override
     def state(self) -> State:
         if self._inner is None:
-            place = [self._number, self.upstream.state(), self._waiting]
+            place = [self._number, self.upstream.state(), self._to_restore]
         else:
             place = [*self._before, self._inner.state()]
         return with_failures(self._counter, place)
 
     @override
     def restore(self, state: State) -> None:
-        self._number, before, self._waiting = without_failures(self._counter, state)
+        self._number, before, self._to_restore = without_failures(self._counter, state)
         self._inner = None
         self.upstream.restore(before)
 
@@ -98,7 +98,7 @@ class YieldFromCursor(UnaryCursor):
         if self._inner is not None:
             self._number, before = self._before
             self.upstream.restore(before)
-        self._inner = self._waiting = None
+        self._inner = self._to_restore = None
         self._number = 0 if reset_rng else self._number
         super().restart(reset_rng=reset_rng)
 
@@ -115,7 +115,7 @@ class _InnerStream:
         stages = self._stage.ordered()  # sources in memory are not compared
         return [one.identity() for one in stages if isinstance(one, FileStage)]
 
-    def go(self, state: State) -> None:
+    def restore(self, state: State) -> None:
         """Restore a position, unless it is ``None``.
 
         Raises:

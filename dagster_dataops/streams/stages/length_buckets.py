@@ -48,7 +48,7 @@ class BucketByLengthCursor(UnaryCursor):
     def items(self) -> Iterator[Any]:
         for item in self.upstream.items():
             try:
-                at = self._place(item)
+                at = self._bucket_index(item)
             except Exception as error:  # noqa: BLE001 - a length may have any type
                 self._counter.settle(item, error)
                 continue
@@ -58,9 +58,9 @@ class BucketByLengthCursor(UnaryCursor):
                 if len(bucket) >= self._stage.bucket_sizes[at][0]:
                     self._buckets[at] = []
                     yield bucket
-        yield from self._rest()
+        yield from self._remaining_buckets()
 
-    def _place(self, item: Any) -> int | None:
+    def _bucket_index(self, item: Any) -> int | None:
         """Return the index of the bucket for ``item``; ``None`` if the item is skipped.
 
         Raises:
@@ -83,7 +83,7 @@ class BucketByLengthCursor(UnaryCursor):
         msg = f"bucket_by_length: length {length} is above {longest}, the limit of the last bucket"
         raise DataPipelineError(msg)
 
-    def _rest(self) -> Iterator[Any]:
+    def _remaining_buckets(self) -> Iterator[Any]:
         """Yield the incomplete buckets, longest items first.
 
         Each is filled up with the last items of the buckets of shorter items.

@@ -28,11 +28,11 @@ class Map(UnaryStage):
 
     def function(self) -> Function:
         """Return the whole mapping as one function of an item."""
-        chained = _chained(self.functions)
+        chained = _composed(self.functions)
         return chained if self.selector is None else self.selector.mapper(chained)
 
 
-def _chained(functions: tuple[Function, ...]) -> Function:
+def _composed(functions: tuple[Function, ...]) -> Function:
     if len(functions) == 1:
         return functions[0]
 

@@ -11,7 +11,7 @@ from typing_extensions import override
 from dagster_dataops.streams.core.stage import Cursor, ReadContext, State, UnaryCursor, UnaryStage
 
 _END: Final = object()
-_LOOK_SECONDS: Final = 0.05
+_POLL_SECONDS: Final = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,19 +38,19 @@ class PrefetchCursor(UnaryCursor):
         super().__init__(upstream)
         self._count = count
         self._reader: _PrefetchThread | None = None
-        self._behind: State = None
+        self._state_after: State = None
 
     @override
     def items(self) -> Iterator[Any]:
         self._stop()
-        self._behind = self.upstream.state()
+        self._state_after = self.upstream.state()
         reader = self._reader = _PrefetchThread(self.upstream, self._count)
         try:
             while True:
-                item, error, behind = reader.next()
+                item, error, state_after = reader.next()
                 if error is not None:
                     raise error
-                self._behind = behind
+                self._state_after = state_after
                 if item is _END:
                     self._stop()
                     return
@@ -65,7 +65,7 @@ class PrefetchCursor(UnaryCursor):
 
     @override
     def state(self) -> State:
-        return self.upstream.state() if self._reader is None else self._behind
+        return self.upstream.state() if self._reader is None else self._state_after
 
     @override
     def restore(self, state: State) -> None:
@@ -75,7 +75,7 @@ class PrefetchCursor(UnaryCursor):
     @override
     def restart(self, *, reset_rng: bool = False) -> None:
         if self._reader is not None:
-            self.restore(self._behind)
+            self.restore(self._state_after)
         super().restart(reset_rng=reset_rng)
 
 
@@ -103,7 +103,7 @@ class _PrefetchThread:
     def _put(self, entry: tuple[Any, Exception | None, State]) -> bool:
         while not self._stopped.is_set():
             try:
-                self._queue.put(entry, timeout=_LOOK_SECONDS)
+                self._queue.put(entry, timeout=_POLL_SECONDS)
             except Full:
                 continue
             return True

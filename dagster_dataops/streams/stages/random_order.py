@@ -10,7 +10,7 @@ from dagster_dataops.streams.core.random_access import MISSING, RandomAccess, Sh
 from dagster_dataops.streams.core.seeds import seeded_random
 from dagster_dataops.streams.core.stage import Cursor, State
 
-_AT_ONCE: Final = 256  # places computed together
+_BATCH_SIZE: Final = 256  # places computed together
 
 
 class RandomCursor(Cursor):
@@ -31,8 +31,8 @@ class RandomCursor(Cursor):
             item, size = source.item, source.size
             order = Permutation(size, seeded_random(self._seed, self._epoch, 0))
             places = self._part.places(size)
-            while stretch := order.stretch(places[self._passed : self._passed + _AT_ONCE]):
-                for number in stretch:
+            while values_at := order.values_at(places[self._passed : self._passed + _BATCH_SIZE]):
+                for number in values_at:
                     self._passed += 1
                     found = item(number)
                     if found is not MISSING:

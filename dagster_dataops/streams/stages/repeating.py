@@ -43,21 +43,21 @@ class EpochCursor(UnaryCursor):
     def __init__(self, upstream: Cursor) -> None:
         super().__init__(upstream)
         self._epoch = 0
-        self._any = False
+        self._has_yielded = False
 
     @override
     def state(self) -> State:
-        return [self._epoch, int(self._any), self.upstream.state()]
+        return [self._epoch, int(self._has_yielded), self.upstream.state()]
 
     @override
     def restore(self, state: State) -> None:
         self._epoch, found, inner = state
-        self._any = bool(found)
+        self._has_yielded = bool(found)
         self.upstream.restore(inner)
 
     @override
     def restart(self, *, reset_rng: bool = False) -> None:
-        self._epoch, self._any = 0, False
+        self._epoch, self._has_yielded = 0, False
         super().restart(reset_rng=reset_rng)
 
 
@@ -75,10 +75,10 @@ class RepeatCursor(EpochCursor):
             items = self.upstream.items()
             first = next(items, _END)
             if first is not _END:
-                self._any = True
+                self._has_yielded = True
                 yield first
                 yield from items
-            if not self._any or self._epoch + 1 == epochs:
+            if not self._has_yielded or self._epoch + 1 == epochs:
                 return
-            self._epoch, self._any = self._epoch + 1, False
+            self._epoch, self._has_yielded = self._epoch + 1, False
             self.upstream.restart(reset_rng=self._stage.reset_rng)

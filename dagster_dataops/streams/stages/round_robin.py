@@ -50,23 +50,23 @@ class RoundRobinCursor(CombinedCursor):
         self._stage = stage
         self._pseudo = [one.finitude is Finitude.PSEUDO_INFINITE for one in stage.sources]
         self._ended = list(self._pseudo)
-        self._first, self._done, self._over = True, 0, False
+        self._first, self._done, self._finished = True, 0, False
         self._before: State = None  # the state before the current round; None between rounds
 
     @override
     def items(self) -> Iterator[Any]:
         iterators = [one.items() for one in self.sources]
-        while not self._over:
+        while not self._finished:
             before = [[one.state() for one in self.sources], [int(end) for end in self._ended]]
             heads = self._heads(iterators)
-            if not self._first and self._is_over():
-                self._over = True
+            if not self._first and self._is_finished():
+                self._finished = True
                 return
             self._before = before
             passed, self._done = self._done, 0
             yield from self._round(iterators, heads, passed)
             if not self._done:  # all streams are empty
-                self._over = True
+                self._finished = True
             self._first, self._done, self._before = False, 0, None
 
     def _heads(self, iterators: list[Iterator[Any]]) -> list[Any]:
@@ -77,10 +77,10 @@ class RoundRobinCursor(CombinedCursor):
                 heads[at] = next(iterators[at], _END)
                 if heads[at] is _END:
                     self._ended[at] = True
-                    heads[at] = self._again(at, iterators)
+                    heads[at] = self._restarted_item(at, iterators)
         return heads
 
-    def _again(self, at: int, iterators: list[Iterator[Any]]) -> Any:
+    def _restarted_item(self, at: int, iterators: list[Iterator[Any]]) -> Any:
         """Restart a stream that has ended, if allowed, and return its first item."""
         if not (self._stage.allow_repeats or self._pseudo[at]):
             return _END
@@ -88,7 +88,7 @@ class RoundRobinCursor(CombinedCursor):
         iterators[at] = self.sources[at].items()
         return next(iterators[at], _END)
 
-    def _is_over(self) -> bool:
+    def _is_finished(self) -> bool:
         return any(self._ended) if self._stage.stop_at_shortest else all(self._ended)
 
     def _round(
@@ -99,7 +99,7 @@ class RoundRobinCursor(CombinedCursor):
             if item is _UNREAD:
                 item = next(iterators[at], _END)
                 if item is _END:
-                    item = self._again(at, iterators)
+                    item = self._restarted_item(at, iterators)
             if item is not _END:
                 self._done += 1
                 if self._done > passed:
@@ -108,13 +108,13 @@ class RoundRobinCursor(CombinedCursor):
     @override
     def state(self) -> State:
         sources, ended = self._before or [super().state(), [int(end) for end in self._ended]]
-        return [sources, ended, self._done, int(self._first), int(self._over)]
+        return [sources, ended, self._done, int(self._first), int(self._finished)]
 
     @override
     def restore(self, state: State) -> None:
         sources, ended, self._done, first, over = state
         self._ended = [bool(end) for end in ended]
-        self._first, self._over, self._before = bool(first), bool(over), None
+        self._first, self._finished, self._before = bool(first), bool(over), None
         super().restore(sources)
 
     @override
@@ -122,5 +122,5 @@ class RoundRobinCursor(CombinedCursor):
         if self._before is not None:
             super().restore(self._before[0])
         self._ended = list(self._pseudo)
-        self._first, self._done, self._over, self._before = True, 0, False, None
+        self._first, self._done, self._finished, self._before = True, 0, False, None
         super().restart(reset_rng=reset_rng)

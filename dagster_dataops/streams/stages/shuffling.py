@@ -57,7 +57,7 @@ class ShuffleCursor(UnaryCursor):
         self._window, self._seed = window or None, seed
         self._epoch = self._number = self._skipped = 0
         self._before: State = None  # the input's state before the window; None between windows
-        self._left: Any = iter(())
+        self._remaining: Any = iter(())
         self._length = 0
 
     @override
@@ -69,11 +69,11 @@ class ShuffleCursor(UnaryCursor):
             if not window:
                 return
             seeded_random(self._seed, self._epoch, self._number).shuffle(window)
-            self._before, self._left, self._length = before, iter(window), len(window)
-            for _ in islice(self._left, self._skipped):
+            self._before, self._remaining, self._length = before, iter(window), len(window)
+            for _ in islice(self._remaining, self._skipped):
                 pass
             self._skipped = 0
-            yield from self._left
+            yield from self._remaining
             self._number += 1
             self._before, self._length = None, 0
 
@@ -82,12 +82,12 @@ class ShuffleCursor(UnaryCursor):
         place = [self._seed, self._epoch, self._number]
         if self._before is None:
             return [*place, self._skipped, self.upstream.state()]
-        return [*place, self._length - self._left.__length_hint__(), self._before[0]]
+        return [*place, self._length - self._remaining.__length_hint__(), self._before[0]]
 
     @override
     def restore(self, state: State) -> None:
         self._seed, self._epoch, self._number, self._skipped, inner = state
-        self._before, self._left, self._length = None, iter(()), 0
+        self._before, self._remaining, self._length = None, iter(()), 0
         self.upstream.restore(inner)
 
     @override
@@ -96,5 +96,5 @@ class ShuffleCursor(UnaryCursor):
             self.upstream.restore(self._before[0])
         self._epoch = 0 if reset_rng else self._epoch + 1
         self._number = self._skipped = self._length = 0
-        self._before, self._left = None, iter(())
+        self._before, self._remaining = None, iter(())
         super().restart(reset_rng=reset_rng)

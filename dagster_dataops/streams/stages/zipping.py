@@ -50,28 +50,28 @@ class ZipCursor(CombinedCursor):
         self._counter = counter
         kinds = [one.finitude for one in stage.sources]
         self._pseudo = [kind is Finitude.PSEUDO_INFINITE for kind in kinds]
-        self._refusal = _refusal(kinds)
-        self._over = False
+        self._mixture_fault = _mixture_fault(kinds)
+        self._finished = False
 
     @override
     def items(self) -> Iterator[Any]:
-        if self._refusal:
-            raise DataPipelineError(self._refusal)
+        if self._mixture_fault:
+            raise DataPipelineError(self._mixture_fault)
         iterators = [one.items() for one in self.sources]
-        made = self._made
-        while iterators and not self._over:
+        combine = self._combined_row
+        while iterators and not self._finished:
             row = [next(one, _END) for one in iterators]
-            if has_end(row) and self._is_over(row, iterators):
-                self._over = True
+            if has_end(row) and self._is_finished(row, iterators):
+                self._finished = True
                 return
             try:
-                item = made(row)
+                item = combine(row)
             except DataPipelineError as error:
                 self._counter.settle(row, error)
             else:
                 yield item
 
-    def _is_over(self, row: list[Any], iterators: list[Iterator[Any]]) -> bool:
+    def _is_finished(self, row: list[Any], iterators: list[Iterator[Any]]) -> bool:
         """Return whether the streams have ended. Ended pseudo-infinite streams are restarted.
 
         Raises:
@@ -96,7 +96,7 @@ class ZipCursor(CombinedCursor):
                 row[at] = next(iterators[at], _END)
         return has_end(row)
 
-    def _made(self, row: list[Any]) -> Any:
+    def _combined_row(self, row: list[Any]) -> Any:
         if self._stage.flatten:
             return _flat_dict(row) if isinstance(row[0], dict) else _flat_list(row)
         if not self._stage.names:
@@ -108,18 +108,18 @@ class ZipCursor(CombinedCursor):
 
     @override
     def state(self) -> State:
-        return with_failures(self._counter, super().state() + [1] * self._over)
+        return with_failures(self._counter, super().state() + [1] * self._finished)
 
     @override
     def restore(self, state: State) -> None:
         count = len(self.sources)
         places = without_failures(self._counter, state)
-        self._over = places[count:] == [1]
-        super().restore(places[:count] if self._over else places)
+        self._finished = places[count:] == [1]
+        super().restore(places[:count] if self._finished else places)
 
     @override
     def restart(self, *, reset_rng: bool = False) -> None:
-        self._over = False
+        self._finished = False
         super().restart(reset_rng=reset_rng)
 
 
@@ -134,7 +134,7 @@ def has_end(row: list[Any]) -> bool:
     return False
 
 
-def _refusal(kinds: list[Finitude]) -> str:
+def _mixture_fault(kinds: list[Finitude]) -> str:
     if Finitude.INFINITE in kinds and Finitude.FINITE in kinds:
         return "zip: finite and infinite streams cannot be mixed; end the infinite one with take()"
     if kinds and all(kind is Finitude.PSEUDO_INFINITE for kind in kinds):
