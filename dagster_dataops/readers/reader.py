@@ -68,7 +68,7 @@ class Reader(Readable):
         return DataPipelineBuilder(parse_stage(ReadFrom(self), ItemParser(self.parse, {})))
 
 
-def own_values(reader: Readable, known: frozenset[str] = frozenset()) -> dict[str, Any]:
+def reader_attributes(reader: Readable, known: frozenset[str] = frozenset()) -> dict[str, Any]:
     """Return the attributes of a reader, without those in ``known``."""
     left_out = _NOT_OF_CONTENT | known
     return {name: value for name, value in vars(reader).items() if name not in left_out}
@@ -87,7 +87,7 @@ class ReadFrom(SourceStage):
 
     @override
     def options(self) -> dict[str, Any]:
-        return {"read_from": type(self.reader).read_from, "values": own_values(self.reader)}
+        return {"read_from": type(self.reader).read_from, "values": reader_attributes(self.reader)}
 
     @override
     def identity(self) -> object:

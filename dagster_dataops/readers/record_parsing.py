@@ -21,7 +21,7 @@ class RecordParser(Protocol):
         """Return the record."""
         ...
 
-    def described(self) -> Mapping[str, Any]:
+    def identity_values(self) -> Mapping[str, Any]:
         """Return the code and the values that determine the records."""
         ...
 
@@ -34,7 +34,7 @@ class ParseStage(Map):
 
     @override
     def options(self) -> dict[str, Any]:
-        return _described(self.functions)
+        return _identity_values(self.functions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,12 +45,12 @@ class ParallelParseStage(ParallelMap):
 
     @override
     def options(self) -> dict[str, Any]:
-        return _described(self.functions)
+        return _identity_values(self.functions)
 
 
-def _described(functions: tuple[Callable[[Any], Any], ...]) -> dict[str, Any]:
+def _identity_values(functions: tuple[Callable[[Any], Any], ...]) -> dict[str, Any]:
     parsing: Any = functions[0]
-    return dict(parsing.described())
+    return dict(parsing.identity_values())
 
 
 def parse_stage(upstream: "Stage", parsing: RecordParser, num_parallel_calls: int = 1) -> "Stage":
@@ -116,7 +116,7 @@ class LineParser:
     def _place(self, name: str, number: int) -> str:
         return f"{self._folder}/{name}, line {number}"
 
-    def described(self) -> Mapping[str, Any]:
+    def identity_values(self) -> Mapping[str, Any]:
         """Return the code and the values that determine the records."""
         function = getattr(self._parse, "__func__", self._parse)
         return {"parse": function, "values": dict(self._values), "with_place": self._with_place}
@@ -137,7 +137,7 @@ class ItemParser:
         """Return the record of an item."""
         return self._parse(item)
 
-    def described(self) -> Mapping[str, Any]:
+    def identity_values(self) -> Mapping[str, Any]:
         """Return the code and the values that determine the records."""
         function = getattr(self._parse, "__func__", self._parse)
         return {"parse": function, "values": dict(self._values)}

@@ -12,15 +12,15 @@ Convert: TypeAlias = Callable[[str], Any]
 CellType: TypeAlias = type | str
 """``int``, ``float``, ``str``, ``bool`` or ``"json"``; types can also be given by name."""
 
-_TRUTHS: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-_LEAST, _MOST = -(2**63), 2**64 - 1  # the range of integers in JSON
+_BOOLEANS: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+_MIN_INTEGER, _MAX_INTEGER = -(2**63), 2**64 - 1  # the range of integers in JSON
 
 
 def _integer(text: str) -> int:
     if "_" in text:  # Python accepts underscores in numbers
         raise ValueError(text)
     number = int(text)
-    if not _LEAST <= number <= _MOST:
+    if not _MIN_INTEGER <= number <= _MAX_INTEGER:
         msg = "it has more than 64 bits"
         raise ValueError(msg)
     return number
@@ -34,12 +34,12 @@ def _number(text: str) -> float:
     return number
 
 
-def _truth(text: str) -> bool:
-    return _TRUTHS[text.strip().lower()]
+def _boolean(text: str) -> bool:
+    return _BOOLEANS[text.strip().lower()]
 
 
 _CONVERTS: Final[dict[str, Convert]] = {
-    "bool": _truth,
+    "bool": _boolean,
     "float": _number,
     "int": _integer,
     "json": orjson.loads,
@@ -85,7 +85,7 @@ def convert(name: str, missing: Collection[str]) -> Convert | None:
         try:
             return made(text)
         except (ValueError, KeyError) as error:
-            shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+            shown = text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
             told = f": {error}" if isinstance(error, ValueError) and name != "int" else ""
             msg = f"{shown!r} is not a valid {name}{told}"
             raise ValueError(msg) from error
@@ -93,7 +93,7 @@ def convert(name: str, missing: Collection[str]) -> Convert | None:
     return value
 
 
-_SHOWN: Final = 80  # characters of a cell in messages
+_MAX_SHOWN: Final = 80  # characters of a cell in messages
 
 
 def _texts(missing: Collection[str]) -> Convert:

@@ -18,7 +18,7 @@ from dagster_dataops.streams.files.locations import Location
 from dagster_dataops.streams.files.text_lines import split_mark
 
 _HEAD_BYTES: Final = 64 << 10
-_TOLD: Final = 12  # columns listed in messages
+_MAX_SHOWN_COLUMNS: Final = 12  # columns listed in messages
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ class DelimitedFiles(FileStage):
     def open_file(self, location: Location, counter: FailureCounter) -> FileCursor:
         return RowCursor(self, location, counter)
 
-    def converts(self, path: str, columns: Iterable[str]) -> list[tuple[str, Convert]]:
+    def conversions(self, path: str, columns: Iterable[str]) -> list[tuple[str, Convert]]:
         """Return the columns that need conversion, with their conversions.
 
         Raises:
@@ -65,10 +65,10 @@ class RowCursor(BlockCursor):
         self._stage = stage
         self._encoding = stage.encoding
         self._rows = Rows([], [], 0, "", is_open=False)
-        self._taken = 0  # the number of lines of the last block
+        self._block_lines = 0  # the number of lines of the last block
         self._is_text = True
         self._columns: tuple[str, ...] = ()
-        self._converts: list[tuple[str, Convert]] = []
+        self._conversions: list[tuple[str, Convert]] = []
 
     @override
     def begin(self, content: Content) -> int:
@@ -83,7 +83,7 @@ class RowCursor(BlockCursor):
             begin, names = begin + length, names or found
         self._columns = names or ()
         self._check_columns()
-        self._converts = self._stage.converts(self.path, self._columns)
+        self._conversions = self._stage.conversions(self.path, self._columns)
         return begin
 
     def _header(self, content: Content, begin: int) -> tuple[int, tuple[str, ...]]:
@@ -95,9 +95,9 @@ class RowCursor(BlockCursor):
             if isinstance(cells, csv.Error):
                 raise self._refused(before, cells)
             if cells:
-                self._taken = end
-                return self._bytes(block, rows.first(end)), tuple(cells)
-        self._taken = self._rows.lines
+                self._block_lines = end
+                return self._byte_length(block, rows.first(end)), tuple(cells)
+        self._block_lines = self._rows.lines
         return len(block), ()
 
     def _check_columns(self) -> None:
@@ -118,19 +118,19 @@ class RowCursor(BlockCursor):
         """
         while True:
             block, is_end = self.whole_lines(content, start, size)
-            self._rows = split(self._decoded(block), self._stage.dialect)
-            self._taken = self._rows.lines
+            self._rows = split(self._decode(block), self._stage.dialect)
+            self._block_lines = self._rows.lines
             if not self._rows.is_open:
                 return block
             if self._rows.lines:
-                return block[: self._bytes(block, self._rows.text)]
+                return block[: self._byte_length(block, self._rows.text)]
             if is_end:
                 raise unclosed_row_error(self.path, self.lines_before + 1)
             if content.failure is not None:
                 raise content.failure
             size = self.larger(size, start)
 
-    def _decoded(self, block: bytes) -> str:
+    def _decode(self, block: bytes) -> str:
         self._is_text = True
         try:
             return block.decode(self._encoding)
@@ -142,7 +142,7 @@ class RowCursor(BlockCursor):
                 reason = f"is not {self._stage.encoding} text: {error}"
                 raise StreamSourceError(self.path, reason) from error
 
-    def _bytes(self, block: bytes, text: str) -> int:
+    def _byte_length(self, block: bytes, text: str) -> int:
         """Return the number of bytes of ``text`` at the start of a block."""
         length = len(text.encode(self._encoding, "surrogateescape"))
         if block[:length].decode(self._encoding, "surrogateescape") != text:
@@ -152,7 +152,7 @@ class RowCursor(BlockCursor):
 
     @override
     def lines_in(self, block: bytes) -> int:
-        return self._taken  # ``block`` is always the last block read
+        return self._block_lines  # ``block`` is always the last block read
 
     @override
     def parse(self, block: bytes, start: int) -> ParsedBlock:
@@ -161,20 +161,20 @@ class RowCursor(BlockCursor):
             lines = [line for line, cells in zip(lines, rows, strict=True) if cells]
             rows = [cells for cells in rows if cells]
         whole = cast("list[list[str]]", rows)
-        is_sound = self._is_text and set(map(type, rows)) <= {list}
-        if not is_sound or not set(map(len, whole)) <= {len(self._columns)}:
-            return self._one_by_one(rows, lines)
+        is_valid = self._is_text and set(map(type, rows)) <= {list}
+        if not is_valid or not set(map(len, whole)) <= {len(self._columns)}:
+            return self._parse_rows(rows, lines)
         columns = self._columns
         records: list[Any] = [dict(zip(columns, row, strict=False)) for row in whole]
         try:
-            for name, made in self._converts:
+            for name, made in self._conversions:
                 for record in records:
                     record[name] = made(record[name])
         except ValueError:
-            return self._one_by_one(rows, lines)
+            return self._parse_rows(rows, lines)
         return ParsedBlock(records, None, lines)
 
-    def _one_by_one(self, rows: list[list[str] | csv.Error], lines: list[int]) -> ParsedBlock:
+    def _parse_rows(self, rows: list[list[str] | csv.Error], lines: list[int]) -> ParsedBlock:
         records: list[Any] = []
         kept: list[int] = []
         for cells, line in zip(rows, lines, strict=True):
@@ -201,7 +201,7 @@ class RowCursor(BlockCursor):
         if not (self._is_text or _is_text(cells)):
             raise self._refused(line, f"is not {self._stage.encoding} text")
         record: dict[str, Any] = dict(zip(self._columns, cells, strict=True))
-        for name, made in self._converts:
+        for name, made in self._conversions:
             try:
                 record[name] = made(record[name])
             except ValueError as error:
@@ -223,5 +223,7 @@ def _is_text(cells: list[str]) -> bool:
 
 
 def _columns_text(columns: tuple[str, ...]) -> str:
-    shown = ", ".join(columns[:_TOLD]) + (", …" if len(columns) > _TOLD else "")
+    shown = ", ".join(columns[:_MAX_SHOWN_COLUMNS]) + (
+        ", …" if len(columns) > _MAX_SHOWN_COLUMNS else ""
+    )
     return f"there are {len(columns)} columns: {shown}"

@@ -15,7 +15,7 @@ from dagster_dataops.readers.arrow.arrow_columns import RecordColumns
 from dagster_dataops.streams.core.stage import Cursor, ReadContext, SourceStage, State
 
 _ROWS: Final = 1000  # converted to records at once
-_MOST_LOOKED_AT: Final = 32  # rows that enter the identity
+_MAX_DIGESTED_ROWS: Final = 32  # rows that enter the identity
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class HuggingFaceRows(SourceStage):
     @override
     def identity(self) -> object:
         found = self.loaded()
-        step = max(1, len(found) // _MOST_LOOKED_AT)
+        step = max(1, len(found) // _MAX_DIGESTED_ROWS)
         rows = [found[at : at + 1].to_pylist() for at in range(0, len(found), step)]
         return [len(found), digest([str(found.features), rows])]
 

@@ -11,7 +11,7 @@ from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.streams.core.seeds import seeded_random
 
 _LOGGER: Final = logging.getLogger("dagster_dataops")
-_MOST_NAMED: Final = 20
+_MAX_LISTED: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,5 +92,5 @@ def shard_of(names: Sequence[Any], shard: int, shards: int) -> Sequence[Any]:
 
 
 def _listed(names: Sequence[str]) -> str:
-    more = len(names) - _MOST_NAMED
-    return ", ".join(names[:_MOST_NAMED]) + (f" and {more:,} more" if more > 0 else "")
+    more = len(names) - _MAX_LISTED
+    return ", ".join(names[:_MAX_LISTED]) + (f" and {more:,} more" if more > 0 else "")

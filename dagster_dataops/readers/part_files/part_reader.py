@@ -22,12 +22,12 @@ from dagster_dataops.readers.part_files.column_batches import BatchStage
 from dagster_dataops.readers.part_files.part_lines import PartLines
 from dagster_dataops.readers.part_files.part_names import PartNames
 from dagster_dataops.readers.part_files.row_shuffle import RowShuffle
-from dagster_dataops.readers.reader import own_values
+from dagster_dataops.readers.reader import reader_attributes
 from dagster_dataops.readers.record_parsing import LineParser, parse_stage
 from dagster_dataops.streams.core.stage import Stage
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 
-_LEAST: Final = {
+_MINIMUMS: Final = {
     "data_part_num": 1,
     "part_name_suffix_length": -1,
     "batch_size": 1,
@@ -100,21 +100,25 @@ class PartFiles(Readable):
     seed_in_use: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        who = self._qualified()
-        check_types(who, tuple(options_of(init_parameters(PartFiles).values(), ())), vars(self))
-        for option, least in _LEAST.items():
+        operator = self._qualified_name()
+        check_types(
+            operator, tuple(options_of(init_parameters(PartFiles).values(), ())), vars(self)
+        )
+        for option, least in _MINIMUMS.items():
             value = getattr(self, option)
             if value is not None and value < least:
-                raise OperatorOptionError(who, option, f"must be at least {least}; got {value}")
-        self._check_together(who)
+                raise OperatorOptionError(
+                    operator, option, f"must be at least {least}; got {value}"
+                )
+        self._check_combinations(operator)
         self.seed_in_use = secrets.randbits(_SEED_BITS) if self.seed == -1 else self.seed
         self.name = self.name or type(self).__name__
 
-    def _qualified(self) -> str:
+    def _qualified_name(self) -> str:
         invocation = getattr(self, "__dataops__", None)
         return type(self).__name__ if invocation is None else invocation.spec.qualified_name
 
-    def _check_together(self, who: str) -> None:
+    def _check_combinations(self, operator: str) -> None:
         """Raise an error for options that contradict each other."""
         shards, parts = self.num_shards, self.data_part_num
         faults = {
@@ -128,7 +132,7 @@ class PartFiles(Readable):
                 faults[option] = "applies to batches and needs a batch_size"
         for option, fault in faults.items():
             if fault:
-                raise OperatorOptionError(who, option, fault)
+                raise OperatorOptionError(operator, option, fault)
 
     def parse(self, line: str) -> dict[str, Any]:
         """Return the record of a line. A ``ValueError`` is reported with file and line number."""
@@ -176,6 +180,6 @@ class PartFiles(Readable):
         if self.random_shuffle:
             lines = RowShuffle(lines, self.shuffle_buffer_size, self.seed_in_use, drawn)
         known = frozenset(one.name for one in fields(PartFiles))
-        values = own_values(self, known)
+        values = reader_attributes(self, known)
         parsing = LineParser(self.parse, folder, values, with_place=self.with_place)
         return parse_stage(lines, parsing, self.num_parallel_calls)

@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 from dagster_dataops.streams.files.contents import Content
 
 _READ_BYTES: Final = 64 << 10
-_MOST_HEAD_BYTES: Final = 1 << 20
-_MOST_MEMBER_BYTES: Final = 1 << 30  # decompressed
+_MAX_HEADER_BYTES: Final = 1 << 20
+_MAX_MEMBER_BYTES: Final = 1 << 30  # decompressed
 _GZIP_MARK: Final = b"\x1f\x8b"
 _END: Final = b"\r\n\r\n"
 _LENGTH: Final = re.compile(rb"(?im)^content-length:[ \t]*([0-9]+)[ \t]*\r$")
@@ -94,7 +94,7 @@ def _member(content: Content, begin: int) -> tuple[bytes, int]:
             unpacked += unpacker.decompress(packed)
         except zlib.error as error:
             raise BadPartError(begin, f"is damaged: {error}") from error
-        if len(unpacked) > _MOST_MEMBER_BYTES:
+        if len(unpacked) > _MAX_MEMBER_BYTES:
             reason = "is over 1 GiB: records must be compressed one by one; use warcio recompress"
             raise BadPartError(begin, reason)
     return bytes(unpacked), at - len(unpacker.unused_data)
@@ -129,7 +129,7 @@ def record_at(read_at: ReadAt, at: int, begin: int) -> WarcRecord | None:
         ends = head.find(_END, blank)
         if ends >= 0:
             break
-        if len(head) < size or size > _MOST_HEAD_BYTES:
+        if len(head) < size or size > _MAX_HEADER_BYTES:
             raise BadPartError(begin, "is truncated, or is not a WARC record")
         size *= 2
     found = head[blank : ends + len(_END)]
