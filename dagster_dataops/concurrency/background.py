@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from dagster_dataops.concurrency.fork_safety import hinder_no_fork
+from dagster_dataops.concurrency.fork_safety import register_waiting_threads
 
 
 class Background:
@@ -32,9 +32,9 @@ class Background:
         """Run ``call`` in the background; an `OSError` is ignored."""
         with self._lock:
             self._waiting.append(call)
-            self._see_to_it()
+            self._start_thread()
 
-    def _see_to_it(self) -> None:
+    def _start_thread(self) -> None:
         """Start the thread if calls are waiting."""
         if self._waiting and (self._thread is None or not self._thread.is_alive()):
             self._thread = threading.Thread(target=self._work, name="dataops-background")
@@ -58,7 +58,7 @@ class Background:
     def finish(self) -> None:
         """Wait until all calls have run."""
         with self._lock:
-            self._see_to_it()  # an interrupt may have prevented the start
+            self._start_thread()  # an interrupt may have prevented the start
             thread = self._thread
         if thread is not None:
             thread.join()
@@ -84,4 +84,4 @@ def native_ids() -> set[int]:
     return {number for each in (background, deleting) if (number := each.latest_id) is not None}
 
 
-hinder_no_fork(native_ids)
+register_waiting_threads(native_ids)

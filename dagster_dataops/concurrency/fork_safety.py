@@ -10,7 +10,7 @@ _TASKS: Final = Path("/proc/self/task")
 _waiting: Final[list[Callable[[], set[int]]]] = []
 
 
-def hinder_no_fork(native_ids: Callable[[], set[int]]) -> None:
+def register_waiting_threads(native_ids: Callable[[], set[int]]) -> None:
     """Register threads that only wait and hold no lock, so `may_fork` ignores them.
 
     Args:

@@ -47,12 +47,14 @@ def spread_sample(dataset: JsonlDataset, count: int) -> RecordSample:
         descriptor = file.fileno()
         if size <= _BLOCKS * _BLOCK_BYTES:
             lines = _lines(read_range(descriptor, interval.start, size))
-            return RecordSample(_decoded(_spread(lines, count)), whole=len(lines) <= count)
+            return RecordSample(_decode_records(_spread(lines, count)), whole=len(lines) <= count)
         found: list[bytes] = []
         for number in range(_BLOCKS):
             start = interval.start + (size - _BLOCK_BYTES) * number // (_BLOCKS - 1)
             found += _spread(_whole_lines(descriptor, start, interval), -(-count // _BLOCKS))
-        return RecordSample(_decoded(found or _first_line(descriptor, interval)), whole=False)
+        return RecordSample(
+            _decode_records(found or _first_line(descriptor, interval)), whole=False
+        )
 
 
 def first_records(dataset: JsonlDataset, count: int, max_bytes: int) -> list[Record]:
@@ -69,7 +71,7 @@ def first_records(dataset: JsonlDataset, count: int, max_bytes: int) -> list[Rec
         while True:
             lines, more = _lines_within(descriptor, interval, size)
             if not more or len(lines) >= count or size >= max_bytes:
-                return _decoded(lines[:count] or _first_line(descriptor, interval))
+                return _decode_records(lines[:count] or _first_line(descriptor, interval))
             size = min(4 * size, max_bytes)
 
 
@@ -116,7 +118,7 @@ def _spread(lines: list[bytes], count: int) -> list[bytes]:
     return [lines[(len(lines) - 1) * number // last] for number in range(count)]
 
 
-def _decoded(lines: list[bytes]) -> list[Record]:
+def _decode_records(lines: list[bytes]) -> list[Record]:
     """Return the records of lines; invalid lines are left out."""
     try:  # decoding all at once takes a fifth of the time
         records = orjson.loads(b"[%b]" % b",".join(lines))

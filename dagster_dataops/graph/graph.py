@@ -12,8 +12,9 @@ from dagster_dataops.operators.operator import Operator
 from dagster_dataops.operators.signature import nearest
 
 SOURCE: Final = column_check.SOURCE
-_LONGEST: Final = 150  # bytes; file systems allow 255, and file names start with the node's name
-_TAKEN: Final = frozenset({"", ".", "..", "checkpoints"})
+# File systems allow 255 bytes, and the names of a node's files start with its name.
+_MAX_NAME_BYTES: Final = 150
+_RESERVED: Final = frozenset({"", ".", "..", "checkpoints"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +93,12 @@ class OperatorGraph:
 def _check_name(graph: str, name: str) -> None:
     """Raise an error for a name that cannot be the name of a folder."""
     reason = None
-    if len(name.encode(errors="replace")) > _LONGEST:
-        reason = f"the name {name[:20]!r}... is longer than {_LONGEST} bytes"
-    elif name in _TAKEN or name.startswith(".") or not set("/\0").isdisjoint(name):
+    if len(name.encode(errors="replace")) > _MAX_NAME_BYTES:
+        reason = f"the name {name[:20]!r}... is longer than {_MAX_NAME_BYTES} bytes"
+    elif name in _RESERVED or name.startswith(".") or not set("/\0").isdisjoint(name):
         reason = f"{name!r} cannot name a folder of results; use a plain identifier"
     if reason is not None:
-        raise PipelineDefinitionError(graph[:_LONGEST], reason)
+        raise PipelineDefinitionError(graph[:_MAX_NAME_BYTES], reason)
 
 
 def _upstream(node: OperatorNode) -> list[str]:

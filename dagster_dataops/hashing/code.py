@@ -60,7 +60,7 @@ _NUMBERS: Final = (complex, range, Decimal, Fraction, array, deque)
 _CALLS: Final = (partial, types.MethodType, attrgetter, itemgetter, methodcaller)
 # Foreign classes whose objects count by their content.
 _DATA: Final = (*_DATES, *_NUMBERS, *_CALLS, string.Template)
-_OPENED: Final = (dict, set, frozenset, types.MappingProxyType)
+_BUILTIN_CONTAINERS: Final = (dict, set, frozenset, types.MappingProxyType)
 _PYTHON: Final = f"python {sys.version_info[0]}.{sys.version_info[1]}"
 
 
@@ -88,17 +88,19 @@ class _CodeForms(FormBuilder):
         super().__init__(self._reference, ignored)
         self._home = home
         self._numbers: dict[int, int] = {}
-        self._met: list[Any] = []
+        self._queue: list[Any] = []
         self._modules: list[str] = []
         self._folder = ""
 
     def digest(self, target: Any) -> str:
         """Return the digest of ``target`` and all its dependencies."""
         found: list[Any] = [_PYTHON, self.form(target)]
-        for one in self._met:  # the loops below append to both lists
+        for one in self._queue:  # the loops below append to both lists
             self._folder = folder_of(_module_of(one))
-            found.append(self._class(one) if isinstance(one, type) else self._function(one))
-        found += [self._whole(name) for name in self._modules]
+            found.append(
+                self._class_form(one) if isinstance(one, type) else self._function_form(one)
+            )
+        found += [self._module_form(name) for name in self._modules]
         return digest_of_form(found)
 
     def _reference(self, target: Any) -> str:
@@ -107,12 +109,12 @@ class _CodeForms(FormBuilder):
             return f"{origin} {_module_of(target)}.{target.__qualname__}"
         if id(target) not in self._numbers:
             self._numbers[id(target)] = len(self._numbers)
-            self._met.append(target)
+            self._queue.append(target)
         return f"#{self._numbers[id(target)]}"
 
     # ------------------------------------------------------------ functions
 
-    def _function(self, function: types.FunctionType) -> Any:
+    def _function_form(self, function: types.FunctionType) -> Any:
         package = function.__globals__.get("__package__") or ""
         return {
             "name": function.__code__.co_qualname,
@@ -121,17 +123,17 @@ class _CodeForms(FormBuilder):
             "named": {
                 name: self._named_value(function.__code__, name, value)
                 for name, value in _values_named(function)
-                if not self._leaves_out(name, value)
+                if not self._is_ignored(name, value)
             },
             "attributes": self.form({k: v for k, v in vars(function).items() if k[:2] != "__"}),
             "wrapped": self.form(vars(function).get("__wrapped__")),
             "imports": [
-                [name, self._import(name)]
+                [name, self._import_reference(name)]
                 for name in sorted(imports_in(function.__code__, package))
             ],
         }
 
-    def _leaves_out(self, name: str, value: Any) -> bool:
+    def _is_ignored(self, name: str, value: Any) -> bool:
         return self._ignored(name) and not callable(value)
 
     def _named_value(self, code: types.CodeType, name: str, value: Any) -> Any:
@@ -141,9 +143,9 @@ class _CodeForms(FormBuilder):
         if origin is not None:
             return origin
         used = sorted(attributes_named(code, name))
-        return [[".".join(chain), self._attribute(value, chain)] for chain in used]
+        return [[".".join(chain), self._attribute_form(value, chain)] for chain in used]
 
-    def _attribute(self, module: types.ModuleType, chain: tuple[str, ...]) -> Any:
+    def _attribute_form(self, module: types.ModuleType, chain: tuple[str, ...]) -> Any:
         """Return the form of ``module.name`` or ``module.other.name``.
 
         A module counts as a whole if the used names are unknown.
@@ -152,41 +154,41 @@ class _CodeForms(FormBuilder):
             value = vars(module).get(name)
             if not isinstance(value, types.ModuleType):
                 unknown = name not in vars(module)
-                return self._import(module.__name__) if unknown else self.form(value)
+                return self._import_reference(module.__name__) if unknown else self.form(value)
             module = value
             origin = self._home.origin(module.__name__)
             if origin is not None:
                 return origin
-        return self._import(module.__name__)
+        return self._import_reference(module.__name__)
 
     # ------------------------------------------------------------ modules
 
-    def _import(self, name: str) -> Any:
+    def _import_reference(self, name: str) -> Any:
         origin = self._home.origin(name)
         if origin is None and name not in self._modules:
             self._modules.append(name)
         return origin or "module"
 
-    def _whole(self, name: str) -> Any:
+    def _module_form(self, name: str) -> Any:
         """Return the form of all code of a module."""
         tree = module_tree(name)
         if tree is None:
             return [name, None]
         package = name if hasattr(sys.modules.get(name), "__path__") else name.rpartition(".")[0]
         imports = sorted(modules_imported(tree, package))
-        return [name, tree_digest(tree), [[one, self._import(one)] for one in imports]]
+        return [name, tree_digest(tree), [[one, self._import_reference(one)] for one in imports]]
 
     # ------------------------------------------------------------ classes
 
-    def _class(self, cls: type) -> Any:
+    def _class_form(self, cls: type) -> Any:
         return {
             "class": cls.__qualname__,
             "kind": self.form(type(cls)),
             "bases": [self.form(base) for base in cls.__bases__],
             "members": {
-                name: self._member(value)
+                name: self._member_form(value)
                 for name, value in sorted(vars(cls).items())
-                if _is_member(name, value) and not self._leaves_out(name, value)
+                if _is_member(name, value) and not self._is_ignored(name, value)
             },
             "enum": self._members_of_enum(cls),
             "annotations": [
@@ -200,7 +202,7 @@ class _CodeForms(FormBuilder):
             return None
         return [[name, self.form(one.value)] for name, one in cls.__members__.items()]
 
-    def _member(self, member: Any) -> Any:
+    def _member_form(self, member: Any) -> Any:
         match member:
             case staticmethod() | classmethod():
                 return [type_name(member), self.form(member.__func__)]
@@ -222,17 +224,19 @@ class _CodeForms(FormBuilder):
         return super().atom(value)
 
     @override
-    def _composed(self, value: Any, depth: int) -> Any:
-        mapped = isinstance(value, (Mapping, AbstractSet)) and not isinstance(value, _OPENED)
+    def _composed_form(self, value: Any, depth: int) -> Any:
+        mapped = isinstance(value, (Mapping, AbstractSet)) and not isinstance(
+            value, _BUILTIN_CONTAINERS
+        )
         if mapped and self._home.origin(type(value).__module__) is not None:
             return self.object(value, depth)  # for example os.environ
-        return super()._composed(value, depth)
+        return super()._composed_form(value, depth)
 
     @override
     def object(self, value: Any, depth: int) -> Any:
         """Return the form of a function, type or other object."""
         if isinstance(value, types.FunctionType):
-            return self._called(value, depth)
+            return self._function_reference(value, depth)
         if isinstance(value, type):
             return self._reference(value)
         if typing.get_origin(value) is not None:
@@ -241,9 +245,9 @@ class _CodeForms(FormBuilder):
         origin = self._home.origin(type(value).__module__)
         if origin is None or isinstance(value, _DATA) or is_dataclass(value):
             return super().object(value, depth)
-        return self._foreign(value, depth, origin)
+        return self._foreign_form(value, depth, origin)
 
-    def _foreign(self, value: Any, depth: int, origin: str) -> Any:
+    def _foreign_form(self, value: Any, depth: int, origin: str) -> Any:
         """Return the form of an object whose class is not part of the project."""
         made = {"class": self._reference(type(value)), "name": getattr(value, "__qualname__", None)}
         module = getattr(value, "__module__", None)
@@ -257,16 +261,16 @@ class _CodeForms(FormBuilder):
             made |= self.public(value, depth, unknown=False)
         return made
 
-    def _called(self, function: types.FunctionType, depth: int) -> Any:
+    def _function_reference(self, function: types.FunctionType, depth: int) -> Any:
         """Return the form of a function; a foreign function may wrap one of the project."""
         made = {"function": self._reference(function)}
         if self._home.origin(_module_of(function)) is not None:
-            around = {name: v for name, v in _cells(function) if self._may_be_ours(v)}
+            around = {name: v for name, v in _cells(function) if self._may_be_project_code(v)}
             wrapped = vars(function).get("__wrapped__")
             made["around"] = digest_of_form([self.form(one, depth) for one in (around, wrapped)])
         return made
 
-    def _may_be_ours(self, value: Any) -> bool:
+    def _may_be_project_code(self, value: Any) -> bool:
         if isinstance(value, dict):  # excludes caches
             return all(map(callable, value.values()))
         plain = isinstance(value, (types.FunctionType, type, str, int, float, *_CALLS))

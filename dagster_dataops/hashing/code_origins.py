@@ -12,9 +12,9 @@ from typing import Final
 
 _INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
 _STANDARD: Final = tuple(sysconfig.get_path(name) for name in ("stdlib", "platstdlib"))
-_OURS: Final = "dagster_dataops"
+_PACKAGE: Final = "dagster_dataops"
 # The contract of operators, not their work.
-_CONTRACT: Final = (f"{_OURS}.operators", f"{_OURS}.data")
+_CONTRACT: Final = (f"{_PACKAGE}.operators", f"{_PACKAGE}.data")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +28,10 @@ class ProjectScope:
     def of_package(cls, module: str) -> "ProjectScope":
         """Return the top-level package of ``module``, with the others of its distribution."""
         top = module.partition(".")[0]
-        if top == _OURS:
+        if top == _PACKAGE:
             return cls((), module)
         installed = top != "__main__" and _is_installed(_file_of(top))
-        return cls((top, *_siblings(top)) if installed else (top,))
+        return cls((top, *_sibling_packages(top)) if installed else (top,))
 
     def origin(self, module: str) -> str | None:
         """Return the origin of a module: ``python``, or its distributions with their versions.
@@ -46,8 +46,8 @@ class ProjectScope:
             return "python"
         if module == self.module or top in self.packages:
             return None
-        if top == _OURS:
-            return _OURS if module.startswith(_CONTRACT) else _versions(top)
+        if top == _PACKAGE:
+            return _PACKAGE if module.startswith(_CONTRACT) else _versions(top)
         found = module in sys.modules or module_spec(module) is not None
         return _versions(top) if _is_installed(file) or not found else None
 
@@ -118,7 +118,7 @@ def _distributions(top: str) -> tuple[str, ...]:
 
 
 @functools.cache
-def _siblings(top: str) -> tuple[str, ...]:
+def _sibling_packages(top: str) -> tuple[str, ...]:
     """Return all top-level packages of the distribution of an installed package."""
     own = set(_distributions(top))
     return tuple(name for name, of in _all_distributions().items() if not own.isdisjoint(of))

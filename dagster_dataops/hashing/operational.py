@@ -4,7 +4,7 @@ import re
 import typing
 from typing import Any, Final
 
-_WRITTEN: Final = re.compile(r"\bOperational\b")
+_IN_TEXT: Final = re.compile(r"\bOperational\b")
 
 
 class Operational:
@@ -29,7 +29,7 @@ def is_operational(value: object) -> bool:
 def is_annotated_operational(annotation: Any) -> bool:
     """Return whether an annotation, also as text, marks its parameter as operational."""
     if isinstance(annotation, str):
-        return _WRITTEN.search(annotation) is not None
+        return _IN_TEXT.search(annotation) is not None
     if isinstance(annotation, type):
         return issubclass(annotation, Operational)
     if Operational in getattr(annotation, "__metadata__", ()):

@@ -12,8 +12,8 @@ from dagster_dataops.hashing.code_origins import module_spec
 from dagster_dataops.hashing.named_references import codes_in
 from dagster_dataops.hashing.values import digest
 
-_DOCUMENTED: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
-_BEGAN: Final = time.time()
+_WITH_DOCSTRINGS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
+_STARTED_AT: Final = time.time()
 # By id of a code object. The code object is stored too, so that its id is not reused.
 _texts: dict[int, tuple[types.CodeType, str]] = {}
 _compiled: dict[str, tuple[list[str], set[types.CodeType]]] = {}
@@ -48,7 +48,7 @@ def module_tree(name: str) -> ast.Module | None:
 def tree_digest(tree: ast.AST) -> str:
     """Return a digest of a syntax tree; its docstrings are removed from the tree."""
     for node in ast.walk(tree):
-        if isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+        if isinstance(node, _WITH_DOCSTRINGS) and ast.get_docstring(node, clean=False) is not None:
             node.body = node.body[1:]
     return digest(ast.dump(tree))
 
@@ -59,7 +59,7 @@ def _tree(function: types.FunctionType) -> ast.AST | None:
         return None
     linecache.checkcache(code.co_filename)
     lines = linecache.getlines(code.co_filename, function.__globals__)
-    if not lines or not _is_current(code, lines):
+    if not lines or not _matches_file(code, lines):
         return None
     try:
         block = inspect.getblock(lines[code.co_firstlineno - 1 :])
@@ -74,11 +74,11 @@ def _tree(function: types.FunctionType) -> ast.AST | None:
     return node
 
 
-def _is_current(code: types.CodeType, lines: list[str]) -> bool:
+def _matches_file(code: types.CodeType, lines: list[str]) -> bool:
     """Return whether a file still has the source that was imported from it."""
     path = code.co_filename
     try:
-        if Path(path).stat().st_mtime < _BEGAN:
+        if Path(path).stat().st_mtime < _STARTED_AT:
             return True
     except OSError:  # not a file, but for example a notebook cell
         return True
@@ -93,8 +93,10 @@ def _is_current(code: types.CodeType, lines: list[str]) -> bool:
 
 
 def _instructions(code: types.CodeType) -> str:
-    return digest([[one.co_code, _plain(one.co_consts), one.co_names] for one in codes_in(code)])
+    return digest(
+        [[one.co_code, _without_code(one.co_consts), one.co_names] for one in codes_in(code)]
+    )
 
 
-def _plain(constants: tuple[Any, ...]) -> list[Any]:
+def _without_code(constants: tuple[Any, ...]) -> list[Any]:
     return [one for one in constants if not isinstance(one, types.CodeType)]

@@ -75,13 +75,17 @@ class FormBuilder:
         self._functions = functions
         self._ignored = ignored
         self._forms: dict[int, Any] = {}
-        self._kept: list[object] = []  # keeps objects alive, so that ids are not reused
+        self._alive: list[object] = []  # keeps objects alive, so that ids are not reused
 
     def form(self, value: Any, depth: int = 0) -> Any:
         """Return the JSON form of ``value``; composed values become a digest of their parts."""
         if value is None or isinstance(value, bool):
             return value
-        return self._named(value, depth) or self.atom(value) or self._composed(value, depth)
+        return (
+            self._special_form(value, depth)
+            or self.atom(value)
+            or self._composed_form(value, depth)
+        )
 
     def atom(self, value: Any) -> Any:
         """Return the form of a text, number, bytes or path; ``None`` for other values."""
@@ -96,43 +100,47 @@ class FormBuilder:
                 return {"bytes": xxhash.xxh3_128_hexdigest(bytes(value))}
         return {"path": _text(os.fsdecode(value))} if isinstance(value, os.PathLike) else None
 
-    def _named(self, value: Any, depth: int) -> Any:
+    def _special_form(self, value: Any, depth: int) -> Any:
         match value:
             case enum.Enum():
-                return {"enum": [self._once(type(value), depth), value.name]}
+                return {"enum": [self._form_once(type(value), depth), value.name]}
             case re.Pattern():
                 return {"pattern": [_text(str(value.pattern)), value.flags]}
             case types.ModuleType():
                 return {"module": value.__name__}
         return None
 
-    def _composed(self, value: Any, depth: int) -> Any:
+    def _composed_form(self, value: Any, depth: int) -> Any:
         if is_operational(value):
             return {"operational": True}
-        return self._once(value, depth)
+        return self._form_once(value, depth)
 
-    def _once(self, value: Any, depth: int) -> Any:
+    def _form_once(self, value: Any, depth: int) -> Any:
         if id(value) not in self._forms:
-            self._kept.append(value)
+            self._alive.append(value)
             # The form where the object contains itself.
             self._forms[id(value)] = f"<{type_name(value)}>"
             if depth < _MAX_DEPTH:
-                self._forms[id(value)] = self._container(value, depth + 1)
+                self._forms[id(value)] = self._container_form(value, depth + 1)
         return self._forms[id(value)]
 
-    def _container(self, value: Any, depth: int) -> Any:
+    def _container_form(self, value: Any, depth: int) -> Any:
         inner = partial(self.form, depth=depth)
         if isinstance(value, list):
             return {"list": digest_of_form(list(map(inner, list.__iter__(value))))}
         if isinstance(value, tuple):  # some tuples, such as Dagster's keys, forbid iteration
             return {"list": digest_of_form(list(map(inner, tuple.__iter__(value))))}
         if isinstance(value, Mapping):
-            return {"mapping": _unordered([inner(k), inner(v)] for k, v in self._entries(value))}
+            return {
+                "mapping": _unordered_digest(
+                    [inner(k), inner(v)] for k, v in self._counted_entries(value)
+                )
+            }
         if isinstance(value, AbstractSet):
-            return {"set": _unordered(map(inner, sorted(value, key=_name_of)))}
+            return {"set": _unordered_digest(map(inner, sorted(value, key=_name_of)))}
         return self.object(value, depth)
 
-    def _entries(self, value: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:
+    def _counted_entries(self, value: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:
         for key, item in value.items():
             if not (isinstance(key, str) and isinstance(item, str) and self._ignored(key)):
                 yield key, item
@@ -141,7 +149,7 @@ class FormBuilder:
         """Return the form of a value that is neither plain nor a container."""
         if isinstance(value, (types.FunctionType, type)):
             return {"code": self._functions(value)}
-        made = {"object": self._once(type(value), depth)}
+        made = {"object": self._form_once(type(value), depth)}
         wrapped = getattr(value, "__wrapped__", None) if callable(value) else None
         if wrapped is not None:
             made["wrapped"] = self.form(wrapped, depth)
@@ -162,21 +170,21 @@ class FormBuilder:
         """
         found = {}
         for name, item in _public_attributes(value):
-            form = self._plain(item, depth)
+            form = self._plain_form(item, depth)
             if form is not None and not self._ignored(name):
                 found[name] = form
         if not found and unknown and type(value).__module__ not in _LOCKS:
             self.unknown.add(type_name(value))
         return {"state": digest_of_form(found)}
 
-    def _plain(self, value: Any, depth: int) -> Any:
+    def _plain_form(self, value: Any, depth: int) -> Any:
         """Return the form of a plain value or a list of them; ``None`` for other values."""
         if value is None or isinstance(value, bool):
             return {"constant": value}
         if isinstance(value, (list, tuple)):
-            forms = [self._plain(item, depth) for item in value]
+            forms = [self._plain_form(item, depth) for item in value]
             return None if None in forms else forms
-        return self.atom(value) or (self._named(value, depth) if _is_enum(value) else None)
+        return self.atom(value) or (self._special_form(value, depth) if _is_enum(value) else None)
 
 
 def _is_enum(value: object) -> bool:
@@ -188,7 +196,7 @@ def _name_of(value: object) -> str:
     return str(getattr(value, "__qualname__", ""))
 
 
-def _unordered(forms: Iterable[Any]) -> str:
+def _unordered_digest(forms: Iterable[Any]) -> str:
     return digest_of_form(sorted(map(digest_of_form, forms)))
 
 

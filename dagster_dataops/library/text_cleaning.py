@@ -123,11 +123,11 @@ class Chunk(text):
     def forward(self, record: Record) -> list[Record]:
         pieces = self._pieces(self._column.text(record))
         return [
-            {**self._with(record, piece), self._index: number}
+            {**self._piece_record(record, piece), self._index: number}
             for number, piece in enumerate(pieces)
         ]
 
-    def _with(self, record: Record, piece: str) -> Record:
+    def _piece_record(self, record: Record, piece: str) -> Record:
         if self._written is not None:
             return {**record, self._written: piece}
         return self._column.mapped(lambda _: piece, record)
@@ -136,14 +136,14 @@ class Chunk(text):
         pieces = []
         start = 0
         while start < len(whole):
-            end = self._cut(whole, start)
+            end = self._end_of_piece(whole, start)
             piece = whole[start:end].strip()
             if piece:
                 pieces.append(piece)
             start = end if end >= len(whole) else max(end - self._overlap, start + 1)
         return pieces
 
-    def _cut(self, whole: str, start: int) -> int:
+    def _end_of_piece(self, whole: str, start: int) -> int:
         limit = start + self._size
         if limit >= len(whole):
             return len(whole)

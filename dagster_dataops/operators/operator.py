@@ -36,7 +36,7 @@ from dagster_dataops.operators.type_checks import check_types
 if TYPE_CHECKING:
     import os
 
-_CAUSES: Final = 20  # the maximum number of chained exceptions to inspect
+_MAX_CAUSES: Final = 20  # the maximum number of chained exceptions to inspect
 
 
 class Registry(Protocol):
@@ -97,11 +97,11 @@ class OperatorMeta(type):
         """Return an operator with its options, or a group with its operators."""
         spec = getattr(cls, "__dataops_spec__", None)
         if spec is not None:
-            return f"<operator data.{_shown(cls, spec)}>"
+            return f"<operator data.{_operator_text(cls, spec)}>"
         if "__dataops_registry__" not in cls.__dict__:
             return super().__repr__()
         operators = [getattr(cls, name) for name in _operators_of(cls)]
-        lines = [f"  {_shown(one, one.__dataops_spec__)}" for one in operators]
+        lines = [f"  {_operator_text(one, one.__dataops_spec__)}" for one in operators]
         return "\n".join([f"<group data.{cls.__dataops_group__}, {len(lines)} operators>", *lines])
 
     @override
@@ -140,7 +140,7 @@ class OperatorMeta(type):
             spec=spec, options=bound, settings=asked, passed_up=to_forward
         )
         operator.__init__(**_init_arguments(cls, options, settings), **to_init)
-        operator.__dataops__ = _settled(operator.__dataops__)
+        operator.__dataops__ = _with_merged_settings(operator.__dataops__)
         return operator
 
 
@@ -243,7 +243,7 @@ def raise_without_secrets(error: Exception, operator: str, options: Mapping[str,
     """
     texts: list[str] = []
     cause: BaseException | None = error
-    while cause is not None and len(texts) < _CAUSES:
+    while cause is not None and len(texts) < _MAX_CAUSES:
         texts.append(str(cause))
         cause = cause.__cause__ or cause.__context__
     if all(without_secrets(text, options) == text for text in texts):
@@ -267,7 +267,7 @@ def exporting(operator: Operator, output: Path | None) -> Operator:
     return made
 
 
-def _settled(invocation: Invocation) -> Invocation:
+def _with_merged_settings(invocation: Invocation) -> Invocation:
     settings = invocation.settings.over(invocation.spec.settings)
     _check_settings(invocation.spec, settings)
     return replace(invocation, settings=settings)
@@ -290,7 +290,7 @@ def _operators_of(group: OperatorMeta) -> list[str]:
     return group.__dataops_registry__.operators(group.__dataops_group__)
 
 
-def _shown(cls: type, spec: OperatorSpec) -> str:
+def _operator_text(cls: type, spec: OperatorSpec) -> str:
     return f"{spec.qualified_name}{signature_text(spec.options, _positional_names(cls, spec))}"
 
 
@@ -354,7 +354,7 @@ def _refuse_settings_among(spec: OperatorSpec, options: Mapping[str, Any]) -> No
             raise OperatorOptionError(spec.qualified_name, name, reason)
         setting = setting_without_underscore(name)
         if setting and not spec.any_option and nearest(name, known) is None:
-            reason = _lacks_underscore(setting, [option.name for option in spec.options])
+            reason = _underscore_hint(setting, [option.name for option in spec.options])
             raise OperatorOptionError(spec.qualified_name, name, reason)
 
 
@@ -365,7 +365,7 @@ def setting_without_underscore(name: str) -> str | None:
     return nearest(f"_{name}", SETTING_NAMES, likeness=0.8)
 
 
-def _lacks_underscore(setting: str, known: Iterable[str] = ()) -> str:
+def _underscore_hint(setting: str, known: Iterable[str] = ()) -> str:
     reason = f"is not an option; did you mean the execution setting {setting!r} (with underscore)?"
     return f"{reason} Its options: {', '.join(known)}" if known else reason
 
@@ -412,7 +412,7 @@ def _check_passed_up(operator: Operator, options: Mapping[str, Any]) -> None:
             "leave it out of super().__init__()"
         )
         raise OperatorOptionError(
-            spec.qualified_name, unknown, _lacks_underscore(setting) if setting else reason
+            spec.qualified_name, unknown, _underscore_hint(setting) if setting else reason
         )
 
 

@@ -52,7 +52,7 @@ class OperatorRegistry:
 
     def new_group(self, name: str) -> Any:
         """Return the group ``name``, created if needed; inherit from it to register classes."""
-        return self._keep(self._groups.get(name) or self._make_group(name))
+        return self._add_group(self._groups.get(name) or self._make_group(name))
 
     def _make_group(self, name: str) -> OperatorMeta:
         if not (name.isidentifier() and name.isascii()) or name.startswith("_"):
@@ -67,7 +67,7 @@ class OperatorRegistry:
         group.__qualname__ = f"<group {name}>"  # makes cloudpickle send it by value
         return group
 
-    def _keep(self, group: OperatorMeta) -> OperatorMeta:
+    def _add_group(self, group: OperatorMeta) -> OperatorMeta:
         self._operators.setdefault(group.__dataops_group__, {})
         return self._groups.setdefault(group.__dataops_group__, group)
 
@@ -173,7 +173,7 @@ class OperatorRegistry:
         operator = OperatorMeta(target.__name__, bases, namespace)
         operator.__qualname__ = target.__qualname__
         spec = spec_of_class(operator, group, settings, target, declared)
-        self._keep(base)
+        self._add_group(base)
         self._add(operator, spec)
         return operator
 
@@ -217,8 +217,8 @@ class OperatorRegistry:
     def _add(self, operator: OperatorMeta, spec: OperatorSpec) -> None:
         before = self._operators[spec.group].get(spec.name)
         if before is not None and not _same_place(before.__dataops_spec__, spec):
-            there = _whereabouts(before.__dataops_spec__)
-            raise DuplicateOperatorError(spec.qualified_name, there, _whereabouts(spec))
+            there = _location_text(before.__dataops_spec__)
+            raise DuplicateOperatorError(spec.qualified_name, there, _location_text(spec))
         operator.__dataops_spec__ = spec
         if spec.kind == "reader" and spec.declared.columns is not None:
             columns = spec.declared.columns
@@ -324,6 +324,6 @@ def _same_place(one: OperatorSpec, other: OperatorSpec) -> bool:
     return same_name and file is not None and file == _file_of(other)
 
 
-def _whereabouts(spec: OperatorSpec) -> str:
+def _location_text(spec: OperatorSpec) -> str:
     file = _file_of(spec)
     return f"{spec.place} ({file})" if file else spec.place

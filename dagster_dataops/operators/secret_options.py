@@ -53,9 +53,9 @@ _LOGIN_IN_URL: Final = re.compile(r"(\b[a-z][a-z0-9+.-]*://)[^\s/?#'\"]+@", re.I
 _IN_QUERY: Final = re.compile(r"([?&]([\w.-]+)=)[^\s&#'\"]+")
 _IN_YAML: Final = re.compile(r"(([\w.-]+)[\"']?\s*:\s+)(?![\[{|>&*!\s]|\{\{)[^,}\]\n]+")
 _IN_HEADER: Final = re.compile(r"\b(Bearer|Basic) [\w.~+/=-]{6,}")
-_SHORTEST: Final = 4  # shorter texts occur by chance
-_DEEPEST: Final = 20
-_MOST: Final = 10_000  # the maximum number of inspected containers and objects
+_MIN_LENGTH: Final = 4  # shorter texts occur by chance
+_MAX_DEPTH: Final = 20
+_MAX_OBJECTS: Final = 10_000  # the maximum number of inspected containers and objects
 
 
 def is_secret(name: str) -> bool:
@@ -114,12 +114,12 @@ def redacted(name: str, value: Any, depth: int = 0) -> Any:
         value: Any value. Containers and dataclasses are copied only to replace something.
         depth: The nesting depth.
     """
-    if _hides(name, value):
+    if _must_hide(name, value):
         return HIDDEN
     if isinstance(value, str):
         text = without_logins(str.__str__(value))
         return value if text == value else text
-    if depth >= _DEEPEST:
+    if depth >= _MAX_DEPTH:
         return value
     return _redacted_inside(value, depth + 1)
 
@@ -163,7 +163,7 @@ def _words(name: str) -> list[str]:
     return [word.lower() for word in _WORDS.findall(name)]
 
 
-def _hides(name: str, value: Any) -> bool:
+def _must_hide(name: str, value: Any) -> bool:
     if callable(getattr(value, "get_secret_value", None)):  # pydantic's
         return True
     if value is None or isinstance(value, (bool, type)) or not is_secret(name):
@@ -185,7 +185,7 @@ def _redacted_inside(value: Any, depth: int) -> Any:
 
 
 def _redacted_items(value: Any, depth: int) -> Any:
-    if len(value) == 2 and isinstance(value[0], str) and _hides(value[0], value[1]):
+    if len(value) == 2 and isinstance(value[0], str) and _must_hide(value[0], value[1]):
         return type(value)((value[0], HIDDEN))  # an HTTP header as a pair
     items = [redacted("", item, depth) for item in value]
     same = all(one is other for one, other in zip(items, value, strict=True))
@@ -200,7 +200,7 @@ def _secrets(name: str, value: Any, seen: set[int]) -> Iterator[str]:
     """Yield the secret texts in a value."""
     if callable(getattr(value, "get_secret_value", None)):
         yield from _texts(value.get_secret_value(), seen)
-    elif _hides(name, value):
+    elif _must_hide(name, value):
         yield from _texts(value, seen)
     else:
         for key, item in _parts(value, seen):
@@ -211,7 +211,7 @@ def _texts(value: Any, seen: set[int]) -> Iterator[str]:
     """Yield all texts in a secret value."""
     if isinstance(value, (str, bytes)):
         text = value.decode(errors="replace") if isinstance(value, bytes) else str.__str__(value)
-        if len(text) >= _SHORTEST:
+        if len(text) >= _MIN_LENGTH:
             yield text
     for _, item in _parts(value, seen):
         yield from _texts(item, seen)
@@ -220,7 +220,7 @@ def _texts(value: Any, seen: set[int]) -> Iterator[str]:
 def _parts(value: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
     """Yield the entries of a container or object with their names, each object once."""
     atom = value is None or isinstance(value, (str, bytes, int, float, type, ModuleType))
-    if atom or id(value) in seen or len(seen) > _MOST:
+    if atom or id(value) in seen or len(seen) > _MAX_OBJECTS:
         return
     seen.add(id(value))
     if isinstance(value, Mapping):

@@ -16,7 +16,7 @@ _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONL
 _ITERABLES = (Iterable, Iterator)
 _LOG: Final = logging.getLogger("dagster_dataops")
 # Similar enough: text_fild and text_field; not similar enough: top_k and top_p.
-_MISSPELT: Final = 0.85
+_MISSPELLING_LIKENESS: Final = 0.85
 _LONGEST_DEFAULT: Final = 60  # characters
 
 
@@ -153,7 +153,7 @@ def bind_options(
     for name in (name for name in given if name not in specs):
         if not any_option:
             raise OperatorOptionError(operator, name, _unknown(name, specs))
-        if near := nearest(name, free, _MISSPELT):
+        if near := nearest(name, free, _MISSPELLING_LIKENESS):
             text = "Operator %s: option %r is passed on by **kwargs; did you mean %r?"
             _LOG.warning(text, operator, name, near)
     for spec in specs.values():

@@ -47,7 +47,7 @@ _CONTRACTS: Final[dict[OperatorKind, tuple[str, ...]]] = {
     "selection": ("sketch", "keep"),
     "stream": ("stream",),
 }
-_TAKES: Final[dict[OperatorKind, str]] = {
+_INPUTS: Final[dict[OperatorKind, str]] = {
     "record": "one record (a dict)",
     "dataset": "the records (a list of dicts)",
     "selection": "one record (sketch) or the sketches (keep)",
@@ -118,7 +118,7 @@ def spec_of_class(
         OperatorDefinitionError: The class defines the methods of no kind, or of several.
     """
     name = checked_name(cls.__name__, cls)
-    kind = _only_kind(name, cls)
+    kind = _kind_of_class(name, cls)
     unbound, parameters = _method_of(cls, METHODS[kind])
     inputs = _checked_inputs(name, parameters, kind)
     if kind == "selection":
@@ -152,7 +152,7 @@ def checked_name(name: str, target: Any) -> str:
     return name
 
 
-def _only_kind(name: str, cls: type) -> OperatorKind:
+def _kind_of_class(name: str, cls: type) -> OperatorKind:
     if gives_stream(cls):
         return "reader"
     has = {
@@ -220,7 +220,7 @@ def _checked_inputs(name: str, parameters: list[inspect.Parameter], kind: Operat
     if kind == "stream" and parameters and parameters[0].kind is inspect.Parameter.VAR_POSITIONAL:
         return 0
     if not parameters or parameters[0].kind not in positional:
-        what = _TAKES[kind]
+        what = _INPUTS[kind]
         raise OperatorDefinitionError(name, f"its first parameter must take {what}")
     if kind == "stream":
         return sum(one.kind in positional and one.default is one.empty for one in parameters)

@@ -45,11 +45,13 @@ def matches_type(value: Any, annotation: Any) -> bool:
     if origin is Literal:
         return value in typing.get_args(annotation)
     if isinstance(origin, type):
-        return isinstance(value, origin) and _holds(value, origin, typing.get_args(annotation))
-    return value is None if annotation is None else _is_plainly(value, annotation)
+        return isinstance(value, origin) and _items_match(
+            value, origin, typing.get_args(annotation)
+        )
+    return value is None if annotation is None else _matches_class(value, annotation)
 
 
-def _is_plainly(value: Any, annotation: Any) -> bool:
+def _matches_class(value: Any, annotation: Any) -> bool:
     if annotation is int or annotation is float:
         return isinstance(value, (int, annotation)) and not isinstance(value, bool)
     if annotation is Any or getattr(annotation, "_is_protocol", False):
@@ -57,7 +59,7 @@ def _is_plainly(value: Any, annotation: Any) -> bool:
     return not isinstance(annotation, type) or isinstance(value, annotation)
 
 
-def _holds(value: Any, origin: type, inner: tuple[Any, ...]) -> bool:
+def _items_match(value: Any, origin: type, inner: tuple[Any, ...]) -> bool:
     """Return whether the items of a list, set or dict match; other types are not inspected."""
     if origin in {list, set, frozenset} and len(inner) == 1:
         return all(matches_type(one, inner[0]) for one in value)

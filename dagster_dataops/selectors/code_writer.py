@@ -17,13 +17,13 @@ class SourceWriter:
         self._paths = paths
         self._tree = build_tree(paths) or {}
         self._loops = [path.count(EVERY) for path in paths]
-        self._made: dict[int, str] = {}
+        self._variables: dict[int, str] = {}
         # A single path with one loop and steps after [*] calls the function while rebuilding.
         self._at_once = self._loops == [1] and paths[0][-1] is not EVERY
 
     def lines(self) -> Iterator[str]:
         """Yield the lines of the source."""
-        self._made[id(self._tree)] = "item"
+        self._variables[id(self._tree)] = "item"
         yield "def get(item):"
         yield from _indented(self._shortcut())
         yield from _indented(self._resolve())
@@ -44,7 +44,7 @@ class SourceWriter:
         yield "return item"
 
     def _name(self, branch: Branch) -> str:
-        return self._made.setdefault(id(branch), f"c{len(self._made)}")
+        return self._variables.setdefault(id(branch), f"c{len(self._variables)}")
 
     def _shortcut(self) -> Iterator[str]:
         """Yield code that reads a single element in one expression.

@@ -23,18 +23,18 @@ def build_tree(paths: Sequence[Path]) -> "Branch | None":
         branch = root
         for step in path[:-1]:
             below = branch.setdefault(step, {})
-            if isinstance(below, int) or _mixed(branch):
+            if isinstance(below, int) or _has_overlap(branch):
                 return None
             branch = below
         if path[-1] in branch:
             return None
         branch[path[-1]] = number
-        if _mixed(branch):
+        if _has_overlap(branch):
             return None
     return root
 
 
-def _mixed(branch: Branch) -> bool:
+def _has_overlap(branch: Branch) -> bool:
     """Return whether ``[*]`` has siblings, which would overlap with it."""
     return EVERY in branch and len(branch) > 1
 

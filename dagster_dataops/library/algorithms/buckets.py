@@ -20,7 +20,7 @@ from dagster_dataops.library.algorithms.spill_lists import BitArray, SpillLists,
 
 _SET_BYTES: Final = 96  # maximum memory of a 64-bit integer in a set
 _LIST_BYTES: Final = 160  # memory per bucket in a dict of lists
-_PARTS: Final = 256
+_PARTITIONS: Final = 256
 _ENTRY: Final = struct.Struct("<QQ")
 
 
@@ -42,7 +42,7 @@ def first_in_buckets(
         if kept:
             taken.update(buckets)
             if len(taken) >= limit:
-                yield from _SpilledSelection(scratch, max_bytes // 2).verdicts(taken, records)
+                yield from _SpilledSelection(scratch, max_bytes // 2).decisions(taken, records)
 
 
 class _SpilledSelection:
@@ -54,16 +54,16 @@ class _SpilledSelection:
         self._records = 0
         self._entries = 0
 
-    def verdicts(self, taken: set[int], records: Iterator[Sequence[int]]) -> Iterator[bool]:
+    def decisions(self, taken: set[int], records: Iterator[Sequence[int]]) -> Iterator[bool]:
         """Yield the decisions for ``records``; empties ``taken``."""
-        by_bucket = self._partitions("buckets", _PARTS)
-        self._divide(taken, records, by_bucket)
+        by_bucket = self._spill_lists("buckets", _PARTITIONS)
+        self._partition_entries(taken, records, by_bucket)
         most = self._max_bytes // _LIST_BYTES
         width = max(1, most * self._records // max(1, self._entries))  # records at a time
-        by_record = self._partitions("records", self._records // width + 1)
+        by_record = self._spill_lists("records", self._records // width + 1)
         owned = BitArray(self._entries)  # whether a shared bucket belongs to a kept record
         shared = 0
-        for number in range(_PARTS):
+        for number in range(_PARTITIONS):
             for bucket, record in self._shared(by_bucket, number, shared):
                 shared = max(shared, bucket + 1)
                 if record:
@@ -77,12 +77,12 @@ class _SpilledSelection:
             yield from _decide(records_now, by_record.read(number), owned)
             by_record.drop(number)
 
-    def _partitions(self, name: str, count: int) -> SpillLists:
+    def _spill_lists(self, name: str, count: int) -> SpillLists:
         folder = self._scratch / name
         make_folder(folder)
         return SpillLists(folder, count, _ENTRY, self._max_bytes // 2)
 
-    def _divide(
+    def _partition_entries(
         self, taken: set[int], records: Iterator[Sequence[int]], by_bucket: SpillLists
     ) -> None:
         add, pack = by_bucket.add, _ENTRY.pack

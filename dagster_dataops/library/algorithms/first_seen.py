@@ -14,7 +14,7 @@ from typing import Final
 from dagster_dataops.library.algorithms.spill_lists import BitArray, SpillLists, passes
 
 _SET_BYTES: Final = 128  # maximum memory of a 16-byte digest in a set
-_PARTS: Final = 256
+_PARTITIONS: Final = 256
 _ENTRY: Final = struct.Struct("<16sQ")  # digest and position
 
 
@@ -35,15 +35,15 @@ def first_of_equals(digests: Iterator[bytes], scratch: Path, max_bytes: int) -> 
             seen.add(digest)
             yield True
             if len(seen) >= limit:
-                yield from _by_parts(seen, digests, scratch, max_bytes // 2)
+                yield from _by_partitions(seen, digests, scratch, max_bytes // 2)
 
 
-def _by_parts(
+def _by_partitions(
     seen: set[bytes], digests: Iterator[bytes], scratch: Path, max_bytes: int
 ) -> Iterator[bool]:
     """Yield the decisions for the rest of ``digests``; empties ``seen``."""
-    parts = SpillLists(scratch, _PARTS, _ENTRY, max_bytes)
-    add, pack = parts.add, _ENTRY.pack
+    partitions = SpillLists(scratch, _PARTITIONS, _ENTRY, max_bytes)
+    add, pack = partitions.add, _ENTRY.pack
     while seen:
         digest = seen.pop()
         add(digest[0], pack(digest, 0))  # never marked, because they come first in their partition
@@ -51,17 +51,17 @@ def _by_parts(
     for position, digest in enumerate(digests):
         add(digest[0], pack(digest, position))
     repeats = BitArray(position + 1)
-    for number in range(_PARTS):
-        _mark_repeats(parts, number, repeats, max_bytes)
-        parts.drop(number)
+    for number in range(_PARTITIONS):
+        _mark_repeats(partitions, number, repeats, max_bytes)
+        partitions.drop(number)
     yield from map(not_, repeats)
 
 
-def _mark_repeats(parts: SpillLists, number: int, repeats: BitArray, max_bytes: int) -> None:
-    turns = passes(parts.size(number), _SET_BYTES, max_bytes)
+def _mark_repeats(partitions: SpillLists, number: int, repeats: BitArray, max_bytes: int) -> None:
+    turns = passes(partitions.size(number), _SET_BYTES, max_bytes)
     for turn in range(turns):
         seen: set[bytes] = set()
-        for digest, position in parts.read(number):
+        for digest, position in partitions.read(number):
             if turns > 1 and int.from_bytes(digest[1:4]) % turns != turn:
                 continue
             if digest in seen:
