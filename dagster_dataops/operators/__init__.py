@@ -1,1 +1,4 @@
-"""The definition of operators: their contract, options, settings, identity and registration."""
+"""The definition of operators: contract, options, settings, identity and registration.
+
+How operators are run belongs in `execution`.
+"""

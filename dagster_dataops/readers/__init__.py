@@ -1,1 +1,4 @@
-"""Readers: operators without input that return a stream of records. One folder per file format."""
+"""Readers: operators without input that return a stream of records.
+
+One folder per file format. The modules here are shared by formats or need no folder.
+"""

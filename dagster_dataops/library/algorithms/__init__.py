@@ -1,1 +1,1 @@
-"""Algorithms over more data than memory holds: deduplication, bucketing, hashing."""
+"""Algorithms of library operators for more data than memory holds."""

@@ -41,8 +41,8 @@ class RecordColumns:
         for name in self.names:
             count = schema.names.count(name)
             if count != 1:
-                told = "has no column" if not count else "has two columns"
-                raise StreamSourceError(path, f"{told} {name!r}; there are {schema.names}")
+                fault = "has no column" if not count else "has two columns"
+                raise StreamSourceError(path, f"{fault} {name!r}; there are {schema.names}")
         self._columns = [self._column(schema.field(name)) for name in self.names]
 
     def _column(self, field: pa.Field) -> ConvertedColumn:

@@ -86,8 +86,8 @@ def convert(name: str, missing: Collection[str]) -> Convert | None:
             return made(text)
         except (ValueError, KeyError) as error:
             shown = text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
-            told = f": {error}" if isinstance(error, ValueError) and name != "int" else ""
-            msg = f"{shown!r} is not a valid {name}{told}"
+            detail = f": {error}" if isinstance(error, ValueError) and name != "int" else ""
+            msg = f"{shown!r} is not a valid {name}{detail}"
             raise ValueError(msg) from error
 
     return value
@@ -97,5 +97,5 @@ _MAX_SHOWN: Final = 80  # characters of a cell in messages
 
 
 def _texts(missing: Collection[str]) -> Convert:
-    gone = frozenset(missing)
-    return lambda text: None if text in gone else text
+    missing_texts = frozenset(missing)
+    return lambda text: None if text in missing_texts else text

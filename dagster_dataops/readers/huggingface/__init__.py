@@ -1,1 +1,1 @@
-"""Read Hugging Face datasets as records."""
+"""``read_huggingface``: Hugging Face datasets as records. Needs datasets."""

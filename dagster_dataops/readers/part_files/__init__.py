@@ -1,1 +1,1 @@
-"""Read numbered part files as records, with shuffling, epochs and batches."""
+"""`PartFiles`: numbered part files as records, with shuffling, epochs and batches."""

@@ -1,1 +1,1 @@
-"""Read web archives (WARC) as records."""
+"""``read_warc``: web archives (WARC) as records. Needs warcio."""

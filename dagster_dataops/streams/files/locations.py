@@ -89,8 +89,8 @@ class Location:
             StreamSourceError: The file cannot be read.
         """
         if is_url(self.path):
-            told = identity_of(file_details(self.path, self.storage_options))
-            return told or self._beginning()
+            reported = identity_of(file_details(self.path, self.storage_options))
+            return reported or self._beginning()
         with opened_file(self.path) as descriptor:
             size = os.fstat(descriptor).st_size
             ends = [self._end(descriptor, at) for at in (0, max(0, size - _DIGESTED_BYTES))]

@@ -1,1 +1,1 @@
-"""Parallel ``map``: concurrent calls in threads, processes or an event loop."""
+"""``map`` with concurrent calls, in threads, processes or on an event loop."""
