@@ -137,7 +137,7 @@ class _CodeForms(FormBuilder):
         return self._ignored(name) and not callable(value)
 
     def _named_value(self, code: types.CodeType, name: str, value: Any) -> Any:
-        if not isinstance(value, types.ModuleType):
+        if not issubclass(type(value), types.ModuleType):
             return self.form(value)
         origin = self._home.origin(value.__name__)
         if origin is not None:
@@ -152,7 +152,7 @@ class _CodeForms(FormBuilder):
         """
         for name in chain:
             value = vars(module).get(name)
-            if not isinstance(value, types.ModuleType):
+            if not issubclass(type(value), types.ModuleType):
                 unknown = name not in vars(module)
                 return self._import_reference(module.__name__) if unknown else self.form(value)
             module = value
@@ -203,7 +203,7 @@ class _CodeForms(FormBuilder):
         return [[name, self.form(one.value)] for name, one in cls.__members__.items()]
 
     def _member_form(self, member: Any) -> Any:
-        match member:
+        match None if self._is_proxy(member) else member:
             case staticmethod() | classmethod():
                 return [type_name(member), self.form(member.__func__)]
             case property():
@@ -213,6 +213,13 @@ class _CodeForms(FormBuilder):
         return self.form(member)
 
     # ------------------------------------------------------------ values
+
+    @override
+    def _is_proxy(self, value: Any) -> bool:
+        """Return whether an object may load something when an attribute of it is read."""
+        return isinstance(type(value).__getattribute__, types.FunctionType) or super()._is_proxy(
+            value
+        )
 
     @override
     def atom(self, value: Any) -> Any:
@@ -303,10 +310,10 @@ def _cells(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
 
 def _is_member(name: str, value: Any) -> bool:
     """Return whether an attribute of a class was written by the class's author."""
-    if isinstance(value, (types.MemberDescriptorType, types.GetSetDescriptorType)):
+    if issubclass(type(value), (types.MemberDescriptorType, types.GetSetDescriptorType)):
         return False
     if name.startswith("_") and name.endswith("_"):  # added by Python or by Enum
-        return isinstance(value, (types.FunctionType, staticmethod, classmethod, property))
+        return issubclass(type(value), (types.FunctionType, staticmethod, classmethod, property))
     return name != "_abc_impl"
 
 

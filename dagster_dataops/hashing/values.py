@@ -79,8 +79,10 @@ class FormBuilder:
 
     def form(self, value: Any, depth: int = 0) -> Any:
         """Return the JSON form of ``value``; composed values become a digest of their parts."""
-        if value is None or isinstance(value, bool):
+        if value is None or type(value) is bool:
             return value
+        if self._is_proxy(value):
+            return self._proxy_form(value, depth)
         return (
             self._special_form(value, depth)
             or self.atom(value)
@@ -99,6 +101,33 @@ class FormBuilder:
             case bytes() | bytearray():
                 return {"bytes": xxhash.xxh3_128_hexdigest(bytes(value))}
         return {"path": _text(os.fsdecode(value))} if isinstance(value, os.PathLike) else None
+
+    def _is_proxy(self, value: Any) -> bool:
+        """Return whether the attributes of an object cannot be read.
+
+        Examples are a lazy import of a package that is not installed, and the current request of a
+        web framework outside of a request.
+        """
+        try:
+            value.__class__  # noqa: B018 - this is what isinstance reads
+        except Exception:  # noqa: BLE001 - user objects may raise anything
+            return True
+        return False
+
+    def _proxy_form(self, value: Any, depth: int) -> Any:
+        """Return the class and the plain values of an object without running its code."""
+        try:
+            state = object.__getattribute__(value, "__dict__")
+        except AttributeError:  # only slots
+            state = {}
+        plain = {
+            name: form
+            for name, item in state.items()
+            if item is not None and (form := self._plain_form(item, depth)) is not None
+        }
+        if not plain:
+            self.unknown.add(type_name(value))
+        return {"proxy": [self._form_once(type(value), depth), digest_of_form(plain)]}
 
     def _special_form(self, value: Any, depth: int) -> Any:
         match value:

@@ -261,3 +261,16 @@ class _Key(tuple):
 def test_a_tuple_that_refuses_to_be_iterated_counts_by_its_elements() -> None:
     assert digest(_Key("ab")) == digest(_Key("ab"))
     assert digest(_Key("ab")) != digest(_Key("ac"))
+
+
+def test_an_object_whose_attributes_cannot_be_read_counts_by_its_class_and_plain_values() -> None:
+    class Unbound:
+        def __init__(self, name: str) -> None:
+            object.__setattr__(self, "name", name)
+
+        @property
+        def __class__(self) -> type:
+            raise RuntimeError("outside of a request")
+
+    assert digest(Unbound("a")) == digest(Unbound("a"))
+    assert digest(Unbound("a")) != digest(Unbound("b"))
