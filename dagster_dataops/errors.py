@@ -1,41 +1,41 @@
-"""Every error this package raises, as one tree.
+"""Every error that this package raises, as one tree.
 
-    DataOpsError
-    |-- DefinitionError              what you wrote cannot work; raised before anything runs
-    |   |-- OperatorDefinitionError      a function or class that is no operator
-    |   |-- OperatorOptionError          an option that the operator does not take
-    |   |-- DuplicateOperatorError       one name registered from two places
-    |   |-- ConfigurationError           a setting with an impossible value
-    |   |-- UnknownOperatorError         a group or operator nobody registered
-    |   |-- PipelineDefinitionError      cycles, unknown inputs, duplicate names
-    |   |-- DefsYamlError                what a defs.yaml says cannot work
-    |   |-- SelectorSyntaxError          a malformed selector; a ValueError, too
-    |   `-- StreamDefinitionError        a stage of a stream cannot work so; a ValueError, too
-    |       `-- StreamArgumentError          an argument of the wrong type; a TypeError, too
-    |-- InputError                   the input cannot be read
-    |-- MissingColumnError           a selected element is not there; a ValueError, too
-    |-- SelectedElementError         a function failed on an element; a RuntimeError, too
-    |-- DataPipelineError            a stream cannot go on; a RuntimeError, too
-    |   |-- StreamItemError              an item is no record that a jsonl file could hold
-    |   `-- StreamSourceError            its source cannot be read; an InputError, too
-    |-- StreamStateError             a position that is none of this stream; a ValueError, too
-    |-- UnencodableError             a value that a jsonl file cannot hold
-    |-- OperatorError                an operator failed
-    |   |-- RecordError                  on one record
-    |   |-- OutageError                  on every record, or on one after another
-    |   |-- DatasetOperatorError         on the whole dataset
-    |   `-- PartitionsFailedError        on some partitions of a run of several
-    |-- StorageError                 the disk refused
-    |-- FolderLockedError            another run works in this folder
-    |-- ResultMissingError           a result that was never published, or is damaged
-    |-- RetryRefusedError            failed records cannot be retried alone
-    |   `-- RetryOutdatedError           because the input is another now
-    |-- WorkerError                  worker processes cannot start
-    |-- RunStoppedError              told to stop; what was finished is settled
-    `-- MissingExtraError            an optional package is not installed
+ DataOpsError
+ |-- DefinitionError              a definition is invalid; raised before anything runs
+ |   |-- OperatorDefinitionError      a function or class is not a valid operator
+ |   |-- OperatorOptionError          an option is unknown or invalid
+ |   |-- DuplicateOperatorError       two places register the same name
+ |   |-- ConfigurationError           a setting has an invalid value
+ |   |-- UnknownOperatorError         a group or operator is not registered
+ |   |-- PipelineDefinitionError      cycles, unknown inputs, duplicate names
+ |   |-- DefsYamlError                a defs.yaml is invalid
+ |   |-- SelectorSyntaxError          a selector is malformed; also a ValueError
+ |   `-- StreamDefinitionError        a stage of a stream is invalid; also a ValueError
+ |       `-- StreamArgumentError          an argument has the wrong type; also a TypeError
+ |-- InputError                   the input cannot be read
+ |-- MissingColumnError           a selected element is missing; also a ValueError
+ |-- SelectedElementError         a function failed on an element; also a RuntimeError
+ |-- DataPipelineError            a stream cannot continue; also a RuntimeError
+ |   |-- StreamItemError              an item is not a valid record
+ |   `-- StreamSourceError            the source cannot be read; also an InputError
+ |-- StreamStateError             a state does not belong to the stream; also a ValueError
+ |-- UnencodableError             JSON cannot hold a value
+ |-- OperatorError                an operator failed
+ |   |-- RecordError                  on one record
+ |   |-- OutageError                  on every record, or on many in a row
+ |   |-- DatasetOperatorError         on the whole dataset
+ |   `-- PartitionsFailedError        on some partitions of a run over several
+ |-- StorageError                 a file operation failed
+ |-- FolderLockedError            another run is using the folder
+ |-- ResultMissingError           a result was never published, or is damaged
+ |-- RetryRefusedError            failed records cannot be retried alone
+ |   `-- RetryOutdatedError           because the input has changed
+ |-- WorkerError                  worker processes cannot start
+ |-- RunStoppedError              a stop was requested; finished records are kept
+ `-- MissingExtraError            an optional package is not installed
 
-Errors cross process boundaries, so each keeps its facts as constructor arguments and builds its
-sentence in ``__str__``: a pickled copy equals the original.
+Errors cross process boundaries. So each stores its facts as constructor arguments and builds its
+message in ``__str__``; a pickled copy equals the original.
 """
 
 from typing import ClassVar
@@ -44,7 +44,7 @@ from typing_extensions import override
 
 
 class DataOpsError(Exception):
-    """The root: an error with named facts and a sentence made of them."""
+    """The base class: named facts, and a sentence made from them."""
 
     facts: ClassVar[tuple[str, ...]] = ("reason",)
     sentence: ClassVar[str] = "{reason}"
@@ -60,7 +60,7 @@ class DataOpsError(Exception):
 
 
 class DefinitionError(DataOpsError):
-    """What was written down cannot work. Nothing has been read, written or changed."""
+    """A definition is invalid. Nothing has been read, written or changed."""
 
 
 class OperatorDefinitionError(DefinitionError):
@@ -73,7 +73,7 @@ class OperatorDefinitionError(DefinitionError):
 
 
 class OperatorOptionError(DefinitionError):
-    """An operator was constructed with an option that it does not take."""
+    """An operator was constructed with an unknown or invalid option."""
 
     facts = ("operator", "option", "reason")
     sentence = "Operator {operator}: option {option!r} {reason}"
@@ -83,12 +83,12 @@ class OperatorOptionError(DefinitionError):
 
 
 class DuplicateOperatorError(DefinitionError):
-    """Two different places register one operator name."""
+    """Two different places register the same operator name."""
 
     facts = ("operator", "registered", "refused")
     sentence = (
         "Operator {operator} is already registered from {registered}; the registration from "
-        "{refused} is refused. Rename one of them, or put it into another group."
+        "{refused} is rejected. Rename one of them, or put it into another group."
     )
     operator: str
     registered: str
@@ -96,7 +96,7 @@ class DuplicateOperatorError(DefinitionError):
 
 
 class ConfigurationError(DefinitionError):
-    """A setting has a value that it cannot have."""
+    """A setting has an invalid value."""
 
     facts = ("setting", "found", "allowed")
     sentence = "Setting {setting} is {found!r}; it must be {allowed}"
@@ -106,7 +106,7 @@ class ConfigurationError(DefinitionError):
 
 
 class UnknownOperatorError(DefinitionError, AttributeError):
-    """A group or an operator that nobody registered was asked for."""
+    """A requested group or operator is not registered."""
 
     facts = ("wanted", "known")
     sentence = "{wanted} is not registered. Registered: {known}"
@@ -115,7 +115,7 @@ class UnknownOperatorError(DefinitionError, AttributeError):
 
 
 class PipelineDefinitionError(DefinitionError):
-    """A pipeline's graph is malformed."""
+    """The graph of a pipeline is invalid."""
 
     facts = ("pipeline", "reason")
     sentence = "Pipeline {pipeline!r}: {reason}"
@@ -124,7 +124,7 @@ class PipelineDefinitionError(DefinitionError):
 
 
 class DefsYamlError(DefinitionError):
-    """What a defs.yaml says cannot work."""
+    """A defs.yaml is invalid."""
 
     facts = ("place", "subject", "reason", "excerpt")
     sentence = "{place}, {subject}: {reason}\n{excerpt}"
@@ -160,12 +160,13 @@ class RecordError(OperatorError):
     """An operator failed on one record.
 
     Attributes:
-        operator: Qualified name, such as ``demo.process_uppercase``.
-        index: Position of the record in the input, counted from 0.
-        line: Line of ``path``, counted from 1.
-        exception: Class name of what was raised.
-        message: Its text.
-        traceback_text: Where in the operator it was raised.
+        operator: The qualified name, such as ``demo.process_uppercase``.
+        index: The position of the record in the input, counted from 0.
+        path: The input file.
+        line: The line of the record in ``path``, counted from 1.
+        exception: The class name of the exception.
+        message: The text of the exception.
+        traceback_text: The traceback inside the operator.
     """
 
     facts = ("operator", "index", "path", "line", "exception", "message", "traceback_text")
@@ -185,20 +186,20 @@ class RecordError(OperatorError):
 
 
 class OutageError(OperatorError):
-    """An operator failed on every record, or on one record after another; nothing was published.
+    """An operator failed on every record, or on many records in a row. Nothing was published.
 
     Attributes:
-        operator: Qualified name, such as ``demo.process_uppercase``.
-        found: What failed, as a clause.
-        example: One of the failures: the exception, its text and where it was raised.
+        operator: The qualified name, such as ``demo.process_uppercase``.
+        found: A clause that says what failed.
+        example: One failure: the exception, its text and its traceback.
     """
 
     facts = ("operator", "found", "example")
     sentence = (
-        "Operator {operator} stopped: {found}. Nothing was published: an earlier result stands.\n"
+        "Operator {operator} stopped: {found}. Nothing was published; an earlier result is kept.\n"
         "{example}\n"
-        "What succeeded is kept, failed records count as not tried. Repair the cause and run again "
-        "to go on from there (in Dagster re-execute or materialize, in plain Python with "
+        "Finished records are kept; failed records will be processed again. Fix the cause and run "
+        "again to continue (in Dagster re-execute or materialize, in plain Python with "
         "config.data_process_resume = True). If the records are the cause, set "
         "_stop_after_failures to a larger number, or to 0 to never stop and to publish even a "
         "result whose records all failed (`stop_after_failures` in YAML and in the launchpad)."
@@ -209,7 +210,7 @@ class OutageError(OperatorError):
 
 
 class DatasetOperatorError(OperatorError):
-    """A dataset operator failed; its previous result, if any, is untouched."""
+    """A dataset operator failed; its previous result, if any, is unchanged."""
 
     facts = ("operator", "reason", "traceback_text")
     sentence = "Operator {operator} failed on its dataset: {reason}\n{traceback_text}"
@@ -219,12 +220,12 @@ class DatasetOperatorError(OperatorError):
 
 
 class PartitionsFailedError(OperatorError):
-    """Some partitions of a run of several failed; the others are made."""
+    """Some partitions of a run over several failed; the others are materialized."""
 
     facts = ("asset", "failed", "total", "reasons")
     sentence = (
-        "{asset}: {failed:,} of {total:,} partitions failed: {reasons}. The others are made and "
-        "recorded; repair the cause and launch those that failed."
+        "{asset}: {failed:,} of {total:,} partitions failed: {reasons}. The others are "
+        "materialized; fix the cause and launch the failed ones again."
     )
     asset: str
     failed: int
@@ -238,7 +239,7 @@ class StorageError(DataOpsError):
     facts = ("path", "action", "reason")
     sentence = (
         "{path}: cannot {action}: {reason}. Records finished so far are kept; "
-        "repair the cause and run again to go on."
+        "fix the cause and run again to continue."
     )
     path: str
     action: str
@@ -246,7 +247,7 @@ class StorageError(DataOpsError):
 
 
 class FolderLockedError(DataOpsError):
-    """Another run is at work in this folder."""
+    """Another run is using this folder."""
 
     facts = ("folder", "holder", "waited_seconds")
     sentence = (
@@ -259,7 +260,7 @@ class FolderLockedError(DataOpsError):
 
 
 class ResultMissingError(DataOpsError):
-    """A published result was expected and is not there."""
+    """A published result does not exist."""
 
     facts = ("path", "reason")
     sentence = "No result at {path}: {reason}. Materialize the operator that writes it first."
@@ -268,7 +269,7 @@ class ResultMissingError(DataOpsError):
 
 
 class RetryRefusedError(DataOpsError):
-    """The failed records of a result cannot be retried alone; the result stands as it is."""
+    """The failed records of a result cannot be retried alone; the result is unchanged."""
 
     facts = ("path", "reason")
     sentence = (
@@ -281,7 +282,7 @@ class RetryRefusedError(DataOpsError):
 
 
 class RetryOutdatedError(RetryRefusedError):
-    """The failed records of a result are no longer those of its input, which has changed since."""
+    """The failed records of a result no longer match its input, which has changed."""
 
 
 class WorkerError(DataOpsError):
@@ -294,7 +295,7 @@ class WorkerError(DataOpsError):
 
 
 class RunStoppedError(DataOpsError):
-    """The run was told to stop. What was finished is settled and will not be done again."""
+    """The run was asked to stop. Finished records are kept and will not be processed again."""
 
     facts = ("operator", "reason")
     sentence = "Operator {operator} stopped: {reason}. Finished records are kept."
@@ -315,9 +316,9 @@ class SelectorSyntaxError(DefinitionError, ValueError):
     """A column selector is malformed.
 
     Attributes:
-        selector: As it was given.
-        column: Where the fault is, counted from 1.
-        reason: What is wrong there.
+        selector: The selector.
+        column: The position of the fault, counted from 1.
+        reason: The fault.
     """
 
     facts = ("selector", "column", "reason")
@@ -333,7 +334,7 @@ class SelectorSyntaxError(DefinitionError, ValueError):
 
 
 class MissingColumnError(DataOpsError, ValueError):
-    """A selector names an element that the record does not have; nothing was changed."""
+    """A selector selects an element that the record does not have; nothing was changed."""
 
     facts = ("path", "found")
     sentence = "The record has no element at path {path!r}: {found}"
@@ -342,7 +343,7 @@ class MissingColumnError(DataOpsError, ValueError):
 
 
 class SelectedElementError(DataOpsError, RuntimeError):
-    """A function failed on a selected element; the cause is the function's own exception."""
+    """A function failed on a selected element; its exception is the cause."""
 
     facts = ("path", "exception", "message")
     sentence = "The function failed on the element at path {path!r}: {exception}: {message}"
@@ -352,7 +353,7 @@ class SelectedElementError(DataOpsError, RuntimeError):
 
 
 class StreamDefinitionError(DefinitionError, ValueError):
-    """A stage of a stream was given an argument with which it cannot work."""
+    """A stage of a stream has an invalid argument."""
 
     facts = ("stage", "reason")
     sentence = "Stream stage {stage}: {reason}"
@@ -361,11 +362,11 @@ class StreamDefinitionError(DefinitionError, ValueError):
 
 
 class StreamArgumentError(StreamDefinitionError, TypeError):
-    """A stage of a stream was given an argument of the wrong type."""
+    """A stage of a stream has an argument of the wrong type."""
 
 
 class DataPipelineError(DataOpsError, RuntimeError):
-    """A stream cannot go on."""
+    """A stream cannot continue."""
 
 
 class StreamSourceError(DataPipelineError, InputError):
@@ -376,7 +377,7 @@ class StreamSourceError(DataPipelineError, InputError):
 
 
 class StreamItemError(DataPipelineError):
-    """An item of a stream that is to be written is no record."""
+    """An item of a stream cannot be written, because it is not a valid record."""
 
     facts = ("stream", "index", "reason")
     sentence = "Stream {stream}: item {index:,} {reason}"
@@ -386,7 +387,7 @@ class StreamItemError(DataPipelineError):
 
 
 class StreamStateError(DataOpsError, ValueError):
-    """A state cannot be taken of a stream, or is none of this stream."""
+    """A state cannot be taken, or does not belong to this stream."""
 
     facts = ("reason",)
     sentence = "Stream state: {reason}"

@@ -1,9 +1,9 @@
-"""What a record is, and how it is written: a dict with string keys, one JSON object a line.
+"""The record format: a dict with string keys, written as one JSON object per line.
 
-Bytes are orjson's: compact, UTF-8, keys in their order. Tuples become lists; UUIDs and enum
-members become their text or value. What JSON cannot hold is refused with the path to it, never
-written as something else: NaN and infinities (orjson itself would write ``null``), sets, bytes,
-dates, dataclasses, keys that are no strings, integers beyond 64 bits, lone surrogates.
+Bytes are orjson's: compact, UTF-8, in key order. Tuples become lists; UUIDs and enum members become
+their text or value. Values that JSON cannot hold are refused with their path and never converted:
+NaN and infinities (orjson itself would write ``null``), sets, bytes, dates, dataclasses, keys that
+are not strings, integers beyond 64 bits, lone surrogates.
 """
 
 import enum
@@ -22,22 +22,22 @@ Record: TypeAlias = dict[str, JsonValue]
 DUMP_OPTIONS: Final = (
     orjson.OPT_APPEND_NEWLINE | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
 )
-# Types, besides the usual ``str`` and ``int``, of which a record may hold any value. Looking at the
-# types of a record's values is several times as fast as searching its bytes for ``null``.
+# Types, besides ``str`` and ``int``, that never hold a NaN. Checking the types of a record's
+# values is several times as fast as searching its bytes for ``null``.
 NEVER_NAN: Final = frozenset({bool, type(None)})
-_MAX_DEPTH = 250  # orjson refuses what nests deeper than 254
+_MAX_DEPTH = 250  # orjson refuses more than 254 levels
 _SHOWN_DEPTH: Final = 100
 _SHOWN_PARTS: Final = 1_000_000
-_SHOWN_TEXT: Final = 2000  # characters of what has no form in JSON
+_SHOWN_TEXT: Final = 2000  # characters of the text of an object without a JSON form
 _CUT: Final = "..."
-_ODD: Final = (Exception, SystemExit, GeneratorExit)  # what the value's own code may raise
+_ODD: Final = (Exception, SystemExit, GeneratorExit)  # exceptions that code of the value may raise
 
 
 def encode(record: object) -> bytes:
-    """Return ``record`` as one line, newline included.
+    """Return ``record`` as one line with a newline.
 
     Raises:
-        UnencodableError: Something in it cannot be held by JSON.
+        UnencodableError: JSON cannot hold a value in it.
     """
     try:
         line = orjson.dumps(record, None, DUMP_OPTIONS)
@@ -55,18 +55,18 @@ def encode(record: object) -> bytes:
 
 
 def check_finite(line: bytes, record: object) -> None:
-    """Refuse a ``null`` in ``line`` that stands for a NaN: orjson writes that silently.
+    """Raise an error if a ``null`` in ``line`` stands for a NaN, which orjson writes silently.
 
     Raises:
-        UnencodableError: ``record`` holds a NaN or an infinity.
+        UnencodableError: ``record`` contains a NaN or an infinity.
     """
-    # `in` would first take the needle for a number, and be twice as slow on a short line.
+    # `in` first tries to convert its operand to an integer, and is half as fast on short lines.
     if line.find(b"null") >= 0 and any(_not_finite(record)):
         raise unencodable(record, "holds a number that JSON cannot hold")
 
 
 def unencodable(record: object, fallback: str) -> UnencodableError:
-    """Return the error that names where in ``record`` something cannot be written as JSON."""
+    """Return the error that gives the path of a value that JSON cannot hold."""
     for path, reason in _faults(record, "the record", 0):
         return UnencodableError(path, reason)
     return UnencodableError("the record", f"cannot be written as JSON: {fallback}")
@@ -86,14 +86,17 @@ def _not_finite(value: object) -> Iterator[bool]:
 
 
 def _faults(value: object, path: str, depth: int) -> Iterator[tuple[str, str]]:
-    """Yield (where, what is wrong there) for everything that JSON cannot hold."""
+    """Yield (path, fault) for every value that JSON cannot hold."""
     value = value.value if isinstance(value, enum.Enum) else value
     if depth > _MAX_DEPTH:
         yield path, f"nests deeper than {_MAX_DEPTH} levels"
     elif isinstance(value, dict):
         for key, item in value.items():
             if not isinstance(key, str):
-                yield path, f"has the key {key!r} of type {type(key).__name__}; keys are strings"
+                yield (
+                    path,
+                    f"has the key {key!r} of type {type(key).__name__}; keys must be strings",
+                )
             else:
                 yield from _text_faults(key, f"{path} has a key that")
             yield from _faults(item, f"key {key!r}" if depth == 0 else f"{path}.{key}", depth + 1)
@@ -108,7 +111,7 @@ def _scalar_faults(value: object, path: str) -> Iterator[tuple[str, str]]:
     if isinstance(value, str):
         yield from _text_faults(value, path)
     elif isinstance(value, float) and not math.isfinite(value):
-        yield path, f"holds {value!r}, which JSON has no number for; use None"
+        yield path, f"holds {value!r}, which JSON cannot hold; use None"
     elif isinstance(value, int) and not -(2**63) <= value < 2**64:
         yield path, f"holds {value}, an integer beyond 64 bits; write it as text"
     elif not isinstance(value, (str, int, uuid.UUID)) and type(value) not in {float, type(None)}:
@@ -120,16 +123,16 @@ def _text_faults(text: str, path: str) -> Iterator[tuple[str, str]]:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        yield path, f"holds a lone surrogate at character {error.start}, which is no text"
+        yield path, f"holds a lone surrogate at character {error.start}, which is not valid text"
 
 
 def encode_anything(value: object) -> bytes:
-    """Return any value as one line of JSON, newline included, such as for an error file.
+    """Return any value as one line of JSON with a newline, for example for an error file.
 
-    What `encode` refuses stands there as text: NaN and infinities, large integers, keys that are no
-    strings, bytes, sets and other objects (2,000 characters of them); lone surrogates are escaped.
-    What nests deeper than 100 levels, as a circle does, and what follows a million parts becomes
-    ``...``. Nothing in the value makes this fail.
+    Values that `encode` refuses are written as text: NaN and infinities, large integers, keys that
+    are not strings, bytes, sets and other objects (up to 2,000 characters). Lone surrogates are
+    escaped. Values below 100 levels (as in a cycle) and after a million parts become ``...``. No
+    value makes this function fail.
     """
     try:
         return orjson.dumps(_Shown().of(value, 0), option=orjson.OPT_APPEND_NEWLINE)
@@ -138,7 +141,7 @@ def encode_anything(value: object) -> bytes:
 
 
 def text_of(value: object) -> str:
-    """Return ``str(value)`` as text that UTF-8 can hold, whatever its own code does."""
+    """Return ``str(value)`` as valid UTF-8 text, even if its own ``__str__`` fails."""
     try:
         return _sound(str(value))
     except _ODD:
@@ -146,7 +149,7 @@ def text_of(value: object) -> str:
 
 
 class _Shown:
-    """Makes of one value what JSON can hold."""
+    """Converts one value to JSON, with limits on depth and size."""
 
     def __init__(self) -> None:
         self._left = _SHOWN_PARTS
@@ -193,15 +196,15 @@ def _shown_object(value: object) -> str:
 
 
 def _sound(text: str) -> str:
-    """Return a text with its lone surrogates escaped, of whatever subclass it is."""
+    """Return a text with lone surrogates escaped, as a plain ``str``."""
     return str.encode(text, errors="backslashreplace").decode()
 
 
 def decode(line: bytes) -> Record:
-    """Return the record that ``line`` holds.
+    """Return the record in ``line``.
 
     Raises:
-        ValueError: It is no JSON object; the text says what it is instead.
+        ValueError: The line is not a JSON object; the message says what it is.
     """
     try:
         value = orjson.loads(line)
@@ -210,5 +213,5 @@ def decode(line: bytes) -> Record:
         raise ValueError(msg) from None
     if not isinstance(value, dict):
         msg = f"a JSON {type(value).__name__}, not an object"
-        raise ValueError(msg)  # noqa: TRY004 - callers handle one error for one bad line
+        raise ValueError(msg)  # noqa: TRY004 - callers handle one error type for an invalid line
     return value

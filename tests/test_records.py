@@ -117,7 +117,7 @@ def test_the_reason_says_what_to_do():
 
 @pytest.mark.parametrize("key", [1, None, (1, 2), 1.5])
 def test_keys_that_are_no_strings_are_refused(key):
-    with pytest.raises(UnencodableError, match="keys are strings"):
+    with pytest.raises(UnencodableError, match="keys must be strings"):
         encode({key: 1})
 
 

@@ -1,14 +1,14 @@
-"""Results combined: as a node of a pipeline, or as the source of one.
+"""Combine results: as a node of a pipeline, or as the source of one.
 
-    with pipeline("docs") as ppl:
-        ppl.add("good", data.demo.grade(), inputs=[ppl.source])
-        ppl.add("more", data.demo.gather(), inputs=[ppl.source])
-        ppl.mix = combine.sample([ppl.good, ppl.more], weights=[0.7, 0.3], seed=1)
+ with pipeline("docs") as ppl:
+     ppl.add("good", data.demo.grade(), inputs=[ppl.source])
+     ppl.add("more", data.demo.gather(), inputs=[ppl.source])
+     ppl.mix = combine.sample([ppl.good, ppl.more], weights=[0.7, 0.3], seed=1)
 
-    build_definitions(training, source=combine.sample([good, "extra.jsonl"], weights=[0.7, 0.3]))
+ build_definitions(training, source=combine.sample([good, "extra.jsonl"], weights=[0.7, 0.3]))
 
-Each function takes a list: nodes of the pipeline, or, for a source, assets, keys of assets and
-paths of jsonl files. Given streams it returns a stream, as `DataPipeline` has it.
+Each function takes a list: nodes of the pipeline; or, for a source, assets, asset keys and paths of
+jsonl files. Given streams, it returns a stream, as `DataPipeline` does.
 """
 
 from collections.abc import Sequence
@@ -27,17 +27,17 @@ def sample(
     seed: int | None = None,
     allow_repeats: bool = True,
 ) -> Any:
-    """Combine results by drawing from them by weight.
+    """Combine results by weighted random choice.
 
     Args:
-        inputs: What to combine.
-        weights: How often each is drawn, relative to the others; all alike if ``None``.
-        seed: Of the draws.
-        allow_repeats: Whether results that have ended begin again until all have; else every
-            record comes once.
+        inputs: The inputs.
+        weights: The relative frequency of each input; equal if ``None``.
+        seed: The seed of the choices.
+        allow_repeats: Whether an input that has ended starts again until all have ended. If
+            false, every record comes once.
 
     Raises:
-        PipelineDefinitionError: These cannot be combined so.
+        PipelineDefinitionError: The inputs cannot be combined.
     """
     given = None if weights is None else list(weights)
     return _combined(Sample(weights=given, seed=seed, allow_repeats=allow_repeats), inputs)
@@ -49,35 +49,36 @@ def round_robin(
     """Combine results by taking one record of each in turn.
 
     Args:
-        inputs: What to combine.
-        stop_at_shortest: Whether the first that ends ends it.
+        inputs: The inputs.
+        stop_at_shortest: Whether to stop when the first input ends.
         allow_repeats: As for `sample`.
 
     Raises:
-        PipelineDefinitionError: These cannot be combined so.
+        PipelineDefinitionError: The inputs cannot be combined.
     """
     operator = RoundRobin(stop_at_shortest=stop_at_shortest, allow_repeats=allow_repeats)
     return _combined(operator, inputs)
 
 
-def zip(  # noqa: A001 - reached as combine.zip
+def zip(  # noqa: A001 - used as combine.zip
     inputs: Sequence[object],
     *,
     names: Sequence[str] | None = None,
     zip_to_shortest: bool = False,
     flatten: bool = False,
 ) -> Any:
-    """Combine results side by side: a record of one record of each.
+    """Combine results side by side: each record contains one record of each input.
 
     Args:
-        inputs: What to combine.
-        names: A key for each.
-        zip_to_shortest: Whether the rest of longer ones is dropped; else it is an error.
-        flatten: Whether the keys of the records become those of one, in place of ``names``.
+        inputs: The inputs.
+        names: A key for each input.
+        zip_to_shortest: Whether to drop the rest of longer inputs. Otherwise different lengths
+            are an error.
+        flatten: Whether to merge the keys of the records instead of using ``names``.
 
     Raises:
-        StreamDefinitionError: There are neither names nor ``flatten``.
-        PipelineDefinitionError: These cannot be combined so.
+        StreamDefinitionError: Neither ``names`` nor ``flatten`` is given.
+        PipelineDefinitionError: The inputs cannot be combined.
     """
     given = None if names is None else list(names)
     operator = Zip(names=given, zip_to_shortest=zip_to_shortest, flatten=flatten)
@@ -88,10 +89,10 @@ def concat(inputs: Sequence[object]) -> Any:
     """Combine results one after another.
 
     Args:
-        inputs: What to combine.
+        inputs: The inputs.
 
     Raises:
-        PipelineDefinitionError: These cannot be combined so.
+        PipelineDefinitionError: The inputs cannot be combined.
     """
     return _combined(Concat(), inputs)
 

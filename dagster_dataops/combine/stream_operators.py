@@ -1,8 +1,7 @@
 """Group ``combine``: stream operators that make one result of several.
 
-What they mean is what the combinators of `DataPipeline` mean by the same names. An asset that is
-made by one depends on exactly what it combines, and a run of it that was killed goes on where it
-was.
+They have the semantics of the `DataPipeline` functions of the same names. Their assets depend
+exactly on the inputs, and a killed run resumes at its position.
 """
 
 from collections.abc import Sequence
@@ -17,11 +16,12 @@ _group: Any = data_register.new_group("combine")
 
 
 class Sample(_group):
-    """Records drawn by weight, until all inputs have ended once.
+    """Choose records by weight, until every input has ended once.
 
-    An input that has ended begins again, so that weights hold to the end, or leaves its weight to
-    the others (``allow_repeats=False``), so that every record comes once. Without ``weights`` all
-    are alike; without a ``seed`` one is derived that is the same in every run.
+    An input that has ended starts again, so that the weights hold to the end. With
+    ``allow_repeats=False`` its weight goes to the others, so that every record comes once. Without
+    ``weights`` all inputs are equally frequent. Without ``seed`` one is derived that is the same in
+    every run.
     """
 
     def __init__(
@@ -42,10 +42,11 @@ class Sample(_group):
 
 
 class RoundRobin(_group):
-    """One record of each input in turn, until all have ended once.
+    """Take one record of each input in turn, until every input has ended once.
 
-    With ``stop_at_shortest`` the first that ends ends it. An input that has ended begins again
-    while others go on, or is left out (``allow_repeats=False``), so that every record comes once.
+    With ``stop_at_shortest`` it stops when the first input ends. An input that has ended starts
+    again while others continue. With ``allow_repeats=False`` it is left out, so that every record
+    comes once.
     """
 
     def __init__(
@@ -61,9 +62,9 @@ class RoundRobin(_group):
 
 
 class Zip(_group):
-    """Records made of one record of each input: side by side under ``names``, or joined.
+    """Combine one record of each input into one: side by side under ``names``, or merged.
 
-    With ``flatten`` their keys become those of one record. Inputs must be equally long, unless
+    With ``flatten`` the keys of all records are merged. Inputs must have the same length, unless
     ``zip_to_shortest`` drops the rest of the longer ones.
     """
 
@@ -77,7 +78,7 @@ class Zip(_group):
     ) -> None:
         super().__init__(**kwargs)
         if not names and not flatten:
-            reason = "a result holds dicts: give names, one for each input, or flatten=True"
+            reason = "a result holds dicts: pass names, one for each input, or flatten=True"
             raise StreamDefinitionError("zip", reason)
         self._names, self._shortest, self._flatten = names, zip_to_shortest, flatten
 
@@ -88,7 +89,7 @@ class Zip(_group):
 
 
 class Concat(_group):
-    """The records of one input after those of another."""
+    """Yield the records of one input after another."""
 
     def stream(self, *streams: Operations) -> Operations:
         return DataPipeline.concat(*streams)

@@ -1,1 +1,1 @@
-"""Threads beside the work: background threads, timers, and when a process may fork."""
+"""Background threads, and the check whether this process can fork safely."""

@@ -1,4 +1,4 @@
-"""Forking: when this process can be forked without the child hanging on what a thread held."""
+"""Check whether this process can fork without a child blocked by a lock of another thread."""
 
 import sys
 import threading
@@ -10,17 +10,17 @@ _TASKS: Final = Path("/proc/self/task")
 _waiting: Final[list[Callable[[], set[int]]]] = []
 
 
-def hinder_no_fork(native_ids: Callable[[], set[int]]) -> None:
-    """Have threads left out of account that only wait and hold no lock.
+def register_waiting_threads(native_ids: Callable[[], set[int]]) -> None:
+    """Register threads that only wait and hold no lock, so `may_fork` ignores them.
 
     Args:
-        native_ids: Returns the kernel's numbers of those that there are now.
+        native_ids: Returns the native ids of the present threads.
     """
     _waiting.append(native_ids)
 
 
 def may_fork() -> bool:
-    """Whether this process can be forked safely: Linux, no thread but those that only wait."""
+    """Return whether forking is safe: on Linux, with no threads but registered ones."""
     if sys.platform != "linux":
         return False
     try:

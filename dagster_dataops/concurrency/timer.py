@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable
 from typing import Final
 
-from dagster_dataops.concurrency.fork_safety import hinder_no_fork
+from dagster_dataops.concurrency.fork_safety import register_waiting_threads
 
 _START_SECONDS: Final = 1.0  # by which a thread runs, on the busiest machine
 _END_SECONDS: Final = 1.0  # for which a thread that has done its work may still be there
@@ -118,4 +118,4 @@ def _ring_in_child() -> None:
 
 
 os.register_at_fork(after_in_child=_ring_in_child)
-hinder_no_fork(native_ids)
+register_waiting_threads(native_ids)

@@ -1,1 +1,4 @@
-"""JSON Lines files: handles on them, reading them by byte range, replacing them whole."""
+"""JSON Lines files: dataset handles, reading by byte range, sampling and atomic writing.
+
+Everything that depends on the layout of a jsonl file belongs here.
+"""

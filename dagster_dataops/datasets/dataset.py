@@ -1,19 +1,18 @@
-"""JsonlDataset: a handle on one jsonl file, cheap to pass around, never the rows themselves."""
+"""`JsonlDataset`: a handle of one jsonl file, cheap to pass around because it holds no records."""
 
 import itertools
 import os
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from dagster_dataops.configuration import is_url
-from dagster_dataops.datasets.digests import content_digest
 from dagster_dataops.datasets.formats import check_json_lines
 from dagster_dataops.datasets.lines import LineCounter, content_interval, iterate_lines
 from dagster_dataops.errors import InputError
+from dagster_dataops.hashing.file_digests import cached_digest
 from dagster_dataops.records import Record, decode
 
 if TYPE_CHECKING:
@@ -21,14 +20,18 @@ if TYPE_CHECKING:
 
 
 class FileState(NamedTuple):
-    """What the file system knows of a file: nobody can change the file and keep all of this.
+    """The identity of a file's content in the file system.
+
+    The content cannot be changed without changing at least one of these values.
 
     Attributes:
-        device: Number of the device it lies on.
-        inode: Its number there.
-        size: Its bytes.
-        modified_ns: When its content was changed, in nanoseconds; anybody can set this.
-        changed_ns: When anything of it was changed, links and rights included; nobody can set it.
+        device: The device number.
+        inode: The inode number.
+        size: The size in bytes.
+        modified_ns: The time of the last change of the content, in nanoseconds. Programs can set
+            it.
+        changed_ns: The time of the last change of content or metadata, including links and
+            permissions, in nanoseconds. Programs cannot set it.
     """
 
     device: int
@@ -39,28 +42,27 @@ class FileState(NamedTuple):
 
     @classmethod
     def of(cls, status: os.stat_result) -> Self:
-        """Return the state that a ``stat`` call found."""
+        """Return the state from the result of a ``stat`` call."""
         return cls(
             status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
         )
 
     def resembles(self, other: "FileState") -> bool:
-        """Whether all is equal but the time of change, which new links and rights change, too."""
+        """Return whether all but ``changed_ns`` are equal; new links change that one too."""
         return self[:4] == other[:4]
 
 
 @dataclass(frozen=True, slots=True)
 class JsonlDataset:
-    """Records in a fixed order, one JSON object a line.
+    """Records in a fixed order, one JSON object per line.
 
     Attributes:
-        path: The file, absolute.
-        size_bytes: Its size.
-        rows: How many records it holds; ``None`` for a file that we did not write and
-            therefore never counted.
-        fingerprint: Digest of its bytes, ``xxh3:...``; ``None`` where it was never computed.
-        state: Of the file when it had these bytes; ``None`` where that is not known. A file in
-            another state is read once more to compare its bytes with ``fingerprint``.
+        path: The absolute path of the file.
+        size_bytes: The size of the file.
+        rows: The number of records; ``None`` if the file was written elsewhere and not counted.
+        fingerprint: The digest of all bytes, ``xxh3:...``; ``None`` if it was not computed.
+        state: The state of the file when it had these bytes; ``None`` if unknown. If the file is in
+            another state, it is read again to compare its content with ``fingerprint``.
     """
 
     path: Path
@@ -71,17 +73,17 @@ class JsonlDataset:
 
     @classmethod
     def of_file(cls, path: str | os.PathLike[str]) -> "JsonlDataset":
-        """Return a handle on an existing file; nothing of it is read but its first lines.
+        """Return a handle of an existing file. Only the first lines of the file are read.
 
         Raises:
-            InputError: There is no such file, it is none, or it is another format than JSON Lines.
+            InputError: The file does not exist, is not a regular file, or is not JSON Lines.
         """
         if is_url(path):
-            reason = "is a URL, which a stream reads: give read_jsonl(url) in place of it"
+            reason = "is a URL; read it as a stream: use read_jsonl(url) instead"
             raise InputError(str(path), reason)
         try:
             absolute = Path(path).expanduser().absolute()
-        except RuntimeError as error:  # ~somebody who does not exist
+        except RuntimeError as error:  # ~name of an unknown user
             raise InputError(str(path), str(error)) from None
         size_bytes = content_interval(absolute).end
         check_json_lines(absolute)
@@ -89,14 +91,13 @@ class JsonlDataset:
 
     @property
     def identity(self) -> str:
-        """What tells this content from another: the digest, or what the file system knows.
+        """The identity of the content: the digest, or values from the file system.
 
-        Of a file without a digest: size, modification and change time, and inode. The change time
-        cannot be set, so that no rewritten file passes for the old one, whatever its modification
-        time says.
+        Without a digest it is made of size, modification time, change time and inode. Programs
+        cannot set the change time, so a rewritten file always has another identity.
 
         Raises:
-            InputError: It cannot be read, or does not hold the content of that digest.
+            InputError: The file cannot be read, or its content does not match the digest.
         """
         if self.fingerprint is None:
             now = self.stamp()
@@ -105,48 +106,48 @@ class JsonlDataset:
         return self.fingerprint
 
     def check_content(self) -> None:
-        """Refuse a file that does not hold the content of the digest, if there is one.
+        """Check that the file has the content of the digest, if there is one.
 
-        A file in the state it had then is not read.
+        The file is not read if its state is the recorded one.
 
         Raises:
-            InputError: It does not, or it cannot be read.
+            InputError: The content is different, or the file cannot be read.
         """
         now = self.stamp()
         if self.fingerprint is None or now == self.state:
             return
         found = f"{now.size:,} bytes, not the {self.size_bytes:,}"
         if now.size == self.size_bytes:
-            if _digest(self.path, now) == self.fingerprint:
+            if cached_digest(self.path, now) == self.fingerprint:
                 return
             found = "other content than"
         reason = (
-            f"was changed after its handle was made: it has {found} it was written with; run "
-            "again what writes it, or make a handle of it as it is by JsonlDataset.of_file(path)"
+            f"was changed after its handle was made: it has {found} it was written with; run the "
+            "step that writes it again, or use JsonlDataset.of_file(path) for the present content"
         )
         raise InputError(str(self.path), reason)
 
     def stamp(self) -> FileState:
-        """Return the present state of the file; a change may mean another content.
+        """Return the present state of the file. Another state may mean another content.
 
         Raises:
-            InputError: It cannot be read.
+            InputError: The file cannot be read.
         """
         return FileState.of(self._status())
 
     def check_unchanged(self, since: FileState) -> None:
-        """Refuse a file that may have another content than when `stamp` was ``since``.
+        """Check that the content of the file has not changed since `stamp` returned ``since``.
 
-        Where new links or rights may be all that changed, the digest decides, if it is known.
+        If only links or permissions may have changed, the digest decides, if it is known.
 
         Raises:
-            InputError: It has, or it cannot be read.
+            InputError: The content may have changed, or the file cannot be read.
         """
         now = self.stamp()
         if now == since:
             return
         if self.fingerprint is None or not now.resembles(since):
-            reason = "changed while it was being processed; run again once nobody writes to it"
+            reason = "changed while it was being processed; run again when no program writes to it"
             raise InputError(str(self.path), reason)
         self.check_content()
 
@@ -160,7 +161,7 @@ class JsonlDataset:
         """Yield the records in order, decoding one at a time.
 
         Raises:
-            InputError: A line is no record; file and line are named.
+            InputError: A line is not a record; the message names file and line.
         """
         interval = content_interval(self.path)
         with self.path.open("rb") as file:
@@ -180,7 +181,7 @@ class JsonlDataset:
         return list(itertools.islice(self, count))
 
     def sample(self, count: int) -> list[Record]:
-        """Return the records among the first ``count`` lines, without those that are none."""
+        """Return the records of the first ``count`` lines; invalid lines are skipped."""
         interval = content_interval(self.path)
         with self.path.open("rb") as file:
             lines = list(itertools.islice(iterate_lines(file.fileno(), [interval]), count))
@@ -191,21 +192,15 @@ class JsonlDataset:
         return records
 
     def stream(self) -> "DataPipelineBuilder":
-        """Return the records as a stream to build on, for reading in a training loop.
+        """Return the records as a stream, for further stages or a training loop.
 
-        Its state is refused once the content is another. ``shuffle(0)`` shuffles all records
-        without holding them, and ``shard()`` behind it leaves the other shards' records unread.
+        Its states are refused after the content has changed. ``shuffle(0)`` shuffles all records
+        without holding them, and ``shard()`` after it reads only the records of the shard.
         """
-        from dagster_dataops.streams.result_stream import read_stored  # workers do without streams
+        from dagster_dataops.streams.result_stream import read_result  # workers do without streams
 
-        return read_stored(self.path, self.size_bytes, self.fingerprint, self.state)
+        return read_result(self.path, self.size_bytes, self.fingerprint, self.state)
 
     def _line_number(self, offset: int) -> int:
         with self.path.open("rb") as file:
             return LineCounter(file.fileno()).line_at(offset)
-
-
-@lru_cache(maxsize=64)
-def _digest(path: Path, _: FileState) -> str:
-    """Return the digest of a file, read once for as long as it stays in one state."""
-    return content_digest(path)

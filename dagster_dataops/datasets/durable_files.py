@@ -1,4 +1,4 @@
-"""The few file operations that crash safety rests on, with errors that name the path."""
+"""File operations for crash safety: atomic replacement, fsync, and errors that name the path."""
 
 import os
 from pathlib import Path
@@ -8,8 +8,8 @@ from dagster_dataops.errors import StorageError
 COPY_BYTES = 8 << 20
 
 
-class storage:  # noqa: N801 - read as a statement; a generator takes three times as long
-    """Turn an ``OSError`` of the block into a `StorageError` that names ``path``."""
+class storage:  # noqa: N801 - used like a statement; a generator takes three times as long
+    """Convert an ``OSError`` in the block to a `StorageError` that names ``path``."""
 
     __slots__ = ("_action", "_path")
 
@@ -27,9 +27,9 @@ class storage:  # noqa: N801 - read as a statement; a generator takes three time
 
 
 def read_if_there(path: Path, action: str) -> bytes:
-    """Return the content of ``path``; nothing of a file that is not there.
+    """Return the content of ``path``; empty if the file does not exist.
 
-    An error is no missing file: what cannot be read now may be there tomorrow.
+    Other errors are raised, because the file may exist and be unreadable only now.
     """
     with storage(path, action):
         try:
@@ -39,7 +39,7 @@ def read_if_there(path: Path, action: str) -> bytes:
 
 
 def write_all(descriptor: int, data: bytes | memoryview) -> None:
-    """Write every byte of ``data``; a single ``write`` may stop short."""
+    """Write all of ``data``; a single ``write`` may write less."""
     written = os.write(descriptor, data)
     if written < len(data):
         rest = memoryview(data)[written:]
@@ -48,7 +48,7 @@ def write_all(descriptor: int, data: bytes | memoryview) -> None:
 
 
 def read_range(descriptor: int, start: int, length: int) -> bytes:
-    """Return ``length`` bytes from ``start``, fewer only at the end of the file."""
+    """Return ``length`` bytes from ``start``; fewer only at the end of the file."""
     data = os.pread(descriptor, length, start)
     if len(data) == length or not data:
         return data
@@ -61,13 +61,13 @@ def read_range(descriptor: int, start: int, length: int) -> bytes:
 
 
 def make_folder(folder: Path) -> None:
-    """Create ``folder`` and its parents where they are missing."""
+    """Create ``folder`` and its parents if missing."""
     with storage(folder, "create the folder"):
         folder.mkdir(parents=True, exist_ok=True)
 
 
 def make_folder_durably(folder: Path) -> None:
-    """Create ``folder`` and its parents where they are missing, to survive a power loss."""
+    """Create ``folder`` and its parents if missing, and fsync them against power loss."""
     with storage(folder, "create the folder"):
         missing = [made for made in (folder, *folder.parents) if not made.exists()]
         folder.mkdir(parents=True, exist_ok=True)
@@ -76,7 +76,7 @@ def make_folder_durably(folder: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make renames inside ``folder`` survive a power loss."""
+    """Fsync ``folder``, so that renames in it survive a power loss."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -85,9 +85,9 @@ def sync_folder(folder: Path) -> None:
 
 
 def create_anew(path: Path) -> int:
-    """Return a descriptor on a new file at ``path``, in place of what is there.
+    """Create a new file at ``path``, replacing an existing one; return its descriptor.
 
-    Never through a link: whoever may write in the folder could have made one to a file of ours.
+    Symbolic links are never followed, because another user could point one at one of our files.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     try:
@@ -98,7 +98,7 @@ def create_anew(path: Path) -> int:
 
 
 def write_durably(path: Path, data: bytes) -> None:
-    """Replace ``path`` by ``data``, whole or not at all."""
+    """Replace the file ``path`` with ``data`` atomically and durably."""
     draft = draft_of(path)
     with storage(path, "write the file"):
         _write_synced(draft, data)
@@ -107,7 +107,7 @@ def write_durably(path: Path, data: bytes) -> None:
 
 
 def write_draft(path: Path, data: bytes) -> None:
-    """Write ``data`` durably as the draft of ``path``; a crash may leave the half of it."""
+    """Write ``data`` durably as the draft of ``path``; a crash may leave an incomplete draft."""
     draft = draft_of(path)
     with storage(draft, "write the file"):
         _write_synced(draft, data)
@@ -122,7 +122,7 @@ def _write_synced(path: Path, data: bytes) -> None:
 
 
 def copy_durably(source: Path, target: Path) -> None:
-    """Copy ``source`` to ``target``, which is replaced whole or not at all."""
+    """Copy ``source`` to ``target`` durably; ``target`` is replaced atomically."""
     make_folder(target.parent)
     draft = draft_of(target)
     with storage(target, f"copy {source} to it"):
@@ -134,11 +134,11 @@ def copy_durably(source: Path, target: Path) -> None:
 
 
 def append_file(reader: int, writer: int) -> None:
-    """Append all of ``reader``'s file to ``writer``'s, from their present positions."""
+    """Append the rest of the file ``reader`` to the file ``writer``, both by descriptor."""
     while block := os.read(reader, COPY_BYTES):
         write_all(writer, block)
 
 
 def draft_of(path: Path) -> Path:
-    """Where the next version of ``path`` is written before it takes its place."""
+    """Return the path at which the next version of ``path`` is written before it is renamed."""
     return path.with_name(f".{path.name}.draft")

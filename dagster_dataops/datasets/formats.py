@@ -1,4 +1,4 @@
-"""Recognize files of another format than JSON Lines, and name the reader for that format."""
+"""Detect files in other formats than JSON Lines, and name the reader for each format."""
 
 import csv
 import os
@@ -11,36 +11,36 @@ from dagster_dataops.errors import InputError
 
 _HEAD_BYTES: Final = 64 << 10
 _MOST_LINES: Final = 100
-_SHOWN: Final = 60  # bytes of a line
+_SHOWN: Final = 60  # bytes of a line in messages
 _BOM: Final = b"\xef\xbb\xbf"
-_PACKED: Final = "give read_jsonl(path), which unpacks files with the ending {}"
+_PACKED: Final = "use read_jsonl(path), which decompresses files with the suffix {}"
 _BINARY: Final = (
     (b"\x1f\x8b", "a gzip file", _PACKED.format(".gz")),
     (b"BZh", "a bzip2 file", _PACKED.format(".bz2")),
     (b"\xfd7zXZ\x00", "an xz file", _PACKED.format(".xz")),
     (b"\x28\xb5\x2f\xfd", "a Zstandard file", _PACKED.format(".zst")),
-    (b"PAR1", "a Parquet file", "give read_parquet(path)"),
-    (b"ARROW1", "an Arrow file", "give read_arrow(path)"),
-    (b"WARC/", "a WARC file", "give read_warc(path)"),
-    (b"PK\x03\x04", "a zip archive", "unpack it, and give what is inside"),
+    (b"PAR1", "a Parquet file", "use read_parquet(path)"),
+    (b"ARROW1", "an Arrow file", "use read_arrow(path)"),
+    (b"WARC/", "a WARC file", "use read_warc(path)"),
+    (b"PK\x03\x04", "a zip archive", "unpack it, and use the files inside"),
     (b"%PDF-", "a PDF file", "extract its text first"),
     (b"SQLite format 3\x00", "an SQLite database", "export its rows as JSON Lines"),
 )
-_ARRAY: Final = "load it with json.load() and give the list, or write an object on each line"
+_ARRAY: Final = "load it with json.load() and pass the list, or write one object per line"
 _DELIMITERS: Final = (("\t", "TSV"), (",", "CSV"), (";", "CSV"), ("|", "CSV"))
 
 
 def check_json_lines(path: Path) -> None:
-    """Refuse a file that is another format, judged by its first lines.
+    """Raise an error for a file in another format, judged by its first lines.
 
-    One line among the first hundred that looks like a JSON object is enough to accept it: bad lines
+    A file is accepted if one of the first hundred lines looks like a JSON object. Its invalid lines
     are refused one by one when the records are read.
 
     Args:
         path: An existing file.
 
     Raises:
-        InputError: It is another format; the error says which, and what reads it.
+        InputError: The file has another format; the message names it and the reader for it.
     """
     try:
         with path.open("rb") as file:
@@ -60,7 +60,7 @@ def check_json_lines(path: Path) -> None:
 
 
 def _lines(head: bytes) -> list[bytes]:
-    """Return the first lines that are not blank; only a single one may be cut short."""
+    """Return the first non-blank lines. Only a single line may be incomplete."""
     lines = head.removeprefix(_BOM).split(b"\n")
     if len(head) == _HEAD_BYTES and len(lines) > 1:
         lines.pop()
@@ -72,7 +72,7 @@ def _is_object(line: bytes) -> bool:
 
 
 def _is_spread_array(lines: list[bytes]) -> bool:
-    """Whether these are the lines of one array, of which the last element may look like a line."""
+    """Return whether the lines form one array, whose last element may look like a record."""
     goes_on = any(line.endswith(b",") or line == b"]" for line in lines)
     objects = sum(map(_is_object, lines))
     return lines[0].startswith(b"[") and goes_on and objects <= 1 and not _is_json(lines[0])
@@ -96,31 +96,31 @@ def _binary(head: bytes) -> tuple[str, str] | None:
 
 
 def _text(lines: list[bytes]) -> tuple[str, str]:
-    """Return what text is, and what to do with it."""
+    """Return the format of a text file, and what to do with it."""
     first = lines[0]
     if first.startswith((b"[", b"{")) or _is_json(first):
         return _json(lines)
     if first.startswith(b"<"):
-        return "XML or HTML", "give read_files(path), which yields the file whole"
+        return "XML or HTML", "use read_files(path), which yields the whole file"
     text = [line.decode(errors="replace") for line in lines]
     for delimiter, kind in _DELIMITERS:
         if _is_delimited(text, delimiter):
             given = "path" if delimiter == "," else f"path, delimiter={delimiter!r}"
-            return kind, f"give read_delimited({given})"
-    return "text", 'give read_text(path, key="text")'
+            return kind, f"use read_delimited({given})"
+    return "text", 'use read_text(path, key="text")'
 
 
 def _json(lines: list[bytes]) -> tuple[str, str]:
-    """Return what JSON is that has no object on any line, and what to do with it."""
+    """Return the kind of JSON without an object on any line, and what to do with it."""
     if lines[0].startswith(b"{"):
-        return "JSON of several lines", "write each record on a line of its own"
+        return "JSON of several lines", "write each record on one line"
     if lines[0].startswith(b"[") and (len(lines) == 1 or not _is_json(lines[0])):
         return "a JSON array", _ARRAY
-    return "JSON values that are no objects", "write each record as an object, {...}"
+    return "JSON values that are not objects", "write each record as an object, {...}"
 
 
 def _is_delimited(lines: list[str], delimiter: str) -> bool:
-    """Whether all rows have as many cells, and more than one; the last may be cut short."""
+    """Return whether all rows have the same number of cells, above 1; the last row may be cut."""
     try:
         rows = list(csv.reader(lines, delimiter=delimiter))
     except csv.Error:

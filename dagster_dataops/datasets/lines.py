@@ -1,8 +1,7 @@
 """Lines of a jsonl file and their byte positions.
 
-A line ends at a newline; a carriage return before it is white space, which JSON ignores. The
-last line needs no newline. Blank lines are no records and are passed over. A UTF-8 byte order
-mark at the start is skipped.
+A line ends at a newline. A carriage return before it is white space, which JSON ignores. The last
+line needs no newline. Blank lines are skipped. A UTF-8 byte order mark at the start is skipped.
 """
 
 import io
@@ -22,7 +21,7 @@ _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 class Line(NamedTuple):
-    """One line without its newline, and the bytes [start, end) it takes with it."""
+    """One line without its newline, and its byte range [start, end) including the newline."""
 
     start: int
     end: int
@@ -30,27 +29,27 @@ class Line(NamedTuple):
 
     @property
     def raw(self) -> bytes:
-        """The line as it stands in the file, with its newline if it has one."""
+        """The line as in the file, with its newline if it has one."""
         return self.text + b"\n" if self.end - self.start > len(self.text) else self.text
 
 
 class Interval(NamedTuple):
-    """Bytes [start, end) of a file, both at the start of a line or the end of the file."""
+    """The byte range [start, end) of a file; both are line starts or the end of the file."""
 
     start: int
     end: int
 
 
 def content_interval(path: Path) -> Interval:
-    """Return where the lines of ``path`` are: all of it, less a byte order mark.
+    """Return the byte range of the lines of ``path``: the whole file without a byte order mark.
 
     Raises:
-        InputError: The file is missing, is no file, cannot be read, is UTF-16, or has a name
-            that the error file could not hold.
+        InputError: The file is missing, is not a regular file, cannot be read, is UTF-16, or has a
+            path that is not UTF-8.
     """
     _check_name(path)
     try:
-        # A pipe that nobody writes to must not hold us up.
+        # O_NONBLOCK: opening a pipe without a writer must not block.
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         try:
             status = os.fstat(descriptor)
@@ -73,21 +72,21 @@ def content_interval(path: Path) -> Interval:
 def _check_name(path: Path) -> None:
     name = str(path)
     if "\0" in name:
-        raise InputError(repr(name), "no path can hold a NUL character")
+        raise InputError(repr(name), "a path cannot contain a NUL character")
     try:
         name.encode()
     except UnicodeEncodeError:
         shown = name.encode(errors="backslashreplace").decode()
-        raise InputError(shown, "its path is no UTF-8 text; rename it or link to it") from None
+        raise InputError(shown, "its path is not UTF-8 text; rename it or link to it") from None
 
 
 def read_lines(descriptor: int, interval: Interval) -> bytes:
-    """Return the bytes of ``interval``, all of them.
+    """Return all bytes of ``interval``.
 
-    A file that was cut short while it is read must not pass off half a line as a line.
+    A short read is an error, so that half a line is never taken for a line.
 
     Raises:
-        InputError: It cannot be read, or ends before ``interval`` does.
+        InputError: The file cannot be read, or ends before ``interval`` does.
     """
     length = interval.end - interval.start
     try:
@@ -95,7 +94,7 @@ def read_lines(descriptor: int, interval: Interval) -> bytes:
     except OSError as error:
         raise InputError(_name_of(descriptor), f"cannot be read: {error.strerror}") from error
     if len(block) < length:
-        reason = "became shorter while it was read; run again once nobody writes to it"
+        reason = "became shorter while it was read; run again when no program writes to it"
         raise InputError(_name_of(descriptor), reason)
     return block
 
@@ -108,9 +107,9 @@ def _name_of(descriptor: int) -> str:
 
 
 def next_line_start(descriptor: int, position: int, end: int) -> int:
-    """Return the first position in [position, end] at which a line starts, at most ``end``."""
+    """Return the first line start in [position, end]; ``end`` if there is none."""
     probe = 64 << 10
-    at = position - 1  # a newline just before ``position`` means it starts a line itself
+    at = position - 1  # a newline just before ``position`` makes it a line start
     while at < end:
         block = read_lines(descriptor, Interval(at, min(at + probe, end)))
         found = block.find(b"\n")
@@ -122,13 +121,13 @@ def next_line_start(descriptor: int, position: int, end: int) -> int:
 
 
 def split_lines(block: bytes) -> list[bytes]:
-    """Return the lines of ``block``, each with its newline; six times as fast as ``split``."""
+    """Return the lines of ``block`` with their newlines; six times as fast as ``split``."""
     return list(io.BytesIO(block))
 
 
 def iterate_lines(descriptor: int, intervals: Iterable[Interval]) -> Iterator[Line]:
-    """Yield the lines of ``intervals`` that are not blank, in order."""
-    size = _FIRST_BYTES  # who wants the first records only does not wait for more
+    """Yield the non-blank lines of ``intervals``, in order."""
+    size = _FIRST_BYTES  # a small first block, for callers that need only the first records
     for interval in intervals:
         start = interval.start
         while start < interval.end:
@@ -142,7 +141,7 @@ def iterate_lines(descriptor: int, intervals: Iterable[Interval]) -> Iterator[Li
 
 
 class LineCounter:
-    """Turns byte offsets, given in rising order, into line numbers by counting newlines once."""
+    """Converts byte offsets to line numbers; offsets must be in rising order."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -150,10 +149,10 @@ class LineCounter:
         self._newlines = 0
 
     def line_at(self, offset: int) -> int:
-        """Return the number of the line that starts at ``offset``, counted from 1.
+        """Return the number, from 1, of the line that starts at ``offset``.
 
         Raises:
-            InputError: The file cannot be read, or ends before that.
+            InputError: The file cannot be read, or ends before ``offset``.
         """
         while self._position < offset:
             end = min(self._position + BLOCK_BYTES, offset)
@@ -164,5 +163,5 @@ class LineCounter:
 
 
 def count_records(descriptor: int, interval: Interval) -> int:
-    """Return how many records, that is non-blank lines, ``interval`` holds."""
+    """Return the number of records, i.e. non-blank lines, in ``interval``."""
     return sum(1 for _ in iterate_lines(descriptor, [interval]))

@@ -1,4 +1,4 @@
-"""JsonlWriter: writes a whole dataset beside its place, then puts it there in one rename."""
+"""`JsonlWriter`: write a dataset to a draft file, then rename it into place."""
 
 import itertools
 import os
@@ -13,7 +13,6 @@ import xxhash
 
 from dagster_dataops.concurrency.background import background
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.digests import holds
 from dagster_dataops.datasets.durable_files import (
     copy_durably,
     create_anew,
@@ -24,10 +23,11 @@ from dagster_dataops.datasets.durable_files import (
 )
 from dagster_dataops.datasets.lines import content_interval, iterate_lines
 from dagster_dataops.errors import InputError, UnencodableError
+from dagster_dataops.hashing.file_digests import has_content
 from dagster_dataops.records import encode
 
 _BUFFER_BYTES = 1 << 20
-_SOON_SYNCED = 1 << 20  # by whoever finishes the file; a thread would take longer to start
+_SOON_SYNCED = 1 << 20  # fsynced by finish(); starting a thread would take longer
 
 
 class JsonlWriter:
@@ -77,7 +77,7 @@ class JsonlWriter:
         self.size_bytes += len(lines)
 
     def finish(self) -> JsonlDataset:
-        """Make the draft durable and return the handle it will have once in place."""
+        """Fsync the draft and return its handle after publication."""
         with storage(self._draft, "write"):
             self._file.flush()
             if self.adopted:
@@ -92,10 +92,10 @@ class JsonlWriter:
         )
 
     def publish(self) -> JsonlDataset:
-        """Finish and put the draft in place, unless the file there holds the same bytes."""
+        """Finish, and rename the draft into place unless the existing file has the same content."""
         dataset = self.finish()
         with storage(self.path, "replace the file"):
-            if holds(self.path, dataset.size_bytes, dataset.fingerprint):
+            if has_content(self.path, dataset.size_bytes, dataset.fingerprint):
                 self._draft.unlink()
             else:
                 self._draft.replace(self.path)
@@ -107,7 +107,7 @@ class JsonlWriter:
 
     def __exit__(self, *_: object) -> None:
         if not self._file.closed:
-            with suppress(OSError):  # a full disk refuses the buffer's rest once more
+            with suppress(OSError):  # a full disk fails again when the buffer is flushed
                 self._file.close()
             with suppress(OSError):
                 self._draft.unlink(missing_ok=True)
@@ -123,7 +123,7 @@ def _write_back(path: Path) -> None:
 
 
 def linked(source: Path, target: Path) -> bool:
-    """Put a link to ``source`` in place of ``target``; return whether there are links here."""
+    """Replace ``target`` with a hard link to ``source``; return whether links are supported."""
     target.unlink(missing_ok=True)
     try:
         os.link(source, target, follow_symlinks=False)
@@ -133,7 +133,7 @@ def linked(source: Path, target: Path) -> bool:
 
 
 def link_or_copy(source: Path, target: Path) -> None:
-    """Put ``source`` in place of ``target`` as well: by a link where there are links."""
+    """Put ``source`` also at ``target``: as a hard link, or as a copy without link support."""
     if not linked(source, target):
         copy_durably(source, target)
 
@@ -142,12 +142,12 @@ def write_records(path: Path, records: Iterable[object], source: str) -> JsonlDa
     """Write ``records`` to ``path``.
 
     Args:
-        path: Replaced whole or not at all.
-        records: Dicts; consumed once, in order, never changed.
-        source: What to call them in an error.
+        path: The file, replaced atomically.
+        records: Dicts; read once, in order, never changed.
+        source: The name of the records in errors.
 
     Raises:
-        InputError: One of them is no dict or holds what JSON cannot; its position is named.
+        InputError: A record is not a dict, or JSON cannot hold it; the message gives its position.
     """
     with JsonlWriter(path) as writer:
         for position, record in enumerate(records):
@@ -162,7 +162,7 @@ def write_records(path: Path, records: Iterable[object], source: str) -> JsonlDa
 
 
 def first_lines(dataset: JsonlDataset, path: Path, count: int) -> JsonlDataset:
-    """Write the first ``count`` lines of ``dataset`` that are not blank to ``path``, as they are.
+    """Write the first ``count`` non-blank lines of ``dataset`` to ``path``, unchanged.
 
     Raises:
         InputError: The dataset cannot be read.

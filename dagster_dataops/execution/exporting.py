@@ -4,8 +4,8 @@ from pathlib import Path
 
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.digests import holds
 from dagster_dataops.datasets.durable_files import copy_durably, storage
+from dagster_dataops.hashing.file_digests import has_content
 
 
 def exported_path(output: Path, name: str) -> Path:
@@ -30,6 +30,6 @@ def export(dataset: JsonlDataset, output: Path, folder: NodeFolder) -> Path:
     """
     target = exported_path(output, folder.name)
     with storage(target, "export the result to it"):
-        if not holds(target, dataset.size_bytes, dataset.fingerprint):
+        if not has_content(target, dataset.size_bytes, dataset.fingerprint):
             copy_durably(dataset.path, target)
     return target

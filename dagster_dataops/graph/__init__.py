@@ -1,1 +1,1 @@
-"""Operators joined into a graph that materializes: data only, nothing runs here."""
+"""Graphs of operators as immutable data, with their checks. Nothing runs here."""

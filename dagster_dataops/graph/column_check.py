@@ -1,11 +1,16 @@
-"""Declared columns through a graph: what is there at a node, and whether it is what it reads."""
+"""Check the declared columns of a graph: each column that a node reads must exist."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
 from dagster_dataops.errors import PipelineDefinitionError
-from dagster_dataops.operators.declared_columns import NOTHING, column_types, takes, type_text
+from dagster_dataops.operators.declared_columns import (
+    NOTHING,
+    accepts_type,
+    column_types,
+    type_text,
+)
 from dagster_dataops.operators.operator import Operator
 from dagster_dataops.operators.reader_base import Readable
 from dagster_dataops.operators.signature import nearest
@@ -14,26 +19,26 @@ SOURCE: Final = "source"
 
 
 class Node(Protocol):
-    """What is looked at of a node."""
+    """The parts of a node that the check uses."""
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The name."""
         ...
 
     @property
     def operator(self) -> Operator:
-        """What it runs."""
+        """The operator."""
         ...
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """Where its records come from."""
+        """The names of the inputs."""
         ...
 
 
 class Graph(Protocol):
-    """What is looked at of a graph."""
+    """The parts of a graph that the check uses."""
 
     @property
     def name(self) -> str:
@@ -46,50 +51,51 @@ class Graph(Protocol):
         ...
 
     def ordered(self) -> Sequence[Node]:
-        """Return the nodes, each behind its inputs."""
+        """Return the nodes in topological order."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """What is known of the columns of a result.
+class KnownColumns:
+    """The known columns of a result.
 
     Attributes:
-        types: Types by column.
-        complete: Whether there are no others.
+        types: The types by column.
+        complete: Whether the result has no other columns.
     """
 
     types: Mapping[str, Any]
     complete: bool
 
 
-_UNKNOWN: Final = Known({}, complete=False)
+_UNKNOWN: Final = KnownColumns({}, complete=False)
 
 
 def check_source(graph: Graph, source: object) -> None:
-    """Hold what a reader says it yields against what a pipeline says it reads.
+    """Check that the columns of a reader fit the columns that the pipeline reads.
 
     Args:
-        graph: The pipeline's.
-        source: What its records come from; nothing is known of what is no reader.
+        graph: The pipeline's graph.
+        source: The pipeline's source. Only the columns of a reader are known.
 
     Raises:
-        PipelineDefinitionError: A node reads what will not be there, or is of another type.
+        PipelineDefinitionError: A node reads a column that is missing or of another type.
     """
     types = source.column_types() if isinstance(source, Readable) else None
     if types is not None:
-        check_columns(graph, Known(types, complete=True))
+        check_columns(graph, KnownColumns(types, complete=True))
 
 
-def check_columns(graph: Graph, source: Known = _UNKNOWN) -> None:
-    """Refuse a node that reads a column that is not there, or is of another type.
+def check_columns(graph: Graph, source: KnownColumns = _UNKNOWN) -> None:
+    """Check that each column that a node reads exists and has a matching type.
 
     Args:
-        graph: The pipeline's.
-        source: What is known of the records that come in.
+        graph: The pipeline's graph.
+        source: The known columns of the source.
 
     Raises:
-        PipelineDefinitionError: Node, column and what is there instead.
+        PipelineDefinitionError: A node reads a column that is missing or of another type. The
+            message names the node, the column and the existing columns.
     """
     if not any(_declares(node) for node in graph.nodes.values()):
         return
@@ -97,10 +103,10 @@ def check_columns(graph: Graph, source: Known = _UNKNOWN) -> None:
     for node in graph.ordered():
         inputs = [results[name] for name in node.inputs]
         spec = node.operator.__dataops__.spec
-        if spec.inputs == 1:  # which of several datasets is meant, nobody says
+        if spec.inputs == 1:  # declarations do not say to which of several inputs they apply
             for where, found in zip(node.inputs, inputs, strict=True):
                 _check_reads(graph.name, node, where, found)
-        results[node.name] = _after(node, inputs)
+        results[node.name] = _columns_after(node, inputs)
 
 
 def _declares(node: Node) -> bool:
@@ -116,12 +122,12 @@ def _declared(node: Node, kind: str) -> dict[str, Any] | None:
     return column_types(name, kind, declaration, invocation.options)
 
 
-def _check_reads(pipeline: str, node: Node, where: str, found: Known) -> None:
+def _check_reads(pipeline: str, node: Node, where: str, found: KnownColumns) -> None:
     for column, wanted in (_declared(node, "reads") or {}).items():
         there = found.types.get(column, _UNKNOWN)
         if there is _UNKNOWN and not found.complete:
             continue
-        if there is not _UNKNOWN and takes(wanted, there):
+        if there is not _UNKNOWN and accepts_type(wanted, there):
             continue
         kind = "" if wanted is Any else f" as {type_text(wanted)}"
         reads = f"node {node.name!r} reads column {column!r}{kind}"
@@ -136,27 +142,27 @@ def _origin(where: str) -> str:
     return "the source" if where == SOURCE else f"the result of {where!r}"
 
 
-def _listed(column: str, found: Known) -> str:
+def _listed(column: str, found: KnownColumns) -> str:
     near = nearest(column, found.types)
     columns = ", ".join(f"{name} ({type_text(kind)})" for name, kind in found.types.items())
     return f"It has: {columns or 'no columns'}{f'. Did you mean {near!r}?' if near else ''}"
 
 
-def _after(node: Node, inputs: list[Known]) -> Known:
-    """Return what is known of a node's result."""
+def _columns_after(node: Node, inputs: list[KnownColumns]) -> KnownColumns:
+    """Return the known columns of a node's result."""
     columns = _declared(node, "columns")
     if columns is not None:
-        return Known(columns, complete=True)
+        return KnownColumns(columns, complete=True)
     spec = node.operator.__dataops__.spec
     writes = _declared(node, "writes")
     if writes is None and spec.kind != "selection":
         return _UNKNOWN
-    before = _common(inputs) if spec.inputs == 1 else _UNKNOWN
+    before = _common_columns(inputs) if spec.inputs == 1 else _UNKNOWN
     return replace(before, types={**before.types, **(writes or {})})
 
 
-def _common(inputs: list[Known]) -> Known:
-    """Return what is known of records that come from any of several inputs."""
+def _common_columns(inputs: list[KnownColumns]) -> KnownColumns:
+    """Return the known columns of records from any of several inputs."""
     first = inputs[0]
     if all(one == first for one in inputs):
         return first
@@ -165,4 +171,4 @@ def _common(inputs: list[Known]) -> Known:
         for column, kind in first.types.items()
         if all(one.types.get(column, _UNKNOWN) == kind for one in inputs)
     }
-    return Known(same, complete=False)
+    return KnownColumns(same, complete=False)

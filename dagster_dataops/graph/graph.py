@@ -1,4 +1,4 @@
-"""OperatorGraph: an immutable graph of operator nodes, checked when it is made."""
+"""`OperatorGraph`: an immutable graph of operator nodes, checked on construction."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,8 +12,9 @@ from dagster_dataops.operators.operator import Operator
 from dagster_dataops.operators.signature import nearest
 
 SOURCE: Final = column_check.SOURCE
-_LONGEST: Final = 150  # bytes, of 255; the names of a node's files begin with its own
-_TAKEN: Final = frozenset({"", ".", "..", "checkpoints"})
+# File systems allow 255 bytes, and the names of a node's files start with its name.
+_MAX_NAME_BYTES: Final = 150
+_RESERVED: Final = frozenset({"", ".", "..", "checkpoints"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +22,9 @@ class OperatorNode:
     """One use of an operator in a graph.
 
     Attributes:
-        name: Unique in the graph; names its folder and its asset.
-        operator: What it runs.
-        inputs: Names of the nodes whose results it takes, in order; ``source`` for the
-            graph's own input.
+        name: The name, unique in the graph; also of the node's folder and asset.
+        operator: The operator.
+        inputs: The names of the input nodes, in order; ``source`` for the graph's own input.
     """
 
     name: str
@@ -34,11 +34,11 @@ class OperatorNode:
 
 @dataclass(frozen=True, slots=True)
 class OperatorGraph:
-    """Nodes in the order in which they were added; every input of a node is known.
+    """Nodes in the order in which they were added; all inputs of a node are in the graph.
 
     Attributes:
         name: The pipeline's name; empty for an unnamed one.
-        nodes: By name.
+        nodes: The nodes by name.
     """
 
     name: str
@@ -46,12 +46,12 @@ class OperatorGraph:
 
     @classmethod
     def of(cls, name: str, nodes: Iterable[OperatorNode]) -> "OperatorGraph":
-        """Check ``nodes`` and join them.
+        """Check ``nodes`` and return their graph.
 
         Raises:
-            PipelineDefinitionError: There are no nodes, a name stands twice or can name no
-                folder, an input is unknown, inputs form a circle, an operator cannot take
-                that many, two nodes export to one file, or declared columns do not fit.
+            PipelineDefinitionError: There are no nodes; a name is used twice or cannot name a
+                folder; an input is unknown; inputs form a cycle; an operator has the wrong number
+                of inputs; two nodes export to one file; or declared columns do not fit.
         """
         by_name: dict[str, OperatorNode] = {}
         if name:
@@ -72,7 +72,7 @@ class OperatorGraph:
         return graph
 
     def ordered(self) -> list[OperatorNode]:
-        """Return the nodes, each after those it takes its inputs from."""
+        """Return the nodes in topological order; otherwise in the order they were added."""
         sorter = TopologicalSorter({n.name: _upstream(n) for n in self.nodes.values()})
         position = {name: place for place, name in enumerate(self.nodes)}
         sorter.prepare()
@@ -86,19 +86,19 @@ class OperatorGraph:
 
     @property
     def last(self) -> OperatorNode:
-        """The node that was added last: its result is the pipeline's."""
+        """The node that was added last. Its result is the result of the pipeline."""
         return list(self.nodes.values())[-1]
 
 
 def _check_name(graph: str, name: str) -> None:
-    """Refuse what can name no folder of its own right below another one."""
+    """Raise an error for a name that cannot be the name of a folder."""
     reason = None
-    if len(name.encode(errors="replace")) > _LONGEST:
-        reason = f"the name {name[:20]!r}... is longer than {_LONGEST} bytes"
-    elif name in _TAKEN or name.startswith(".") or not set("/\0").isdisjoint(name):
-        reason = f"{name!r} cannot name a folder of results; take a plain identifier"
+    if len(name.encode(errors="replace")) > _MAX_NAME_BYTES:
+        reason = f"the name {name[:20]!r}... is longer than {_MAX_NAME_BYTES} bytes"
+    elif name in _RESERVED or name.startswith(".") or not set("/\0").isdisjoint(name):
+        reason = f"{name!r} cannot name a folder of results; use a plain identifier"
     if reason is not None:
-        raise PipelineDefinitionError(graph[:_LONGEST], reason)
+        raise PipelineDefinitionError(graph[:_MAX_NAME_BYTES], reason)
 
 
 def _upstream(node: OperatorNode) -> list[str]:
@@ -111,7 +111,9 @@ def _check_inputs(graph: str, node: OperatorNode, known: Mapping[str, OperatorNo
         if wanted not in names:
             near = nearest(wanted, names)
             hint = f"; did you mean {near!r}?" if near else f". Nodes: {', '.join(known)}"
-            reason = f"node {node.name!r} takes its input from {wanted!r}, which is no node{hint}"
+            reason = (
+                f"node {node.name!r} takes its input from {wanted!r}, which is not a node{hint}"
+            )
             raise PipelineDefinitionError(graph, reason)
     spec = node.operator.__dataops__.spec
     if spec.inputs > 1 and len(node.inputs) != spec.inputs:
@@ -130,7 +132,7 @@ def _check_exports(graph: str, nodes: Mapping[str, OperatorNode]) -> None:
             other = files.setdefault(output.expanduser().absolute(), node.name)
             if other != node.name:
                 reason = f"nodes {other!r} and {node.name!r} both export to {output}"
-                raise PipelineDefinitionError(graph, f"{reason}; give each a file of its own")
+                raise PipelineDefinitionError(graph, f"{reason}; use a different file for each")
 
 
 def _check_order(graph: str, nodes: Mapping[str, OperatorNode]) -> None:
@@ -138,4 +140,4 @@ def _check_order(graph: str, nodes: Mapping[str, OperatorNode]) -> None:
         TopologicalSorter({node.name: _upstream(node) for node in nodes.values()}).prepare()
     except CycleError as error:
         circle = " -> ".join(error.args[1])
-        raise PipelineDefinitionError(graph, f"its inputs form a circle: {circle}") from None
+        raise PipelineDefinitionError(graph, f"its inputs form a cycle: {circle}") from None

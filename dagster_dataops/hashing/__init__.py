@@ -1,1 +1,4 @@
-"""Digests of values and of code, equal in every process for equal values and equal code."""
+"""Digests of values, code and files, equal in every process for equal content.
+
+They identify operators, options and inputs in fingerprints and code versions.
+"""

@@ -1,22 +1,21 @@
-"""Code versions: a digest of code, so that an edited function or class is seen as such.
+"""Code versions: digests of code that change when a function or class is edited.
 
-What counts: the syntax tree of the function or class (comments, docstrings and formatting do not)
-and everything of the user's project that it rests on:
+A digest covers the syntax tree of the function or class (without comments, docstrings and
+formatting) and all code of the user's project that it depends on:
 
-- what functions name: functions, classes and constants of their module, of the enclosing function
-  and, as ``module.name`` or imported by name, of other modules; defaults of parameters;
-- what wraps a function: decorators with their arguments, ``functools.partial``, objects that are
-  called, with their class and their attributes;
-- of classes: bases, members and annotations, the members of enums, the JSON schema of pydantic
-  models;
-- modules that a function imports when it runs: each as a whole, with what it imports itself.
+- the names that functions use: functions, classes and constants of their module, of the enclosing
+  function and of other modules (as ``module.name`` or imported by name); parameter defaults;
+- wrappers of functions: decorators with their arguments, ``functools.partial``, callable objects
+  with their class and attributes;
+- parts of classes: bases, members and annotations, the members of enums, the JSON schema of
+  pydantic models;
+- modules that a function imports when it runs: the whole module, and the modules it imports.
 
-The project is all code that is not installed; if the operator is, its package and the other
-packages of that distribution. Other distributions count by name and version, Python by its minor
-version. Values count as they are when the version is first asked for, which is before a record is
-worked on; objects of classes from elsewhere by their class and their public attributes that are
-plain values; paths below the folder of the project by what they are there. What is looked up by a
-computed name is not seen.
+The project is all code that is not installed. If the operator is installed, it is the packages of
+its distribution. Other distributions count by name and version, and Python by its minor version.
+Values are taken when the version is first computed, before any record is processed. Objects of
+foreign classes count by their class and their public attributes with plain values. Paths inside the
+project folder count relative to it. Names that are computed at run time are not followed.
 """
 
 import inspect
@@ -40,7 +39,7 @@ from typing import Any, Final
 
 from typing_extensions import override
 
-from dagster_dataops.hashing.code_origins import Home, folder_of
+from dagster_dataops.hashing.code_origins import ProjectScope, folder_of
 from dagster_dataops.hashing.named_references import (
     attributes_named,
     imports_in,
@@ -49,57 +48,59 @@ from dagster_dataops.hashing.named_references import (
 )
 from dagster_dataops.hashing.source_text import module_tree, text_of, tree_digest
 from dagster_dataops.hashing.values import (
-    Former,
+    FormBuilder,
     Ignored,
     digest_of_form,
-    nothing_ignored,
+    ignore_nothing,
     type_name,
 )
 
 _DATES: Final = (date, time, timedelta, tzinfo)
 _NUMBERS: Final = (complex, range, Decimal, Fraction, array, deque)
 _CALLS: Final = (partial, types.MethodType, attrgetter, itemgetter, methodcaller)
-# What is known by what it is made of, though its class is Python's own.
+# Foreign classes whose objects count by their content.
 _DATA: Final = (*_DATES, *_NUMBERS, *_CALLS, string.Template)
-_OPENED: Final = (dict, set, frozenset, types.MappingProxyType)
+_BUILTIN_CONTAINERS: Final = (dict, set, frozenset, types.MappingProxyType)
 _PYTHON: Final = f"python {sys.version_info[0]}.{sys.version_info[1]}"
 
 
-def code_digest(target: Any, ignored: Ignored = nothing_ignored, home: str = "") -> str:
+def code_digest(target: Any, ignored: Ignored = ignore_nothing, home: str = "") -> str:
     """Return the code version of a function or class.
 
     Args:
         target: The function or class.
-        ignored: Names of attributes and constants that are no part of what is computed.
+        ignored: Returns whether a name of an attribute or constant does not affect the result.
         home: A package that counts by its code even if it is installed; by default the module
             of ``target``.
     """
-    at_home = Home.of_package(home) if home else Home((), _module_of(target))
-    return _Code(ignored, at_home).digest(target)
+    at_home = ProjectScope.of_package(home) if home else ProjectScope((), _module_of(target))
+    return _CodeForms(ignored, at_home).digest(target)
 
 
-class _Code(Former):
-    """What a function or class rests on.
+class _CodeForms(FormBuilder):
+    """Collects everything that a function or class depends on.
 
-    Functions and classes are numbered as they are met, and gone through one after another: a
-    number stands for one wherever it is named, and no nesting is too deep.
+    Functions and classes are numbered when they are first met and processed one after another.
+    Other forms refer to the number, so recursion is never deep.
     """
 
-    def __init__(self, ignored: Ignored, home: Home) -> None:
+    def __init__(self, ignored: Ignored, home: ProjectScope) -> None:
         super().__init__(self._reference, ignored)
         self._home = home
         self._numbers: dict[int, int] = {}
-        self._met: list[Any] = []
+        self._queue: list[Any] = []
         self._modules: list[str] = []
         self._folder = ""
 
     def digest(self, target: Any) -> str:
-        """Return the digest of all that ``target`` rests on."""
+        """Return the digest of ``target`` and all its dependencies."""
         found: list[Any] = [_PYTHON, self.form(target)]
-        for one in self._met:  # grows meanwhile, as the next does
+        for one in self._queue:  # the loops below append to both lists
             self._folder = folder_of(_module_of(one))
-            found.append(self._class(one) if isinstance(one, type) else self._function(one))
-        found += [self._whole(name) for name in self._modules]
+            found.append(
+                self._class_form(one) if isinstance(one, type) else self._function_form(one)
+            )
+        found += [self._module_form(name) for name in self._modules]
         return digest_of_form(found)
 
     def _reference(self, target: Any) -> str:
@@ -108,12 +109,12 @@ class _Code(Former):
             return f"{origin} {_module_of(target)}.{target.__qualname__}"
         if id(target) not in self._numbers:
             self._numbers[id(target)] = len(self._numbers)
-            self._met.append(target)
+            self._queue.append(target)
         return f"#{self._numbers[id(target)]}"
 
     # ------------------------------------------------------------ functions
 
-    def _function(self, function: types.FunctionType) -> Any:
+    def _function_form(self, function: types.FunctionType) -> Any:
         package = function.__globals__.get("__package__") or ""
         return {
             "name": function.__code__.co_qualname,
@@ -122,72 +123,72 @@ class _Code(Former):
             "named": {
                 name: self._named_value(function.__code__, name, value)
                 for name, value in _values_named(function)
-                if not self._leaves_out(name, value)
+                if not self._is_ignored(name, value)
             },
             "attributes": self.form({k: v for k, v in vars(function).items() if k[:2] != "__"}),
             "wrapped": self.form(vars(function).get("__wrapped__")),
             "imports": [
-                [name, self._import(name)]
+                [name, self._import_reference(name)]
                 for name in sorted(imports_in(function.__code__, package))
             ],
         }
 
-    def _leaves_out(self, name: str, value: Any) -> bool:
+    def _is_ignored(self, name: str, value: Any) -> bool:
         return self._ignored(name) and not callable(value)
 
     def _named_value(self, code: types.CodeType, name: str, value: Any) -> Any:
-        if not isinstance(value, types.ModuleType):
+        if not issubclass(type(value), types.ModuleType):
             return self.form(value)
         origin = self._home.origin(value.__name__)
         if origin is not None:
             return origin
         used = sorted(attributes_named(code, name))
-        return [[".".join(chain), self._attribute(value, chain)] for chain in used]
+        return [[".".join(chain), self._attribute_form(value, chain)] for chain in used]
 
-    def _attribute(self, module: types.ModuleType, chain: tuple[str, ...]) -> Any:
+    def _attribute_form(self, module: types.ModuleType, chain: tuple[str, ...]) -> Any:
         """Return the form of ``module.name`` or ``module.other.name``.
 
-        A module of which it is not known what is used counts as a whole.
+        A module counts as a whole if the used names are unknown.
         """
         for name in chain:
             value = vars(module).get(name)
-            if not isinstance(value, types.ModuleType):
+            if not issubclass(type(value), types.ModuleType):
                 unknown = name not in vars(module)
-                return self._import(module.__name__) if unknown else self.form(value)
+                return self._import_reference(module.__name__) if unknown else self.form(value)
             module = value
             origin = self._home.origin(module.__name__)
             if origin is not None:
                 return origin
-        return self._import(module.__name__)
+        return self._import_reference(module.__name__)
 
     # ------------------------------------------------------------ modules
 
-    def _import(self, name: str) -> Any:
+    def _import_reference(self, name: str) -> Any:
         origin = self._home.origin(name)
         if origin is None and name not in self._modules:
             self._modules.append(name)
         return origin or "module"
 
-    def _whole(self, name: str) -> Any:
+    def _module_form(self, name: str) -> Any:
         """Return the form of all code of a module."""
         tree = module_tree(name)
         if tree is None:
             return [name, None]
         package = name if hasattr(sys.modules.get(name), "__path__") else name.rpartition(".")[0]
         imports = sorted(modules_imported(tree, package))
-        return [name, tree_digest(tree), [[one, self._import(one)] for one in imports]]
+        return [name, tree_digest(tree), [[one, self._import_reference(one)] for one in imports]]
 
     # ------------------------------------------------------------ classes
 
-    def _class(self, cls: type) -> Any:
+    def _class_form(self, cls: type) -> Any:
         return {
             "class": cls.__qualname__,
             "kind": self.form(type(cls)),
             "bases": [self.form(base) for base in cls.__bases__],
             "members": {
-                name: self._member(value)
+                name: self._member_form(value)
                 for name, value in sorted(vars(cls).items())
-                if _is_member(name, value) and not self._leaves_out(name, value)
+                if _is_member(name, value) and not self._is_ignored(name, value)
             },
             "enum": self._members_of_enum(cls),
             "annotations": [
@@ -201,8 +202,8 @@ class _Code(Former):
             return None
         return [[name, self.form(one.value)] for name, one in cls.__members__.items()]
 
-    def _member(self, member: Any) -> Any:
-        match member:
+    def _member_form(self, member: Any) -> Any:
+        match None if self._is_proxy(member) else member:
             case staticmethod() | classmethod():
                 return [type_name(member), self.form(member.__func__)]
             case property():
@@ -214,8 +215,15 @@ class _Code(Former):
     # ------------------------------------------------------------ values
 
     @override
+    def _is_proxy(self, value: Any) -> bool:
+        """Return whether an object may load something when an attribute of it is read."""
+        return isinstance(type(value).__getattribute__, types.FunctionType) or super()._is_proxy(
+            value
+        )
+
+    @override
     def atom(self, value: Any) -> Any:
-        """Return the form of a plain value; of a path in the project, what it is there."""
+        """Return the form of a plain value; project paths are made relative."""
         if self._folder and isinstance(value, (str, os.PathLike)):
             text = os.fsdecode(value)
             if text == self._folder or text.startswith(self._folder + os.sep):
@@ -223,17 +231,19 @@ class _Code(Former):
         return super().atom(value)
 
     @override
-    def _composed(self, value: Any, depth: int) -> Any:
-        mapped = isinstance(value, (Mapping, AbstractSet)) and not isinstance(value, _OPENED)
+    def _composed_form(self, value: Any, depth: int) -> Any:
+        mapped = isinstance(value, (Mapping, AbstractSet)) and not isinstance(
+            value, _BUILTIN_CONTAINERS
+        )
         if mapped and self._home.origin(type(value).__module__) is not None:
-            return self.object(value, depth)  # such as the environment
-        return super()._composed(value, depth)
+            return self.object(value, depth)  # for example os.environ
+        return super()._composed_form(value, depth)
 
     @override
     def object(self, value: Any, depth: int) -> Any:
-        """Return the form of a function, or of an object by what its class lets know of it."""
+        """Return the form of a function, type or other object."""
         if isinstance(value, types.FunctionType):
-            return self._called(value, depth)
+            return self._function_reference(value, depth)
         if isinstance(value, type):
             return self._reference(value)
         if typing.get_origin(value) is not None:
@@ -242,10 +252,10 @@ class _Code(Former):
         origin = self._home.origin(type(value).__module__)
         if origin is None or isinstance(value, _DATA) or is_dataclass(value):
             return super().object(value, depth)
-        return self._foreign(value, depth, origin)
+        return self._foreign_form(value, depth, origin)
 
-    def _foreign(self, value: Any, depth: int, origin: str) -> Any:
-        """Return the form of an object whose class is none of the project's."""
+    def _foreign_form(self, value: Any, depth: int, origin: str) -> Any:
+        """Return the form of an object whose class is not part of the project."""
         made = {"class": self._reference(type(value)), "name": getattr(value, "__qualname__", None)}
         module = getattr(value, "__module__", None)
         if isinstance(module, str) and isinstance(made["name"], str):
@@ -258,33 +268,33 @@ class _Code(Former):
             made |= self.public(value, depth, unknown=False)
         return made
 
-    def _called(self, function: types.FunctionType, depth: int) -> Any:
-        """Return the form of a function; one from elsewhere may stand around one of the project."""
+    def _function_reference(self, function: types.FunctionType, depth: int) -> Any:
+        """Return the form of a function; a foreign function may wrap one of the project."""
         made = {"function": self._reference(function)}
         if self._home.origin(_module_of(function)) is not None:
-            around = {name: v for name, v in _cells(function) if self._may_be_ours(v)}
+            around = {name: v for name, v in _cells(function) if self._may_be_project_code(v)}
             wrapped = vars(function).get("__wrapped__")
             made["around"] = digest_of_form([self.form(one, depth) for one in (around, wrapped)])
         return made
 
-    def _may_be_ours(self, value: Any) -> bool:
-        if isinstance(value, dict):  # no cache
+    def _may_be_project_code(self, value: Any) -> bool:
+        if isinstance(value, dict):  # excludes caches
             return all(map(callable, value.values()))
         plain = isinstance(value, (types.FunctionType, type, str, int, float, *_CALLS))
         return plain or self._home.origin(type(value).__module__) is None
 
 
 def _module_of(target: Any) -> str:
-    """Return the module that a function or class was written in; decorators may name another."""
+    """Return the module that defines a function or class; decorators may change __module__."""
     if isinstance(target, types.FunctionType):
         return str(target.__globals__.get("__name__", ""))
     return str(getattr(target, "__module__", None) or "")
 
 
 def _values_named(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
-    """Yield the global values and the variables around it that a function names."""
+    """Yield the global and closure variables that a function uses, with their values."""
     for name in sorted(names_in(function.__code__)):
-        dunder = name.startswith("__") and name.endswith("__")  # its name, its file
+        dunder = name.startswith("__") and name.endswith("__")  # such as __name__ and __file__
         if name in function.__globals__ and not dunder:
             yield name, function.__globals__[name]
     yield from _cells(function)
@@ -294,32 +304,32 @@ def _cells(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
             yield name, cell.cell_contents
-        except ValueError:  # an empty cell: a name that is assigned later
+        except ValueError:  # an empty cell: assigned later
             continue
 
 
 def _is_member(name: str, value: Any) -> bool:
-    """Whether an attribute of a class was written by its author."""
-    if isinstance(value, (types.MemberDescriptorType, types.GetSetDescriptorType)):
+    """Return whether an attribute of a class was written by the class's author."""
+    if issubclass(type(value), (types.MemberDescriptorType, types.GetSetDescriptorType)):
         return False
-    if name.startswith("_") and name.endswith("_"):  # of Python, or of an enum
-        return isinstance(value, (types.FunctionType, staticmethod, classmethod, property))
+    if name.startswith("_") and name.endswith("_"):  # added by Python or by Enum
+        return issubclass(type(value), (types.FunctionType, staticmethod, classmethod, property))
     return name != "_abc_impl"
 
 
 def _annotations(cls: type) -> list[tuple[str, Any]]:
     try:
         return list(inspect.get_annotations(cls).items())
-    except Exception:  # noqa: BLE001 - they may be evaluated by now, and name what is not there
+    except Exception:  # noqa: BLE001 - evaluating annotations may fail
         return []
 
 
 def _json_schema(cls: type) -> Any:
-    """Return the JSON schema of a pydantic model."""
+    """Return the JSON schema of a pydantic model; ``None`` for other classes."""
     make = getattr(cls, "model_json_schema", None)
     if not callable(make):
         return None
     try:
         return make()
-    except Exception:  # noqa: BLE001 - of types that JSON does not have
+    except Exception:  # noqa: BLE001 - some types have no JSON schema
         return None

@@ -1,4 +1,4 @@
-"""Where code comes from: the user's project, an installed distribution, or Python itself."""
+"""Find the origin of code: the user's project, an installed distribution, or Python itself."""
 
 import functools
 import importlib.metadata
@@ -12,30 +12,31 @@ from typing import Final
 
 _INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
 _STANDARD: Final = tuple(sysconfig.get_path(name) for name in ("stdlib", "platstdlib"))
-_OURS: Final = "dagster_dataops"
-_CONTRACT: Final = (f"{_OURS}.operators", f"{_OURS}.data")  # what operators are, not what they do
+_PACKAGE: Final = "dagster_dataops"
+# The contract of operators, not their work.
+_CONTRACT: Final = (f"{_PACKAGE}.operators", f"{_PACKAGE}.data")
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
-    """What counts by its code even if it is installed: packages, with all in them, and a module."""
+class ProjectScope:
+    """The code that counts by its content even if installed: packages, and one module."""
 
     packages: tuple[str, ...] = ()
     module: str = ""
 
     @classmethod
-    def of_package(cls, module: str) -> "Home":
-        """Return the outermost package of ``module``, with the others of its distribution."""
+    def of_package(cls, module: str) -> "ProjectScope":
+        """Return the top-level package of ``module``, with the others of its distribution."""
         top = module.partition(".")[0]
-        if top == _OURS:
+        if top == _PACKAGE:
             return cls((), module)
         installed = top != "__main__" and _is_installed(_file_of(top))
-        return cls((top, *_siblings(top)) if installed else (top,))
+        return cls((top, *_sibling_packages(top)) if installed else (top,))
 
     def origin(self, module: str) -> str | None:
-        """Return what a module's code counts by; ``None`` if it counts by the code itself.
+        """Return the origin of a module: ``python``, or its distributions with their versions.
 
-        That is the names and versions of its distributions, or ``python``.
+        ``None`` means that the module belongs to the project and counts by its code.
         """
         top = module.partition(".")[0]
         if not top or top == "__main__":
@@ -45,14 +46,14 @@ class Home:
             return "python"
         if module == self.module or top in self.packages:
             return None
-        if top == _OURS:
-            return _OURS if module.startswith(_CONTRACT) else _versions(top)
+        if top == _PACKAGE:
+            return _PACKAGE if module.startswith(_CONTRACT) else _versions(top)
         found = module in sys.modules or module_spec(module) is not None
         return _versions(top) if _is_installed(file) or not found else None
 
 
 def module_spec(name: str) -> ModuleSpec | None:
-    """Return where a module is, without importing it or what it is in."""
+    """Return the spec of a module without importing it or its packages; ``None`` if not found."""
     loaded = sys.modules.get(name)
     spec = getattr(loaded, "__spec__", None)
     if isinstance(spec, ModuleSpec):
@@ -69,7 +70,7 @@ def module_spec(name: str) -> ModuleSpec | None:
 
 
 def folder_of(module: str) -> str:
-    """Return the folder that the outermost package of a module is in; empty if there is none."""
+    """Return the folder that contains the top-level package of a module; empty if unknown."""
     top = sys.modules.get(module.partition(".")[0])
     file = getattr(top, "__file__", None)
     if not isinstance(file, str):
@@ -86,7 +87,7 @@ def _file_of(module: str) -> str | None:
     spec = module_spec(module)
     if spec is None:
         return None
-    folders = spec.submodule_search_locations or ()  # of a package without a file of its own
+    folders = spec.submodule_search_locations or ()  # for namespace packages
     return spec.origin if spec.has_location else next(iter(folders), None)
 
 
@@ -103,7 +104,7 @@ def _is_standard(top: str, file: str | None) -> bool:
 
 @functools.cache
 def _versions(top: str) -> str:
-    """Return the distributions that a top-level package comes from, with their versions."""
+    """Return the distributions of a top-level package with their versions."""
     names = _distributions(top)
     return " ".join(f"{name}=={importlib.metadata.version(name)}" for name in names) or top
 
@@ -117,13 +118,13 @@ def _distributions(top: str) -> tuple[str, ...]:
 
 
 @functools.cache
-def _siblings(top: str) -> tuple[str, ...]:
-    """Return the other packages of the distribution of an installed package."""
+def _sibling_packages(top: str) -> tuple[str, ...]:
+    """Return all top-level packages of the distribution of an installed package."""
     own = set(_distributions(top))
     return tuple(name for name, of in _all_distributions().items() if not own.isdisjoint(of))
 
 
 @functools.cache
 def _all_distributions() -> dict[str, list[str]]:
-    """Return the distributions of every top-level package; 50 ms and more, so only by need."""
+    """Return the distributions of each top-level package. Takes 50 ms or more."""
     return dict(importlib.metadata.packages_distributions())

@@ -1,4 +1,4 @@
-"""What code names: global names, attributes of modules, modules that it imports."""
+"""Find the names that code uses: global names, attributes of modules, imported modules."""
 
 import ast
 import dis
@@ -15,7 +15,7 @@ _STEPS: Final = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 
 
 def codes_in(code: CodeType) -> Iterator[CodeType]:
-    """Yield ``code`` and the code of everything that is defined inside it."""
+    """Yield ``code`` and all code objects nested in it."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -28,7 +28,7 @@ def names_in(code: CodeType) -> set[str]:
 
 
 def attributes_named(code: CodeType, root: str) -> set[tuple[str, ...]]:
-    """Return what code uses of ``root``: ``("f",)`` for ``root.f``, ``()`` for ``root`` alone."""
+    """Return the attribute chains used below ``root``: ``("f",)`` for ``root.f``, ``()`` alone."""
     found: set[tuple[str, ...]] = set()
     for one in codes_in(code):
         chain: list[str] | None = None
@@ -46,8 +46,8 @@ def imports_in(code: CodeType, package: str) -> set[str]:
     """Return the modules that code imports when it runs.
 
     Args:
-        code: Of a function.
-        package: That it belongs to, for relative imports.
+        code: The code of a function.
+        package: The package of the function, to resolve relative imports.
     """
     found: set[str] = set()
     for one in codes_in(code):
@@ -62,7 +62,7 @@ def imports_in(code: CodeType, package: str) -> set[str]:
 
 
 def modules_imported(tree: ast.AST, package: str) -> set[str]:
-    """Return the modules that the source of a module imports anywhere."""
+    """Return all modules that the source of a module imports."""
     found: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -74,11 +74,11 @@ def modules_imported(tree: ast.AST, package: str) -> set[str]:
 
 
 def _modules(name: str, level: object, names: Iterable[str], package: str) -> Iterator[str]:
-    """Yield the modules of one import: ``from package import name`` may mean two of them."""
+    """Yield the modules of one import: ``from package import name`` may import two."""
     if isinstance(level, int) and level:
         try:
             name = importlib.util.resolve_name("." * level + name, package)
-        except ImportError:  # beyond the outermost package: it fails when it runs
+        except ImportError:  # beyond the top-level package: the import will fail
             return
     yield name
     for item in names:

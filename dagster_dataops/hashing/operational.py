@@ -1,17 +1,17 @@
-"""Operational: marks values that say how work is done and not what is done."""
+"""`Operational`: marks options that affect how work is done but not its result."""
 
 import re
 import typing
 from typing import Any, Final
 
-_WRITTEN: Final = re.compile(r"\bOperational\b")
+_IN_TEXT: Final = re.compile(r"\bOperational\b")
 
 
 class Operational:
-    """Marks an option that says how an operator works and not what it computes.
+    """Marks an option that affects how an operator works but not what it computes.
 
-    Such an option is no part of the operator's identity: another value neither makes its asset
-    stale nor starts an unfinished run afresh. Mark a parameter, or every value of a type:
+    The option is not part of the operator's identity: a new value neither makes the asset stale nor
+    discards an unfinished run. Mark a parameter, or all values of a type:
 
         def grade(record, endpoint: Annotated[str, Operational] = "https://..."): ...
 
@@ -22,16 +22,16 @@ class Operational:
 
 
 def is_operational(value: object) -> bool:
-    """Whether a value declares itself operational, by its type."""
+    """Return whether the type of a value marks it as operational."""
     return isinstance(value, Operational) or callable(getattr(value, "get_secret_value", None))
 
 
-def is_marked(annotation: Any) -> bool:
-    """Whether an annotation marks its parameter; also one that is still text."""
+def is_annotated_operational(annotation: Any) -> bool:
+    """Return whether an annotation, also as text, marks its parameter as operational."""
     if isinstance(annotation, str):
-        return _WRITTEN.search(annotation) is not None
+        return _IN_TEXT.search(annotation) is not None
     if isinstance(annotation, type):
         return issubclass(annotation, Operational)
     if Operational in getattr(annotation, "__metadata__", ()):
         return True
-    return any(map(is_marked, typing.get_args(annotation)))
+    return any(map(is_annotated_operational, typing.get_args(annotation)))

@@ -1,4 +1,4 @@
-"""The text of functions and modules, without what has no effect: comments, docstrings, layout."""
+"""The source of functions and modules without comments, docstrings and formatting."""
 
 import ast
 import inspect
@@ -12,18 +12,18 @@ from dagster_dataops.hashing.code_origins import module_spec
 from dagster_dataops.hashing.named_references import codes_in
 from dagster_dataops.hashing.values import digest
 
-_DOCUMENTED: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
-_BEGAN: Final = time.time()
-# By the id of a function's code, which is kept so that no other gets that id.
+_WITH_DOCSTRINGS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
+_STARTED_AT: Final = time.time()
+# By id of a code object. The code object is stored too, so that its id is not reused.
 _texts: dict[int, tuple[types.CodeType, str]] = {}
 _compiled: dict[str, tuple[list[str], set[types.CodeType]]] = {}
 
 
 def text_of(function: types.FunctionType) -> str:
-    """Return a digest of what a function says.
+    """Return a digest of a function's code.
 
-    Of its syntax tree, less its own decorators, whose effect is seen in what they make; of its
-    instructions where there is no source, as at a prompt, or the source is another by now.
+    It covers the syntax tree without decorators, because their effect is digested separately.
+    Without source, or if the file was changed after import, it covers the byte code.
     """
     code = function.__code__
     known = _texts.get(id(code))
@@ -35,31 +35,31 @@ def text_of(function: types.FunctionType) -> str:
 
 
 def module_tree(name: str) -> ast.Module | None:
-    """Return the syntax tree of a module's source, imported or not; ``None`` without source."""
+    """Return the syntax tree of a module, imported or not; ``None`` without source."""
     spec = module_spec(name)
     if spec is None or spec.origin is None or not spec.has_location:
         return None
     try:
         return ast.parse(Path(spec.origin).read_bytes())
-    except (OSError, SyntaxError, ValueError):  # a compiled module, for one
+    except (OSError, SyntaxError, ValueError):  # for example a compiled module
         return None
 
 
 def tree_digest(tree: ast.AST) -> str:
-    """Return a digest of a syntax tree, which loses its docstrings."""
+    """Return a digest of a syntax tree; its docstrings are removed from the tree."""
     for node in ast.walk(tree):
-        if isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+        if isinstance(node, _WITH_DOCSTRINGS) and ast.get_docstring(node, clean=False) is not None:
             node.body = node.body[1:]
     return digest(ast.dump(tree))
 
 
 def _tree(function: types.FunctionType) -> ast.AST | None:
     code = function.__code__
-    if code.co_name == "<lambda>":  # the lines that it stands on may say more, or less
+    if code.co_name == "<lambda>":  # its lines may hold other code too
         return None
     linecache.checkcache(code.co_filename)
     lines = linecache.getlines(code.co_filename, function.__globals__)
-    if not lines or not _is_current(code, lines):
+    if not lines or not _matches_file(code, lines):
         return None
     try:
         block = inspect.getblock(lines[code.co_firstlineno - 1 :])
@@ -74,13 +74,13 @@ def _tree(function: types.FunctionType) -> ast.AST | None:
     return node
 
 
-def _is_current(code: types.CodeType, lines: list[str]) -> bool:
-    """Whether a file still says what was imported from it; if it is older, it does."""
+def _matches_file(code: types.CodeType, lines: list[str]) -> bool:
+    """Return whether a file still has the source that was imported from it."""
     path = code.co_filename
     try:
-        if Path(path).stat().st_mtime < _BEGAN:
+        if Path(path).stat().st_mtime < _STARTED_AT:
             return True
-    except OSError:  # no file, but the cell of a notebook
+    except OSError:  # not a file, but for example a notebook cell
         return True
     known = _compiled.get(path)
     if known is None or known[0] is not lines:
@@ -93,8 +93,10 @@ def _is_current(code: types.CodeType, lines: list[str]) -> bool:
 
 
 def _instructions(code: types.CodeType) -> str:
-    return digest([[one.co_code, _plain(one.co_consts), one.co_names] for one in codes_in(code)])
+    return digest(
+        [[one.co_code, _without_code(one.co_consts), one.co_names] for one in codes_in(code)]
+    )
 
 
-def _plain(constants: tuple[Any, ...]) -> list[Any]:
+def _without_code(constants: tuple[Any, ...]) -> list[Any]:
     return [one for one in constants if not isinstance(one, types.CodeType)]

@@ -1,10 +1,11 @@
-"""One JSON form for any value, so that equal values have equal digests in every process.
+"""Convert any value to a canonical JSON form, so that equal values have equal digests everywhere.
 
-Pickle cannot serve: it writes sets in an order that changes from process to process. Objects
-are taken by their class and what pickle would keep of them. What cannot be pickled or holds a
-resource (a client, an open file) counts by its class and its public attributes that are plain
-values, such as ``base_url``; if it has none, it is reported as unknown. Locks count by their class.
-Values that declare themselves operational (`Operational`, ``pydantic.SecretStr``) do not count.
+Pickle is not used because it writes sets in an order that differs between processes. An object
+counts by its class and the state that pickle would store. An object that cannot be pickled or holds
+a resource (a client, an open file) counts by its class and its public attributes with plain values,
+such as ``base_url``. If it has none, it is reported as unknown. Locks count by their class.
+
+Operational values (`Operational`, ``pydantic.SecretStr``) do not count.
 """
 
 import enum
@@ -24,7 +25,7 @@ from dagster_dataops.hashing.operational import is_operational
 
 _MAX_DEPTH: Final = 100
 _LOCKS: Final = frozenset({"_thread", "threading"})
-# What a client answers to, where it is a property and no attribute.
+# Attributes of clients that may be properties.
 _ADDRESSES: Final = ("base_url", "url", "uri", "endpoint", "host", "port", "path", "name", "mode")
 
 FunctionDigest: TypeAlias = Callable[[Any], str]
@@ -32,23 +33,23 @@ Ignored: TypeAlias = Callable[[str], bool]
 
 
 def function_name(function: Any) -> str:
-    """Return the name of a function or class: what it counts by where no code is asked for."""
+    """Return the qualified name of a function or class, its form where code does not count."""
     return f"{function.__module__}.{function.__qualname__}"
 
 
-def nothing_ignored(_: str) -> bool:
-    """Leave out no name."""
+def ignore_nothing(_: str) -> bool:
+    """Ignore no names."""
     return False
 
 
 def digest(value: object, functions: FunctionDigest = function_name) -> str:
-    """Return a digest of ``value`` that is the same in every process and on every machine.
+    """Return a digest of ``value`` that is equal in every process and on every machine.
 
     Args:
-        value: Anything.
-        functions: How functions and classes inside it count.
+        value: Any value.
+        functions: Returns the form of functions and classes inside it.
     """
-    return digest_of_form(Former(functions).form(value))
+    return digest_of_form(FormBuilder(functions).form(value))
 
 
 def digest_of_form(form: Any) -> str:
@@ -56,34 +57,40 @@ def digest_of_form(form: Any) -> str:
     return xxhash.xxh3_128_hexdigest(orjson.dumps(form, option=orjson.OPT_SORT_KEYS))
 
 
-class Former:
-    """Makes JSON forms. Objects met again, or met inside themselves, are not gone through twice.
+class FormBuilder:
+    """Converts values to JSON forms. Each object is processed once, also if it contains itself.
 
     Args:
-        functions: How functions and classes count.
-        ignored: Names of attributes and keys that do not count.
+        functions: Returns the form of functions and classes.
+        ignored: Returns whether a name of an attribute or key does not count.
 
     Attributes:
-        unknown: Types of the objects of which nothing but the class is known.
+        unknown: The types of objects that count only by their class.
     """
 
     def __init__(
-        self, functions: FunctionDigest = function_name, ignored: Ignored = nothing_ignored
+        self, functions: FunctionDigest = function_name, ignored: Ignored = ignore_nothing
     ) -> None:
         self.unknown: set[str] = set()
         self._functions = functions
         self._ignored = ignored
         self._forms: dict[int, Any] = {}
-        self._kept: list[object] = []  # as long as these live, no id is taken a second time
+        self._alive: list[object] = []  # keeps objects alive, so that ids are not reused
 
     def form(self, value: Any, depth: int = 0) -> Any:
-        """Return a JSON form of ``value``; what is composed appears as a digest of its parts."""
-        if value is None or isinstance(value, bool):
+        """Return the JSON form of ``value``; composed values become a digest of their parts."""
+        if value is None or type(value) is bool:
             return value
-        return self._named(value, depth) or self.atom(value) or self._composed(value, depth)
+        if self._is_proxy(value):
+            return self._proxy_form(value, depth)
+        return (
+            self._special_form(value, depth)
+            or self.atom(value)
+            or self._composed_form(value, depth)
+        )
 
     def atom(self, value: Any) -> Any:
-        """Return the form of a text, a number or bytes; ``None`` for other values."""
+        """Return the form of a text, number, bytes or path; ``None`` for other values."""
         match value:
             case str():
                 return _text(value)
@@ -95,55 +102,87 @@ class Former:
                 return {"bytes": xxhash.xxh3_128_hexdigest(bytes(value))}
         return {"path": _text(os.fsdecode(value))} if isinstance(value, os.PathLike) else None
 
-    def _named(self, value: Any, depth: int) -> Any:
+    def _is_proxy(self, value: Any) -> bool:
+        """Return whether the attributes of an object cannot be read.
+
+        Examples are a lazy import of a package that is not installed, and the current request of a
+        web framework outside of a request.
+        """
+        try:
+            value.__class__  # noqa: B018 - this is what isinstance reads
+        except Exception:  # noqa: BLE001 - user objects may raise anything
+            return True
+        return False
+
+    def _proxy_form(self, value: Any, depth: int) -> Any:
+        """Return the class and the plain values of an object without running its code."""
+        try:
+            state = object.__getattribute__(value, "__dict__")
+        except AttributeError:  # only slots
+            state = {}
+        plain = {
+            name: form
+            for name, item in state.items()
+            if item is not None and (form := self._plain_form(item, depth)) is not None
+        }
+        if not plain:
+            self.unknown.add(type_name(value))
+        return {"proxy": [self._form_once(type(value), depth), digest_of_form(plain)]}
+
+    def _special_form(self, value: Any, depth: int) -> Any:
         match value:
             case enum.Enum():
-                return {"enum": [self._once(type(value), depth), value.name]}
+                return {"enum": [self._form_once(type(value), depth), value.name]}
             case re.Pattern():
                 return {"pattern": [_text(str(value.pattern)), value.flags]}
             case types.ModuleType():
                 return {"module": value.__name__}
         return None
 
-    def _composed(self, value: Any, depth: int) -> Any:
+    def _composed_form(self, value: Any, depth: int) -> Any:
         if is_operational(value):
             return {"operational": True}
-        return self._once(value, depth)
+        return self._form_once(value, depth)
 
-    def _once(self, value: Any, depth: int) -> Any:
+    def _form_once(self, value: Any, depth: int) -> Any:
         if id(value) not in self._forms:
-            self._kept.append(value)
-            self._forms[id(value)] = f"<{type_name(value)}>"  # stands wherever it contains itself
+            self._alive.append(value)
+            # The form where the object contains itself.
+            self._forms[id(value)] = f"<{type_name(value)}>"
             if depth < _MAX_DEPTH:
-                self._forms[id(value)] = self._container(value, depth + 1)
+                self._forms[id(value)] = self._container_form(value, depth + 1)
         return self._forms[id(value)]
 
-    def _container(self, value: Any, depth: int) -> Any:
+    def _container_form(self, value: Any, depth: int) -> Any:
         inner = partial(self.form, depth=depth)
         if isinstance(value, list):
             return {"list": digest_of_form(list(map(inner, list.__iter__(value))))}
-        if isinstance(value, tuple):  # some, such as Dagster's keys, refuse to be iterated
+        if isinstance(value, tuple):  # some tuples, such as Dagster's keys, forbid iteration
             return {"list": digest_of_form(list(map(inner, tuple.__iter__(value))))}
         if isinstance(value, Mapping):
-            return {"mapping": _unordered([inner(k), inner(v)] for k, v in self._entries(value))}
+            return {
+                "mapping": _unordered_digest(
+                    [inner(k), inner(v)] for k, v in self._counted_entries(value)
+                )
+            }
         if isinstance(value, AbstractSet):
-            return {"set": _unordered(map(inner, sorted(value, key=_name_of)))}
+            return {"set": _unordered_digest(map(inner, sorted(value, key=_name_of)))}
         return self.object(value, depth)
 
-    def _entries(self, value: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:
+    def _counted_entries(self, value: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:
         for key, item in value.items():
             if not (isinstance(key, str) and isinstance(item, str) and self._ignored(key)):
                 yield key, item
 
     def object(self, value: Any, depth: int) -> Any:
-        """Return the form of what is neither a plain value nor a container."""
+        """Return the form of a value that is neither plain nor a container."""
         if isinstance(value, (types.FunctionType, type)):
             return {"code": self._functions(value)}
-        made = {"object": self._once(type(value), depth)}
+        made = {"object": self._form_once(type(value), depth)}
         wrapped = getattr(value, "__wrapped__", None) if callable(value) else None
         if wrapped is not None:
             made["wrapped"] = self.form(wrapped, depth)
-        kept = None if _holds_resource(value) else _kept_by_pickle(value)
+        kept = None if _holds_resource(value) else _pickled_state(value)
         if kept is None:
             return made | self.public(value, depth, unknown=wrapped is None)
         if wrapped is None or not isinstance(kept[-1], str):
@@ -151,30 +190,30 @@ class Former:
         return made
 
     def public(self, value: Any, depth: int, *, unknown: bool) -> dict[str, Any]:
-        """Return the public attributes of an object that are plain values.
+        """Return the public attributes of an object that have plain values.
 
         Args:
             value: The object.
-            depth: How deep it is nested.
-            unknown: Whether to report it as unknown if it has no such attribute.
+            depth: The nesting depth.
+            unknown: Whether to report the object as unknown if it has none.
         """
         found = {}
         for name, item in _public_attributes(value):
-            form = self._plain(item, depth)
+            form = self._plain_form(item, depth)
             if form is not None and not self._ignored(name):
                 found[name] = form
         if not found and unknown and type(value).__module__ not in _LOCKS:
             self.unknown.add(type_name(value))
         return {"state": digest_of_form(found)}
 
-    def _plain(self, value: Any, depth: int) -> Any:
-        """Return the form of a plain value, or of a list of such; ``None`` for other values."""
+    def _plain_form(self, value: Any, depth: int) -> Any:
+        """Return the form of a plain value or a list of them; ``None`` for other values."""
         if value is None or isinstance(value, bool):
             return {"constant": value}
         if isinstance(value, (list, tuple)):
-            forms = [self._plain(item, depth) for item in value]
+            forms = [self._plain_form(item, depth) for item in value]
             return None if None in forms else forms
-        return self.atom(value) or (self._named(value, depth) if _is_enum(value) else None)
+        return self.atom(value) or (self._special_form(value, depth) if _is_enum(value) else None)
 
 
 def _is_enum(value: object) -> bool:
@@ -182,16 +221,16 @@ def _is_enum(value: object) -> bool:
 
 
 def _name_of(value: object) -> str:
-    """Return a name to sort functions and classes by, in an order that is the same everywhere."""
+    """Return a name that sorts functions and classes in the same order everywhere."""
     return str(getattr(value, "__qualname__", ""))
 
 
-def _unordered(forms: Iterable[Any]) -> str:
+def _unordered_digest(forms: Iterable[Any]) -> str:
     return digest_of_form(sorted(map(digest_of_form, forms)))
 
 
 def _text(text: str) -> Any:
-    text = str.__str__(text)  # some, such as Dagster's names of variables, refuse to be shown
+    text = str.__str__(text)  # some texts, such as Dagster's environment variables, refuse str()
     try:
         text.encode()
     except UnicodeEncodeError:  # a lone surrogate, which JSON cannot hold
@@ -208,7 +247,7 @@ def _public_attributes(value: Any) -> Iterator[tuple[str, Any]]:
     for name in _ADDRESSES:
         if isinstance(inspect.getattr_static(type(value), name, None), property | _DESCRIPTORS):
             item = _read(value, name)
-            # An address may be an object of its own, such as httpx.URL.
+            # An address may be an object, for example httpx.URL.
             yield name, item if item is None or _is_plain(item) else str(item)
 
 
@@ -222,18 +261,18 @@ def _is_plain(value: object) -> bool:
 def _read(value: Any, name: str) -> Any:
     try:
         return getattr(value, name)
-    except Exception:  # noqa: BLE001 - properties of users may raise anything
+    except Exception:  # noqa: BLE001 - user properties may raise anything
         return None
 
 
 def attributes_of(value: Any) -> dict[str, Any]:
-    """Return the attributes that an object has of its own."""
+    """Return the instance attributes of an object."""
     found = getattr(value, "__dict__", None)
     return dict(found) if isinstance(found, dict) else {}
 
 
-def _kept_by_pickle(value: Any) -> list[Any] | None:
-    """Return what pickle would rebuild ``value`` from, or ``None`` if it would refuse."""
+def _pickled_state(value: Any) -> list[Any] | None:
+    """Return the state from which pickle would rebuild ``value``; ``None`` if it cannot."""
     try:
         reduced = value.__reduce_ex__(2)
         if isinstance(reduced, str):

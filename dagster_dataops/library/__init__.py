@@ -1,4 +1,4 @@
-"""Operators that ship with the package, loaded when a group of them is first asked for."""
+"""Operators that ship with the package, imported when an unknown operator is requested."""
 
 from dagster_dataops.combine import stream_operators as combination
 from dagster_dataops.library import deduplication, near_duplicates, text_cleaning

@@ -1,7 +1,7 @@
-"""Group ``dedup``: operators that remove repeated records. The first of several alike is kept.
+"""Group ``dedup``: operators that remove repeated records and keep the first of each.
 
-Each looks at the records in parallel, with a checkpoint, and then decides in input order, with
-memory up to a bound and files in the node's folder beyond it.
+They process the records in parallel, with a checkpoint, and then decide in input order. Memory is
+limited; more data goes to files in the node's folder.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ import xxhash
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.algorithms.first_seen import first_of_equals
-from dagster_dataops.library.field_keys import Column, Keys, key_pairs
+from dagster_dataops.library.field_keys import FieldKey, Keys, key_pairs
 from dagster_dataops.records import Record, encode
 from dagster_dataops.selectors.selector import is_selector
 
@@ -21,13 +21,13 @@ dedup: Any = data_register.new_group("dedup")
 
 
 class Exact(dedup):
-    """Keep the first of all records that agree in ``input_key`` (one key or several).
+    """Keep the first record of each value of ``input_key`` (one key or several).
 
-    A key may be a selector, such as ``meta.id,texts[*].body``. Records that lack a key agree in
-    lacking it. With ``ignore_case`` texts agree that differ in case or white space only. Compared
-    are digests of 128 bits: among a billion records the chance that any two different ones agree
-    is about 1 in 10^21. The choice takes up to
-    ``max_memory_mb`` MB and a bit a record, then 24 bytes a record on disk.
+    A key may be a selector, such as ``meta.id,texts[*].body``. Records without a key are equal in
+    that key. With ``ignore_case``, texts are equal if they differ only in case or white space.
+    128-bit digests are compared: among a billion records, the probability that any two different
+    values agree is about 1 in 10^21. The selection uses up to ``max_memory_mb`` MB and one bit per
+    record, then 24 bytes per record on disk.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Exact(dedup):
         super().__init__(**kwargs)
         keys = [read for read, _ in key_pairs(input_key, None)]
         self._keys = [key for key in keys if not is_selector(key)]
-        self._columns = {key: Column(key) for key in keys if is_selector(key)}
+        self._columns = {key: FieldKey(key) for key in keys if is_selector(key)}
         self._ignore_case = ignore_case
         self._text_key = keys[0] if keys == self._keys[:1] and not ignore_case else ""
         self._max_bytes = memory_bytes(max_memory_mb)

@@ -1,8 +1,8 @@
 """The ``input_key``/``output_key`` convention of operators that work on fields.
 
-An input key is the name of a column, or a selector: what holds a ``.``, ``[`` or ``,`` is one, such
-as ``meta.lang,texts[*].body``. A column that is missing is an empty one; a selected element that
-is missing is an error, which names its path.
+An input key is a column name, or a selector if it contains ``.``, ``[`` or ``,``, such as
+``meta.lang,texts[*].body``. A missing column counts as empty. A missing selected element is an
+error that names its path.
 """
 
 from collections.abc import Callable
@@ -16,14 +16,14 @@ Keys: TypeAlias = str | list[str]
 
 
 def key_pairs(input_key: Keys, output_key: Keys | None) -> list[tuple[str, str]]:
-    """Return (read, written) pairs of keys.
+    """Return pairs (key to read, key to write).
 
     Args:
         input_key: One key, or several.
-        output_key: As many, in the same order; ``None`` writes where it was read.
+        output_key: The same number of keys, in the same order; ``None`` writes to the input keys.
 
     Raises:
-        DefinitionError: They are not as many.
+        DefinitionError: The numbers of keys differ.
     """
     read = [input_key] if isinstance(input_key, str) else list(input_key)
     if output_key is None:
@@ -35,11 +35,11 @@ def key_pairs(input_key: Keys, output_key: Keys | None) -> list[tuple[str, str]]
     return list(zip(read, written, strict=True))
 
 
-class Column:
-    """What an input key names in a record.
+class FieldKey:
+    """The elements of a record that an input key selects.
 
     Args:
-        key: The name of a column, or a selector.
+        key: A column name, or a selector.
 
     Raises:
         SelectorSyntaxError: The selector is malformed.
@@ -49,22 +49,22 @@ class Column:
         self._key = key
         self._selector = Selector(key) if is_selector(key) else None
         self.text: Callable[[Record], str] = self._selected if self._selector else self._plain
-        """Return it as one text; the texts of several elements are joined by line ends."""
+        """Return the selected elements as one text, joined by newlines."""
 
     @property
     def single(self) -> bool:
-        """Whether it is exactly one element."""
+        """Whether the key selects exactly one element."""
         return self._selector is None or self._selector.single
 
     def mapped(self, fn: Callable[[Any], Any], record: Record) -> Record:
-        """Return ``record`` with ``fn`` applied to it, element by element; missing is ``None``."""
+        """Return ``record`` with ``fn`` applied to each selected element; missing is ``None``."""
         if self._selector is None:
             return {**record, self._key: fn(record.get(self._key))}
         changed: Record = self._selector.map(fn, record)
         return changed
 
     def present(self, record: Record) -> list[Any]:
-        """Return its elements, or none at all if one of them is missing."""
+        """Return the selected elements; none if one of them is missing."""
         if self._selector is None:
             return [record[self._key]] if self._key in record else []
         try:
@@ -76,5 +76,5 @@ class Column:
         return str(record.get(self._key) or "")
 
     def _selected(self, record: Record) -> str:
-        assert self._selector is not None  # noqa: S101 - it is what makes this the method
+        assert self._selector is not None  # noqa: S101 - this is the method for selectors
         return "\n".join(str(value or "") for value in self._selector.values(record))

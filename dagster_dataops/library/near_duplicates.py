@@ -1,4 +1,4 @@
-"""``dedup.NearDuplicate``: removes texts that are nearly the same as an earlier one."""
+"""``dedup.NearDuplicate``: remove texts that are similar to an earlier one."""
 
 import re
 from collections.abc import Iterator
@@ -7,31 +7,31 @@ from typing import Any, Final
 
 from dagster_dataops.errors import DefinitionError, MissingExtraError
 from dagster_dataops.library.algorithms.buckets import first_in_buckets
-from dagster_dataops.library.algorithms.lsh_bands import bands_for, pack_buckets, unpack_buckets
+from dagster_dataops.library.algorithms.lsh_bands import choose_bands, pack_buckets, unpack_buckets
 from dagster_dataops.library.deduplication import dedup, memory_bytes
-from dagster_dataops.library.field_keys import Column
+from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.records import Record
 
-# Kana and Chinese characters, written without spaces: each is a word of its own.
+# Kana and Chinese characters are written without spaces; each counts as a word.
 _SINGLE: Final = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _WORD: Final = re.compile(rf"[{_SINGLE}]|[^\W{_SINGLE}]+")
 
 
 class NearDuplicate(dedup):
-    """Drop records whose text is nearly that of an earlier record that was kept.
+    """Drop records whose text is similar to that of an earlier kept record.
 
-    Texts are as similar as the sets of their word ``ngram_size``-grams are, case and punctuation
-    aside: common ones by all (Jaccard). A text of fewer words is one n-gram; one without
-    words, its characters; a missing text is an empty one. The similarity is estimated by
-    MinHash with ``permutations`` values from ``seed``, whose rows are cut into bands, and two
-    records are near one another if they agree in a band: ``threshold`` sets the shape. With 0.8
-    and 128 permutations, pairs of similarity 0.6 are near with a probability of 0.01, 0.7: 0.08,
-    0.8: 0.40, 0.9: 0.93, 0.95: 1.00; equal texts always. More permutations are sharper.
+    The similarity of two texts is the Jaccard index of their sets of word ``ngram_size``-grams,
+    ignoring case and punctuation. A text with fewer words is one n-gram; a text without words
+    counts by its characters; a missing text is empty. The index is estimated by MinHash with
+    ``permutations`` values from ``seed``. The values are cut into bands, and two records are
+    similar if they agree in a band; ``threshold`` determines the shape of the bands. With 0.8 and
+    128 permutations, pairs with index 0.6 are found with probability 0.01, 0.7: 0.08, 0.8: 0.40,
+    0.9: 0.93, 0.95: 1.00; equal texts always. More permutations separate more sharply.
 
-    In input order, a record is kept if it is near no record kept before; so no two that stay
-    are near one another, and each that goes is near one that stays. The result depends on
-    options and input alone. The choice takes up to ``max_memory_mb`` MB and a bit a band and
-    record, then 16 to 32 bytes a band and record on disk. Needs the extra ``near-duplicates``.
+    In input order, a record is kept if it is similar to no kept record. So no two kept records are
+    similar, and each dropped one is similar to a kept one. The result depends only on the options
+    and the input. The selection uses up to ``max_memory_mb`` MB and one bit per band and record,
+    then 16 to 32 bytes per band and record on disk. Needs the extra ``near-duplicates``.
     """
 
     def __init__(
@@ -50,9 +50,9 @@ class NearDuplicate(dedup):
         _check_range("permutations", permutations, 1, 4096)
         _check_range("ngram_size", ngram_size, 1, 100)
         _check_range("seed", seed, 0, 2**64 - 1)
-        self._column = Column(input_key)
+        self._column = FieldKey(input_key)
         self._permutations, self._ngram_size, self._seed = permutations, ngram_size, seed
-        self._bands, self._rows = bands_for(threshold, permutations)
+        self._bands, self._rows = choose_bands(threshold, permutations)
         self._max_bytes = memory_bytes(max_memory_mb)
         self._minhash = _minhash()
 
@@ -66,7 +66,7 @@ class NearDuplicate(dedup):
 
 
 def ngrams(text: str, size: int) -> list[str]:
-    """Return the word n-grams of ``text``, at least one, case and punctuation aside."""
+    """Return the word n-grams of ``text``, at least one, ignoring case and punctuation."""
     words = _WORD.findall(text.casefold())
     if len(words) <= size:
         return [" ".join(words) or text.strip()]

@@ -1,4 +1,4 @@
-"""Group ``text``: record operators that clean, filter and cut texts.
+"""Group ``text``: record operators that clean, filter and split texts.
 
 Every ``input_key`` may be a selector, such as ``meta.title,texts[*].body``.
 """
@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
-from dagster_dataops.library.field_keys import Column, Keys, key_pairs
+from dagster_dataops.library.field_keys import FieldKey, Keys, key_pairs
 from dagster_dataops.records import Record
 
 text: Any = data_register.new_group("text")
@@ -21,18 +21,18 @@ _INVISIBLE: Final = re.compile("[\u0000-\u0008\u000b\u000c\u000e-\u001f\u200b-\u
 
 
 class Normalize(text):
-    """Bring texts to one form: NFKC, single spaces, at most one blank line, nothing invisible.
+    """Normalize texts: NFKC, single spaces, at most one blank line, no invisible characters.
 
-    Reads ``input_key`` (one key or several), writes ``output_key`` (where it was read by default).
-    A missing or empty value becomes the empty string. Selectors of several elements are written
-    where they were read only.
+    Reads ``input_key`` (one key or several) and writes ``output_key`` (by default, the same keys).
+    A missing or empty value becomes the empty string. A selector of several elements can only be
+    written to the same place.
     """
 
     def __init__(
         self, input_key: Keys = "text", output_key: Keys | None = None, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
-        self._pairs = [(Column(read), read, to) for read, to in key_pairs(input_key, output_key)]
+        self._pairs = [(FieldKey(read), read, to) for read, to in key_pairs(input_key, output_key)]
         for column, read, to in self._pairs:
             if read != to:
                 _check_single(column, read, "output_key")
@@ -52,23 +52,23 @@ def _normalized(value: object) -> str:
     return _BLANK_LINES.sub("\n\n", _LINE_ENDS.sub("\n", value)).strip()
 
 
-def _check_single(column: Column, key: str, option: str) -> None:
+def _check_single(column: FieldKey, key: str, option: str) -> None:
     if not column.single:
         msg = f"{option} takes one text, but input_key {key!r} may select several elements"
         raise DefinitionError(msg)
 
 
 class LengthFilter(text):
-    """Keep records whose text has ``min_chars`` to ``max_chars`` characters, both included.
+    """Keep records whose text has ``min_chars`` to ``max_chars`` characters, inclusive.
 
-    Reads ``input_key``; white space does not count. ``max_chars`` 0 sets no upper limit.
+    Reads ``input_key``; white space is not counted. With ``max_chars=0`` there is no upper limit.
     """
 
     def __init__(
         self, min_chars: int = 1, max_chars: int = 0, input_key: str = "text", **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
-        self._min, self._max, self._column = min_chars, max_chars, Column(input_key)
+        self._min, self._max, self._column = min_chars, max_chars, FieldKey(input_key)
 
     def forward(self, record: Record) -> list[Record] | None:
         length = sum(map(len, self._column.text(record).split()))
@@ -77,14 +77,15 @@ class LengthFilter(text):
 
 
 class LetterRatioFilter(text):
-    """Keep records of whose characters, white space aside, at least ``min_ratio`` are letters.
+    """Keep records in which at least ``min_ratio`` of the characters are letters.
 
-    Reads ``input_key``. Tables, rulers and dumps of numbers fall through.
+    Reads ``input_key``; white space is not counted. Removes tables, separators and dumps of
+    numbers.
     """
 
     def __init__(self, min_ratio: float = 0.6, input_key: str = "text", **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self._ratio, self._column = min_ratio, Column(input_key)
+        self._ratio, self._column = min_ratio, FieldKey(input_key)
 
     def forward(self, record: Record) -> list[Record] | None:
         characters = "".join(self._column.text(record).split())
@@ -93,12 +94,12 @@ class LetterRatioFilter(text):
 
 
 class Chunk(text):
-    """Cut a text into pieces of at most ``max_chars`` characters, one record a piece.
+    """Split a text into pieces of at most ``max_chars`` characters, one record per piece.
 
-    Cuts at the last blank line, line end, sentence end or space that fits. Reads ``input_key``;
-    every piece is a copy of the record with its part in ``output_key`` (``input_key`` by
-    default) and its number, from 0, in ``index_key``. Neighbours share up to
-    ``overlap_chars`` characters.
+    Splits at the last blank line, newline, sentence end or space that fits. Reads ``input_key``.
+    Each piece is a copy of the record with its text in ``output_key`` (by default ``input_key``)
+    and its number, from 0, in ``index_key``. Consecutive pieces share up to ``overlap_chars``
+    characters.
     """
 
     def __init__(
@@ -115,18 +116,18 @@ class Chunk(text):
             msg = f"overlap_chars must be in [0, max_chars={max_chars}), got {overlap_chars}"
             raise ValueError(msg)
         self._size, self._overlap = max_chars, overlap_chars
-        self._column, self._written, self._index = Column(input_key), output_key, index_key
+        self._column, self._written, self._index = FieldKey(input_key), output_key, index_key
         if output_key is None:
             _check_single(self._column, input_key, "Chunk without output_key")
 
     def forward(self, record: Record) -> list[Record]:
         pieces = self._pieces(self._column.text(record))
         return [
-            {**self._with(record, piece), self._index: number}
+            {**self._piece_record(record, piece), self._index: number}
             for number, piece in enumerate(pieces)
         ]
 
-    def _with(self, record: Record, piece: str) -> Record:
+    def _piece_record(self, record: Record, piece: str) -> Record:
         if self._written is not None:
             return {**record, self._written: piece}
         return self._column.mapped(lambda _: piece, record)
@@ -135,14 +136,14 @@ class Chunk(text):
         pieces = []
         start = 0
         while start < len(whole):
-            end = self._cut(whole, start)
+            end = self._end_of_piece(whole, start)
             piece = whole[start:end].strip()
             if piece:
                 pieces.append(piece)
             start = end if end >= len(whole) else max(end - self._overlap, start + 1)
         return pieces
 
-    def _cut(self, whole: str, start: int) -> int:
+    def _end_of_piece(self, whole: str, start: int) -> int:
         limit = start + self._size
         if limit >= len(whole):
             return len(whole)

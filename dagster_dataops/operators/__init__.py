@@ -1,1 +1,4 @@
-"""What an operator is: its contract, its options, its identity, its registration."""
+"""The definition of operators: contract, options, settings, identity and registration.
+
+How operators are run belongs in `execution`.
+"""

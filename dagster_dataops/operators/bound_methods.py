@@ -1,4 +1,4 @@
-"""The plain callables behind an operator: its options bound, ready for the engine's loops."""
+"""Return the methods of an operator as functions with all options bound."""
 
 import functools
 import inspect
@@ -15,7 +15,7 @@ SKETCH: Final = "sketch"
 def record_function(operator: Operator) -> Callable[[Record], Any]:
     """Return ``forward`` as a function of one record; a coroutine function if it is async.
 
-    Of a selection operator it is ``sketch``, with what it returns under the key `SKETCH`.
+    For a selection operator it is ``sketch``; it returns the sketch under the key `SKETCH`.
     """
     spec = operator.__dataops__.spec
     if spec.kind != "selection":
@@ -29,7 +29,7 @@ def keep_function(operator: Operator, scratch: Path) -> Callable[[Iterator[Any]]
 
     Args:
         operator: A selection operator.
-        scratch: The folder that ``keep`` is given if it asks for one.
+        scratch: A folder for temporary files, passed to ``keep`` if it has that parameter.
     """
     keep = _bound(operator, "keep")
     if "scratch" in inspect.signature(keep).parameters:
@@ -38,12 +38,12 @@ def keep_function(operator: Operator, scratch: Path) -> Callable[[Iterator[Any]]
 
 
 def dataset_function(operator: Operator) -> Callable[..., Any]:
-    """Return ``forward_batch_input`` as a function of its datasets."""
+    """Return ``forward_batch_input`` as a function of the datasets."""
     return _bound(operator, "forward_batch_input")
 
 
 def stream_function(operator: Operator) -> Callable[..., Any]:
-    """Return ``stream`` as a function of the streams of its inputs."""
+    """Return ``stream`` as a function of the input streams."""
     return _bound(operator, "stream")
 
 
@@ -76,5 +76,5 @@ def _bound(operator: Operator, method: str) -> Callable[..., Any]:
     if not invocation.passed_up and all(
         name in defaults and value is defaults[name] for name, value in options.items()
     ):
-        return function  # type: ignore[no-any-return]  # one call less for every record
+        return function  # type: ignore[no-any-return]  # saves one call per record
     return functools.partial(function, **options)

@@ -1,7 +1,7 @@
-"""How many cores this process may use: its affinity, less what its control groups allow.
+"""Count the cores that this process may use: its CPU affinity, limited by cgroup quotas.
 
-Containers and batch systems limit the time of all processes of a group, a quota, and leave every
-core visible.
+Containers and batch systems limit the CPU time of a group of processes by a quota, while all cores
+stay visible.
 """
 
 import math
@@ -15,11 +15,11 @@ _HIERARCHIES: Final = Path("/sys/fs/cgroup")
 
 
 def usable_cores() -> int:
-    """Return the number of cores that this process may use, at least 1.
+    """Return the number of usable cores, at least 1.
 
-    A quota is read once, and rounded up.
+    The cgroup quota is read once per process and rounded up.
     """
-    if hasattr(os, "process_cpu_count"):  # Python 3.13; knows of PYTHON_CPU_COUNT as well
+    if hasattr(os, "process_cpu_count"):  # Python 3.13; respects PYTHON_CPU_COUNT
         cores = os.process_cpu_count()
     elif hasattr(os, "sched_getaffinity"):
         cores = len(os.sched_getaffinity(0))
@@ -34,11 +34,11 @@ def _quota() -> float:
 
 
 def quota(membership: Path, hierarchies: Path) -> float:
-    """Return the least quota of a process's control groups, in cores; infinite for none.
+    """Return the smallest quota of a process's cgroups, in cores; infinite without a quota.
 
     Args:
-        membership: Lists the groups, as ``/proc/self/cgroup``.
-        hierarchies: Where the groups' files are, as ``/sys/fs/cgroup``.
+        membership: The file that lists the groups, like ``/proc/self/cgroup``.
+        hierarchies: The folder of the groups' files, like ``/sys/fs/cgroup``.
     """
     try:
         lines = membership.read_text(encoding="utf-8").splitlines()
@@ -56,7 +56,7 @@ def quota(membership: Path, hierarchies: Path) -> float:
 
 
 def _levels(hierarchy: Path, group: str) -> list[Path]:
-    """Return the folders of a group and of those it is in; in a container these may be hidden."""
+    """Return the folders of a group and its parents; a container may hide some of them."""
     parts = [part for part in group.split("/") if part not in {"", ".."}]
     return [hierarchy.joinpath(*parts[:depth]) for depth in range(len(parts) + 1)]
 

@@ -1,10 +1,10 @@
-"""Declared columns: what an operator reads and writes, as far as it says so.
+"""Declared columns: the columns that an operator reads and writes, and their types.
 
-    @data_register("data.mini", reads={"values": list[float]}, columns={"x": float, "y": float})
-    def mini_decoder(record: dict) -> dict: ...
+ @data_register("data.mini", reads={"values": list[float]}, columns={"x": float, "y": float})
+ def mini_decoder(record: dict) -> dict: ...
 
-``reads`` must be there. ``writes`` are there afterwards, beside what was there before; ``columns``
-are all that is there afterwards, as of a reader. What nobody declares nobody checks.
+``reads`` are required columns. ``writes`` are added to the existing columns; ``columns`` are all
+columns of the result, for example of a reader. Undeclared columns are not checked.
 """
 
 import types
@@ -16,35 +16,35 @@ from typing import Any, Final, TypeAlias, Union
 from dagster_dataops.errors import OperatorDefinitionError
 
 ColumnTypes: TypeAlias = Mapping[str, Any]
-"""Types such as ``float``, ``list[float]`` or ``str | None`` by column; ``Any`` is any."""
+"""Types by column, such as ``float``, ``list[float]`` or ``str | None``; ``Any`` allows all."""
 Declaration: TypeAlias = ColumnTypes | Iterable[str] | Callable[..., ColumnTypes | Iterable[str]]
-"""Also names alone, of any type, or a function that is given the options and returns either."""
+"""Also names without types, or a function of the options that returns either form."""
 
 _UNIONS: Final = (Union, types.UnionType)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Declared:
-    """What an operator declares; ``None`` where it says nothing.
+class ColumnDeclarations:
+    """The declarations of an operator; ``None`` for those it does not make.
 
     Attributes:
-        reads: Columns that it needs.
-        writes: Columns that are there afterwards, beside those that were there.
-        columns: All columns that are there afterwards.
+        reads: The columns that it needs.
+        writes: The columns that it adds to the existing ones.
+        columns: All columns of its result.
     """
 
     reads: Declaration | None = None
     writes: Declaration | None = None
     columns: Declaration | None = None
 
-    def checked(self, operator: str) -> "Declared":
-        """Return this, if it can be understood.
+    def checked(self, operator: str) -> "ColumnDeclarations":
+        """Check the declarations and return them.
 
         Raises:
-            OperatorDefinitionError: It cannot.
+            OperatorDefinitionError: A declaration is malformed, or two contradict each other.
         """
         if self.writes is not None and self.columns is not None:
-            reason = "it declares both writes, beside what was there, and columns, which are all"
+            reason = "it declares both writes (added columns) and columns (all columns); keep one"
             raise OperatorDefinitionError(operator, reason)
         for field in fields(self):
             given = getattr(self, field.name)
@@ -53,8 +53,8 @@ class Declared:
         return self
 
 
-NOTHING: Final = Declared()
-DECLARATIONS: Final = frozenset(field.name for field in fields(Declared))
+NOTHING: Final = ColumnDeclarations()
+DECLARATIONS: Final = frozenset(field.name for field in fields(ColumnDeclarations))
 
 
 def column_types(
@@ -63,23 +63,23 @@ def column_types(
     """Return the types of declared columns.
 
     Args:
-        operator: Who declares them, for the error.
-        kind: ``reads``, ``writes`` or ``columns``, for the error.
-        declared: What was written down.
-        options: The operator's, where it is a function of them.
+        operator: The operator's name, for errors.
+        kind: ``reads``, ``writes`` or ``columns``, for errors.
+        declared: The declaration.
+        options: The operator's options, passed to a declaration that is a function.
 
     Raises:
-        OperatorDefinitionError: It is no mapping of names to types, and no list of names.
+        OperatorDefinitionError: It is neither a mapping of names to types nor a list of names.
     """
     given = declared(**options) if callable(declared) else declared
     if isinstance(given, str) or not isinstance(given, Iterable):
-        reason = f"{kind} is {given!r}; write {{'column': type}}, or a list of names"
+        reason = f"{kind} is {given!r}; use {{'column': type}}, or a list of names"
         raise OperatorDefinitionError(operator, reason)
     found = dict(given) if isinstance(given, Mapping) else dict.fromkeys(given, Any)
     for name, kind_of in found.items():
         if not isinstance(name, str) or not _is_type(kind_of):
-            reason = f"{kind} declares {name!r} as {kind_of!r}; it takes a name and a type"
-            raise OperatorDefinitionError(operator, f"{reason} such as float or list[str]")
+            reason = f"{kind} declares {name!r} as {kind_of!r}; use a name and a type"
+            raise OperatorDefinitionError(operator, f"{reason}, such as float or list[str]")
     return found
 
 
@@ -90,21 +90,21 @@ def _is_type(given: Any) -> bool:
 
 
 def type_text(declared: Any) -> str:
-    """Return a type as one writes it."""
+    """Return a type as Python source text."""
     if isinstance(declared, type) and not typing.get_args(declared):
         return "None" if declared is types.NoneType else declared.__name__
     return str(declared).replace("typing.", "")
 
 
-def takes(wanted: Any, there: Any) -> bool:
-    """Whether a column of type ``there`` can be read as ``wanted``; an ``int`` as a ``float``."""
+def accepts_type(wanted: Any, there: Any) -> bool:
+    """Return whether a column of type ``there`` can be read as ``wanted`` (or int as float)."""
     wanted, there = (types.NoneType if one is None else one for one in (wanted, there))
     if Any in {wanted, there} or wanted == there:
         return True
     if typing.get_origin(there) in _UNIONS:
-        return all(takes(wanted, one) for one in typing.get_args(there))
+        return all(accepts_type(wanted, one) for one in typing.get_args(there))
     if typing.get_origin(wanted) in _UNIONS:
-        return any(takes(one, there) for one in typing.get_args(wanted))
+        return any(accepts_type(one, there) for one in typing.get_args(wanted))
     outer = typing.get_origin(wanted) or wanted
     return _is_below(typing.get_origin(there) or there, outer) and _arguments_fit(wanted, there)
 
@@ -117,6 +117,10 @@ def _is_below(there: Any, wanted: Any) -> bool:
 
 
 def _arguments_fit(wanted: Any, there: Any) -> bool:
-    """Whether what is inside fits; of a plain ``list`` nobody knows, and so it does."""
+    """Return whether type arguments match; missing arguments, as in a plain ``list``, do."""
     inner, asked = typing.get_args(there), typing.get_args(wanted)
-    return not inner or not asked or (len(inner) == len(asked) and all(map(takes, asked, inner)))
+    return (
+        not inner
+        or not asked
+        or (len(inner) == len(asked) and all(map(accepts_type, asked, inner)))
+    )

@@ -1,7 +1,7 @@
-"""RegisteredFunction: what ``@data_register`` leaves in place of the function.
+"""`RegisteredFunction`: the result of decorating a function with ``@data_register``.
 
-Called with a record it is the plain function; called with options only it constructs the
-operator, as a reader always does. Name, docstring and signature stay, so editors find their way.
+Called with a record it runs the function. Called with options only it constructs the operator;
+for a reader, every call does. Name, docstring and signature stay, so editors can resolve it.
 """
 
 import functools
@@ -21,7 +21,7 @@ class RegisteredFunction(Generic[P, R]):
     """A function that is also an operator.
 
     Attributes:
-        function: The function as it was written.
+        function: The original function.
         operator: The operator's class.
     """
 
@@ -40,19 +40,19 @@ class RegisteredFunction(Generic[P, R]):
     def __call__(self, **options: object) -> Operator: ...
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the plain function on a record, or construct the operator from options."""
+        """Run the function on a record, or construct the operator from options."""
         if self._data is not None and (args or self._data in kwargs):
             return self.function(*args, **kwargs)
         return self.operator(*args, **kwargs)
 
     @override
     def __reduce__(self) -> Any:
-        """Pickle by reference where that leads back here, else as the plain function."""
+        """Pickle by reference if the name resolves to this object, else as the function."""
         module = self.function.__module__
         found: Any = sys.modules.get(module)
         for name in self.function.__qualname__.split("."):
             found = getattr(found, name, None)
-        cloudpickle = sys.modules.get("cloudpickle")  # loaded by whoever sends by value
+        cloudpickle = sys.modules.get("cloudpickle")  # imported by code that pickles by value
         by_value = cloudpickle.list_registry_pickle_by_value() if cloudpickle else ()
         if found is self and module != "__main__" and module not in by_value:
             return self.function.__qualname__

@@ -1,6 +1,6 @@
-"""What docstrings say of an operator's options: Google, NumPy, reST and Epydoc styles.
+"""Read option descriptions from docstrings in Google, NumPy, reST and Epydoc style.
 
-Read where options are shown to a person, never by the engine.
+Used where options are shown to users, never by the engine.
 """
 
 import functools
@@ -12,7 +12,7 @@ from typing import Any, Final
 import docstring_parser
 
 _METHODS: Final = ("forward", "forward_batch_input", "sketch", "__init__")
-# What every style needs to describe a parameter; most docstrings hold none of it.
+# Every style needs one of these to describe a parameter; most docstrings have none.
 _MARK: Final = re.compile(
     r"^\s*(args|arguments|parameters|params|keyword args|keyword arguments|other parameters|"
     r"attributes)\s*:?\s*$|^\s*[:@](param|parameter|arg|argument|key|keyword)\b",
@@ -21,10 +21,9 @@ _MARK: Final = re.compile(
 
 
 def option_descriptions(target: Any) -> dict[str, str]:
-    """Return what is said of each parameter of a function, or of a class and its ``__init__``.
+    """Return the description of each parameter of a function, or of a class and its ``__init__``.
 
-    What a class says itself counts before what its bases say, and what ``__init__`` says before
-    the class, whose docstring may be about more than parameters.
+    A class takes precedence over its bases, and ``__init__`` over the docstring of its class.
     """
     found: dict[str, str] = {}
     for text in _texts(target):
@@ -33,7 +32,7 @@ def option_descriptions(target: Any) -> dict[str, str]:
 
 
 def _texts(target: Any) -> Iterator[str]:
-    """Yield docstrings; later ones count more."""
+    """Yield docstrings in rising precedence."""
     if not isinstance(target, type):
         yield inspect.getdoc(target) or ""
         return
@@ -45,9 +44,9 @@ def _texts(target: Any) -> Iterator[str]:
 
 @functools.lru_cache(maxsize=4096)
 def described_parameters(text: str) -> Mapping[str, str]:
-    """Return what a docstring says of each parameter, paragraphs as written, by name.
+    """Return the description of each parameter in a docstring, by name.
 
-    A docstring that no style can make sense of describes nothing.
+    Paragraphs are kept as written. A docstring in an unknown style has no descriptions.
     """
     if not _MARK.search(text):
         return {}

@@ -1,7 +1,7 @@
-"""Operator: the class behind every operator, and behind every group of them.
+"""`Operator`: the base class of all operators and groups.
 
-A group is a subclass of `Operator`; inheriting from it registers a class operator. Constructing
-one only remembers: options are checked and bound, nothing is opened, read or written.
+A group is a subclass of `Operator`. Inheriting from a group registers a class operator.
+Constructing an operator checks and binds its options; no file is opened, read or written.
 """
 
 import copy
@@ -19,7 +19,7 @@ from dagster_dataops.errors import (
     OperatorOptionError,
     UnknownOperatorError,
 )
-from dagster_dataops.operators.declared_columns import DECLARATIONS, Declared
+from dagster_dataops.operators.declared_columns import DECLARATIONS, ColumnDeclarations
 from dagster_dataops.operators.secret_options import holds_secret, shown, without_secrets
 from dagster_dataops.operators.settings import SETTING_NAMES, ExecutionSettings, parse_settings
 from dagster_dataops.operators.signature import (
@@ -36,14 +36,14 @@ from dagster_dataops.operators.type_checks import check_types
 if TYPE_CHECKING:
     import os
 
-_CAUSES: Final = 20  # of an error, and of those in turn, that are looked at
+_MAX_CAUSES: Final = 20  # the maximum number of chained exceptions to inspect
 
 
 class Registry(Protocol):
-    """What a group needs of the registry it belongs to."""
+    """The parts of the operator registry that a group uses."""
 
-    def add_class(self, operator: "OperatorMeta", declared: Declared) -> None:
-        """Register a class operator that was just defined."""
+    def add_class(self, operator: "OperatorMeta", declared: ColumnDeclarations) -> None:
+        """Register a class operator after its definition."""
         ...
 
     def operator(self, group: str, name: str) -> "OperatorMeta":
@@ -51,7 +51,7 @@ class Registry(Protocol):
         ...
 
     def operators(self, group: str) -> list[str]:
-        """Return the names of the operators of a group, sorted."""
+        """Return the sorted names of the operators of a group."""
         ...
 
     def run(self, operator: "Operator", data: object) -> object:
@@ -60,7 +60,7 @@ class Registry(Protocol):
 
 
 class OperatorMeta(type):
-    """Registers class operators as they are defined; checks options as they are constructed."""
+    """Registers class operators on definition, and checks options on construction."""
 
     __dataops_registry__: Registry
     __dataops_group__: str
@@ -69,15 +69,15 @@ class OperatorMeta(type):
     def __new__(
         cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **keywords: Any
     ) -> "OperatorMeta":
-        """Create the class; a class statement below a group also registers it.
+        """Create the class. A class statement below a group also registers it.
 
-        Its keywords ``reads``, ``writes`` and ``columns`` declare columns.
+        The keywords ``reads``, ``writes`` and ``columns`` of the statement declare columns.
         """
         declared = {key: keywords.pop(key) for key in DECLARATIONS & keywords.keys()}
         created = super().__new__(cls, name, bases, namespace, **keywords)
-        # Only a class statement fills in __qualname__; unpickling and our own factories do not.
+        # Only class statements set __qualname__; unpickling and generated classes do not.
         if "__qualname__" in namespace and hasattr(created, "__dataops_group__"):
-            created.__dataops_registry__.add_class(created, Declared(**declared))
+            created.__dataops_registry__.add_class(created, ColumnDeclarations(**declared))
         return created
 
     def __getattr__(cls, name: str) -> "OperatorMeta":
@@ -89,27 +89,27 @@ class OperatorMeta(type):
 
     @override
     def __dir__(cls) -> list[str]:
-        """Return the names that ``data.<group>.`` can be completed to."""
+        """Return the names for completion after ``data.<group>.``."""
         return sorted({*super().__dir__(), *_operators_of(cls)})
 
     @override
     def __repr__(cls) -> str:
-        """Show an operator with its options, and a group with its operators."""
+        """Return an operator with its options, or a group with its operators."""
         spec = getattr(cls, "__dataops_spec__", None)
         if spec is not None:
-            return f"<operator data.{_shown(cls, spec)}>"
+            return f"<operator data.{_operator_text(cls, spec)}>"
         if "__dataops_registry__" not in cls.__dict__:
             return super().__repr__()
         operators = [getattr(cls, name) for name in _operators_of(cls)]
-        lines = [f"  {_shown(one, one.__dataops_spec__)}" for one in operators]
+        lines = [f"  {_operator_text(one, one.__dataops_spec__)}" for one in operators]
         return "\n".join([f"<group data.{cls.__dataops_group__}, {len(lines)} operators>", *lines])
 
     @override
     def __call__(cls, *positional: Any, **given: Any) -> Any:
         """Construct the operator from options and settings.
 
-        By position a class takes what its ``__init__`` does, and a reader its options. A function
-        operator takes none: its first argument would be a record.
+        A class accepts positional arguments as its ``__init__`` does, and a reader as its signature
+        does. A function operator accepts none, because its first parameter is a record.
         """
         spec = getattr(cls, "__dataops_spec__", None)
         if spec is None:
@@ -140,22 +140,22 @@ class OperatorMeta(type):
             spec=spec, options=bound, settings=asked, passed_up=to_forward
         )
         operator.__init__(**_init_arguments(cls, options, settings), **to_init)
-        operator.__dataops__ = _settled(operator.__dataops__)
+        operator.__dataops__ = _with_merged_settings(operator.__dataops__)
         return operator
 
 
 class Operator(metaclass=OperatorMeta):
-    """One configured operator. Subclass a group, not this."""
+    """A configured operator. Subclass a group instead of this class."""
 
     __dataops__: Invocation
 
     def __init__(self, **given: Any) -> None:
-        """Take what a subclass's ``__init__`` passes up, as LazyLLM's base class does.
+        """Accept arguments that a subclass's ``__init__`` passes on, as LazyLLM's base class does.
 
         Args:
-            **given: Execution settings, which stand over those of the registration and below
-                those given by the caller; options for ``forward``; and ``rewrite_func``, if it
-                names the method that the class defines.
+            **given: Execution settings, which override those of the registration and are overridden
+                by those of the caller; options for ``forward``; and ``rewrite_func``, which must
+                name the method that the class defines.
         """
         if not given:
             return
@@ -189,16 +189,16 @@ class Operator(metaclass=OperatorMeta):
         return type(self).__dataops_registry__.run(self, data)
 
     def set_output(self, path: "str | os.PathLike[str]") -> Self:
-        """Export the result as jsonl as well; returns the operator itself.
+        """Export the result as jsonl too; return the operator.
 
         Args:
-            path: A file if it ends in ``.jsonl``, else a folder in which the file takes the
-                name of the operator or node. Replaced whole or not at all, after the result was
-                published. Nodes with partitions need a folder: theirs are the files
-                ``<node>/<partition>.jsonl`` in it. Previews export nothing.
+            path: A file if it ends in ``.jsonl``; otherwise a folder, in which the file gets the
+                name of the operator or node. The file is replaced atomically after the result is
+                published. Partitioned nodes need a folder and write ``<node>/<partition>.jsonl`` in
+                it. Previews export nothing.
 
         Raises:
-            ConfigurationError: It is a URL.
+            ConfigurationError: ``path`` is a URL.
         """
         check_local("set_output", path)
         self.__dataops__ = replace(self.__dataops__, output=Path(path))
@@ -221,7 +221,7 @@ def reconfigured(
         OperatorOptionError: An option is unknown, or a setting does not fit the operator.
     """
     before = operator.__dataops__
-    # Only other options need another construction, which may be costly.
+    # Construction may be costly, and only other options need it.
     made = type(operator)(**{**before.options, **options}) if options else copy.copy(operator)
     merged = settings.over(before.settings)
     _check_settings(before.spec, merged)
@@ -230,20 +230,20 @@ def reconfigured(
 
 
 def raise_without_secrets(error: Exception, operator: str, options: Mapping[str, Any]) -> None:
-    """Raise in place of ``error`` one whose text has no secret, if it has one.
+    """Raise a replacement for ``error`` with all secrets hidden, if its text contains any.
 
     Args:
-        error: Raised by the construction of an operator; nothing is done if no text of it or of
-            what led to it holds a secret of the options.
-        operator: Qualified name of the operator.
-        options: That were given, by name.
+        error: The error of an operator's construction. Without secrets in its text, and in those
+            of its causes, nothing is raised.
+        operator: The qualified name of the operator.
+        options: The given options, by name.
 
     Raises:
-        OperatorOptionError: The error's text with its secrets hidden.
+        OperatorOptionError: The text of the error, with its secrets hidden.
     """
     texts: list[str] = []
     cause: BaseException | None = error
-    while cause is not None and len(texts) < _CAUSES:
+    while cause is not None and len(texts) < _MAX_CAUSES:
         texts.append(str(cause))
         cause = cause.__cause__ or cause.__context__
     if all(without_secrets(text, options) == text for text in texts):
@@ -254,12 +254,12 @@ def raise_without_secrets(error: Exception, operator: str, options: Mapping[str,
         raise OperatorOptionError(operator, *found) from None
     option = ", ".join(name for name, value in options.items() if holds_secret(name, value))
     raise OperatorOptionError(
-        operator, option, f"was refused: {type(error).__name__}: {text}"
+        operator, option, f"was rejected: {type(error).__name__}: {text}"
     ) from None
 
 
 def exporting(operator: Operator, output: Path | None) -> Operator:
-    """Return the operator with another place of its export; ``None`` for no export."""
+    """Return the operator with another export path; ``None`` for no export."""
     if operator.__dataops__.output == output:
         return operator
     made = copy.copy(operator)
@@ -267,7 +267,7 @@ def exporting(operator: Operator, output: Path | None) -> Operator:
     return made
 
 
-def _settled(invocation: Invocation) -> Invocation:
+def _with_merged_settings(invocation: Invocation) -> Invocation:
     settings = invocation.settings.over(invocation.spec.settings)
     _check_settings(invocation.spec, settings)
     return replace(invocation, settings=settings)
@@ -275,7 +275,9 @@ def _settled(invocation: Invocation) -> Invocation:
 
 def _check_settings(spec: OperatorSpec, settings: ExecutionSettings) -> None:
     if settings.reuse_outcomes and spec.kind != "record":
-        reason = f"a {spec.kind} operator has no outcome of a single record that could be kept"
+        reason = (
+            f"needs a record operator; a {spec.kind} operator has no outcome per record to keep"
+        )
         raise OperatorOptionError(spec.qualified_name, "_reuse_outcomes", reason)
     if settings.concurrency_mode == "async" and not spec.asynchronous:
         reason = "is 'async', which needs an `async def` operator; use 'thread' for this one"
@@ -288,17 +290,17 @@ def _operators_of(group: OperatorMeta) -> list[str]:
     return group.__dataops_registry__.operators(group.__dataops_group__)
 
 
-def _shown(cls: type, spec: OperatorSpec) -> str:
+def _operator_text(cls: type, spec: OperatorSpec) -> str:
     return f"{spec.qualified_name}{signature_text(spec.options, _positional_names(cls, spec))}"
 
 
 def _by_name(
     cls: type, spec: OperatorSpec, positional: tuple[Any, ...], given: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return all options by name, those given by position as well.
+    """Return all options by name, including those given by position.
 
     Raises:
-        OperatorOptionError: There are too many, or one of them is given by name as well.
+        OperatorOptionError: There are too many, or one is also given by name.
     """
     names = _positional_names(cls, spec)
     if len(positional) > len(names):
@@ -311,8 +313,7 @@ def _by_name(
             else "the operator takes no options"
         )
         reason = (
-            f"was given by position; {takes}. To run the operator, call what the construction "
-            "returns"
+            f"was given by position; {takes}. To run the operator, call the constructed operator"
         )
         raise OperatorOptionError(spec.qualified_name, f"argument {len(names) + 1}", reason)
     first = dict(zip(names, positional, strict=False))
@@ -322,7 +323,7 @@ def _by_name(
 
 
 def _positional_names(cls: type, spec: OperatorSpec) -> list[str]:
-    """Return what can be given by position, in order."""
+    """Return the names of the options that can be given by position, in order."""
     if isinstance(spec.target, type):
         return positional_names(cls.__mro__[: cls.__mro__.index(Operator)])
     return [option.name for option in spec.options] if spec.kind == "reader" else []
@@ -331,15 +332,15 @@ def _positional_names(cls: type, spec: OperatorSpec) -> list[str]:
 def _check_reader(
     spec: OperatorSpec, options: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> None:
-    """Refuse options of a reader that are of the wrong type, and execution settings."""
+    """Raise an error for a reader's options of a wrong type, and for execution settings."""
     for name in settings:
-        reason = "is no setting of a reader, which is read in order"
+        reason = "does not apply to a reader, which is read in order"
         raise OperatorOptionError(spec.qualified_name, name, reason)
     check_types(spec.qualified_name, spec.options, options)
 
 
 def _refuse_settings_among(spec: OperatorSpec, options: Mapping[str, Any]) -> None:
-    """Refuse misspelt execution settings, and those that lack the leading underscore."""
+    """Raise an error for misspelt settings, and for settings without the leading underscore."""
     known = {option.name for option in spec.options}
     for name in options:
         if name in known:
@@ -347,30 +348,32 @@ def _refuse_settings_among(spec: OperatorSpec, options: Mapping[str, Any]) -> No
         if name.startswith("_"):
             near = nearest(name, SETTING_NAMES)
             hint = f"; did you mean {near!r}?" if near else ""
-            reason = f"is no execution setting{hint} Settings: {', '.join(sorted(SETTING_NAMES))}"
+            reason = (
+                f"is not an execution setting{hint} Settings: {', '.join(sorted(SETTING_NAMES))}"
+            )
             raise OperatorOptionError(spec.qualified_name, name, reason)
         setting = setting_without_underscore(name)
         if setting and not spec.any_option and nearest(name, known) is None:
-            reason = _lacks_underscore(setting, [option.name for option in spec.options])
+            reason = _underscore_hint(setting, [option.name for option in spec.options])
             raise OperatorOptionError(spec.qualified_name, name, reason)
 
 
 def setting_without_underscore(name: str) -> str | None:
-    """Return the execution setting that ``name`` is most likely meant to be, if any."""
+    """Return the execution setting that ``name`` most likely means; ``None`` if there is none."""
     if name.startswith("_"):
         return None
     return nearest(f"_{name}", SETTING_NAMES, likeness=0.8)
 
 
-def _lacks_underscore(setting: str, known: Iterable[str] = ()) -> str:
-    reason = f"is no option; did you mean the execution setting {setting!r}, with its underscore?"
+def _underscore_hint(setting: str, known: Iterable[str] = ()) -> str:
+    reason = f"is not an option; did you mean the execution setting {setting!r} (with underscore)?"
     return f"{reason} Its options: {', '.join(known)}" if known else reason
 
 
 def _init_arguments(
     cls: type, options: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return what ``__init__`` takes: its options, and the settings that it names itself."""
+    """Return the arguments of ``__init__``: its options, and the settings among its parameters."""
     own = init_parameters(cls)
     named = {name: value for name, value in settings.items() if name in own}
     return {name: value for name, value in options.items() if name in own} | named
@@ -379,9 +382,9 @@ def _init_arguments(
 def _further_options(
     cls: type, spec: OperatorSpec, options: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the options that no signature names: those for ``__init__``, those for ``forward``.
+    """Return the options that are in no signature: those for ``__init__``, those for ``forward``.
 
-    An ``__init__`` that takes them may use some, and passes the others up to the base class.
+    An ``__init__`` with ``**kwargs`` gets all of them and can pass them on to the base class.
     """
     named = {option.name for option in spec.options}
     further = {name: value for name, value in options.items() if name not in named}
@@ -392,14 +395,12 @@ def _further_options(
 
 def _check_rewrite_func(spec: OperatorSpec, method: object) -> None:
     if method is not None and method != spec.method:
-        reason = (
-            f"is {method!r}, but the operator defines {spec.method}, which decides; leave it out"
-        )
+        reason = f"is {method!r}, but the operator defines {spec.method}; leave rewrite_func out"
         raise OperatorOptionError(spec.qualified_name, "rewrite_func", reason)
 
 
 def _check_passed_up(operator: Operator, options: Mapping[str, Any]) -> None:
-    """Refuse options that ``forward`` does not take."""
+    """Raise an error for options that ``forward`` does not accept."""
     spec = operator.__dataops__.spec
     if not options or spec.any_option:
         return
@@ -407,16 +408,16 @@ def _check_passed_up(operator: Operator, options: Mapping[str, Any]) -> None:
     for unknown in options.keys() - taken:
         setting = setting_without_underscore(unknown)
         reason = (
-            f"is unknown to the operator's base class, and {spec.method} does not take it; "
+            f"is unknown to the operator's base class, and {spec.method} does not accept it; "
             "leave it out of super().__init__()"
         )
         raise OperatorOptionError(
-            spec.qualified_name, unknown, _lacks_underscore(setting) if setting else reason
+            spec.qualified_name, unknown, _underscore_hint(setting) if setting else reason
         )
 
 
 def init_parameters(cls: type) -> dict[str, Any]:
-    """Return the parameters of ``__init__`` by name, through ``**kwargs`` up to the group."""
+    """Return the parameters of ``__init__`` by name, following ``**kwargs`` up to the group."""
     found: dict[str, Any] = {}
     for ancestor in cls.__mro__:
         if ancestor in {Operator, object}:
@@ -430,7 +431,7 @@ def init_parameters(cls: type) -> dict[str, Any]:
 
 
 def unknown_operator(wanted: str, known: list[str]) -> UnknownOperatorError:
-    """Return the error for an operator or group that nobody registered."""
+    """Return the error for an operator or group that is not registered."""
     near = nearest(wanted, known)
     listed = ", ".join(known) or "nothing"
     hint = f"{listed}. Did you mean {near}?" if near else listed

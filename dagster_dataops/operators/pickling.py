@@ -1,8 +1,8 @@
-"""Sends an operator to a worker process that does not share this one's memory.
+"""Send an operator to a worker process that does not share memory with this one.
 
-By reference where the worker can import its module cheaply; by value (cloudpickle) where it
-cannot: from ``__main__``, a notebook, a function's inside, a file outside the import path, or a
-module that has imported Dagster, which workers never do.
+It is pickled by reference if the worker can import its module cheaply. It is pickled by value
+(cloudpickle) if it comes from ``__main__``, a notebook, a local scope, a file outside the import
+path, or a module that has imported Dagster, because workers never import Dagster.
 """
 
 import sys
@@ -24,7 +24,7 @@ def ship(operator: Operator) -> bytes:
     """Return ``operator`` as bytes for `receive`.
 
     Raises:
-        WorkerError: An option or attribute of it cannot be sent.
+        WorkerError: An option or attribute of the operator cannot be pickled.
     """
     spec = operator.__dataops__.spec
     module = sys.modules.get(spec.target.__module__)
@@ -33,23 +33,23 @@ def ship(operator: Operator) -> bytes:
             cloudpickle.register_pickle_by_value(module)
             stack.callback(cloudpickle.unregister_pickle_by_value, module)
         try:
-            return bytes(cloudpickle.dumps(_Shipped(operator)))
+            return bytes(cloudpickle.dumps(_PickledOperator(operator)))
         except Exception as error:
             reason = (
-                f"it cannot be sent to another process ({type(error).__name__}: {error}); make "
+                f"it cannot be sent to another process ({type(error).__name__}: {error}); create "
                 "locks, clients and open files inside forward, or use _concurrency_mode='thread'"
             )
             raise WorkerError(spec.qualified_name, reason) from error
 
 
 def receive(payload: bytes) -> Operator:
-    """Return the operator that `ship` was given."""
+    """Return the operator from the bytes that `ship` returned."""
     operator: Operator = cloudpickle.loads(payload)
     return operator
 
 
-class _Shipped:
-    """Pickles as what rebuilds the operator; function operators without their generated class."""
+class _PickledOperator:
+    """Pickle an operator; function operators without their generated class."""
 
     def __init__(self, operator: Operator) -> None:
         self.operator = operator
@@ -70,7 +70,7 @@ class _Shipped:
 
 
 def _importable_target(target: Any) -> Any:
-    """Return the registered function that stands in its module where ``target`` was written."""
+    """Return the registered function at the module attribute of ``target``, if it wraps it."""
     found: Any = sys.modules.get(target.__module__)
     for name in target.__qualname__.split("."):
         found = getattr(found, name, None)
@@ -87,17 +87,19 @@ def _rebuild(cls: type[Operator] | None, invocation: Invocation, state: dict[str
 
 
 def _importable(module: ModuleType) -> bool:
-    """Whether a fresh process finds ``module`` by its name and pays no Dagster for it."""
+    """Return whether a new process can import ``module`` by name without importing Dagster."""
     parts = module.__name__.split(".")
     names = [".".join(parts[:depth]) for depth in range(1, len(parts) + 1)]
     loaded = [sys.modules.get(name) for name in names]
-    return all(one is not None and _found_anew(one) and not _uses_dagster(one) for one in loaded)
+    return all(
+        one is not None and _resolves_to_same_file(one) and not _uses_dagster(one) for one in loaded
+    )
 
 
-def _found_anew(module: ModuleType) -> bool:
-    """Whether the import system, asked again, leads to the same file.
+def _resolves_to_same_file(module: ModuleType) -> bool:
+    """Return whether the import system resolves the module to the same file.
 
-    ``importlib.util.find_spec`` answers from ``sys.modules`` and so knows no better than we do.
+    ``importlib.util.find_spec`` is of no use: it returns what is in ``sys.modules``.
     """
     package = sys.modules.get(module.__name__.rpartition(".")[0])
     path = getattr(package, "__path__", None)

@@ -1,6 +1,6 @@
-"""Readable: what every reader is, an operator that takes nothing and gives a stream of records.
+"""`Readable`: the base of all readers, operators without input that return a stream of records.
 
-A pipeline's source in plain Python (``ppl(reader)``) and in Dagster
+A reader is a pipeline's source in plain Python (``ppl(reader)``) and in Dagster
 (``build_definitions(ppl, source=reader)``).
 """
 
@@ -26,43 +26,45 @@ class Readable:
     """A reader.
 
     Attributes:
-        columns: The types of all columns of its records; ``None`` if it does not say.
+        columns: The types of all columns of its records; ``None`` if not declared.
     """
 
     columns: Declaration | None = None
 
     @cached_property
     def name(self) -> str:
-        """Its name, which that of its asset ends in; assign another where two would be the same."""
+        """The name, and the last part of its asset key. Assign another one to avoid duplicates."""
         return type(self).__name__
 
     @property
     def description(self) -> str:
-        """Its docstring."""
+        """The docstring."""
         return inspect.cleandoc(type(self).__doc__ or "")
 
     def stream(self) -> Any:
-        """Return the stream of its records."""
-        reason = "it is no reader without stream(), or read_from() of dagster_dataops.Reader"
+        """Return the stream of records."""
+        reason = "a reader must define stream(), or read_from() of dagster_dataops.Reader"
         raise OperatorDefinitionError(type(self).__name__, reason)
 
     def __iter__(self) -> Iterator[Any]:
-        """Yield the records, from the start."""
+        """Yield the records from the start."""
         return iter(self.stream())
 
     def __call__(self, data: object = None) -> Any:
-        """Return all records, as a list.
+        """Return all records as a list.
 
         Raises:
-            InputError: Something was given to read from.
+            InputError: ``data`` was given.
         """
         if data is not None:
-            reason = f"the reader {self.name} takes none; it reads what its options say"
+            reason = (
+                f"the reader {self.name} accepts none; it reads the source that its options name"
+            )
             raise InputError(f"of type {type(data).__name__}", reason)
         return list(self)
 
     def column_types(self) -> dict[str, Any] | None:
-        """Return the types of its columns; ``None`` if it does not say."""
+        """Return the types of the columns; ``None`` if not declared."""
         if self.columns is None:
             return None
         invocation: Invocation | None = getattr(self, "__dataops__", None)
@@ -71,22 +73,22 @@ class Readable:
 
 
 class FunctionReader(Readable):
-    """A reader that was registered as a function of its options, which returns the stream."""
+    """A reader registered as a function of its options, which returns the stream."""
 
     __dataops__: "Invocation"
 
     @override
     def stream(self) -> Any:
-        """Return what the function returns.
+        """Return the stream that the function returns.
 
         Raises:
-            OperatorDefinitionError: That is no stream.
+            OperatorDefinitionError: The function did not return a stream.
         """
         spec = self.__dataops__.spec
         made = spec.target(**self.__dataops__.options)
         if not is_stream(type(made)):
             reason = (
-                f"it returned a {type(made).__name__}; a reader returns a stream, such as "
+                f"it returned a {type(made).__name__}; a reader must return a stream, such as "
                 "read_jsonl(path) or read_sequence(records)"
             )
             raise OperatorDefinitionError(spec.qualified_name, reason)
@@ -94,9 +96,9 @@ class FunctionReader(Readable):
 
 
 def gives_stream(cls: type) -> bool:
-    """Whether a class is a reader: it has a method ``stream`` that takes nothing.
+    """Return whether a class is a reader: it has a method ``stream`` without parameters.
 
-    Operators of records may have a method of that name as well, which then means nothing.
+    In record operators a method of that name has no special meaning.
     """
     if any(callable(getattr(cls, method, None)) for method in _OF_RECORDS):
         return False
@@ -105,7 +107,7 @@ def gives_stream(cls: type) -> bool:
 
 
 def is_stream(annotation: object) -> bool:
-    """Whether an annotation, as written or resolved, is that of a stream."""
+    """Return whether an annotation, as text or as a type, is a stream type."""
     if isinstance(annotation, str):
         return annotation.rpartition(".")[2].strip("\"'") in _STREAMS
     return isinstance(annotation, type) and _has_stages(annotation)
@@ -115,9 +117,16 @@ def _has_stages(cls: type) -> bool:
     return callable(getattr(cls, "part", None)) and callable(getattr(cls, "is_infinite", None))
 
 
-def returns_stream(function: object) -> bool:
-    """Whether a function says that it returns a stream: then it is a reader."""
+def returns_stream(function: Any) -> bool:
+    """Return whether a function is annotated to return a stream, which makes it a reader.
+
+    An annotation that cannot be resolved, as one imported under ``TYPE_CHECKING``, counts by its
+    name.
+    """
     found = getattr(function, "__annotations__", {}).get("return")
-    if isinstance(found, str) and not is_stream(found):
-        return False
+    if isinstance(found, str):
+        try:
+            found = typing.get_type_hints(function).get("return")
+        except (NameError, TypeError, AttributeError, SyntaxError):
+            return is_stream(found)
     return is_stream(found) or is_stream(typing.get_origin(found))

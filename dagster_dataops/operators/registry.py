@@ -1,4 +1,4 @@
-"""OperatorRegistry: groups of operators by name. ``data_register`` is the one of this process."""
+"""`OperatorRegistry`: operators by group and name. ``data_register`` is the global one."""
 
 import importlib
 import inspect
@@ -14,7 +14,7 @@ from dagster_dataops.errors import (
     OperatorOptionError,
 )
 from dagster_dataops.operators.bound_methods import dataset_function, record_function
-from dagster_dataops.operators.declared_columns import DECLARATIONS, Declaration, Declared
+from dagster_dataops.operators.declared_columns import DECLARATIONS, ColumnDeclarations, Declaration
 from dagster_dataops.operators.decorated_function import P, R, RegisteredFunction
 from dagster_dataops.operators.operator import Operator, OperatorMeta, unknown_operator
 from dagster_dataops.operators.reader_base import FunctionReader, Readable, gives_stream
@@ -34,12 +34,12 @@ _PREFIX = "data."
 
 
 class OperatorRegistry:
-    """Groups and their operators. Registering checks everything before it changes anything.
+    """Groups and their operators. All checks are made before anything is registered.
 
     Args:
-        runner: Runs an operator over data; what calling an operator does.
-        libraries: Modules that register further operators, imported when a name is asked for
-            that nobody has registered yet.
+        runner: Runs an operator over data; used when an operator is called.
+        libraries: Modules that register further operators. They are imported when an unknown
+            name is requested.
     """
 
     def __init__(
@@ -51,12 +51,12 @@ class OperatorRegistry:
         self._operators: dict[str, dict[str, OperatorMeta]] = {}
 
     def new_group(self, name: str) -> Any:
-        """Return the group ``name``, made if need be; inherit from it to register classes."""
-        return self._keep(self._groups.get(name) or self._make_group(name))
+        """Return the group ``name``, created if needed; inherit from it to register classes."""
+        return self._add_group(self._groups.get(name) or self._make_group(name))
 
     def _make_group(self, name: str) -> OperatorMeta:
         if not (name.isidentifier() and name.isascii()) or name.startswith("_"):
-            raise OperatorDefinitionError(f"group {name!r}", "its name is no plain identifier")
+            raise OperatorDefinitionError(f"group {name!r}", "its name is not a plain identifier")
         namespace = {
             "__doc__": f"The operators of group {name}.",
             "__module__": "dagster_dataops.data",
@@ -64,10 +64,10 @@ class OperatorRegistry:
             "__dataops_registry__": self,
         }
         group = OperatorMeta(name, (Operator,), namespace)
-        group.__qualname__ = f"<group {name}>"  # so that cloudpickle sends it by value
+        group.__qualname__ = f"<group {name}>"  # makes cloudpickle send it by value
         return group
 
-    def _keep(self, group: OperatorMeta) -> OperatorMeta:
+    def _add_group(self, group: OperatorMeta) -> OperatorMeta:
         self._operators.setdefault(group.__dataops_group__, {})
         return self._groups.setdefault(group.__dataops_group__, group)
 
@@ -84,23 +84,24 @@ class OperatorRegistry:
         """Return a decorator that registers a function or a class.
 
         Args:
-            group: ``data.<group>``; the group is made if need be.
+            group: ``data.<group>``; the group is created if needed.
             rewrite_func: ``forward`` for one record at a time, ``forward_batch_input`` for the
                 whole dataset, ``stream`` for a reader, which takes its options and returns a
-                stream; one annotated so is a reader, too. Classes say this by what they define.
-            reads: Columns that an operator needs, such as ``{"values": list[float]}``; names
-                alone for any type, or a function of the options that returns either.
-            writes: Columns that are there afterwards, beside those that were there before.
-            columns: All columns that are there afterwards, as of a reader or a decoder.
+                stream. A function annotated to return a stream is also a reader. Classes define the
+                method of that name instead.
+            reads: The columns that the operator needs, such as ``{"values": list[float]}``; names
+                alone for any type; or a function of the options that returns either form.
+            writes: The columns that the operator adds to the existing ones.
+            columns: All columns of the result, for example of a reader or a decoder.
             **settings: Execution settings such as ``_concurrency_mode``.
         """
         name = _group_name(group)
         _check_registration(name, rewrite_func, settings)
-        declared = Declared(reads=reads, writes=writes, columns=columns)
+        declared = ColumnDeclarations(reads=reads, writes=writes, columns=columns)
         return Registration(self, name, rewrite_func, settings, declared)
 
     def forward_batch_input(self, group: str, **given: Any) -> "Registration":
-        """Return ``self(group, rewrite_func="forward_batch_input")``, as LazyLLM writes it."""
+        """Return ``self(group, rewrite_func="forward_batch_input")``, LazyLLM's notation."""
         return self(group, rewrite_func="forward_batch_input", **given)
 
     def add(
@@ -109,25 +110,25 @@ class OperatorRegistry:
         group: str,
         method: Method,
         settings: dict[str, Any],
-        declared: Declared,
+        declared: ColumnDeclarations,
     ) -> Any:
-        """Register a function or a plain class and return what stands for it from now on."""
+        """Register a function or a plain class; return the object that replaces it."""
         if inspect.isclass(target):
             return self._add_plain_class(target, group, settings, declared)
         return self._add_function(target, group, method, settings, declared)
 
     @override
     def __reduce__(self) -> Any:
-        """Travel to worker processes empty: they are sent operators, and register none."""
+        """Pickle as an empty registry: workers receive operators and register none."""
         return OperatorRegistry, (_refuse_to_run,)
 
     def groups(self) -> list[str]:
-        """Return the names of all groups, sorted, those of the libraries included."""
+        """Return the sorted names of all groups, including those of the libraries."""
         self._load_libraries()
         return sorted(self._groups)
 
     def operators(self, group: str) -> list[str]:
-        """Return the names of the operators of ``group``, sorted, with those of the libraries."""
+        """Return the sorted names of the operators of ``group``, including the libraries'."""
         self._load_libraries()
         return sorted(self._operators.get(group, ()))
 
@@ -154,13 +155,13 @@ class OperatorRegistry:
         """Run ``operator`` over ``data``."""
         return self._runner(operator, data)
 
-    def add_class(self, operator: OperatorMeta, declared: Declared) -> None:
-        """Register a class operator that was just defined."""
+    def add_class(self, operator: OperatorMeta, declared: ColumnDeclarations) -> None:
+        """Register a class operator after its definition."""
         spec = spec_of_class(operator, operator.__dataops_group__, {}, declared=declared)
         self._add(operator, spec)
 
     def _add_plain_class(
-        self, target: type, group: str, settings: dict[str, Any], declared: Declared
+        self, target: type, group: str, settings: dict[str, Any], declared: ColumnDeclarations
     ) -> type:
         if isinstance(target, OperatorMeta):
             reason = "it inherits from a group, which registers it; leave the decorator off"
@@ -172,7 +173,7 @@ class OperatorRegistry:
         operator = OperatorMeta(target.__name__, bases, namespace)
         operator.__qualname__ = target.__qualname__
         spec = spec_of_class(operator, group, settings, target, declared)
-        self._keep(base)
+        self._add_group(base)
         self._add(operator, spec)
         return operator
 
@@ -182,9 +183,9 @@ class OperatorRegistry:
         group: str,
         method: Method,
         settings: dict[str, Any],
-        declared: Declared,
+        declared: ColumnDeclarations,
     ) -> RegisteredFunction[Any, Any]:
-        function = getattr(function, "function", function)  # registered before, in another group
+        function = getattr(function, "function", function)  # already registered in another group
         if not inspect.isfunction(function):
             raise OperatorDefinitionError(repr(function), "it is neither a function nor a class")
         spec = spec_of_function(function, group, method, settings, declared)
@@ -194,17 +195,17 @@ class OperatorRegistry:
         return RegisteredFunction(function, operator, first)
 
     def of_function(self, function: Callable[..., Any], name: str) -> Operator:
-        """Return an operator of a function that is in no group, without registering it.
+        """Return an operator for a function, without registering it in a group.
 
-        An ``async def``, and a function whose first parameter is annotated ``dict``, is given one
-        record at a time; any other is given all of them, as a list.
+        An ``async def``, and a function whose first parameter is annotated ``dict``, gets one
+        record at a time; any other gets all records as a list.
 
         Args:
-            function: Its further parameters need defaults.
-            name: What the operator is called if the function is a ``lambda``.
+            function: The function. Its further parameters need defaults.
+            name: The operator's name if the function is a ``lambda``.
 
         Raises:
-            OperatorDefinitionError: It takes no data.
+            OperatorDefinitionError: The function takes no data.
             OperatorOptionError: A parameter has no default.
         """
         method: Method = "forward" if _takes_one_record(function) else "forward_batch_input"
@@ -216,8 +217,8 @@ class OperatorRegistry:
     def _add(self, operator: OperatorMeta, spec: OperatorSpec) -> None:
         before = self._operators[spec.group].get(spec.name)
         if before is not None and not _same_place(before.__dataops_spec__, spec):
-            there = _whereabouts(before.__dataops_spec__)
-            raise DuplicateOperatorError(spec.qualified_name, there, _whereabouts(spec))
+            there = _location_text(before.__dataops_spec__)
+            raise DuplicateOperatorError(spec.qualified_name, there, _location_text(spec))
         operator.__dataops_spec__ = spec
         if spec.kind == "reader" and spec.declared.columns is not None:
             columns = spec.declared.columns
@@ -239,7 +240,7 @@ class Registration:
         group: str,
         method: Method,
         settings: dict[str, Any],
-        declared: Declared,
+        declared: ColumnDeclarations,
     ) -> None:
         self._registry = registry
         self._given = (group, method, settings, declared)
@@ -256,7 +257,7 @@ class Registration:
 
 
 def _class_of_function(spec: OperatorSpec, group: OperatorMeta) -> OperatorMeta:
-    """Return the operator class of a function, whose method runs it with the options bound."""
+    """Return the operator class of a function; its method calls it with the options bound."""
     namespace = {"__doc__": spec.target.__doc__, "__module__": spec.target.__module__}
     bases: tuple[type, ...] = (group,)
     match spec.kind:
@@ -310,12 +311,12 @@ def _check_registration(group: str, method: str, settings: dict[str, Any]) -> No
 def _file_of(spec: OperatorSpec) -> str | None:
     try:
         return inspect.getsourcefile(spec.target)
-    except TypeError:  # defined at a prompt
+    except TypeError:  # defined in an interactive session
         return None
 
 
 def _same_place(one: OperatorSpec, other: OperatorSpec) -> bool:
-    """Whether both come from one place: one module, or one file loaded under two names."""
+    """Return whether both are from one module, or from one file imported under two names."""
     if one.place == other.place:
         return True
     file = _file_of(one)
@@ -323,6 +324,6 @@ def _same_place(one: OperatorSpec, other: OperatorSpec) -> bool:
     return same_name and file is not None and file == _file_of(other)
 
 
-def _whereabouts(spec: OperatorSpec) -> str:
+def _location_text(spec: OperatorSpec) -> str:
     file = _file_of(spec)
     return f"{spec.place} ({file})" if file else spec.place

@@ -8,23 +8,23 @@ from dagster_dataops.records import DUMP_OPTIONS, NEVER_NAN, Record, check_finit
 
 
 class ContractError(TypeError):
-    """``forward`` returned something that is no outcome."""
+    """``forward`` returned a value that the contract does not allow."""
 
 
 def encode_outcome(returned: object, given: Record) -> bytes:
-    """Return the lines that ``forward``'s return value stands for.
+    """Return the result lines for the return value of ``forward``.
 
     Args:
         returned: ``None`` keeps ``given`` as ``forward`` left it, a dict replaces it, a list of
-            dicts replaces it by that many records in that order, the empty list drops it.
-        given: The record that was handed to ``forward``.
+            dicts replaces it by these records in this order, the empty list drops it.
+        given: The record that was passed to ``forward``.
 
     Returns:
-        As many lines as records; no bytes for a dropped record.
+        One line per record; no bytes for a dropped record.
 
     Raises:
         ContractError: ``returned`` is none of these.
-        UnencodableError: A record holds what JSON cannot.
+        UnencodableError: JSON cannot hold a record.
     """
     if isinstance(returned, list):
         return b"".join(_lines(returned)) if returned else b""
@@ -41,7 +41,7 @@ def encode_outcome(returned: object, given: Record) -> bytes:
 
 
 def _lines(returned: list[Any]) -> list[bytes]:
-    """Return a line each; as `encode` does, but calling it for each would cost as much again."""
+    """Return one line per item. Inlines `encode`, because calling it doubles the time."""
     dumps, lines = orjson.dumps, []
     for item in returned:
         if type(item) is not dict:
@@ -50,7 +50,7 @@ def _lines(returned: list[Any]) -> list[bytes]:
         try:
             line = dumps(item, None, DUMP_OPTIONS)
         except TypeError:
-            line = encode(item)  # raises what says where the fault is
+            line = encode(item)  # raises an error that locates the fault
         for value in item.values():
             kind = type(value)
             if kind is not str and kind is not int and kind not in NEVER_NAN:

@@ -1,10 +1,10 @@
-"""Which options are secret, how values are shown without secrets, and what does not count.
+"""Detect secret options, show values without secrets, and detect options that change no result.
 
-The words of a name decide, in two ways:
+Both decisions use the words in a name:
 
-- `is_secret`: its value must not be shown. In doubt it is hidden.
-- `is_credential`: its value gives access and changes no result. In doubt it counts:
-  ``eos_token``, ``license_key`` and ``mask_password`` say what an operator does.
+- `is_secret`: the value must not be shown. In doubt it is hidden.
+- `is_credential`: the value gives access and changes no result. In doubt it is not a credential:
+  ``eos_token``, ``license_key`` and ``mask_password`` change what an operator does.
 """
 
 import re
@@ -38,7 +38,8 @@ _TEXT_TOKENS: Final = frozenset(
 )
 _STORES: Final = frozenset({"database", "db", "connection", "conn", "redis", "mongo", "postgres"})
 _USERS: Final = frozenset({"user", "admin", "login", "client", "proxy", "smtp", "ftp"})
-_SECRET_BESIDE: Final[Mapping[str, AbstractSet[str]]] = {  # a last word, by those before it
+# A last word, and the words before it that make it secret.
+_SECRET_BESIDE: Final[Mapping[str, AbstractSet[str]]] = {
     **dict.fromkeys(("key", "keys"), _KEYS),
     **dict.fromkeys(("url", "uri", "string", "str"), _STORES),
     "pass": _STORES | _USERS,
@@ -52,13 +53,13 @@ _LOGIN_IN_URL: Final = re.compile(r"(\b[a-z][a-z0-9+.-]*://)[^\s/?#'\"]+@", re.I
 _IN_QUERY: Final = re.compile(r"([?&]([\w.-]+)=)[^\s&#'\"]+")
 _IN_YAML: Final = re.compile(r"(([\w.-]+)[\"']?\s*:\s+)(?![\[{|>&*!\s]|\{\{)[^,}\]\n]+")
 _IN_HEADER: Final = re.compile(r"\b(Bearer|Basic) [\w.~+/=-]{6,}")
-_SHORTEST: Final = 4  # a shorter text is found in much that is no secret
-_DEEPEST: Final = 20
-_MOST: Final = 10_000  # containers and objects that are looked into
+_MIN_LENGTH: Final = 4  # shorter texts occur by chance
+_MAX_DEPTH: Final = 20
+_MAX_OBJECTS: Final = 10_000  # the maximum number of inspected containers and objects
 
 
 def is_secret(name: str) -> bool:
-    """Whether an option's name says that its value must not be shown: ``api_key``, ``hfToken``."""
+    """Return whether a name marks its value as secret: ``api_key``, ``hfToken``."""
     words = _words(name)
     if not words or not _ALWAYS.isdisjoint(words) or not _LOGINS.isdisjoint(words):
         return bool(words)
@@ -68,7 +69,7 @@ def is_secret(name: str) -> bool:
 
 
 def is_credential(name: str) -> bool:
-    """Whether an option's name says that its value gives access, and changes no result."""
+    """Return whether a name marks its value as a credential, which changes no result."""
     words = _words(name)
     if not words:
         return False
@@ -85,17 +86,17 @@ def is_credential(name: str) -> bool:
 
 
 def is_inner_credential(name: str) -> bool:
-    """Whether a key or attribute inside an option is a credential.
+    """Return whether a key or attribute inside an option is a credential.
 
-    One word alone is not enough there: a table of texts may have an entry ``password``.
+    One word alone is not enough here: a table of texts may have an entry ``password``.
     """
     return is_credential(name) and (len(_words(name)) > 1 or name.lower() == "authorization")
 
 
 def is_operational_option(name: str, value: object) -> bool:
-    """Whether an option gives access or bounds how long and how often something is tried.
+    """Return whether an option is a credential, or limits the time or number of attempts.
 
-    A yes or no does neither: ``hide_password=True``.
+    A boolean is neither: ``hide_password=True``.
     """
     if isinstance(value, bool):
         return False
@@ -106,19 +107,19 @@ def is_operational_option(name: str, value: object) -> bool:
 
 
 def redacted(name: str, value: Any, depth: int = 0) -> Any:
-    """Return ``value`` for people to see, its secrets replaced; equal to it if it has none.
+    """Return ``value`` with its secrets replaced; the same object if it has none.
 
     Args:
-        name: Of the option, or the key or attribute that holds the value.
-        value: Anything. Containers and dataclasses are copied where something is replaced.
-        depth: How deep it is nested.
+        name: The name of the option, or the key or attribute that holds the value.
+        value: Any value. Containers and dataclasses are copied only to replace something.
+        depth: The nesting depth.
     """
-    if _hides(name, value):
+    if _must_hide(name, value):
         return HIDDEN
     if isinstance(value, str):
         text = without_logins(str.__str__(value))
         return value if text == value else text
-    if depth >= _DEEPEST:
+    if depth >= _MAX_DEPTH:
         return value
     return _redacted_inside(value, depth + 1)
 
@@ -127,18 +128,18 @@ def shown(name: str, value: Any) -> str:
     """Return the ``repr`` of an option without its secrets."""
     try:
         text = repr(redacted(name, value))
-    except Exception:  # noqa: BLE001 - objects of users may refuse
+    except Exception:  # noqa: BLE001 - user objects may raise anything
         text = f"<{type(value).__qualname__}>"
     return without_secrets(text, {name: value})
 
 
 def holds_secret(name: str, value: Any) -> bool:
-    """Whether there is a secret in an option."""
+    """Return whether an option contains a secret."""
     return redacted(name, value) is not value or any(_secrets(name, value, set()))
 
 
 def without_secrets(text: str, options: Mapping[str, Any]) -> str:
-    """Return ``text`` with the secrets of ``options`` replaced wherever they stand in it."""
+    """Return ``text`` with all occurrences of the secrets of ``options`` replaced."""
     found = {one for name, value in options.items() for one in _secrets(name, value, set())}
     for secret in sorted(found, key=len, reverse=True):
         for written in (secret, repr(secret)[1:-1]):
@@ -147,14 +148,14 @@ def without_secrets(text: str, options: Mapping[str, Any]) -> str:
 
 
 def without_logins(text: str) -> str:
-    """Return ``text`` without logins in URLs, keys in their queries, and tokens of HTTP headers."""
+    """Return ``text`` without logins in URLs, keys in query strings and tokens in HTTP headers."""
     text = _LOGIN_IN_URL.sub(rf"\g<1>{HIDDEN}@", text)
     text = _IN_QUERY.sub(lambda m: m[1] + HIDDEN if is_secret(m[2]) else m[0], text)
     return _IN_HEADER.sub(rf"\g<1> {HIDDEN}", text)
 
 
 def without_named(text: str) -> str:
-    """Return an excerpt of a YAML file without the values of keys that are secret."""
+    """Return an excerpt of a YAML file without the values of secret keys."""
     return _IN_YAML.sub(lambda m: m[1] + HIDDEN if is_secret(m[2]) else m[0], without_logins(text))
 
 
@@ -162,12 +163,12 @@ def _words(name: str) -> list[str]:
     return [word.lower() for word in _WORDS.findall(name)]
 
 
-def _hides(name: str, value: Any) -> bool:
+def _must_hide(name: str, value: Any) -> bool:
     if callable(getattr(value, "get_secret_value", None)):  # pydantic's
         return True
     if value is None or isinstance(value, (bool, type)) or not is_secret(name):
         return False
-    # How many tokens, or which cookie, is no secret.
+    # A token count or a cookie number is not a secret.
     return not isinstance(value, (int, float)) or not _ALWAYS.isdisjoint(_words(name))
 
 
@@ -184,8 +185,8 @@ def _redacted_inside(value: Any, depth: int) -> Any:
 
 
 def _redacted_items(value: Any, depth: int) -> Any:
-    if len(value) == 2 and isinstance(value[0], str) and _hides(value[0], value[1]):
-        return type(value)((value[0], HIDDEN))  # a header as a pair
+    if len(value) == 2 and isinstance(value[0], str) and _must_hide(value[0], value[1]):
+        return type(value)((value[0], HIDDEN))  # an HTTP header as a pair
     items = [redacted("", item, depth) for item in value]
     same = all(one is other for one, other in zip(items, value, strict=True))
     return value if same else items if isinstance(value, list) else tuple(items)
@@ -196,10 +197,10 @@ def _key(key: object) -> str:
 
 
 def _secrets(name: str, value: Any, seen: set[int]) -> Iterator[str]:
-    """Yield the texts in a value that are secret."""
+    """Yield the secret texts in a value."""
     if callable(getattr(value, "get_secret_value", None)):
         yield from _texts(value.get_secret_value(), seen)
-    elif _hides(name, value):
+    elif _must_hide(name, value):
         yield from _texts(value, seen)
     else:
         for key, item in _parts(value, seen):
@@ -210,16 +211,16 @@ def _texts(value: Any, seen: set[int]) -> Iterator[str]:
     """Yield all texts in a secret value."""
     if isinstance(value, (str, bytes)):
         text = value.decode(errors="replace") if isinstance(value, bytes) else str.__str__(value)
-        if len(text) >= _SHORTEST:
+        if len(text) >= _MIN_LENGTH:
             yield text
     for _, item in _parts(value, seen):
         yield from _texts(item, seen)
 
 
 def _parts(value: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
-    """Yield what a container or an object holds, with its name there; each thing once."""
+    """Yield the entries of a container or object with their names, each object once."""
     atom = value is None or isinstance(value, (str, bytes, int, float, type, ModuleType))
-    if atom or id(value) in seen or len(seen) > _MOST:
+    if atom or id(value) in seen or len(seen) > _MAX_OBJECTS:
         return
     seen.add(id(value))
     if isinstance(value, Mapping):
@@ -233,7 +234,7 @@ def _parts(value: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
 
 
 def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
-    if is_dataclass(value):  # also one with slots
+    if is_dataclass(value):  # also if it has slots
         yield from ((field.name, getattr(value, field.name, None)) for field in fields(value))
     elif isinstance(getattr(value, "__dict__", None), dict):
         yield from vars(value).items()

@@ -1,4 +1,4 @@
-"""What the signature of a function or class says: which inputs it takes, and which options."""
+"""Read the inputs and options of an operator from the signature of its function or class."""
 
 import difflib
 import inspect
@@ -15,7 +15,8 @@ REQUIRED: Final = inspect.Parameter.empty
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 _ITERABLES = (Iterable, Iterator)
 _LOG: Final = logging.getLogger("dagster_dataops")
-_MISSPELT: Final = 0.85  # how alike names are: text_fild and text_field, but not top_k and top_p
+# Similar enough: text_fild and text_field; not similar enough: top_k and top_p.
+_MISSPELLING_LIKENESS: Final = 0.85
 _LONGEST_DEFAULT: Final = 60  # characters
 
 
@@ -24,9 +25,9 @@ class OptionSpec:
     """One option of an operator.
 
     Attributes:
-        name: Its keyword.
-        default: Its default, or `REQUIRED`.
-        annotation: Its type as written, ``Any`` where nothing is.
+        name: The keyword.
+        default: The default value, or `REQUIRED`.
+        annotation: The annotated type; ``Any`` without annotation.
     """
 
     name: str
@@ -35,27 +36,27 @@ class OptionSpec:
 
     @property
     def required(self) -> bool:
-        """Whether it must be given."""
+        """Whether the option must be given."""
         return self.default is REQUIRED
 
 
 def parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter]:
-    """Return the parameters with their annotations resolved where that is possible."""
+    """Return the parameters, with annotations resolved if possible."""
     try:
         return list(inspect.signature(function, eval_str=True).parameters.values())
-    except (NameError, TypeError, SyntaxError):  # annotations under TYPE_CHECKING, and the like
+    except (NameError, TypeError, SyntaxError):  # for example, names imported under TYPE_CHECKING
         return list(inspect.signature(function).parameters.values())
 
 
 def takes_any(parameters: Iterable[inspect.Parameter]) -> bool:
-    """Whether there is a ``**kwargs``."""
+    """Return whether there is a ``**kwargs`` parameter."""
     return any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
 
 
 def options_of(
     parameters: Iterable[inspect.Parameter], hidden: Collection[str]
 ) -> list[OptionSpec]:
-    """Return the parameters that can be given by keyword, less the ``hidden`` ones."""
+    """Return the parameters that can be given by keyword, without the ``hidden`` ones."""
     return [
         OptionSpec(
             parameter.name,
@@ -68,10 +69,11 @@ def options_of(
 
 
 def positional_names(classes: Iterable[type]) -> list[str]:
-    """Return what ``__init__`` takes by position, in order.
+    """Return the names of the positional parameters of ``__init__``, in order.
 
     Args:
-        classes: The class, then its bases; those above count where ``*args`` is passed on.
+        classes: The class, then its bases. A base counts if the classes before it pass on
+            ``*args``.
     """
     names: dict[str, None] = {}
     for cls in classes:
@@ -88,8 +90,8 @@ def signature_text(options: Iterable[OptionSpec], positional: Collection[str]) -
     """Return the options as a signature, such as ``(suffix, *, loud=False)``.
 
     Args:
-        options: In the order of the signature.
-        positional: Names of those that can be given by position; they come first.
+        options: The options, in the order of the signature.
+        positional: The names of options that can be given by position; they come first.
     """
     ordered = sorted(options, key=lambda option: option.name not in positional)
     texts = [_option_text(option) for option in ordered]
@@ -109,7 +111,7 @@ def _option_text(option: OptionSpec) -> str:
 
 
 def count_inputs(parameters: list[inspect.Parameter], *, dataset: bool) -> int:
-    """Return how many leading parameters are inputs: one, or the datasets of a joining operator."""
+    """Return the number of leading input parameters: one, or all datasets of a joining operator."""
     inputs = 0
     for parameter in parameters:
         positional = parameter.kind in {
@@ -125,7 +127,7 @@ def count_inputs(parameters: list[inspect.Parameter], *, dataset: bool) -> int:
 
 
 def wants_iterator(parameter: inspect.Parameter) -> bool:
-    """Whether an input is annotated as an iterable, so that its records may be streamed."""
+    """Return whether an input is annotated as an iterable, so its records can be streamed."""
     origin = typing.get_origin(parameter.annotation) or parameter.annotation
     return origin in _ITERABLES
 
@@ -138,20 +140,20 @@ def _is_dataset(annotation: object) -> bool:
 def bind_options(
     operator: str, known: Iterable[OptionSpec], given: Mapping[str, Any], *, any_option: bool
 ) -> dict[str, Any]:
-    """Return every option with its value, given or default, in the order of the signature.
+    """Return every option with its given or default value, in the order of the signature.
 
-    With ``any_option``, a name that is not in the signature but much like one that is not given
-    is logged as a warning.
+    With ``any_option``, an unknown name that resembles an option that was not given is logged as a
+    warning.
 
     Raises:
-        OperatorOptionError: One is unknown (the nearest known one is named) or missing.
+        OperatorOptionError: An option is unknown (the message names the nearest one) or missing.
     """
     specs = {spec.name: spec for spec in known}
     free = [name for name in specs if name not in given]
     for name in (name for name in given if name not in specs):
         if not any_option:
             raise OperatorOptionError(operator, name, _unknown(name, specs))
-        if near := nearest(name, free, _MISSPELT):
+        if near := nearest(name, free, _MISSPELLING_LIKENESS):
             text = "Operator %s: option %r is passed on by **kwargs; did you mean %r?"
             _LOG.warning(text, operator, name, near)
     for spec in specs.values():
@@ -168,11 +170,11 @@ def _unknown(name: str, known: Collection[str]) -> str:
 
 
 def nearest(name: str, known: Collection[str], likeness: float = 0.6) -> str | None:
-    """Return the known name that ``name`` is most likely a misspelling of.
+    """Return the known name that ``name`` most likely misspells.
 
     Args:
-        name: As it was written.
-        known: What it may have been meant to be.
-        likeness: How alike both must be at least, in [0, 1].
+        name: The given name.
+        known: The names to compare with.
+        likeness: The minimum similarity, in [0, 1].
     """
     return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=likeness)), None)

@@ -1,21 +1,20 @@
-"""Reads a function or class into an `OperatorSpec`, refusing what can be no operator.
+"""Build the `OperatorSpec` of a function or class, and refuse invalid definitions.
 
-A class says what it is by what it defines:
+A class is of the kind whose methods it defines:
 
-* ``stream(self)``: a *reader*, which takes nothing and returns a stream of records.
+* ``stream(self)``: a *reader*, which takes no input and returns a stream of records.
 * ``forward(self, record)``: a *record operator*.
 * ``forward_batch_input(self, records)``: a *dataset operator*.
-* ``sketch(self, record)`` and ``keep(self, sketches)``: a *selection operator*, which chooses among
-  records and changes none. ``sketch`` returns what the choice needs to know of a record, small and
-  fit for JSON, such as a digest; it is run as a record operator's ``forward`` is, in parallel,
-  with a checkpoint, failures in the error file. ``keep`` then takes an iterator of all sketches
-  in input order, less those of failed records, and yields for each whether its record stays; it
-  holds what it wants to, and may take many sketches before it yields. A third parameter named
-  ``scratch`` is given the path of an empty folder for its files, deleted afterwards. Kept
-  records come out as they went in.
-* ``stream(self, first, second)`` or ``stream(self, *streams)``: a *stream operator*. It is given a
-  stream of each input and returns one of records, as ``DataPipeline.sample(first, second)`` is. It
-  is called where the pipeline is built as well, with empty streams, and must not read any.
+* ``sketch(self, record)`` and ``keep(self, sketches)``: a *selection operator*, which selects
+  records without changing them. ``sketch`` returns a small JSON value that the selection needs,
+  such as a digest. It runs like ``forward`` of a record operator: in parallel, with a checkpoint,
+  with failures in the error file. ``keep`` then takes an iterator over the sketches in input order,
+  without those of failed records, and yields for each one whether to keep its record. It may read
+  several sketches before it yields. If it has a third parameter ``scratch``, it gets the path of an
+  empty folder for temporary files. Kept records are written unchanged.
+* ``stream(self, first, second)`` or ``stream(self, *streams)``: a *stream operator*. It gets one
+  stream per input and returns a stream of records, like ``DataPipeline.sample(first, second)``. It
+  is also called with empty streams when the pipeline is built, so it must not read them.
 """
 
 import inspect
@@ -23,7 +22,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
 
 from dagster_dataops.errors import OperatorDefinitionError
-from dagster_dataops.operators.declared_columns import NOTHING, Declared
+from dagster_dataops.operators.declared_columns import NOTHING, ColumnDeclarations
 from dagster_dataops.operators.operator import Operator, init_parameters
 from dagster_dataops.operators.reader_base import Readable, gives_stream, returns_stream
 from dagster_dataops.operators.settings import SETTING_NAMES, parse_settings
@@ -48,7 +47,7 @@ _CONTRACTS: Final[dict[OperatorKind, tuple[str, ...]]] = {
     "selection": ("sketch", "keep"),
     "stream": ("stream",),
 }
-_TAKES: Final[dict[OperatorKind, str]] = {
+_INPUTS: Final[dict[OperatorKind, str]] = {
     "record": "one record (a dict)",
     "dataset": "the records (a list of dicts)",
     "selection": "one record (sketch) or the sketches (keep)",
@@ -61,7 +60,7 @@ def spec_of_function(
     group: str,
     method: Method,
     settings: Mapping[str, Any],
-    declared: Declared = NOTHING,
+    declared: ColumnDeclarations = NOTHING,
     name: str | None = None,
 ) -> OperatorSpec:
     """Return the spec of a function operator.
@@ -69,14 +68,14 @@ def spec_of_function(
     Args:
         function: The function.
         group: The group's name.
-        method: What the function stands for: ``forward``, ``forward_batch_input`` or ``stream``.
-        settings: Execution settings given at registration.
-        declared: The columns that it reads and writes.
+        method: The method it implements: ``forward``, ``forward_batch_input`` or ``stream``.
+        settings: The execution settings given at registration.
+        declared: The declared columns.
         name: The operator's name; by default the function's.
 
     Raises:
-        OperatorDefinitionError: It has no name of its own, or takes no data.
-        OperatorOptionError: A setting has an impossible value.
+        OperatorDefinitionError: The function has no valid name, or takes no data.
+        OperatorOptionError: A setting has an invalid value.
     """
     name = checked_name(name or function.__name__, function)
     kind = "reader" if returns_stream(function) else KINDS[method]
@@ -103,23 +102,23 @@ def spec_of_class(
     group: str,
     settings: Mapping[str, Any],
     target: type | None = None,
-    declared: Declared = NOTHING,
+    declared: ColumnDeclarations = NOTHING,
 ) -> OperatorSpec:
     """Return the spec of a class operator.
 
     Args:
         cls: A subclass of a group.
         group: The group's name.
-        settings: Execution settings given at registration; class attributes of the same
-            names count as well.
-        target: The class as written, if ``cls`` was derived from it.
-        declared: The columns that it reads and writes.
+        settings: The execution settings given at registration; class attributes of the same
+            names count too.
+        target: The original class, if ``cls`` was derived from it.
+        declared: The declared columns.
 
     Raises:
-        OperatorDefinitionError: It keeps none of the contracts, or more than one.
+        OperatorDefinitionError: The class defines the methods of no kind, or of several.
     """
     name = checked_name(cls.__name__, cls)
-    kind = _only_kind(name, cls)
+    kind = _kind_of_class(name, cls)
     unbound, parameters = _method_of(cls, METHODS[kind])
     inputs = _checked_inputs(name, parameters, kind)
     if kind == "selection":
@@ -144,29 +143,30 @@ def spec_of_class(
 
 
 def checked_name(name: str, target: Any) -> str:
-    """Return ``name`` if it can name an operator, its folder and its asset."""
+    """Check that ``name`` can name an operator, its folder and its asset; return it."""
     if not name.isidentifier() or not name.isascii():
-        reason = "it has no name that a folder could carry; write it as a `def` with a plain name"
+        reason = "its name cannot name a folder; write it as a `def` with a plain name"
         raise OperatorDefinitionError(f"{target.__module__}.{target.__qualname__}", reason)
     if name.startswith("_") or hasattr(Operator, name):
         raise OperatorDefinitionError(name, "the name is reserved; choose another")
     return name
 
 
-def _only_kind(name: str, cls: type) -> OperatorKind:
+def _kind_of_class(name: str, cls: type) -> OperatorKind:
     if gives_stream(cls):
         return "reader"
     has = {
         method for methods in _CONTRACTS.values() for method in methods if _callable(cls, method)
     }
     kinds = [kind for kind, methods in _CONTRACTS.items() if has.issuperset(methods)]
-    kinds = [kind for kind in kinds if kind != "stream"] or kinds  # others may have such a method
+    # Other kinds may have a method named stream.
+    kinds = [kind for kind in kinds if kind != "stream"] or kinds
     if len(kinds) > 1:
         first, second = (_CONTRACTS[kind][0] for kind in kinds[:2])
         reason = f"it has both of {first} and {second}; define exactly one"
         raise OperatorDefinitionError(name, reason)
     if not kinds:
-        half = f"; it has {has.pop()} alone" if has else ""
+        half = f"; it has only {has.pop()}" if has else ""
         reason = (
             "it has neither of forward and forward_batch_input, nor sketch with keep; "
             f"define exactly one{half}"
@@ -180,7 +180,7 @@ def _callable(cls: type, method: str) -> bool:
 
 
 def _method_of(cls: type, method: str) -> tuple[Any, list[inspect.Parameter]]:
-    """Return a method as the function it was written as, and its parameters less ``self``."""
+    """Return the original function of a method, and its parameters without ``self``."""
     function = inspect.getattr_static(cls, method)
     unbound = function.__func__ if isinstance(function, (staticmethod, classmethod)) else function
     return unbound, parameters_of(unbound)[0 if isinstance(function, staticmethod) else 1 :]
@@ -189,14 +189,14 @@ def _method_of(cls: type, method: str) -> tuple[Any, list[inspect.Parameter]]:
 def _check_reader(
     name: str, kind: OperatorKind, settings: Mapping[str, Any], cls: type | None = None
 ) -> None:
-    """Refuse a reader that could not be told from other operators, or be run as it says."""
+    """Raise an error for a class with ``stream`` that is no reader, and a reader with settings."""
     if kind != "reader":
         return
     if cls is not None and not issubclass(cls, Readable):
         reason = "it has stream(), as readers have: inherit from dagster_dataops.Reader first"
         raise OperatorDefinitionError(name, reason)
     if settings:
-        reason = f"a reader is read in order, by one process; leave out {', '.join(settings)}"
+        reason = f"a reader is read in order by one process; leave out {', '.join(settings)}"
         raise OperatorDefinitionError(name, reason)
 
 
@@ -220,7 +220,7 @@ def _checked_inputs(name: str, parameters: list[inspect.Parameter], kind: Operat
     if kind == "stream" and parameters and parameters[0].kind is inspect.Parameter.VAR_POSITIONAL:
         return 0
     if not parameters or parameters[0].kind not in positional:
-        what = _TAKES[kind]
+        what = _INPUTS[kind]
         raise OperatorDefinitionError(name, f"its first parameter must take {what}")
     if kind == "stream":
         return sum(one.kind in positional and one.default is one.empty for one in parameters)

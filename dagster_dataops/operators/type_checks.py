@@ -1,6 +1,6 @@
-"""Values against annotations: whether an option is of the type that its signature says.
+"""Check whether the values of options match their annotations.
 
-Small on purpose: pydantic would say it better, and takes half a second to be imported.
+Written by hand because importing pydantic takes half a second.
 """
 
 import types
@@ -16,40 +16,42 @@ _UNIONS: Final = (Union, types.UnionType)
 
 
 def check_types(operator: str, options: tuple[OptionSpec, ...], given: Mapping[str, Any]) -> None:
-    """Refuse values that are not of the types that the signature says.
+    """Raise an error for options that do not match their annotations.
 
     Args:
-        operator: Whose options they are, for the error.
-        options: What the signature says of them.
-        given: Those that were given; a default is its author's affair.
+        operator: The operator's name, for errors.
+        options: The options of the signature.
+        given: The given options. Defaults are not checked.
 
     Raises:
-        OperatorOptionError: One is of another type.
+        OperatorOptionError: An option has another type.
     """
     for option in options:
-        if option.name in given and not is_of(given[option.name], option.annotation):
+        if option.name in given and not matches_type(given[option.name], option.annotation):
             value = given[option.name]
             found = f"{type(value).__name__}: {value!r}"[:100]
             reason = f"must be {type_text(option.annotation)}; got {found}"
             raise OperatorOptionError(operator, option.name, reason)
 
 
-def is_of(value: Any, annotation: Any) -> bool:
-    """Whether a value is of the type of an annotation; of one that is not understood it is.
+def matches_type(value: Any, annotation: Any) -> bool:
+    """Return whether a value matches an annotation; true for unsupported annotations.
 
-    An ``int`` is a ``float``; a ``bool`` is no number.
+    An ``int`` is accepted as ``float``. A ``bool`` is not accepted as a number.
     """
     origin = typing.get_origin(annotation)
     if origin in _UNIONS:
-        return any(is_of(value, one) for one in typing.get_args(annotation))
+        return any(matches_type(value, one) for one in typing.get_args(annotation))
     if origin is Literal:
         return value in typing.get_args(annotation)
     if isinstance(origin, type):
-        return isinstance(value, origin) and _holds(value, origin, typing.get_args(annotation))
-    return value is None if annotation is None else _is_plainly(value, annotation)
+        return isinstance(value, origin) and _items_match(
+            value, origin, typing.get_args(annotation)
+        )
+    return value is None if annotation is None else _matches_class(value, annotation)
 
 
-def _is_plainly(value: Any, annotation: Any) -> bool:
+def _matches_class(value: Any, annotation: Any) -> bool:
     if annotation is int or annotation is float:
         return isinstance(value, (int, annotation)) and not isinstance(value, bool)
     if annotation is Any or getattr(annotation, "_is_protocol", False):
@@ -57,11 +59,13 @@ def _is_plainly(value: Any, annotation: Any) -> bool:
     return not isinstance(annotation, type) or isinstance(value, annotation)
 
 
-def _holds(value: Any, origin: type, inner: tuple[Any, ...]) -> bool:
-    """Whether a list, set or tuple of its kind holds what it should; others are not looked into."""
+def _items_match(value: Any, origin: type, inner: tuple[Any, ...]) -> bool:
+    """Return whether the items of a list, set or dict match; other types are not inspected."""
     if origin in {list, set, frozenset} and len(inner) == 1:
-        return all(is_of(one, inner[0]) for one in value)
+        return all(matches_type(one, inner[0]) for one in value)
     if origin is dict and len(inner) == 2:
         pairs = value.items()
-        return all(is_of(key, inner[0]) and is_of(one, inner[1]) for key, one in pairs)
+        return all(
+            matches_type(key, inner[0]) and matches_type(one, inner[1]) for key, one in pairs
+        )
     return True

@@ -1,27 +1,27 @@
-"""parse_numbers: the numbers of a line of text, and nothing that only looks like them."""
+"""`parse_numbers`: parse a line of delimited decimal numbers strictly."""
 
 import math
 import re
 from typing import Final
 
-# No digit can be matched in two ways: the time grows with the length, not with its square.
+# Each digit matches in one way only, so the time is linear in the length.
 _NUMBER: Final = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 def parse_numbers(line: str, columns: int, delimiter: str = ",") -> list[float]:
-    """Return the numbers of a line; white space around them does not count.
+    """Return the numbers of a line; white space around them is ignored.
 
     Args:
-        line: Such as ``1.01,2.02``.
-        columns: How many there must be.
-        delimiter: What stands between them.
+        line: The line, such as ``1.01,2.02``.
+        columns: The required number of columns.
+        delimiter: The text between columns.
 
     Raises:
-        ValueError: The line is blank, has fewer or more columns, or one is no finite decimal
-            number, such as ``1.5abc``, ``0x10`` or ``nan``.
+        ValueError: The line is blank, has another number of columns, or has a column that is not
+            a finite decimal number, such as ``1.5abc``, ``0x10`` or ``nan``.
     """
     if not line.strip():
-        raise ValueError("the line is blank; skip_blank_lines=True passes over such lines")
+        raise ValueError("the line is blank; skip_blank_lines=True skips such lines")
     parts = [part.strip() for part in line.split(delimiter)]
     if len(parts) != columns:
         raise ValueError(f"it has {len(parts)} columns, not {columns}: {line[:80]!r}")
@@ -30,7 +30,7 @@ def parse_numbers(line: str, columns: int, delimiter: str = ",") -> list[float]:
 
 def _number(text: str, place: int) -> float:
     if not _NUMBER.fullmatch(text):
-        raise ValueError(f"column {place} is {text[:80]!r}, which is no decimal number")
+        raise ValueError(f"column {place} is {text[:80]!r}, which is not a decimal number")
     number = float(text)
     if not math.isfinite(number):
         raise ValueError(f"column {place} is {text[:80]!r}, which is too large for a number")

@@ -1,4 +1,4 @@
-"""Reader: where a dataset comes from, written by hand and registered as operators are.
+"""`Reader`: the base of custom readers, which are registered like operators.
 
 @data_register("data.mini", columns={"text": str})
 class Lines(Reader):
@@ -23,8 +23,8 @@ from typing_extensions import override
 
 from dagster_dataops.errors import OperatorDefinitionError
 from dagster_dataops.operators.reader_base import Readable
-from dagster_dataops.readers.record_parsing import ItemParsing, parsed
-from dagster_dataops.streams.core.stage import Cursor, Opening, Source, State
+from dagster_dataops.readers.record_parsing import ItemParser, parse_stage
+from dagster_dataops.streams.core.stage import Cursor, ReadContext, SourceStage, State
 from dagster_dataops.streams.core.state_values import from_json, to_json
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 
@@ -32,62 +32,62 @@ _NOT_OF_CONTENT: Final = frozenset({"__dataops__", "name"})
 
 
 class Reader(Readable):
-    """Reads items from a position on, and makes a record of each.
+    """Reads items from any position and makes a record of each.
 
-    Write ``read_from`` and, where items are no records, ``parse``; or ``stream`` alone, to return
-    a stream that is built of others. An instance holds its options and nothing that changes: it
-    may be read by several at once. Construct it by name and it is checked: its ``__init__`` says
-    which options there are, and of which types.
+    Override ``read_from`` and, unless items are records, ``parse``; or override ``stream`` alone to
+    return a stream. An instance holds its options and no changing state, because several cursors
+    may read it at once. Options are the parameters of ``__init__``; their types are checked when
+    the reader is constructed.
     """
 
     def read_from(self, position: Any) -> Iterator[tuple[Any, Any]]:
-        """Yield every item with the position behind it, beginning at a position.
+        """Yield each item with the position after it, starting at a position.
 
         Args:
-            position: ``None`` for the start, else one that was yielded: anything that JSON holds,
-                tuples and bytes, too.
+            position: ``None`` for the start, or a position that was yielded: any JSON value, also
+                with tuples and bytes.
         """
         del position
-        reason = "it is no reader without read_from(position), or stream()"
+        reason = "a reader must define read_from(position) or stream()"
         raise OperatorDefinitionError(type(self).__name__, reason)
 
     def parse(self, item: Any) -> Any:
-        """Return the record of an item; by default it is one."""
+        """Return the record of an item; by default the item itself."""
         return item
 
     def identity(self) -> Any:
-        """Return what tells the content that is read from other content, such as a file's digest.
+        """Return a value that identifies the content, such as a digest of the file.
 
-        A position is refused where it has changed; by default nothing is known of it.
+        A position is refused if the value has changed. The default ``None`` disables this check.
         """
         return None
 
     @override
     def stream(self) -> DataPipelineBuilder:
-        """Return the stream of its records."""
-        return DataPipelineBuilder(parsed(ReadFrom(self), ItemParsing(self.parse, {})))
+        """Return the stream of records."""
+        return DataPipelineBuilder(parse_stage(ReadFrom(self), ItemParser(self.parse, {})))
 
 
-def own_values(reader: Readable, known: frozenset[str] = frozenset()) -> dict[str, Any]:
-    """Return what a reader remembers, less what is known already."""
+def reader_attributes(reader: Readable, known: frozenset[str] = frozenset()) -> dict[str, Any]:
+    """Return the attributes of a reader, without those in ``known``."""
     left_out = _NOT_OF_CONTENT | known
     return {name: value for name, value in vars(reader).items() if name not in left_out}
 
 
 @dataclass(frozen=True, eq=False)
-class ReadFrom(Source):
-    """What a reader's ``read_from`` yields."""
+class ReadFrom(SourceStage):
+    """Yield the items of a reader's ``read_from``."""
 
     name: ClassVar[str] = "read_from"
     reader: Reader
 
     @override
-    def open(self, opening: Opening) -> Cursor:
+    def open(self, context: ReadContext) -> Cursor:
         return ReadCursor(self.reader)
 
     @override
     def options(self) -> dict[str, Any]:
-        return {"read_from": type(self.reader).read_from, "values": own_values(self.reader)}
+        return {"read_from": type(self.reader).read_from, "values": reader_attributes(self.reader)}
 
     @override
     def identity(self) -> object:
@@ -95,7 +95,7 @@ class ReadFrom(Source):
 
 
 class ReadCursor(Cursor):
-    """Its position is the one that the reader yielded last."""
+    """The state is the position that the reader yielded last."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader

@@ -1,4 +1,4 @@
-"""What a reader makes records of, one item after another or several at once, always in order."""
+"""Stages that parse the items of a reader into records, serially or in threads, in order."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,56 +14,56 @@ if TYPE_CHECKING:
     from dagster_dataops.streams.core.stage import Stage
 
 
-class Parsing(Protocol):
-    """Makes a record of an item."""
+class RecordParser(Protocol):
+    """A function that makes a record of an item."""
 
     def __call__(self, item: Any) -> Any:
         """Return the record."""
         ...
 
-    def described(self) -> Mapping[str, Any]:
-        """Return what tells its records from others: its code, and the values that it uses."""
+    def identity_values(self) -> Mapping[str, Any]:
+        """Return the code and the values that determine the records."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
-class Parse(Map):
-    """Every item, parsed."""
+class ParseStage(Map):
+    """Parse each item."""
 
     name: ClassVar[str] = "parse"
 
     @override
     def options(self) -> dict[str, Any]:
-        return _described(self.functions)
+        return _identity_values(self.functions)
 
 
 @dataclass(frozen=True, eq=False)
-class ParallelParse(ParallelMap):
-    """Every item, parsed several at once; the same stage, to whoever compares them."""
+class ParallelParseStage(ParallelMap):
+    """Parse items in threads. Its fingerprint is that of `ParseStage`."""
 
     name: ClassVar[str] = "parse"
 
     @override
     def options(self) -> dict[str, Any]:
-        return _described(self.functions)
+        return _identity_values(self.functions)
 
 
-def _described(functions: tuple[Callable[[Any], Any], ...]) -> dict[str, Any]:
+def _identity_values(functions: tuple[Callable[[Any], Any], ...]) -> dict[str, Any]:
     parsing: Any = functions[0]
-    return dict(parsing.described())
+    return dict(parsing.identity_values())
 
 
-def parsed(upstream: "Stage", parsing: Parsing, num_parallel_calls: int = 1) -> "Stage":
-    """Return the stage that parses what comes from another, in its order.
+def parse_stage(upstream: "Stage", parsing: RecordParser, num_parallel_calls: int = 1) -> "Stage":
+    """Return a stage that parses the items of another one, in order.
 
     Args:
-        upstream: Where items come from.
-        parsing: What makes records of them.
-        num_parallel_calls: How many at once, in threads.
+        upstream: The input.
+        parsing: Makes a record of an item.
+        num_parallel_calls: The number of threads; 1 parses in the reading thread.
     """
     if num_parallel_calls == 1:
-        return Parse(upstream, (parsing,), None)
-    return ParallelParse(
+        return ParseStage(upstream, (parsing,), None)
+    return ParallelParseStage(
         upstream,
         (parsing,),
         None,
@@ -73,14 +73,14 @@ def parsed(upstream: "Stage", parsing: Parsing, num_parallel_calls: int = 1) -> 
     )
 
 
-class LineParsing:
-    """Makes a record of a line of a part file by the reader's ``parse``.
+class LineParser:
+    """Makes a record of a line with the ``parse`` method of a `PartFiles` reader.
 
     Args:
-        parse: Takes the line as a text and returns a record; a method of a reader.
-        folder: Where the files are, for errors.
-        values: What else of the reader it may use.
-        with_place: Whether records get the columns ``file`` and ``line``.
+        parse: The bound method; takes the line and returns a record.
+        folder: The folder of the files, for errors.
+        values: The attributes of the reader that ``parse`` may use.
+        with_place: Whether to add the columns ``file`` and ``line``.
     """
 
     def __init__(
@@ -98,8 +98,8 @@ class LineParsing:
         """Return the record of a line.
 
         Raises:
-            StreamSourceError: It is no UTF-8, or ``parse`` failed or returned no record; with file
-                and line.
+            StreamSourceError: The line is not UTF-8, or ``parse`` failed or did not return a dict;
+                with file and line.
         """
         name, number, raw = item
         try:
@@ -116,18 +116,18 @@ class LineParsing:
     def _place(self, name: str, number: int) -> str:
         return f"{self._folder}/{name}, line {number}"
 
-    def described(self) -> Mapping[str, Any]:
-        """Return what tells its records from others."""
+    def identity_values(self) -> Mapping[str, Any]:
+        """Return the code and the values that determine the records."""
         function = getattr(self._parse, "__func__", self._parse)
         return {"parse": function, "values": dict(self._values), "with_place": self._with_place}
 
 
-class ItemParsing:
-    """Makes a record of whatever a reader reads.
+class ItemParser:
+    """Makes a record of an item with the ``parse`` method of a `Reader`.
 
     Args:
-        parse: A method of the reader.
-        values: What else of the reader it may use.
+        parse: The bound method.
+        values: The attributes of the reader that ``parse`` may use.
     """
 
     def __init__(self, parse: Callable[[Any], Any], values: Mapping[str, Any]) -> None:
@@ -137,7 +137,7 @@ class ItemParsing:
         """Return the record of an item."""
         return self._parse(item)
 
-    def described(self) -> Mapping[str, Any]:
-        """Return what tells its records from others."""
+    def identity_values(self) -> Mapping[str, Any]:
+        """Return the code and the values that determine the records."""
         function = getattr(self._parse, "__func__", self._parse)
         return {"parse": function, "values": dict(self._values)}

@@ -1,4 +1,4 @@
-"""``read_files``: whole files as records."""
+"""``read_files``: read whole files as records."""
 
 import base64
 from collections.abc import Iterator, Mapping
@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 from typing_extensions import override
 
 from dagster_dataops.errors import StreamDefinitionError, StreamSourceError
-from dagster_dataops.streams.core.item_failures import Counter
+from dagster_dataops.streams.core.item_failures import FailureCounter
 from dagster_dataops.streams.core.stage import State
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.files.contents import Content
@@ -22,7 +22,7 @@ _READ_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True, eq=False)
 class WholeFiles(FileStage):
-    """Files, each one record."""
+    """Yield one record for each file."""
 
     name: ClassVar[str] = "read_files"
     encoding: str
@@ -30,14 +30,14 @@ class WholeFiles(FileStage):
     max_bytes: int | None
 
     @override
-    def open_file(self, location: Location, counter: Counter) -> FileCursor:
+    def open_file(self, location: Location, counter: FailureCounter) -> FileCursor:
         return WholeFileCursor(self, location, counter)
 
 
 class WholeFileCursor(FileCursor):
-    """Reads one file; its position is whether it has been read."""
+    """Read one file. The state tells whether it was read."""
 
-    def __init__(self, stage: WholeFiles, location: Location, counter: Counter) -> None:
+    def __init__(self, stage: WholeFiles, location: Location, counter: FailureCounter) -> None:
         self._stage = stage
         self._location = location
         self._counter = counter
@@ -66,7 +66,7 @@ class WholeFileCursor(FileCursor):
             try:
                 made["text"] = found.decode(stage.encoding)
             except UnicodeDecodeError as error:
-                reason = f"is no {stage.encoding} text: {error}; binary=True reads any file"
+                reason = f"is not {stage.encoding} text: {error}; binary=True reads any file"
                 raise StreamSourceError(path, reason) from error
         return {**made, "size": len(found)}
 
@@ -88,7 +88,7 @@ class WholeFileCursor(FileCursor):
 
     @override
     def restore(self, state: State) -> None:
-        self._read = state[0] + 0  # refuses what is no number
+        self._read = state[0] + 0  # + 0 checks that it is a number
         if self._counter.saved:
             self._counter.count = state[1]
 
@@ -97,7 +97,7 @@ class WholeFileCursor(FileCursor):
         self._read = 0
 
 
-def read_files(  # noqa: PLR0913 - what may be said of files
+def read_files(  # noqa: PLR0913 - the options of files
     path: GivenPaths,
     pattern: str | None = None,
     *,
@@ -107,26 +107,26 @@ def read_files(  # noqa: PLR0913 - what may be said of files
     compression: str | None = INFER,
     storage_options: Mapping[str, Any] | None = None,
 ) -> DataPipelineBuilder:
-    """Read whole files as records: ``{"path", "text", "size"}``, the size in bytes.
+    """Read whole files as records: ``{"path", "text", "size"}``, with the size in bytes.
 
-    A file that is no text or too long is a failure, as is one that cannot be read: ``on_error`` of
-    the stream may skip it.
+    A file that is unreadable, too long or not text is a failed item, which the stream's
+    ``on_error`` can skip.
 
     Args:
-        path: A folder, a list of files or wildcards, also by URL; see `read_jsonl`.
-        pattern: Which of the files, such as ``*.md``; it is held against the whole path, and ``*``
-            stands for slashes as well.
-        encoding: UTF-8 if ``None``.
-        binary: Whether records have ``base64``, the content as base64, in place of ``text``.
-        max_bytes: How long a file may be; any length if ``None``.
-        compression: See `read_jsonl`; ``None`` gives packed files as they are.
+        path: A folder, a list of files or a pattern, also as URLs; see `read_jsonl`.
+        pattern: The files to keep, such as ``*.md``. It is matched against the whole path, and
+            ``*`` also matches slashes.
+        encoding: The encoding; UTF-8 if ``None``.
+        binary: Whether records hold the content as base64 text in ``base64`` instead of ``text``.
+        max_bytes: The maximum size of a file; no limit if ``None``.
+        compression: See `read_jsonl`; ``None`` reads compressed files as they are.
         storage_options: See `read_jsonl`.
 
     Raises:
-        StreamDefinitionError: Arguments with which nothing can be read.
+        StreamDefinitionError: An argument is invalid.
     """
     if max_bytes is not None and max_bytes < 0:
-        raise StreamDefinitionError("read_files", f"max_bytes is {max_bytes}; it is 0 at least")
+        raise StreamDefinitionError("read_files", f"max_bytes is {max_bytes}; at least 0 is needed")
     files = FileSet.of("read_files", path, compression, storage_options)
     stage = WholeFiles(
         replace(files, pattern=pattern),

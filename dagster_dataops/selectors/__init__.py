@@ -1,1 +1,5 @@
-"""Column selectors: ``foo[1].y,bar`` names elements inside a record, to read or to change them."""
+"""Column selectors: ``foo[1].y,bar`` names elements of a record, to read or change them.
+
+A selector is parsed (`grammar`), then compiled to Python functions (`codegen`) or resolved step by
+step (`resolver`).
+"""

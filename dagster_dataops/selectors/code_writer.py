@@ -1,29 +1,29 @@
-"""The source code of a selector; `code` says what it does."""
+"""Generate the Python source of a selector; see `codegen`."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
 from dagster_dataops.selectors.grammar import EVERY, Path
-from dagster_dataops.selectors.path_tree import Branch, branches, numbers
+from dagster_dataops.selectors.path_tree import Branch, build_tree, path_numbers
 
 
 def _indented(lines: Iterable[str]) -> Iterator[str]:
     return (f"    {line}" for line in lines)
 
 
-class Writer:
-    """Writes the source of one selector. Branches of the tree have variables of their own."""
+class SourceWriter:
+    """Generates the source of one selector. Each branch of the path tree has its own variables."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self._paths = paths
-        self._tree = branches(paths) or {}
+        self._tree = build_tree(paths) or {}
         self._loops = [path.count(EVERY) for path in paths]
-        self._made: dict[int, str] = {}
-        # One path, one loop that goes on below [*]: the function is called as elements are rebuilt.
+        self._variables: dict[int, str] = {}
+        # A single path with one loop and steps after [*] calls the function while rebuilding.
         self._at_once = self._loops == [1] and paths[0][-1] is not EVERY
 
     def lines(self) -> Iterator[str]:
-        """Yield the source."""
-        self._made[id(self._tree)] = "item"
+        """Yield the lines of the source."""
+        self._variables[id(self._tree)] = "item"
         yield "def get(item):"
         yield from _indented(self._shortcut())
         yield from _indented(self._resolve())
@@ -44,12 +44,13 @@ class Writer:
         yield "return item"
 
     def _name(self, branch: Branch) -> str:
-        return self._made.setdefault(id(branch), f"c{len(self._made)}")
+        return self._variables.setdefault(id(branch), f"c{len(self._variables)}")
 
     def _shortcut(self) -> Iterator[str]:
-        """Yield what finds a single element in one expression.
+        """Yield code that reads a single element in one expression.
 
-        Nothing but a dict can be indexed by a text; a list must be told from a text.
+        Only dicts can be indexed by texts. Lists need a check, because texts can be indexed by
+        integers.
         """
         if len(self._paths) > 1 or self._loops[0]:
             return
@@ -111,28 +112,28 @@ class Writer:
         yield f"{value} = done" if self._single(number) else f"{value} = iter(done)"
 
     def _guarded(self, lines: list[str], position: str, number: int = 0) -> Iterator[str]:
-        """Yield lines that call the function; what it raises is told with the element's path."""
+        """Yield lines that call the function; its exception is reported with the element's path."""
         yield "try:"
         yield from _indented(lines)
         yield "except Exception as error:"
         yield f"    raise failed(item, {number}, {position}, error) from error"
 
     def _single(self, number: int) -> bool:
-        """Whether the values of a path are one a pass of one loop, which serves no other path."""
+        """Return whether a path has one loop, shared with no other path, so one value per pass."""
         path = self._paths[number]
         shared = path[: path.index(EVERY) + 1]
         others = (other for at, other in enumerate(self._paths) if at != number)
         return self._loops[number] == 1 and all(one[: len(shared)] != shared for one in others)
 
     def _rebuild(self, branch: Branch, *, looped: bool) -> Iterator[str]:
-        """Put values in place, innermost first; each container is copied once, under its name."""
+        """Yield code that puts values in place, innermost first; each container is copied once."""
         name = self._name(branch)
         if EVERY in branch:
             yield from self._rebuild_every(name, branch[EVERY])
             return
         for step, below in branch.items():
             if not isinstance(below, int):
-                if looped:  # the variable holds what the last pass found
+                if looped:  # the variable still has the value of the last pass
                     yield f"{self._name(below)} = {name}[{step!r}]"
                 yield from self._rebuild(below, looped=looped)
         keyed = all(isinstance(step, str) for step in branch)
@@ -153,7 +154,7 @@ class Writer:
             yield f"{made} = v{below}" if flat else f"{made} = [next(v{below}) for _ in {name}]"
         else:
             inner = self._name(below)
-            inside = list(numbers(below))
+            inside = list(path_numbers(below))
             yield f"{made} = []"
             if len(inside) == 1 and self._single(inside[0]):
                 loop = [f"for {inner}, one in zip({name}, v{inside[0]}):"]

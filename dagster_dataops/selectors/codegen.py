@@ -1,12 +1,12 @@
-"""Selectors as Python source: as fast as if each had been written out by hand.
+"""Compile selectors to Python source that is as fast as hand-written code.
 
-A selector whose paths name no element twice becomes two functions:
+A selector whose paths do not overlap becomes two functions:
 
-    get(item)                resolve: every element by nested indexing, checked
-    mapper(fn)(item)         resolve; then call fn, path by path; then copy along the paths
+ get(item)                resolve each element by checked, nested indexing
+ mapper(fn)(item)         resolve; then call fn for each path; then copy along the paths
 
-Values are local variables, one a path: the element itself, or a list of elements below ``[*]``.
-What is missing raises ``LookupError`` in the first part, and `resolving` is asked what it is.
+Values are local variables, one per path: the element, or a list of elements below ``[*]``. A
+missing element raises ``LookupError``; `resolver` then finds out which one is missing.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,15 +14,15 @@ from functools import partial
 from typing import Any
 
 from dagster_dataops.errors import MissingColumnError, SelectedElementError
-from dagster_dataops.selectors.code_writer import Writer
-from dagster_dataops.selectors.grammar import Path, written
+from dagster_dataops.selectors.code_writer import SourceWriter
+from dagster_dataops.selectors.grammar import Path, path_text
 from dagster_dataops.selectors.resolver import copied, element_failed, rebuilt, resolve
 
 
 def compiled(paths: Sequence[Path]) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Return (get, mapper) of `compilable` paths; ``mapper(fn)`` is a function of an item.
 
-    They raise `MissingColumnError` where an element is missing, before ``fn`` is called.
+    Both raise `MissingColumnError` for a missing element, before ``fn`` is called.
     """
     names: dict[str, Any] = {
         "check": _check_keys,
@@ -31,13 +31,13 @@ def compiled(paths: Sequence[Path]) -> tuple[Callable[..., Any], Callable[..., A
         "missing": partial(_missing, paths),
         "rebuilt": rebuilt,
     }
-    source = "\n".join(Writer(paths).lines())
-    exec(compile(source, "<selector>", "exec"), names)  # noqa: S102 - keys stand in it as literals
+    source = "\n".join(SourceWriter(paths).lines())
+    exec(compile(source, "<selector>", "exec"), names)  # noqa: S102 - keys appear as literals only
     return names["get"], names["mapper"]
 
 
 def _check_keys(container: Any, keys: Sequence[str]) -> None:
-    """Refuse what is no dict, or would make the keys up that are missing."""
+    """Raise ``LookupError`` unless ``container`` is a dict with all keys; defaultdicts add none."""
     if not isinstance(container, dict) or any(key not in container for key in keys):
         raise LookupError
 
@@ -47,7 +47,7 @@ def _missing(paths: Sequence[Path], item: Any) -> MissingColumnError:
         resolve(item, paths)
     except MissingColumnError as error:
         return error
-    return MissingColumnError(",".join(map(written, paths)), "it changed while it was read")
+    return MissingColumnError(",".join(map(path_text, paths)), "it changed while it was read")
 
 
 def _failed(

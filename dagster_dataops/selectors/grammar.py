@@ -1,12 +1,12 @@
-"""The grammar of selectors, and the paths it gives.
+"""The grammar of selectors, and their parser.
 
-    selector := path ("," path)*       white space around a path does not count
-    path     := (key | index) rest*
-    rest     := "." key | index        a dot stands before keys only
-    key      := one or more characters other than "." "[" "," and white space
-    index    := "[" digits "]" | "[*]"    counted from 0, below 2^64; "[*]" is every element
+ selector := path ("," path)*       white space around a path is ignored
+ path     := (key | index) rest*
+ rest     := "." key | index        a dot precedes keys only
+ key      := one or more characters other than "." "[" "," and white space
+ index    := "[" digits "]" | "[*]"    counted from 0, below 2^64; "[*]" is every element
 
-Nothing is quoted or escaped: a key that holds one of those characters cannot be named.
+There are no quotes or escapes: a key with one of these characters cannot be selected.
 """
 
 import re
@@ -25,8 +25,8 @@ class Every(Enum):
 
 EVERY: Final = Every.ELEMENT
 
-Step: TypeAlias = "str | int | Every"
-Path: TypeAlias = tuple[Step, ...]
+PathStep: TypeAlias = "str | int | Every"
+Path: TypeAlias = tuple[PathStep, ...]
 
 _KEY: Final = re.compile(r"[^.\[,\s]+")
 _INDEX: Final = re.compile(r"\[(?:([0-9]+)|\*)\]")
@@ -34,33 +34,33 @@ _INDEX_LIMIT: Final = 2**64
 
 
 def parse(text: str) -> tuple[Path, ...]:
-    """Return the paths of a selector, in the order in which they are named.
+    """Return the paths of a selector, in order.
 
     Raises:
-        SelectorSyntaxError: It is malformed; the error says at which column.
+        SelectorSyntaxError: The selector is malformed; the error gives the column.
     """
     paths: list[Path] = []
     start = 0
     for part in text.split(","):
         lead = len(part) - len(part.lstrip())
-        paths.append(_Reader(text, start + lead, start + len(part.rstrip())).path())
+        paths.append(_PathParser(text, start + lead, start + len(part.rstrip())).path())
         start += len(part) + 1
     return tuple(paths)
 
 
-class _Reader:
-    """Reads the path that stands at [position, end) of a selector."""
+class _PathParser:
+    """Parses the path in [position, end) of a selector."""
 
     def __init__(self, text: str, position: int, end: int) -> None:
         self._text, self._at, self._end = text, position, max(position, end)
 
     def path(self) -> Path:
-        steps: list[Step] = []
+        steps: list[PathStep] = []
         while self._at < self._end or not steps:
             steps.append(self._step(first=not steps))
         return tuple(steps)
 
-    def _step(self, *, first: bool) -> Step:
+    def _step(self, *, first: bool) -> PathStep:
         here = self._text[self._at] if self._at < self._end else ""
         if here == "[":
             return self._index()
@@ -69,7 +69,7 @@ class _Reader:
         if here != ".":
             raise self._fault(_unexpected(here))
         self._at += 1
-        return self._key("a dot stands before a key only, and none follows")
+        return self._key("a dot must be followed by a key")
 
     def _key(self, missing: str) -> str:
         found = _KEY.match(self._text, self._at, self._end)
@@ -81,13 +81,13 @@ class _Reader:
     def _index(self) -> int | Every:
         found = _INDEX.match(self._text, self._at, self._end)
         if found is None:
-            raise self._fault("an index is [*] or digits in brackets, counted from 0")
+            raise self._fault("an index must be [*] or digits in brackets, counted from 0")
         if found[1] is None:
             self._at = found.end()
             return EVERY
         digits = found[1].lstrip("0") or "0"
         if len(digits) > len(str(_INDEX_LIMIT)) or int(digits) >= _INDEX_LIMIT:
-            raise self._fault("an index is less than 2^64")
+            raise self._fault("an index must be less than 2^64")
         self._at = found.end()
         return int(digits)
 
@@ -97,12 +97,12 @@ class _Reader:
 
 def _unexpected(here: str) -> str:
     if here.isspace():
-        return "no key holds white space"
+        return "a key cannot contain white space"
     return "a dot is missing before this key"
 
 
-def written(path: Iterable[Step]) -> str:
-    """Return a path as a selector writes it."""
+def path_text(path: Iterable[PathStep]) -> str:
+    """Return a path in selector syntax."""
     text = ""
     for step in path:
         if isinstance(step, str):

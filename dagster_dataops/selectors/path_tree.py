@@ -1,48 +1,48 @@
-"""The paths of a selector as one tree, which is walked once for all of them."""
+"""The paths of a selector as a tree, so that shared steps are taken once."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
 
-from dagster_dataops.selectors.grammar import EVERY, Path, Step
+from dagster_dataops.selectors.grammar import EVERY, Path, PathStep
 
-MOST_NESTED: Final = 8  # loops in one another; Python itself allows 20
+MOST_NESTED: Final = 8  # nested loops; Python allows 20
 
-Branch: TypeAlias = "dict[Step, Branch | int]"
+Branch: TypeAlias = "dict[PathStep, Branch | int]"
 
 
 def compilable(paths: Sequence[Path]) -> bool:
-    """Whether no two paths can name the same element, or one inside another's."""
+    """Return whether the paths can be compiled: no overlaps, and within the size limits."""
     deep = any(path.count(EVERY) > MOST_NESTED or len(path) > 4 * MOST_NESTED for path in paths)
-    return not deep and len(paths) <= 8 * MOST_NESTED and branches(paths) is not None
+    return not deep and len(paths) <= 8 * MOST_NESTED and build_tree(paths) is not None
 
 
-def branches(paths: Sequence[Path]) -> "Branch | None":
+def build_tree(paths: Sequence[Path]) -> "Branch | None":
     """Return the paths as a tree with their numbers as leaves; ``None`` if they overlap."""
     root: Branch = {}
     for number, path in enumerate(paths):
         branch = root
         for step in path[:-1]:
             below = branch.setdefault(step, {})
-            if isinstance(below, int) or _mixed(branch):
+            if isinstance(below, int) or _has_overlap(branch):
                 return None
             branch = below
         if path[-1] in branch:
             return None
         branch[path[-1]] = number
-        if _mixed(branch):
+        if _has_overlap(branch):
             return None
     return root
 
 
-def _mixed(branch: Branch) -> bool:
-    """Whether ``[*]`` stands beside other steps, whose elements it includes."""
+def _has_overlap(branch: Branch) -> bool:
+    """Return whether ``[*]`` has siblings, which would overlap with it."""
     return EVERY in branch and len(branch) > 1
 
 
-def numbers(branch: Branch) -> Iterator[int]:
+def path_numbers(branch: Branch) -> Iterator[int]:
     """Yield the numbers of the paths in a tree, in order."""
     for below in branch.values():
         if isinstance(below, int):
             yield below
         else:
-            yield from numbers(below)
+            yield from path_numbers(below)

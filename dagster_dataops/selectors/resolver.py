@@ -1,7 +1,7 @@
-"""Elements named by paths: which there are, what is missing, and changing them one by one.
+"""Resolve paths step by step: find elements, report missing ones, and change them one by one.
 
-This is what selectors mean, step by step. Selectors as they are used are compiled (`code`) and
-come here for what is rare: a missing element, and paths that name an element twice.
+This is the reference implementation of selectors. Most selectors are compiled (`codegen`) and use
+it for the rare cases: a missing element, and overlapping paths.
 """
 
 import copy
@@ -9,23 +9,23 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, TypeAlias
 
 from dagster_dataops.errors import MissingColumnError, SelectedElementError
-from dagster_dataops.selectors.grammar import EVERY, Path, Step, written
+from dagster_dataops.selectors.grammar import EVERY, Path, PathStep, path_text
 
-Concrete: TypeAlias = tuple[str | int, ...]
+ConcretePath: TypeAlias = tuple[str | int, ...]
 
 _MOST_KEYS_SHOWN: Final = 20
 
 
-def concrete_paths(item: Any, path: Path) -> Iterator[Concrete]:
-    """Yield the paths of the elements that ``path`` names, ``[*]`` replaced by indices.
+def concrete_paths(item: Any, path: Path) -> Iterator[ConcretePath]:
+    """Yield the paths of the elements that ``path`` selects, with ``[*]`` replaced by indices.
 
     Raises:
-        MissingColumnError: An element is not there.
+        MissingColumnError: An element is missing.
     """
     at = path.index(EVERY) if EVERY in path else len(path)
     parent = _element(item, path, at)
     if at == len(path):
-        yield path  # type: ignore[misc]  # it holds no [*] any more
+        yield path  # type: ignore[misc]  # contains no [*] any more
         return
     if not isinstance(parent, (list, tuple)):
         raise _missing(path, at, parent)
@@ -34,7 +34,7 @@ def concrete_paths(item: Any, path: Path) -> Iterator[Concrete]:
 
 
 def _element(item: Any, path: Path, depth: int) -> Any:
-    """Return the element at the first ``depth`` steps of ``path``, none of which is ``[*]``."""
+    """Return the element at the first ``depth`` steps of ``path``, which contain no ``[*]``."""
     for at, step in enumerate(path[:depth]):
         if not has(item, step):
             raise _missing(path, at, item)
@@ -43,15 +43,15 @@ def _element(item: Any, path: Path, depth: int) -> Any:
 
 
 def _missing(path: Path, at: int, found: Any) -> MissingColumnError:
-    """Return the error about step number ``at`` of ``path``, which ``found`` does not have."""
+    """Return the error for step number ``at`` of ``path``, which is missing in ``found``."""
     there = _description(found)
     if at + 1 < len(path):
-        there = f"{written(path[: at + 1])!r} is missing; {there}"
-    return MissingColumnError(written(path), there)
+        there = f"{path_text(path[: at + 1])!r} is missing; {there}"
+    return MissingColumnError(path_text(path), there)
 
 
-def has(container: Any, step: Step) -> bool:
-    """Whether ``container`` has an element of that key or index; texts have none."""
+def has(container: Any, step: PathStep) -> bool:
+    """Return whether ``container`` has an element at a key or index; texts have none."""
     if isinstance(step, str):
         return isinstance(container, dict) and step in container
     return isinstance(container, (list, tuple)) and step < len(container)  # type: ignore[operator]
@@ -67,20 +67,22 @@ def _description(found: Any) -> str:
     return f"there is a {type(found).__name__}, which has no elements"
 
 
-def resolve(item: Any, paths: Sequence[Path]) -> list[Concrete]:
-    """Return the path of every element that is named, in order.
+def resolve(item: Any, paths: Sequence[Path]) -> list[ConcretePath]:
+    """Return the paths of all selected elements, in order.
 
     Raises:
-        MissingColumnError: One of them is not there.
+        MissingColumnError: An element is missing.
     """
     return [concrete for path in paths for concrete in concrete_paths(item, path)]
 
 
 def mapped_in_order(item: Any, paths: Sequence[Path], fn: Callable[[Any], Any]) -> Any:
-    """Return ``item`` with ``fn`` applied to every named element, each as the ones before left it.
+    """Return ``item`` with ``fn`` applied to the selected elements one after another.
+
+    Each call sees the changes of the calls before.
 
     Raises:
-        MissingColumnError: An element is not there, or no longer.
+        MissingColumnError: An element is missing, also because of an earlier change.
         SelectedElementError: ``fn`` failed.
     """
     ours: list[Any] = []
@@ -90,9 +92,9 @@ def mapped_in_order(item: Any, paths: Sequence[Path], fn: Callable[[Any], Any]) 
 
 
 def _changed(
-    item: Any, path: Concrete, depth: int, fn: Callable[[Any], Any], ours: list[Any]
+    item: Any, path: ConcretePath, depth: int, fn: Callable[[Any], Any], ours: list[Any]
 ) -> Any:
-    """Return ``item`` with the element at ``path[depth:]`` changed; ``ours`` holds our copies."""
+    """Return ``item`` with the element at ``path[depth:]`` changed; ``ours`` lists copies made."""
     if depth == len(path):
         try:
             return fn(item)
@@ -111,13 +113,13 @@ def _changed(
     return item
 
 
-def element_failed(path: Sequence[Step], error: Exception) -> SelectedElementError:
-    """Return the error that says at which element a function failed."""
-    return SelectedElementError(written(path), type(error).__name__, str(error))
+def element_failed(path: Sequence[PathStep], error: Exception) -> SelectedElementError:
+    """Return the error for a function that failed on an element."""
+    return SelectedElementError(path_text(path), type(error).__name__, str(error))
 
 
 def copied(container: dict[Any, Any]) -> dict[Any, Any]:
-    """Return a shallow copy of a dict that keeps its type."""
+    """Return a shallow copy of a dict, of the same type."""
     return container.copy() if type(container) is dict else copy.copy(container)
 
 

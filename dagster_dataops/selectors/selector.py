@@ -1,4 +1,4 @@
-"""Selector: names elements inside a record, to read them or to change them in a copy."""
+"""`Selector`: select elements of a record, to read them or to change them in a copy."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,26 +16,25 @@ _SPECIAL = frozenset(".[,")
 class Selector:
     """Elements of a record by their paths, such as ``foo[1].y,bar`` or ``texts[*].body``.
 
-    Paths that name one element twice, or an element and something inside it, are worked off in
-    order, each on what the ones before have left.
+    If paths overlap, they are processed in order, each on the result of the ones before.
 
     Args:
-        text: The selector; `grammar` has the rules.
+        text: The selector; see `grammar` for the rules.
 
     Raises:
-        SelectorSyntaxError: It is malformed.
+        SelectorSyntaxError: The selector is malformed.
     """
 
     __slots__ = ("get", "mapper", "paths", "text")
 
     get: Callable[[Any], Any]
-    """Return the selected element; a list of them if the selector may name several.
+    """Return the selected element; a list of elements if the selector can select several.
 
-    Raises `MissingColumnError` where one is not there.
+    Raises `MissingColumnError` if an element is missing.
     """
 
     mapper: Callable[[Callable[[Any], Any]], Callable[[Any], Any]]
-    """Return `map` with its function bound, for many items."""
+    """Return `map` with its function bound, to apply to many items."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -47,31 +46,31 @@ class Selector:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The keys of the record below which something is selected, each once."""
+        """The top-level keys of all paths, each once."""
         return tuple(dict.fromkeys(path[0] for path in self.paths if isinstance(path[0], str)))
 
     @property
     def single(self) -> bool:
-        """Whether it names exactly one element."""
+        """Whether it always selects exactly one element."""
         return len(self.paths) == 1 and EVERY not in self.paths[0]
 
     def values(self, item: Any) -> list[Any]:
         """Return the selected elements in order.
 
         Raises:
-            MissingColumnError: One of them is not there.
+            MissingColumnError: An element is missing.
         """
         found = self.get(item)
         return [found] if self.single else found
 
     def map(self, fn: Callable[[Any], Any], item: Any) -> Any:
-        """Return a copy of ``item`` in which ``fn`` was applied to every selected element.
+        """Return a copy of ``item`` with ``fn`` applied to every selected element.
 
-        Only what stands along the paths is copied; ``item`` itself stays as it is. Tuples stay
-        tuples, and named ones keep their names.
+        Only the containers along the paths are copied; ``item`` is not changed. Tuples and named
+        tuples keep their types.
 
         Raises:
-            MissingColumnError: An element is not there; ``fn`` was not called.
+            MissingColumnError: An element is missing; ``fn`` was not called.
             SelectedElementError: ``fn`` failed on an element.
         """
         return self.mapper(fn)(item)
@@ -106,5 +105,5 @@ class Selector:
 
 
 def is_selector(key: str) -> bool:
-    """Whether a key, as operators take it, says more than the name of one column."""
+    """Return whether an operator's key is a selector instead of a column name."""
     return not _SPECIAL.isdisjoint(key)

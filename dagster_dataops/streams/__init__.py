@@ -1,1 +1,4 @@
-"""Streams: records pulled lazily through stages, nothing written, a position that is JSON."""
+"""Lazy streams: items are pulled through stages, nothing is written, the position is JSON.
+
+The modules here are what users build and read streams with; the folders hold the parts.
+"""

@@ -1,4 +1,4 @@
-"""DataPipeline and DataPipelineBuilder: streams as they are built, combined and read."""
+"""`DataPipeline` and `DataPipelineBuilder`: build, combine and read streams."""
 
 import math
 import os
@@ -9,20 +9,20 @@ from typing import Any, TypeAlias
 from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError
 from dagster_dataops.streams.core.arguments import check_seed
 from dagster_dataops.streams.core.item_failures import OnError
-from dagster_dataops.streams.core.sequences import Constant, Count, fresh
+from dagster_dataops.streams.core.sequences import ConstantSource, CountSource, fresh
 from dagster_dataops.streams.core.stage import Stage
 from dagster_dataops.streams.operations import Operations
-from dagster_dataops.streams.positioned_stream import Reading
-from dagster_dataops.streams.stages.concatenating import Concat
-from dagster_dataops.streams.stages.round_robin import RoundRobin
-from dagster_dataops.streams.stages.sampling import Sample
-from dagster_dataops.streams.stages.zipping import Zip
+from dagster_dataops.streams.positioned_stream import PositionedStream
+from dagster_dataops.streams.stages.concatenating import ConcatStage
+from dagster_dataops.streams.stages.round_robin import RoundRobinStage
+from dagster_dataops.streams.stages.sampling import SampleStage
+from dagster_dataops.streams.stages.zipping import ZipStage
 
 Streams: TypeAlias = "Operations | Iterable[Operations]"
 
 
 class DataPipelineBuilder(Operations):
-    """A stream that is being built. It never changes: every operation returns another."""
+    """A stream under construction. It is immutable: every operation returns a new builder."""
 
     def and_return(
         self,
@@ -33,7 +33,7 @@ class DataPipelineBuilder(Operations):
         quarantine: str | os.PathLike[str] | None = None,
         seed: int = 0,
     ) -> "DataPipeline":
-        """Return the stream, to be read or combined with others.
+        """Return the finished stream, to be read or combined with others.
 
         Args:
             max_num_warnings: Short for ``on_error="skip", max_errors=max_num_warnings``.
@@ -53,49 +53,49 @@ class DataPipelineBuilder(Operations):
         )
 
     def __iter__(self) -> Iterator[Any]:
-        """Yield the items of a stream of its own, from the start."""
+        """Yield the items of a new stream, from its start."""
         return iter(self.and_return())
 
 
-class DataPipeline(Reading):
-    """A stream: items pulled through its stages one by one, with a position that is JSON.
+class DataPipeline(PositionedStream):
+    """A stream: items are pulled one by one through its stages; its position is JSON.
 
-    All iterators share its position. Combined with others, it is what it consists of that counts,
-    not where it stands: a stream used twice is two streams.
+    All iterators over a stream share its position. A combination uses only the definition of the
+    stream, not its position, so one stream can be part of several combinations.
     """
 
     @staticmethod
     def count(start: int = 0, step: int = 1, key: str | None = None) -> DataPipelineBuilder:
-        """Count from ``start`` by ``step``, for ever; with ``key``, as ``{key: number}``."""
-        return DataPipelineBuilder(Count(start, step, key))
+        """Yield ``start``, ``start + step`` and so on; with ``key``, as ``{key: number}``."""
+        return DataPipelineBuilder(CountSource(start, step, key))
 
     @staticmethod
     def constant(example: Any, key: str | None = None) -> DataPipelineBuilder:
-        """Yield ``example`` for ever; with ``key``, as ``{key: example}``."""
-        return DataPipelineBuilder(Constant(fresh(example), key))
+        """Yield ``example`` without end; with ``key``, as ``{key: example}``."""
+        return DataPipelineBuilder(ConstantSource(fresh(example), key))
 
     @staticmethod
     def concat(*pipelines: Streams) -> DataPipelineBuilder:
-        """Yield the items of one stream after another. Streams are given one by one or as a list.
+        """Yield the items of one stream after another.
 
         Args:
-            pipelines: The streams.
+            pipelines: The streams, one by one or as a list.
         """
-        return DataPipelineBuilder(Concat(_stages("concat", pipelines)))
+        return DataPipelineBuilder(ConcatStage(_stages("concat", pipelines)))
 
     @staticmethod
     def round_robin(
         *pipelines: Streams, stop_at_shortest: bool = False, allow_repeats: bool = True
     ) -> DataPipelineBuilder:
-        """Yield one item of each stream in turn, until all have ended once.
+        """Yield one item of each stream in turn, until every stream has ended once.
 
         Args:
             pipelines: The streams, one by one or as a list.
-            stop_at_shortest: Whether the first that ends ends it, after its round.
-            allow_repeats: Whether streams that have ended begin again while others go on.
+            stop_at_shortest: Whether to stop after the round in which the first stream ends.
+            allow_repeats: Whether a stream that has ended starts again while others continue.
         """
         stages = _stages("round_robin", pipelines)
-        return DataPipelineBuilder(RoundRobin(stages, stop_at_shortest, allow_repeats))
+        return DataPipelineBuilder(RoundRobinStage(stages, stop_at_shortest, allow_repeats))
 
     @staticmethod
     def sample(
@@ -104,13 +104,14 @@ class DataPipeline(Reading):
         seed: int | None = None,
         allow_repeats: bool = True,
     ) -> DataPipelineBuilder:
-        """Yield items of streams drawn by weight, until all have ended once.
+        """Yield items of streams chosen at random by weight, until every stream has ended once.
 
         Args:
             pipelines: The streams, one by one or as a list.
-            weights: How often each is drawn, relative to the others; all alike if ``None``.
-            seed: Of the draws; derived from the stream's, and recorded in its state, if ``None``.
-            allow_repeats: Whether streams that have ended begin again while others go on.
+            weights: The relative frequency of each stream; equal if ``None``.
+            seed: The seed of the draws. If ``None``, it is derived from the stream's seed and
+                recorded in the state.
+            allow_repeats: Whether a stream that has ended starts again while others continue.
         """
         stages = _stages("sample", pipelines)
         given = [1.0] * len(stages) if weights is None else list(weights)
@@ -119,9 +120,13 @@ class DataPipeline(Reading):
             raise StreamDefinitionError("sample", reason)
         for weight in given:
             if not (weight > 0 and math.isfinite(weight)):
-                raise StreamDefinitionError("sample", f"the weight {weight} is no number above 0")
+                raise StreamDefinitionError(
+                    "sample", f"the weight {weight} must be a number above 0"
+                )
         check_seed("sample", seed)
-        return DataPipelineBuilder(Sample(stages, tuple(map(float, given)), seed, allow_repeats))
+        return DataPipelineBuilder(
+            SampleStage(stages, tuple(map(float, given)), seed, allow_repeats)
+        )
 
     @staticmethod
     def zip(
@@ -131,36 +136,37 @@ class DataPipeline(Reading):
         flatten: bool = False,
         disable_parallelism: bool = False,
     ) -> DataPipelineBuilder:
-        """Yield lists of one item of each stream.
+        """Yield lists with one item of each stream.
 
         Args:
             pipelines: The streams, one by one or as a list.
-            names: Keys; rows become dicts.
-            zip_to_shortest: Whether the rest of longer streams is dropped; else it is an error.
-            flatten: Whether dicts become one dict, and lists one list.
-            disable_parallelism: Without effect: streams are read one after another.
+            names: Keys for the items; each row becomes a dict.
+            zip_to_shortest: Whether to drop the rest of longer streams. Otherwise different
+                lengths are an error.
+            flatten: Whether to merge dicts into one dict, and lists into one list.
+            disable_parallelism: No effect: streams are always read one after another.
         """
         del disable_parallelism
         stages = _stages("zip", pipelines)
         keys = tuple(names or ())
         if keys and flatten:
-            raise StreamDefinitionError("zip", "names and flatten exclude one another")
+            raise StreamDefinitionError("zip", "names and flatten cannot be used together")
         if keys and len(keys) != len(stages):
             raise StreamDefinitionError(
                 "zip", f"there are {len(stages)} streams, {len(keys)} names"
             )
-        return DataPipelineBuilder(Zip(stages, keys, zip_to_shortest, flatten))
+        return DataPipelineBuilder(ZipStage(stages, keys, zip_to_shortest, flatten))
 
 
 def _stages(name: str, given: tuple[Streams, ...]) -> tuple[Stage, ...]:
-    """Return the stages of streams that were given one by one or as one list."""
+    """Return the stages of streams that are given one by one or as one list."""
     streams: Iterable[Any] = given
     if len(given) == 1 and not isinstance(given[0], Operations):
         streams = given[0]
     found = []
     for stream in streams:
         if not isinstance(stream, Operations):
-            reason = f"takes streams, and was given a {type(stream).__name__}"
+            reason = f"expected streams, but got a {type(stream).__name__}"
             raise StreamArgumentError(name, reason)
         found.append(stream.part())
     return tuple(found)

@@ -1,4 +1,4 @@
-"""Where streams begin: sequences, iterators, and the files of a folder."""
+"""Functions that start a stream: read sequences, iterators and files."""
 
 import os
 import pickle
@@ -7,26 +7,26 @@ from collections.abc import Sequence as SequenceOf
 from typing import Any
 
 from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError
-from dagster_dataops.streams.core.iterators import Iterated
-from dagster_dataops.streams.core.sequences import Sequence
+from dagster_dataops.streams.core.iterators import IteratorSource
+from dagster_dataops.streams.core.sequences import SequenceSource
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.files.blocks import BLOCK_BYTES, LEAST_BLOCK_BYTES
 from dagster_dataops.streams.files.file_sets import INFER, FileSet, GivenPaths
 from dagster_dataops.streams.files.file_stages import Origin
 from dagster_dataops.streams.files.jsonl import JsonLines
-from dagster_dataops.streams.files.listing import Files
+from dagster_dataops.streams.files.listing import FileList
 
 
 def read_sequence(seq: SequenceOf[Any]) -> DataPipelineBuilder:
-    """Read a list or tuple, which is copied.
+    """Read a list or tuple. Its items are copied.
 
     Raises:
-        StreamArgumentError: It is something else.
+        StreamArgumentError: ``seq`` is neither.
     """
     if not isinstance(seq, (list, tuple)):
         reason = f"seq is a {type(seq).__name__}; it must be a list or tuple"
         raise StreamArgumentError("read_sequence", reason)
-    return DataPipelineBuilder(Sequence.of(seq))
+    return DataPipelineBuilder(SequenceSource.of(seq))
 
 
 def read_iterator(
@@ -38,22 +38,22 @@ def read_iterator(
     """Read an iterator.
 
     Args:
-        iterator: With ``state_dict`` and ``load_state_dict``, a position is found at once; of any
-            other, the items before it are read again.
-        reset_fn: Returns an iterator at the start, given one anywhere; also called at first.
-        infinite: Whether it never ends.
-        skip_pickling_check: Whether an iterator that cannot be pickled will do.
+        iterator: If it has ``state_dict`` and ``load_state_dict``, these restore a position.
+            Otherwise restoring reads the items before the position again.
+        reset_fn: Given the iterator, returns one at the start. Also called before the first item.
+        infinite: Whether the iterator never ends.
+        skip_pickling_check: Whether to accept an iterator that cannot be pickled.
 
     Raises:
-        StreamArgumentError: It cannot be pickled, and so not be sent to another process.
+        StreamArgumentError: The iterator cannot be pickled, so it cannot be sent to a process.
     """
     if not skip_pickling_check:
         try:
             pickle.dumps(iterator)
         except Exception as error:
-            reason = f"the iterator cannot be pickled ({error}); skip_pickling_check=True takes it"
+            reason = f"the iterator cannot be pickled ({error}); skip_pickling_check=True allows it"
             raise StreamArgumentError("read_iterator", reason) from error
-    return DataPipelineBuilder(Iterated(iterator, reset_fn, infinite))
+    return DataPipelineBuilder(IteratorSource(iterator, reset_fn, infinite))
 
 
 def list_files(
@@ -62,15 +62,15 @@ def list_files(
     *,
     storage_options: Mapping[str, Any] | None = None,
 ) -> DataPipelineBuilder:
-    """List the files below a folder, ``part2`` before ``part10``, as texts.
+    """List the files below a folder as texts, in natural order: ``part2`` before ``part10``.
 
     Args:
-        path: The folder, also as a URL that fsspec knows; a file is listed alone.
-        pattern: Which of them, as ``*.jsonl``; it is held against the whole path, and ``*``
-            stands for slashes as well.
-        storage_options: Arguments of fsspec's file system, such as a login.
+        path: The folder: a path, or a URL for fsspec. A file is listed alone.
+        pattern: The files to keep, for example ``*.jsonl``. It is matched against the whole path,
+            and ``*`` also matches slashes.
+        storage_options: Arguments of fsspec's file system, for example credentials.
     """
-    return DataPipelineBuilder(Files(os.fspath(path), pattern, dict(storage_options or {})))
+    return DataPipelineBuilder(FileList(os.fspath(path), pattern, dict(storage_options or {})))
 
 
 def read_jsonl(
@@ -82,23 +82,24 @@ def read_jsonl(
     compression: str | None = INFER,
     storage_options: Mapping[str, Any] | None = None,
 ) -> DataPipelineBuilder:
-    """Read the records of jsonl files; blank lines are passed over.
+    """Read the records of jsonl files; blank lines are skipped.
 
-    Plain files of this machine go on from a position at once, and so do those by URL where their
-    server sends parts of files. Packed files are unpacked again up to it, but not parsed.
+    Resuming is immediate for uncompressed local files and for URLs whose server supports ranges.
+    Compressed files are decompressed again up to the position, but not parsed.
 
     Args:
-        path: A file, a list of files, wildcards such as ``part-*.jsonl``, or a folder with all
-            files below it but those whose names, or folders' names, begin with ``.`` or ``_``.
-            Wildcards and folders give ``part2`` before ``part10``. Any of them may be a URL that
-            fsspec knows, such as ``s3://…`` or ``zip://*.jsonl::https://…/all.zip``.
-        block_size: How many bytes to read at once, at least 1024.
-        file_key: With it, the key of a record's file.
-        line_key: With it, the key of a record's line, counted from 1.
-        compression: ``gzip``, ``bz2``, ``xz``, ``zstd`` or ``None``; ``infer`` goes by the end of
+        path: A file, a list of files, a pattern such as ``part-*.jsonl``, or a folder. A folder
+            stands for all files below it, without files and folders whose names start with ``.``
+            or ``_``. Patterns and folders use natural order: ``part2`` before ``part10``. Each can
+            be a URL for fsspec, such as ``s3://…`` or ``zip://*.jsonl::https://…/all.zip``.
+        block_size: The number of bytes to read at once, at least 1024.
+        file_key: The key under which each record holds its file path; ``None`` for no such key.
+        line_key: The key under which each record holds its line number, counted from 1; ``None``
+            for no such key.
+        compression: ``gzip``, ``bz2``, ``xz``, ``zstd`` or ``None``; ``infer`` uses the suffix of
             each name.
-        storage_options: Arguments of fsspec's file systems, such as a login. They are no part of
-            a state.
+        storage_options: Arguments of fsspec's file systems, for example credentials. They are not
+            stored in states.
     """
     files = FileSet.of("read_jsonl", path, compression, storage_options)
     size = block_bytes("read_jsonl", block_size)
@@ -106,7 +107,7 @@ def read_jsonl(
 
 
 def block_bytes(stage: str, given: int | None) -> int:
-    """Return the size of blocks that was asked for, or the usual one.
+    """Return the given block size, or the default.
 
     Raises:
         StreamDefinitionError: It is too small.

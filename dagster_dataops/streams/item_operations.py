@@ -1,4 +1,4 @@
-"""Operations that call a function for every item."""
+"""Operations that call a function for each item."""
 
 from collections.abc import Callable
 from collections.abc import Sequence as SequenceOf
@@ -8,13 +8,13 @@ from dagster_dataops.errors import StreamDefinitionError
 from dagster_dataops.selectors.selector import Selector
 from dagster_dataops.streams.core.arguments import check_callable, check_count
 from dagster_dataops.streams.parallel.parallel_map import MODES, Mode, ParallelMap
-from dagster_dataops.streams.stage_chain import Built, as_selector
+from dagster_dataops.streams.stage_chain import StageChain, as_selector
 from dagster_dataops.streams.stages.flattening import YieldFrom
 from dagster_dataops.streams.stages.mapping import Filter, Function, Map
 
 
-class Changing(Built):
-    """A stream whose items can be changed, chosen and unfolded by functions."""
+class ItemOperations(StageChain):
+    """The operations that map, filter and flatten a stream."""
 
     def map(
         self,
@@ -24,26 +24,26 @@ class Changing(Built):
         deterministic: bool = True,
         mode: Mode | None = None,
     ) -> Self:
-        """Apply a function to every item.
+        """Apply a function to each item.
 
         Args:
-            fn: A function, or several that are applied one after another.
-            selector: To which elements of the item, such as ``foo[1].y,bar``; all of it if
-                ``None``. The item itself stays as it was.
-            num_parallel_calls: How many calls run at once.
-            deterministic: Whether results come in the order of the items, or as they are done.
-            mode: ``thread`` (the default), ``process`` or ``async`` (that of coroutine functions).
+            fn: A function, or several functions to apply in order.
+            selector: The elements of the item to change, such as ``foo[1].y,bar``; the whole item
+                if ``None``. The original item is not changed.
+            num_parallel_calls: The number of concurrent calls.
+            deterministic: Whether to yield results in item order, or as they finish.
+            mode: ``thread`` (default), ``process`` or ``async`` (default for coroutine functions).
 
         Raises:
             SelectorSyntaxError: The selector is malformed.
-            StreamDefinitionError: An argument cannot be.
+            StreamDefinitionError: An argument is invalid.
         """
         functions = tuple(fn) if isinstance(fn, (list, tuple)) else (fn,)
         for function in functions:
             check_callable("map", "fn", function)
         check_count("map", "num_parallel_calls", num_parallel_calls, 1)
         if mode is not None and mode not in MODES:
-            raise StreamDefinitionError("map", f"mode is {mode!r}; it is one of {MODES}")
+            raise StreamDefinitionError("map", f"mode is {mode!r}; it must be one of {MODES}")
         chosen = as_selector(selector)
         waits = len(functions) == 1 and _is_coroutine(functions[0])
         if waits and (selector is not None or mode not in {None, "async"}):
@@ -58,12 +58,12 @@ class Changing(Built):
         return self.then(parallel)
 
     def filter(self, fn: Function, selector: str | Selector | None = None) -> Self:
-        """Keep the items of which ``fn`` says True, asked of the item or what is selected of it."""
+        """Keep the items for which ``fn`` of the item, or of its selected part, is true."""
         check_callable("filter", "fn", fn)
         return self.then(Filter(self.stage, fn, as_selector(selector)))
 
     def yield_from(self, fn: Callable[[Any], Any]) -> Self:
-        """Yield the items of the stream that ``fn`` makes of every item; it must end."""
+        """Yield the items of the finite stream that ``fn`` returns for each item."""
         check_callable("yield_from", "fn", fn)
         return self.then(YieldFrom(self.stage, fn))
 

@@ -1,4 +1,4 @@
-"""Operations that make lists of items."""
+"""Operations that group items into lists."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Self
@@ -6,17 +6,17 @@ from typing import Any, Self
 from dagster_dataops.errors import StreamDefinitionError
 from dagster_dataops.selectors.selector import Selector
 from dagster_dataops.streams.core.arguments import check_callable, check_count
-from dagster_dataops.streams.stage_chain import Built, as_selector
+from dagster_dataops.streams.stage_chain import StageChain, as_selector
 from dagster_dataops.streams.stages.bucketing import Bucket
 from dagster_dataops.streams.stages.cost_buckets import DynamicBucket
 from dagster_dataops.streams.stages.length_buckets import BucketByLength
 
 
-class Grouping(Built):
-    """A stream whose items can be put together."""
+class ListOperations(StageChain):
+    """The operations that group the items of a stream."""
 
     def bucket(self, bucket_size: int, drop_remainder: bool = False) -> Self:
-        """Make lists of ``bucket_size`` items; the last may be shorter, unless it is dropped."""
+        """Make lists of ``bucket_size`` items; the last one may be shorter, unless dropped."""
         check_count("bucket", "bucket_size", bucket_size, 1)
         return self.then(Bucket(self.stage, bucket_size, drop_remainder))
 
@@ -29,16 +29,17 @@ class Grouping(Built):
         skip_above_max_examples: bool = False,
         drop_remainder: bool = False,
     ) -> Self:
-        """Make lists of items of like length.
+        """Make lists of items of similar length.
 
         Args:
-            bucket_sizes: (how many items, up to which length) of each bucket.
-            selector: Whose length counts, the longest of several; the item's own if ``None``.
-                An integer is its own length.
-            min_data_len: The least length.
-            skip_below_min_examples: Whether shorter ones are passed over; else they are failures.
-            skip_above_max_examples: The same of those longer than every bucket.
-            drop_remainder: Whether the last list is dropped if it is not full.
+            bucket_sizes: For each bucket, a pair (number of items, maximum length).
+            selector: The element that has the length; with several, the longest counts. The item
+                itself if ``None``. An integer is its own length.
+            min_data_len: The minimum length.
+            skip_below_min_examples: Whether to skip shorter items; otherwise they are failures.
+            skip_above_max_examples: Whether to skip items longer than every bucket; otherwise they
+                are failures.
+            drop_remainder: Whether to drop the last list if it is not full.
         """
         sizes = tuple(sorted(((int(n), int(length)) for n, length in bucket_sizes), key=_by_length))
         if not sizes:
@@ -67,16 +68,16 @@ class Grouping(Built):
         max_num_examples: int | None = None,
         drop_remainder: bool = False,
     ) -> Self:
-        """Make lists whose items cost ``threshold`` or more together.
+        """Make lists of items whose costs add up to ``threshold`` or more.
 
         Args:
-            threshold: Of the sum of costs.
-            cost_fn: The cost of an item.
-            bucket_creation_fn: Makes (lists, items left over) of what was gathered; what is left
-                over begins the next list, at no cost.
-            min_num_examples: How many items a list has at least.
-            max_num_examples: How many items a list has at most.
-            drop_remainder: Whether the last list is dropped if it is not full.
+            threshold: The total cost that completes a list.
+            cost_fn: Returns the cost of an item.
+            bucket_creation_fn: Given the collected items, returns (lists, items left over). The
+                items left over begin the next list, at cost 0.
+            min_num_examples: The minimum number of items in a list.
+            max_num_examples: The maximum number of items in a list.
+            drop_remainder: Whether to drop the last list if it is not full.
         """
         check_callable("dynamic_bucket", "cost_fn", cost_fn)
         if not threshold > 0:

@@ -1,4 +1,4 @@
-"""Reading: a stream that is being read, with its position."""
+"""The base of streams that can be read: a position, states and failure handling."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -11,24 +11,24 @@ from typing_extensions import override
 from dagster_dataops.configuration import check_local
 from dagster_dataops.errors import DataPipelineError, StreamDefinitionError, StreamStateError
 from dagster_dataops.streams.core.arguments import check_count, check_seed
-from dagster_dataops.streams.core.item_failures import POLICIES, Failures, OnError
-from dagster_dataops.streams.core.stage import Cursor, Opening, Stage
-from dagster_dataops.streams.core.state_envelope import enveloped, opened
+from dagster_dataops.streams.core.item_failures import POLICIES, FailureHandler, OnError
+from dagster_dataops.streams.core.stage import Cursor, ReadContext, Stage
+from dagster_dataops.streams.core.state_envelope import unwrap_state, wrap_state
 from dagster_dataops.streams.core.stream_identity import fingerprint
 from dagster_dataops.streams.operations import Operations
 from dagster_dataops.streams.stages.taking import Take
 
 
-class Reading(Operations):
+class PositionedStream(Operations):
     """A stream with a position that all its iterators share.
 
     Args:
-        stage: Its last stage.
-        on_error: What becomes of items on which a stage fails: ``raise`` ends the stream, ``skip``
-            goes on, ``quarantine`` goes on and keeps them.
+        stage: The last stage.
+        on_error: What to do with an item on which a stage fails: ``raise`` ends the stream,
+            ``skip`` continues, ``quarantine`` continues and stores the item.
         max_errors: How many items may fail; ``None`` for any number.
-        quarantine: A jsonl file for items that failed, with ``on_error="quarantine"``.
-        seed: From which the seeds of stages are derived that were given none.
+        quarantine: A jsonl file for failed items, with ``on_error="quarantine"``.
+        seed: The root seed, for all stages without a seed.
     """
 
     def __init__(
@@ -58,22 +58,23 @@ class Reading(Operations):
         self._failures, self._cursor = self._opened()
         self._items: Iterator[Any] | None = None
 
-    def _opened(self) -> tuple[Failures, Cursor]:
-        failures = Failures(self._on_error, self._max_errors, self._path)
-        return failures, self.stage.open(Opening(self._seed, failures))
+    def _opened(self) -> tuple[FailureHandler, Cursor]:
+        failures = FailureHandler(self._on_error, self._max_errors, self._path)
+        return failures, self.stage.open(ReadContext(self._seed, failures))
 
     @override
     def part(self) -> Stage:
-        """Return what it consists of, to be part of another stream.
+        """Return the last stage, to make it part of another stream.
 
         Raises:
-            StreamDefinitionError: An error has ended it, or it would be another stream there.
+            StreamDefinitionError: An error has ended the stream, or it has options that only a
+                whole stream can have.
         """
         if self.is_broken:
             raise StreamDefinitionError("stream", "an error has ended this stream; build it again")
         if self._on_error != "raise" or self._seed:
             reason = (
-                "on_error, max_num_warnings and seed belong to the stream that is read: give them "
+                "on_error, max_num_warnings and seed belong to the stream that is read: pass them "
                 "to and_return() of the combination, not of its parts"
             )
             raise StreamDefinitionError("stream", reason)
@@ -84,15 +85,15 @@ class Reading(Operations):
         raise StreamDefinitionError(stage.name, "this stream is complete; build on its builder")
 
     def __iter__(self) -> Iterator[Any]:
-        """Yield the items from where the stream stands.
+        """Yield the items from the current position.
 
         Raises:
-            DataPipelineError: It ended by an error before.
+            DataPipelineError: An earlier error has ended the stream.
         """
         self._check()
-        items = self._resumed()
+        items = self._shared_items()
         try:
-            for item in items:  # noqa: UP028 - closing this must not close the stream's own
+            for item in items:  # noqa: UP028 - closing this generator must not close the shared one
                 yield item
         except GeneratorExit:
             raise
@@ -100,7 +101,7 @@ class Reading(Operations):
             self._failure = error
             raise
 
-    def _resumed(self) -> Iterator[Any]:
+    def _shared_items(self) -> Iterator[Any]:
         if self._items is None:
             self._items = self._cursor.items()
         return self._items
@@ -109,48 +110,48 @@ class Reading(Operations):
         if self._failure is not None:
             kind = type(self._failure).__name__
             msg = (
-                f"the stream was ended by an earlier {kind}: {self._failure}; build it again, and "
-                "load a state to go on from there"
+                f"an earlier {kind} has ended the stream: {self._failure}; build it again, and "
+                "load a state to continue from there"
             )
             raise DataPipelineError(msg)
 
     @property
     def is_broken(self) -> bool:
-        """Whether an error has ended it."""
+        """Whether an error has ended the stream."""
         return self._failure is not None
 
     @property
     def errors(self) -> int:
-        """How many items failed and were passed over."""
+        """The number of failed items."""
         return max(self._failures.count, sum(self._failures.state()))
 
     @property
     def quarantined(self) -> list[dict[str, Any]]:
-        """What is kept of items that failed: the first thousand, since the stream was built."""
+        """The failed items in quarantine: the first 1,000 since the stream was built."""
         return list(self._failures.kept)
 
     @property
     def on_error(self) -> OnError:
-        """What becomes of items on which a stage fails."""
+        """What happens to items on which a stage fails."""
         return self._on_error
 
     @property
     def parts(self) -> list[dict[str, str]]:
-        """What it consists of, as its states have it.
+        """The fingerprint of each stage, as stored in states.
 
         Raises:
             StreamSourceError: A source cannot be read.
         """
         return self._fingerprint
 
-    def anew(
+    def fresh_copy(
         self, quarantine: str | os.PathLike[str] | None = None, limit: int | None = None
     ) -> Self:
-        """Return the same stream at its start, whatever became of this one.
+        """Return the same stream at its start, even if an error has ended this one.
 
         Args:
-            quarantine: Where items are kept that failed, if it quarantines any and has no file.
-            limit: After how many items it ends.
+            quarantine: The file for failed items, if the stream quarantines them and has no file.
+            limit: The number of items after which to end; ``None`` for no limit.
         """
         other = self._path or (quarantine if self._on_error == "quarantine" else None)
         return type(self)(
@@ -163,12 +164,12 @@ class Reading(Operations):
 
     @property
     def seeds(self) -> dict[str, int]:
-        """The seed of every stage that draws, by its path; one drawn at random may be loaded."""
+        """The seed of each stage that uses one, by path, including seeds restored from a state."""
         return self.given_seeds | self._drawn_seeds
 
     @property
     def given_seeds(self) -> dict[str, int]:
-        """Those of `seeds` that are the same whenever the stream is built."""
+        """The seeds that are the same each time the stream is built."""
         return self._seeds(drawn=False)
 
     @cached_property
@@ -183,7 +184,7 @@ class Reading(Operations):
         }
 
     def reset(self, reset_rng: bool = False) -> None:
-        """Go back to the start, shuffled anew; with ``reset_rng``, as the first time."""
+        """Go to the start of the next epoch; with ``reset_rng``, to that of the first one."""
         self._check()
         self._items = None
         self._cursor.restart(reset_rng=reset_rng)
@@ -193,7 +194,7 @@ class Reading(Operations):
         return fingerprint(self.stage, self._on_error)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the position, as JSON.
+        """Return the position as a JSON object.
 
         Raises:
             DataPipelineError: An error has ended the stream.
@@ -203,16 +204,16 @@ class Reading(Operations):
         position = self._cursor.state()
         drawn = {"seeds": self._drawn_seeds} if self._drawn_seeds else {}
         failures = self._failures.state()
-        return enveloped(self._fingerprint, position, failures=failures, **drawn)
+        return wrap_state(self._fingerprint, position, failures=failures, **drawn)
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Go to a position that `state_dict` gave; the next item is the one that came then.
+        """Go to a position that `state_dict` returned; the same items follow.
 
         Raises:
-            StreamStateError: It is none of this stream; the stream stays where it is.
+            StreamStateError: The state does not belong to this stream. The position is not changed.
         """
         self._check()
-        content = opened(state_dict, self._fingerprint)
+        content = unwrap_state(state_dict, self._fingerprint)
         failures, cursor = self._opened()
         try:
             cursor.restore(content["position"])

@@ -1,36 +1,33 @@
-"""Results as sources: jsonl files whose whole content tells them from others."""
+"""Results as sources: jsonl files that are identified by a digest of their whole content."""
 
 import os
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-import xxhash
 from typing_extensions import override
 
-from dagster_dataops.errors import StreamSourceError
+from dagster_dataops.errors import InputError, StreamSourceError
+from dagster_dataops.hashing.file_digests import cached_digest
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.files.blocks import BLOCK_BYTES
-from dagster_dataops.streams.files.descriptors import opened
+from dagster_dataops.streams.files.descriptors import opened_file
 from dagster_dataops.streams.files.file_sets import FileSet
 from dagster_dataops.streams.files.file_stages import NOWHERE
 from dagster_dataops.streams.files.jsonl import JsonLines
 
-_DIGESTED_BYTES: Final = 8 << 20
-
 
 @dataclass(frozen=True, eq=False)
-class Stored(JsonLines):
-    """The records of a result.
+class ResultRecords(JsonLines):
+    """Yield the records of a result file.
 
     Attributes:
-        where: Where it lies.
-        size_bytes: How long it was when its handle was made.
-        content: Digest of all its bytes, ``xxh3:...``; ``None`` has it computed when a state is
-            first taken or loaded.
-        state: Of the file when it had that content: device, inode, size, modification and change
-            time. The digest of a file in another state is computed anew.
+        where: The path of the file.
+        size_bytes: The size of the file when its dataset was created.
+        content: The digest of all its bytes, ``xxh3:...``. If ``None``, it is computed when a
+            state is first taken or loaded.
+        state: Device, inode, size, modification time and change time of the file when it had this
+            digest. If the file differs now, the digest is computed again.
     """
 
     where: str = ""
@@ -40,50 +37,38 @@ class Stored(JsonLines):
 
     @override
     def options(self) -> dict[str, Any]:
-        return {}  # its content is what it is
+        return {}  # the content alone identifies it
 
     @override
     def identity(self) -> object:
-        with opened(self.where) as descriptor:
+        with opened_file(self.where) as descriptor:
             found = os.fstat(descriptor)
         if found.st_size != self.size_bytes:
             reason = (
-                f"has {found.st_size:,} bytes, not the {self.size_bytes:,} of the dataset; make "
-                "its handle anew to read what is there now"
+                f"has {found.st_size:,} bytes, not the {self.size_bytes:,} of the dataset; create "
+                "the dataset again to read the present content"
             )
             raise StreamSourceError(self.where, reason)
-        known = self.content if _state(found) == self.state else None
-        return [known or content_digest(self.where), super().identity()]
+        state = _state(found)
+        known = self.content if state == self.state else None
+        return [known or _digest(self.where, state), super().identity()]
 
 
-def read_stored(
+def read_result(
     path: Path, size_bytes: int, content: str | None, state: tuple[int, ...] | None = None
 ) -> DataPipelineBuilder:
-    """Read a result; see `Stored`."""
+    """Return a stream of the records of a result file; see `ResultRecords`."""
     files = FileSet((str(path),), compression=None)
-    stage = Stored(files, BLOCK_BYTES, NOWHERE, str(path), size_bytes, content, state)
+    stage = ResultRecords(files, BLOCK_BYTES, NOWHERE, str(path), size_bytes, content, state)
     return DataPipelineBuilder(stage)
 
 
-def content_digest(path: str) -> str:
-    """Return the digest of all bytes of a file, found once for as long as it stays as it is.
-
-    Raises:
-        StreamSourceError: It cannot be read.
-    """
-    with opened(path) as descriptor:
-        status = os.fstat(descriptor)
-    return _digest(path, _state(status))
+def _digest(path: str, state: tuple[int, ...]) -> str:
+    try:
+        return cached_digest(Path(path), state)
+    except InputError as error:
+        raise StreamSourceError(error.source, error.reason) from error
 
 
 def _state(status: os.stat_result) -> tuple[int, ...]:
     return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-
-
-@lru_cache(maxsize=64)
-def _digest(path: str, _: tuple[int, ...]) -> str:
-    digest = xxhash.xxh3_128()
-    with opened(path) as descriptor, open(descriptor, "rb", closefd=False, buffering=0) as file:
-        while block := file.read(_DIGESTED_BYTES):
-            digest.update(block)
-    return f"xxh3:{digest.hexdigest()}"

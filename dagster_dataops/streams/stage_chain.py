@@ -1,4 +1,4 @@
-"""Built: a stream as what it consists of."""
+"""The base of all streams: a chain of stages, known by its last one."""
 
 from typing import Self
 
@@ -7,18 +7,18 @@ from dagster_dataops.streams.core.finitude import Finitude
 from dagster_dataops.streams.core.stage import Stage
 
 
-class Built:
-    """A stream that can be built on.
+class StageChain:
+    """A stream that can be extended.
 
     Attributes:
-        stage: Its last stage.
+        stage: The last stage.
     """
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
 
     def part(self) -> Stage:
-        """Return what it consists of, to be part of another stream."""
+        """Return the last stage, to make it part of another stream."""
         return self.stage
 
     def then(self, stage: Stage) -> Self:
@@ -27,20 +27,20 @@ class Built:
 
     @property
     def finitude(self) -> Finitude:
-        """Whether it ends; found without reading anything."""
+        """Whether the stream ends. Nothing is read to find out."""
         return self.stage.finitude
 
     @property
     def endless_stage(self) -> str | None:
-        """The stage that makes it never end; ``None`` if it ends."""
+        """The stage that makes the stream infinite; ``None`` if it ends."""
         stage = self.stage.endless()
         return None if stage is None else stage.name
 
     def is_infinite(self) -> bool:
-        """Whether it is infinite, or pseudo-infinite, and so never ends by itself."""
+        """Whether the stream is infinite or pseudo-infinite, so never ends by itself."""
         return self.finitude is not Finitude.FINITE
 
 
 def as_selector(given: str | Selector | None) -> Selector | None:
-    """Return the selector that was meant."""
+    """Return ``given`` as a selector."""
     return Selector(given) if isinstance(given, str) else given

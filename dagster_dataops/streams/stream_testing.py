@@ -1,4 +1,4 @@
-"""A check for streams with stages of your own: whether they go on from wherever they stood."""
+"""A check for streams with custom stages: whether they resume correctly at every position."""
 
 import json
 from collections.abc import Callable
@@ -7,43 +7,43 @@ from typing import Any, Final
 
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.operations import Operations
-from dagster_dataops.streams.positioned_stream import Reading
+from dagster_dataops.streams.positioned_stream import PositionedStream
 
-_MOST: Final = 200
+_MAX_ITEMS: Final = 200
 
 
-def assert_resumes_anywhere(make_stream: Callable[[], Operations], limit: int = _MOST) -> None:
-    """Stop a stream after every number of items and go on in a new one, from JSON.
+def assert_resumes_anywhere(make_stream: Callable[[], Operations], limit: int = _MAX_ITEMS) -> None:
+    """Stop a stream after every number of items, and resume it in a new stream from its JSON state.
 
     Args:
-        make_stream: Makes the stream anew: a pipeline, or a builder of one.
-        limit: How many items to look at, of a stream that has more.
+        make_stream: Returns a new stream or builder on each call.
+        limit: The number of items to check.
 
     Raises:
-        AssertionError: Something else comes, a state changed after it was given out, or a stream
-            that was read already does not go back.
+        AssertionError: Other items follow, a returned state changed later, or a used stream does
+            not go back.
     """
-    expected, states = _recorded(_pipeline(make_stream), limit)
+    expected, states = _record_states(_pipeline(make_stream), limit)
     used = _pipeline(make_stream)
     for position, state in enumerate(states):
         stream = _pipeline(make_stream)
         stream.load_state_dict(json.loads(state))
-        again = _written(stream)
+        again = _state_text(stream)
         assert again == state, f"after {position} items: loaded {state}, which became {again}"  # noqa: S101
         _compare(stream, expected, position, "in a new stream")
         used.load_state_dict(json.loads(state))
         _compare(used, expected, position, "in a stream that was read before")
 
 
-def _pipeline(make_stream: Callable[[], Operations]) -> Reading:
+def _pipeline(make_stream: Callable[[], Operations]) -> PositionedStream:
     made = make_stream()
     if isinstance(made, DataPipelineBuilder):
         return made.and_return()
-    assert isinstance(made, Reading), f"a {type(made).__name__} is no stream"  # noqa: S101
+    assert isinstance(made, PositionedStream), f"a {type(made).__name__} is not a stream"  # noqa: S101
     return made
 
 
-def _recorded(stream: Reading, limit: int) -> tuple[list[Any], list[str]]:
+def _record_states(stream: PositionedStream, limit: int) -> tuple[list[Any], list[str]]:
     items: list[Any] = []
     given = [stream.state_dict()]
     written = [json.dumps(given[0])]
@@ -56,12 +56,12 @@ def _recorded(stream: Reading, limit: int) -> tuple[list[Any], list[str]]:
     return items, written
 
 
-def _written(stream: Reading) -> str:
+def _state_text(stream: PositionedStream) -> str:
     return json.dumps(stream.state_dict())
 
 
-def _compare(stream: Reading, expected: list[Any], position: int, where: str) -> None:
+def _compare(stream: PositionedStream, expected: list[Any], position: int, where: str) -> None:
     left = len(expected) - position
     found = [json.dumps(item, default=repr) for item in islice(stream, left)]
-    message = f"after {position} items, {where}: {found} came, not {expected[position:]}"
+    message = f"after {position} items, {where}: got {found}, expected {expected[position:]}"
     assert found == expected[position:], message  # noqa: S101

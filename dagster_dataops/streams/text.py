@@ -1,4 +1,4 @@
-"""The namespace ``text``: streams of lines.
+"""The namespace ``text``: streams of text lines.
 
 >>> from dagster_dataops import text
 >>> stream = text.read_text("file.tsv")
@@ -12,12 +12,12 @@ from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.factories import block_bytes
 from dagster_dataops.streams.files.file_sets import INFER, FileSet, GivenPaths
 from dagster_dataops.streams.files.file_stages import Origin
-from dagster_dataops.streams.files.text_lines import LineEnding, Lines, known_encoding
+from dagster_dataops.streams.files.text_lines import LineEnding, TextLines, known_encoding
 
 __all__ = ["LineEnding", "read_text"]
 
 
-def read_text(  # noqa: PLR0913, PLR0917 - the arguments that users know
+def read_text(  # noqa: PLR0913, PLR0917 - the signature that users of fairseq2 know
     path: GivenPaths,
     key: str | None = None,
     encoding: str | None = None,
@@ -33,33 +33,34 @@ def read_text(  # noqa: PLR0913, PLR0917 - the arguments that users know
     compression: str | None = INFER,
     storage_options: Mapping[str, Any] | None = None,
 ) -> DataPipelineBuilder:
-    """Read the lines of files, without what ends them; the last needs no end.
+    """Read the lines of files without their terminators; the last line may lack one.
 
     Args:
-        path: A file, a list of files, a folder or wildcards; see `read_jsonl`.
-        key: With it, lines come as ``{key: line}``.
-        encoding: UTF-8 if ``None``; ``utf-8-sig`` takes a byte order mark off.
-        line_ending: What ends a line.
-        ltrim: Whether white space before a line is taken off.
-        rtrim: Whether white space behind it is.
-        skip_empty: Whether empty lines are passed over; those of white space are not empty.
-        memory_map: Without effect: files are read in blocks.
-        block_size: How many bytes to read at once, at least 1024.
-        file_key: With it and ``key``, the key of a line's file.
-        line_key: With it and ``key``, the key of a line's number, counted from 1.
+        path: A file, a list of files, a folder or a pattern; see `read_jsonl`.
+        key: The key of a line in a record ``{key: line}``; ``None`` yields lines as texts.
+        encoding: The encoding; UTF-8 if ``None``. ``utf-8-sig`` removes a byte order mark.
+        line_ending: The line terminator.
+        ltrim: Whether to remove white space at the start of lines.
+        rtrim: Whether to remove white space at the end of lines.
+        skip_empty: Whether to skip empty lines. Lines of white space are not empty.
+        memory_map: No effect: files are read in blocks.
+        block_size: The number of bytes to read at once, at least 1024.
+        file_key: The key under which each record holds its file path; needs ``key``.
+        line_key: The key under which each record holds its line number, counted from 1; needs
+            ``key``.
         compression: See `read_jsonl`.
         storage_options: See `read_jsonl`.
 
     Raises:
-        StreamDefinitionError: An encoding nobody knows, too small a block, or the place of lines
-            that are no records.
+        StreamDefinitionError: The encoding is unknown, the block is too small, or ``file_key`` or
+            ``line_key`` is given without ``key``.
     """
     del memory_map
     origin = Origin(file_key, line_key)
     if key is None and any(origin):
         raise StreamDefinitionError("read_text", "file_key and line_key need a key for the line")
     return DataPipelineBuilder(
-        Lines(
+        TextLines(
             FileSet.of("read_text", path, compression, storage_options),
             key,
             known_encoding(encoding),

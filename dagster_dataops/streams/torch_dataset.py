@@ -1,4 +1,4 @@
-"""StreamDataset: a stream as PyTorch reads it. The one module that imports torch."""
+"""`StreamDataset`: a stream as a PyTorch dataset. The only module that imports torch."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -10,27 +10,27 @@ from torch.utils.data import IterableDataset, get_worker_info
 from typing_extensions import override
 
 from dagster_dataops.errors import StreamDefinitionError, StreamStateError
-from dagster_dataops.streams.core.seeds import derived
+from dagster_dataops.streams.core.seeds import derive_seed
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
-from dagster_dataops.streams.positioned_stream import Reading
+from dagster_dataops.streams.positioned_stream import PositionedStream
 
 MakeStream = Callable[[int, int], DataPipelineBuilder]
 
-_MOST_WORKERS: Final = 4096  # of one rank: eight bytes each
+_MAX_WORKERS: Final = 4096  # workers per rank; each takes eight bytes of shared memory
 
 
-class Shards(NamedTuple):
-    """Which rank of how many this process is."""
+class RankInfo(NamedTuple):
+    """The rank of this process and the number of ranks."""
 
     rank: int
     world_size: int
 
     @classmethod
-    def of(cls, rank: int | None, world_size: int | None) -> "Shards | None":
-        """Return what was given, or what ``torch.distributed`` knows; ``None`` if that is nothing.
+    def of(cls, rank: int | None, world_size: int | None) -> "RankInfo | None":
+        """Return the given rank, or that of ``torch.distributed``; ``None`` if neither is known.
 
         Raises:
-            StreamDefinitionError: One of the two was given, or there is no such rank.
+            StreamDefinitionError: Only one of the two is given, or the rank is out of range.
         """
         if rank is None and world_size is None:
             group = torch.distributed.is_available() and torch.distributed.is_initialized()
@@ -44,38 +44,38 @@ class Shards(NamedTuple):
         return cls(rank, world_size)
 
     @classmethod
-    def of_environment(cls) -> "Shards":
-        """Return what ``torchrun`` tells its processes, which their workers inherit."""
+    def of_environment(cls) -> "RankInfo":
+        """Return the rank that ``torchrun`` sets in the environment, which workers inherit."""
         return cls(int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1")))
 
 
 class StreamDataset(IterableDataset[Any]):
-    """A stream of which every worker of every rank reads a shard.
+    """A stream of which every worker of every rank reads one shard.
 
-    Epochs are counted in memory that the workers share with the process that starts them: those
-    that are started anew for each epoch know which it is, as do those that stay.
+    Epochs are counted in memory shared by the loader and its workers, so both new and persistent
+    workers know the current epoch.
 
     Args:
         make_stream: Returns the stream of a shard.
-        seed: Of the streams, by epoch.
-        shards: The rank; ``None`` has it asked for when reading begins.
-        reading: What becomes of items that fail.
+        seed: The seed from which the seed of each epoch is derived.
+        shards: The rank; if ``None``, it is determined when reading begins.
+        reading: Keyword arguments of ``and_return()``.
     """
 
     def __init__(
         self,
         make_stream: MakeStream,
         seed: int,
-        shards: Shards | None,
+        shards: RankInfo | None,
         reading: Mapping[str, Any],
     ) -> None:
         super().__init__()
         self._make = make_stream
         self._seed = seed
-        self._shards = shards or Shards.of(None, None)
+        self._shards = shards or RankInfo.of(None, None)
         self._reading = dict(reading)
-        self._epochs = torch.zeros(_MOST_WORKERS, dtype=torch.int64).share_memory_()
-        self.opened(0, 0, 1)  # what cannot be is refused here, not in a worker
+        self._epochs = torch.zeros(_MAX_WORKERS, dtype=torch.int64).share_memory_()
+        self.opened(0, 0, 1)  # raises errors here instead of in a worker
 
     @override
     def __getstate__(self) -> dict[str, Any]:
@@ -85,42 +85,42 @@ class StreamDataset(IterableDataset[Any]):
         self.__dict__.update({**state, "_make": cloudpickle.loads(state["_make"])})
 
     def set_epoch(self, epoch: int) -> None:
-        """Have the next pass be that of ``epoch``, counted from 0."""
+        """Set the epoch of the next pass, counted from 0."""
         self._epochs.fill_(epoch)
 
     @override
     def __iter__(self) -> "StreamIterator":
-        """Return an iterator over the next epoch of the shard of this worker."""
-        shards = self._shards or Shards.of(None, None) or Shards.of_environment()
+        """Return an iterator over the next epoch of this worker's shard."""
+        shards = self._shards or RankInfo.of(None, None) or RankInfo.of_environment()
         worker = get_worker_info()
         number, workers = (0, 1) if worker is None else (worker.id, worker.num_workers)
         shard = shards.rank * workers + number
         return StreamIterator(self, number, (shard, shards.world_size * workers))
 
     def next_epoch(self, worker: int) -> int:
-        """Return which epoch a worker is to read, and count it as begun."""
+        """Return the epoch that a worker reads next, and advance the counter."""
         epoch = int(self._epochs[worker])
         self.begun(worker, epoch)
         return epoch
 
     def begun(self, worker: int, epoch: int) -> None:
-        """Take note that a worker reads ``epoch``."""
+        """Record that a worker has started ``epoch``."""
         self._epochs[worker] = epoch + 1
 
-    def opened(self, epoch: int, shard_idx: int, num_shards: int) -> Reading:
+    def opened(self, epoch: int, shard_idx: int, num_shards: int) -> PositionedStream:
         """Return the stream of a shard at the start of an epoch.
 
         Raises:
-            StreamDefinitionError: The function returned something else than a builder.
+            StreamDefinitionError: ``make_stream`` did not return a builder.
         """
         made: object = self._make(shard_idx, num_shards)
         if not isinstance(made, DataPipelineBuilder):
             reason = (
-                f"make_stream returned a {type(made).__name__}; it returns a stream that is being "
-                "built, without and_return()"
+                f"make_stream returned a {type(made).__name__}; it must return a builder, "
+                "without and_return()"
             )
             raise StreamDefinitionError("torch_dataset", reason)
-        stream = made.and_return(seed=derived(self._seed, "epoch", epoch), **self._reading)
+        stream = made.and_return(seed=derive_seed(self._seed, "epoch", epoch), **self._reading)
         for _ in range(epoch):
             stream.reset()
         return stream
@@ -130,16 +130,16 @@ class StreamIterator:
     """One epoch of one shard.
 
     Args:
-        dataset: Whose.
-        worker: Of the loader.
-        shard: Which shard, of how many.
+        dataset: The dataset.
+        worker: The number of the loader's worker.
+        shard: The index of the shard, and the number of shards.
     """
 
     def __init__(self, dataset: StreamDataset, worker: int, shard: tuple[int, int]) -> None:
         self._dataset, self._worker, self._shard = dataset, worker, shard
-        self._go(dataset.next_epoch(worker))
+        self._open_epoch(dataset.next_epoch(worker))
 
-    def _go(self, epoch: int) -> None:
+    def _open_epoch(self, epoch: int) -> None:
         self._epoch = epoch
         self._stream = self._dataset.opened(epoch, *self._shard)
         self._items = iter(self._stream)
@@ -151,21 +151,22 @@ class StreamIterator:
         return next(self._items)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the epoch and the position in it, as JSON."""
+        """Return the epoch and the position in it, as a JSON object."""
         return {"epoch": self._epoch, "stream": self._stream.state_dict()}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Go to a position that `state_dict` gave; the epoch behind it is the next one's.
+        """Go to a position that `state_dict` returned. The next pass reads the epoch after it.
 
         Raises:
-            StreamStateError: It is of another stream, or of another number of ranks or workers.
+            StreamStateError: The state belongs to another stream, or to another number of ranks or
+                workers.
         """
         try:
             epoch, position = int(state_dict["epoch"]), state_dict["stream"]
         except (TypeError, ValueError, KeyError) as error:
-            msg = "this is no state of a dataset; give what state_dict() of its iterator returned"
+            msg = "this is not the state of a dataset; pass that of the iterator's state_dict()"
             raise StreamStateError(msg) from error
-        self._go(epoch)
+        self._open_epoch(epoch)
         self._stream.load_state_dict(position)
         self._items = iter(self._stream)
         self._dataset.begun(self._worker, epoch)

@@ -1,4 +1,4 @@
-"""Streams in PyTorch: the door to an adapter that imports it."""
+"""``torch_dataset``: read streams with PyTorch's data loaders. Imports torch on first use."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -19,32 +19,32 @@ def torch_dataset(
     world_size: int | None = None,
     **reading: Any,
 ) -> "StreamDataset":
-    """Return a PyTorch ``IterableDataset`` over a stream, for any of PyTorch's data loaders.
+    """Return a PyTorch ``IterableDataset`` over a stream, for any PyTorch data loader.
 
-    Every worker of every rank reads a shard of its own; each pass over the loader is an epoch,
-    shuffled anew. Its iterators have ``state_dict`` and ``load_state_dict``, by which torchdata's
-    ``StatefulDataLoader`` goes on behind the last batch, with as many ranks and workers.
+    Every worker of every rank reads its own shard. Each pass over the loader is an epoch with a new
+    order. The iterators have ``state_dict`` and ``load_state_dict``, so torchdata's
+    ``StatefulDataLoader`` resumes after the last batch, given the same number of ranks and workers.
 
     Args:
-        make_stream: Returns the stream of a shard, given ``(shard_idx, num_shards)``: it is to
-            call ``shard()`` with them where that belongs, before items are made into lists. Sent
-            to workers by cloudpickle.
-        seed: From which the seeds of stages are derived that were given none, by epoch.
-        rank: Of this process; found by ``torch.distributed`` or from ``RANK`` if ``None``. The
-            process group must be there when this is called, or ``RANK`` be set.
-        world_size: How many ranks there are; found likewise, together with ``rank``.
-        reading: ``on_error``, ``max_errors`` and ``quarantine``, as ``and_return()`` takes them.
+        make_stream: Returns the builder of a shard, given ``(shard_idx, num_shards)``. It must call
+            ``shard()`` with these, before items are grouped into lists. It is sent to workers with
+            cloudpickle.
+        seed: The root seed, for all stages without a seed; each epoch derives its own from it.
+        rank: The rank of this process. If ``None``, it is taken from ``torch.distributed`` or from
+            ``RANK``. The process group must exist, or ``RANK`` must be set, before this call.
+        world_size: The number of ranks, found in the same way; give both or neither.
+        reading: ``on_error``, ``max_errors`` and ``quarantine``, as in ``and_return()``.
 
     Raises:
         MissingExtraError: PyTorch is not installed.
-        StreamDefinitionError: An argument cannot be.
+        StreamDefinitionError: An argument is invalid.
     """
     check_callable("torch_dataset", "make_stream", make_stream)
     check_seed("torch_dataset", seed)
     try:
-        from dagster_dataops.streams.torch_dataset import Shards, StreamDataset
+        from dagster_dataops.streams.torch_dataset import RankInfo, StreamDataset
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
         raise MissingExtraError("torch_dataset()", "torch") from None
-    return StreamDataset(make_stream, seed, Shards.of(rank, world_size), reading)
+    return StreamDataset(make_stream, seed, RankInfo.of(rank, world_size), reading)

@@ -175,7 +175,7 @@ def test_a_circle_is_told_at_the_pipeline(project):
 
     error = raised_by(project)
 
-    assert "its inputs form a circle" in error.reason
+    assert "its inputs form a cycle" in error.reason
     assert error.subject == "pipeline 'docs'"
     assert error.place.startswith(str(path))
 

@@ -101,12 +101,12 @@ def test_streams_are_combined_into_a_stream() -> None:
     ("how", "said"),
     [
         (lambda inputs: combine.sample(inputs, weights=[1]), "2 streams and 1 weights"),
-        (lambda inputs: combine.sample(inputs, weights=[1, 0]), "no number above 0"),
+        (lambda inputs: combine.sample(inputs, weights=[1, 0]), "must be a number above 0"),
         (lambda inputs: combine.zip(inputs, names=["x"]), "2 streams, 1 names"),
         (lambda _: combine.concat([]), "at least one"),
         (lambda inputs: combine.concat(inputs[0]), "a list of results"),
         (lambda inputs: combine.concat([*inputs, Path("x.jsonl")]), "combines a PosixPath"),
-        (lambda inputs: combine.concat([*inputs, "c"]), "no node"),
+        (lambda inputs: combine.concat([*inputs, "c"]), "not a node"),
     ],
 )
 def test_what_cannot_be_combined_is_refused_when_the_pipeline_is_built(how: Any, said: str) -> None:
@@ -115,7 +115,7 @@ def test_what_cannot_be_combined_is_refused_when_the_pipeline_is_built(how: Any,
 
 
 def test_rows_that_are_no_records_are_refused_when_the_pipeline_is_built() -> None:
-    with pytest.raises(StreamDefinitionError, match="give names"):
+    with pytest.raises(StreamDefinitionError, match="pass names"):
         combined(combine.zip)
 
 

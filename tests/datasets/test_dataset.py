@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagster_dataops import JsonlDataset
-from dagster_dataops.datasets.digests import content_digest
 from dagster_dataops.errors import InputError
+from dagster_dataops.hashing.file_digests import content_digest
 
 RECORDS = st.lists(st.dictionaries(st.text(max_size=3), st.text(max_size=5), max_size=2))
 
@@ -153,7 +153,7 @@ def test_a_published_file_that_was_cut_short_is_refused(tmp_path):
     ("path", "reason"),
     [
         ("a\0b", "NUL"),
-        ("a\udcff", "no UTF-8 text"),
+        ("a\udcff", "not UTF-8 text"),
         ("~nobody-of-this-name/a.jsonl", "home directory"),
         ("/dev/null", "a pipe or a device"),
     ],

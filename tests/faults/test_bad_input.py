@@ -218,7 +218,7 @@ _BAD_RESULTS = {
     "set": "key 'value' holds a set",
     "bytes": "key 'value' holds a bytes",
     "datetime": "key 'value' holds a datetime",
-    "key": "has the key 3 of type int; keys are strings",
+    "key": "has the key 3 of type int; keys must be strings",
     "surrogate": "holds a lone surrogate at character 1",
     "surrogate key": "lone surrogate",
     "large": "an integer beyond 64 bits",

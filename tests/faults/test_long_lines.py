@@ -49,7 +49,7 @@ def test_a_small_packed_file_of_one_line_of_gigabytes_is_refused_in_bounded_memo
         [sys.executable, "-c", _LIMITED, str(path)], capture_output=True, text=True, check=False
     )
     assert run.returncode == 0, run.stderr
-    wanted = f"Input {path}, line 2: is longer than 256 MiB, which is the most that is read"
+    wanted = f"Input {path}, line 2: is longer than 256 MiB, the maximum size of one record"
     assert run.stdout.startswith(wanted)
 
 

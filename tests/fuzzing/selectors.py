@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from dagster_dataops.errors import MissingColumnError, SelectorSyntaxError
-from dagster_dataops.selectors.grammar import written
+from dagster_dataops.selectors.grammar import path_text
 from dagster_dataops.selectors.resolver import mapped_in_order, resolve
 from dagster_dataops.selectors.selector import Selector
 
@@ -42,7 +42,7 @@ def check_selector(text: str, item: Any) -> None:
         return
     if text.isascii() and not re.search(r"[0-9]{20}", text):
         assert _GRAMMAR.fullmatch(text), "a malformed selector was accepted"
-    again = Selector(",".join(map(written, selector.paths)))
+    again = Selector(",".join(map(path_text, selector.paths)))
     assert again == selector, "a selector is not what it is written as"
     _check_evaluation(selector, item)
 

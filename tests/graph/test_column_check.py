@@ -4,7 +4,7 @@ import pytest
 
 from dagster_dataops import pipeline
 from dagster_dataops.errors import PipelineDefinitionError
-from dagster_dataops.graph.column_check import Known, check_columns
+from dagster_dataops.graph.column_check import KnownColumns, check_columns
 from dagster_dataops.operators.registry import OperatorRegistry
 from dagster_dataops.pipelines.local_run import run_operator
 
@@ -129,7 +129,7 @@ def test_of_a_join_only_the_result_is_known():
 def test_the_source_counts_where_it_is_known():
     graph = built(decode).graph
 
-    check_columns(graph, Known({"values": list[int]}, complete=True))
-    check_columns(graph, Known({}, complete=False))
+    check_columns(graph, KnownColumns({"values": list[int]}, complete=True))
+    check_columns(graph, KnownColumns({}, complete=False))
     with pytest.raises(PipelineDefinitionError, match="which the source does not have"):
-        check_columns(graph, Known({}, complete=True))
+        check_columns(graph, KnownColumns({}, complete=True))

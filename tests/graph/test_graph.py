@@ -79,19 +79,21 @@ def test_an_unknown_input_names_the_node_and_the_nearest():
 
 
 def test_an_input_unlike_any_node_is_shown_the_nodes():
-    with pytest.raises(PipelineDefinitionError, match=r"which is no node\. Nodes: upper, suffix"):
+    with pytest.raises(
+        PipelineDefinitionError, match=r"which is not a node\. Nodes: upper, suffix"
+    ):
         OperatorGraph.of("docs", [node("upper"), node("suffix", "zzzz")])
 
 
 def test_a_circle_is_refused_and_shown():
-    with pytest.raises(PipelineDefinitionError, match="circle: ") as caught:
+    with pytest.raises(PipelineDefinitionError, match="cycle: ") as caught:
         OperatorGraph.of("docs", [node("a", "c"), node("b", "a"), node("c", "b")])
 
-    assert {"a", "b", "c"} <= set(str(caught.value).split("circle: ")[1].split(" -> "))
+    assert {"a", "b", "c"} <= set(str(caught.value).split("cycle: ")[1].split(" -> "))
 
 
 def test_a_node_that_takes_itself_is_a_circle():
-    with pytest.raises(PipelineDefinitionError, match="circle: a -> a"):
+    with pytest.raises(PipelineDefinitionError, match="cycle: a -> a"):
         OperatorGraph.of("docs", [node("a", "a")])
 
 

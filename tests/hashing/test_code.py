@@ -255,3 +255,38 @@ if __name__ == "__main__":
 
 def test_versions_are_equal_across_processes_whatever_the_hash_seed(run_python):
     assert len({run_python(PRINT_VERSION, PYTHONHASHSEED=seed) for seed in "0123"}) == 1
+
+
+LAZY = """
+class Lazy:
+    def __init__(self, package):
+        self._package = package
+
+    def __getattribute__(self, name):
+        if name == "_package":
+            return super().__getattribute__(name)
+        raise ImportError(f"Cannot import {self._package}")
+
+torch = Lazy("torch")
+
+class target:
+    backend = torch
+    def forward(self, data):
+        return torch.sum(data)
+"""
+
+
+def test_a_lazy_import_counts_by_its_class_and_name_and_is_not_loaded(version) -> None:
+    assert version(LAZY) == version(LAZY)
+    assert version(LAZY) != version(LAZY.replace('Lazy("torch")', 'Lazy("numpy")'))
+    assert version(LAZY) != version(LAZY.replace("Cannot import", "Do import"))
+
+
+def test_a_lazy_import_is_not_loaded_by_reading_its_code_version(version) -> None:
+    loading = LAZY.replace(
+        'raise ImportError(f"Cannot import {self._package}")', "LOADED.append(1)"
+    )
+    source = f"LOADED = []\n{loading}"
+    before = version(source)
+    assert before == version(source)
+    assert sys.modules["sample"].LOADED == []

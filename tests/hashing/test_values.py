@@ -26,8 +26,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagster_dataops.hashing.operational import Operational, is_marked
-from dagster_dataops.hashing.values import Former, digest
+from dagster_dataops.hashing.operational import Operational, is_annotated_operational
+from dagster_dataops.hashing.values import FormBuilder, digest
 
 VALUES = st.recursive(
     st.none()
@@ -152,14 +152,14 @@ def test_an_http_client_counts_by_its_address(recwarn):
 
 
 def test_a_lock_counts_by_its_class():
-    former = Former()
+    former = FormBuilder()
     assert former.form(threading.Lock()) == former.form(threading.Lock())
     assert former.unknown == set()
 
 
 @pytest.mark.parametrize("value", [sqlite3.connect(":memory:"), (n for n in "ab"), Client(len)])
 def test_an_object_of_which_nothing_but_the_class_is_known_is_reported(value):
-    former = Former()
+    former = FormBuilder()
     former.form({"inside": [value]})
     assert len(former.unknown) == 1
 
@@ -187,7 +187,7 @@ def test_what_declares_itself_operational_does_not_count():
     ],
 )
 def test_an_annotation_marks_its_parameter(annotation, marked):
-    assert is_marked(annotation) is marked
+    assert is_annotated_operational(annotation) is marked
 
 
 def test_a_resource_inside_an_object_does_not_hide_the_rest():
@@ -261,3 +261,16 @@ class _Key(tuple):
 def test_a_tuple_that_refuses_to_be_iterated_counts_by_its_elements() -> None:
     assert digest(_Key("ab")) == digest(_Key("ab"))
     assert digest(_Key("ab")) != digest(_Key("ac"))
+
+
+def test_an_object_whose_attributes_cannot_be_read_counts_by_its_class_and_plain_values() -> None:
+    class Unbound:
+        def __init__(self, name: str) -> None:
+            object.__setattr__(self, "name", name)
+
+        @property
+        def __class__(self) -> type:
+            raise RuntimeError("outside of a request")
+
+    assert digest(Unbound("a")) == digest(Unbound("a"))
+    assert digest(Unbound("a")) != digest(Unbound("b"))

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from dagster_dataops.errors import OperatorDefinitionError, OperatorOptionError
-from dagster_dataops.operators.declared_columns import column_types, takes, type_text
+from dagster_dataops.operators.declared_columns import accepts_type, column_types, type_text
 from dagster_dataops.operators.pickling import receive, ship
 from dagster_dataops.operators.registry import OperatorRegistry
 from dagster_dataops.pipelines.local_run import run_operator
@@ -33,7 +33,7 @@ registry = OperatorRegistry(run_operator)
     ids=str,
 )
 def test_a_column_can_be_read(wanted, there):
-    assert takes(wanted, there)
+    assert accepts_type(wanted, there)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_a_column_can_be_read(wanted, there):
     ids=str,
 )
 def test_a_column_cannot_be_read(wanted, there):
-    assert not takes(wanted, there)
+    assert not accepts_type(wanted, there)
 
 
 @pytest.mark.parametrize(

@@ -162,7 +162,7 @@ class TestByPosition:
             def forward(self, data):
                 return data
 
-        with pytest.raises(OperatorOptionError, match="call what the construction returns"):
+        with pytest.raises(OperatorOptionError, match="call the constructed operator"):
             Bare([{"text": "a"}])
 
 
@@ -302,7 +302,7 @@ def test_an_init_that_passes_up_another_method_is_told_to_leave_it_out(group, me
         def forward(self, data):
             return data
 
-    with pytest.raises(OperatorOptionError, match=r"Step.*'rewrite_func'.*defines forward, .*out"):
+    with pytest.raises(OperatorOptionError, match=r"Step.*'rewrite_func'.*defines forward; .*out"):
         Step()
 
 

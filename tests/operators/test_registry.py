@@ -304,7 +304,7 @@ def test_a_decorator_without_a_group_says_what_to_write(registry):
 
 @pytest.mark.parametrize("name", ["with space", "_private", "größe", "a.b", "", "1st"])
 def test_a_group_needs_a_plain_name(registry, name):
-    with pytest.raises(OperatorDefinitionError, match="no plain identifier"):
+    with pytest.raises(OperatorDefinitionError, match="not a plain identifier"):
         registry.new_group(name)
 
 

@@ -195,7 +195,7 @@ def test_sketch_and_keep_make_a_selection_operator(registry):
 def test_one_half_of_a_selection_is_refused(registry):
     for half in ("sketch", "keep"):
         group = registry.new_group("definitions")
-        with pytest.raises(OperatorDefinitionError, match=f"sketch with keep.*it has {half} alone"):
+        with pytest.raises(OperatorDefinitionError, match=f"sketch with keep.*it has only {half}"):
             type(group)("Half", (group,), {"__qualname__": "Half", half: lambda self, data: data})
 
 

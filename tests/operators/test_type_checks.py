@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol, TypeVar
 
 import pytest
 
-from dagster_dataops.operators.type_checks import is_of
+from dagster_dataops.operators.type_checks import matches_type
 
 T = TypeVar("T")
 
@@ -41,7 +41,7 @@ class Sized(Protocol):
     ids=str,
 )
 def test_a_value_is_of_its_type(value, annotation):
-    assert is_of(value, annotation)
+    assert matches_type(value, annotation)
 
 
 @pytest.mark.parametrize(
@@ -64,4 +64,4 @@ def test_a_value_is_of_its_type(value, annotation):
     ids=str,
 )
 def test_a_value_is_not_of_its_type(value, annotation):
-    assert not is_of(value, annotation)
+    assert not matches_type(value, annotation)

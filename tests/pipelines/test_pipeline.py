@@ -178,7 +178,7 @@ def test_a_circle_is_refused():
     ppl = pipeline("docs")
     ppl.add("a", suffix(), inputs=["b"])
 
-    with pytest.raises(PipelineDefinitionError, match="circle"), ppl:
+    with pytest.raises(PipelineDefinitionError, match="cycle"), ppl:
         ppl.add("b", suffix(), inputs=["a"])
 
 

@@ -175,7 +175,7 @@ def test_an_operator_of_records_may_have_a_method_of_that_name():
         (lambda: Lines("x", True, 3), "argument 3", r"takes 2 by position \(path, upper\)"),
         (lambda: Lines("x", path="y"), "path", "was given twice"),
         (lambda: Lines("x", uppe=True), "uppe", "did you mean 'upper'"),
-        (lambda: Lines("x", _max_workers=2), "_max_workers", "no setting of a reader"),
+        (lambda: Lines("x", _max_workers=2), "_max_workers", "does not apply to a reader"),
         (lambda: lines(3), "path", "must be str"),
     ],
 )
@@ -225,7 +225,7 @@ def test_a_reader_is_the_source_of_a_pipeline(path):
 
 
 def test_a_reader_takes_no_records():
-    with pytest.raises(InputError, match="the reader numbers takes none"):
+    with pytest.raises(InputError, match="the reader numbers accepts none"):
         numbers()([{"n": 1}])
 
 

@@ -40,7 +40,7 @@ def test_bytes_come_as_base64(folder):
 
 
 def test_a_file_that_is_no_text_is_named_and_can_be_skipped(folder):
-    with pytest.raises(errors.StreamSourceError, match=r"x\.bin: is no utf-8 text.*binary=True"):
+    with pytest.raises(errors.StreamSourceError, match=r"x\.bin: is not utf-8 text.*binary=True"):
         list(read_files(folder))
     stream = read_files(folder).and_return(on_error="quarantine")
     assert len(list(stream)) == 3
@@ -68,5 +68,5 @@ def test_packed_files_are_unpacked_or_given_as_they_are(tmp_path):
     [packed] = read_files(path, binary=True, compression=None)
     assert base64.b64decode(packed["base64"]) == path.read_bytes()
     path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(errors.StreamSourceError, match="is cut off"):
+    with pytest.raises(errors.StreamSourceError, match="is truncated"):
         list(read_files(path))

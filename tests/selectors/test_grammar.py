@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagster_dataops.errors import SelectorSyntaxError
-from dagster_dataops.selectors.grammar import EVERY, parse, written
+from dagster_dataops.selectors.grammar import EVERY, parse, path_text
 
 
 @pytest.mark.parametrize(
@@ -77,4 +77,4 @@ _STEPS = st.lists(
 
 @given(st.lists(_STEPS, min_size=1, max_size=4))
 def test_a_selector_reads_as_it_is_written(paths):
-    assert list(parse(" , ".join(map(written, paths)))) == paths
+    assert list(parse(" , ".join(map(path_text, paths)))) == paths

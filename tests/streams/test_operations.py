@@ -283,7 +283,7 @@ def test_dynamic_buckets_end_by_cost_and_by_size():
 def test_a_filter_says_true_or_false():
     assert list(read_sequence([1, 0, 2]).filter(lambda x: x)) == [1, 2]
     assert list(read_sequence([1]).filter(lambda x: None)) == []
-    with pytest.raises(RuntimeError, match="returned a list"):
+    with pytest.raises(RuntimeError, match="must return True or False, not a list"):
         list(read_sequence([1]).filter(lambda x: [x]))
     kept = read_sequence([{"a": {"n": 1}}, {"a": {"n": 2}}]).filter(lambda n: n > 1, "a.n")
     assert list(kept) == [{"a": {"n": 2}}]

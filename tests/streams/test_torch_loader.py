@@ -126,7 +126,7 @@ def test_states_of_others_are_refused(make):
     other = iter(torch_dataset(make, rank=0, world_size=2))
     with pytest.raises(errors.StreamStateError, match=r"\(shard\) differs in its options"):
         other.load_state_dict(state)
-    with pytest.raises(errors.StreamStateError, match="no state of a dataset"):
+    with pytest.raises(errors.StreamStateError, match="not the state of a dataset"):
         other.load_state_dict({"position": 1})
 
 

@@ -23,8 +23,8 @@ from dagster_dataops.assets.metadata.materialization import dataset_metadata
 from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
 from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.digests import content_digest
 from dagster_dataops.errors import DataOpsError
+from dagster_dataops.hashing.file_digests import content_digest
 
 _VERSION: Final = "dagster/data_version"
 _INPUT_VERSION: Final = "dagster/input_data_version"

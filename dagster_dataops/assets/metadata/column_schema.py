@@ -9,7 +9,7 @@ from typing import Final
 import dagster as dg
 
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.record_samples import Sample, spread_sample
+from dagster_dataops.datasets.record_samples import RecordSample, spread_sample
 from dagster_dataops.records import JsonValue, Record
 
 SAMPLE_RECORDS: Final = 250
@@ -126,7 +126,7 @@ class ColumnSchema:
         )
 
 
-def schema_of(dataset: JsonlDataset, sample: Sample | None = None) -> ColumnSchema:
+def schema_of(dataset: JsonlDataset, sample: RecordSample | None = None) -> ColumnSchema:
     """Return the columns of a dataset, from a sample of about 250 records spread over it.
 
     Raises:

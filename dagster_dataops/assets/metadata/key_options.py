@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from dagster_dataops.errors import SelectorSyntaxError
-from dagster_dataops.selectors.grammar import parse, written
+from dagster_dataops.selectors.grammar import parse, path_text
 
 _STEPS: Final = re.compile(r"[.\[]")
 
@@ -21,10 +21,10 @@ def written_keys(options: Mapping[str, Any]) -> dict[str, list[str]]:
     every input. Without ``output_key`` inputs are written in place.
     """
     read = _names(options.get("input_key"))
-    written = _names(options.get("output_key")) or read
-    if len(read) == len(written):
-        return {to: [source] for source, to in zip(read, written, strict=True)}
-    return dict.fromkeys(written, read) if read else {}
+    path_text = _names(options.get("output_key")) or read
+    if len(read) == len(path_text):
+        return {to: [source] for source, to in zip(read, path_text, strict=True)}
+    return dict.fromkeys(path_text, read) if read else {}
 
 
 def _names(value: object) -> list[str]:
@@ -38,7 +38,7 @@ def _names(value: object) -> list[str]:
 def _paths(key: str) -> list[str]:
     """Return the paths of a selector; a key that is not a selector is returned as it is."""
     try:
-        return [written(path) for path in parse(key)]
+        return [path_text(path) for path in parse(key)]
     except SelectorSyntaxError:
         return [key]
 

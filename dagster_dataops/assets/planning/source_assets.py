@@ -20,7 +20,7 @@ from dagster_dataops.errors import ConfigurationError, OperatorDefinitionError
 from dagster_dataops.execution.runners.given_stream import Streamed, file_name, is_stream
 from dagster_dataops.operators.spec_builder import checked_name
 from dagster_dataops.pipelines.combined_inputs import Combined
-from dagster_dataops.streams.files.locations import packed_as
+from dagster_dataops.streams.files.locations import compression_of
 
 if TYPE_CHECKING:
     from dagster_dataops.streams.operations import Operations
@@ -98,7 +98,7 @@ def _only_key(assets: dg.AssetsDefinition) -> dg.AssetKey:
 
 def is_streamed_file(text: str) -> bool:
     """Whether a path is one of a file that is no plain one here: a URL, or compressed."""
-    return "://" in text or packed_as(text) is not None
+    return "://" in text or compression_of(text) is not None
 
 
 def _file_source(text: str, pipeline: str, options: AssetOptions) -> SourceAsset:

@@ -4,7 +4,6 @@ Each is an asset that runs like an operator, with a checkpoint and the same meta
 """
 
 import os
-import typing
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,12 +43,12 @@ from dagster_dataops.execution.runners.given_stream import (
 from dagster_dataops.graph.graph import SOURCE, OperatorNode
 from dagster_dataops.hashing.values import digest
 from dagster_dataops.operators.operator import Operator
-from dagster_dataops.operators.reader_base import Readable
+from dagster_dataops.operators.reader_base import Readable, returns_stream
 from dagster_dataops.pipelines.combined_inputs import Combined
 from dagster_dataops.streams.core.stream_identity import definition
 from dagster_dataops.streams.factories import read_jsonl
 from dagster_dataops.streams.operations import Operations
-from dagster_dataops.streams.positioned_stream import Reading
+from dagster_dataops.streams.positioned_stream import PositionedStream
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +78,7 @@ def origin_of(source: Source, pipeline: str, options: AssetOptions | None = None
         return _streamed(_of_stream(source, options), None, pipeline, options, _reader_text(source))
     if isinstance(source, (str, os.PathLike)) and is_streamed_file(os.fspath(source)):
         return _streamed(_of_file(os.fspath(source), options), None, pipeline, options)
-    if callable(source) and _returns_stream(source):
+    if callable(source) and returns_stream(source):
         check_arguments(source, partitioned=options.partitions is not None)
         name = options.stream_name or function_name(source)
         return _streamed(given_stream(name, source, source), source, pipeline, options)
@@ -114,15 +113,6 @@ def _of_file(text: str, options: AssetOptions) -> GivenStream:
     return given_stream(named_after(options.stream_name) or stem_of(pattern.name), of)
 
 
-def _returns_stream(function: Callable[..., Any]) -> bool:
-    """Whether a function is annotated to return a stream."""
-    try:
-        returned = typing.get_type_hints(function).get("return")
-    except (NameError, TypeError, AttributeError):
-        return False
-    return isinstance(returned, type) and issubclass(returned, Operations)
-
-
 def _streamed(
     operator: GivenStream,
     function: Callable[..., Any] | None,
@@ -130,7 +120,7 @@ def _streamed(
     options: AssetOptions,
     described: str = "",
 ) -> StreamSource:
-    stages: Reading | None = None
+    stages: PositionedStream | None = None
     if function is None and options.partitions is None:
         stages = operator.stream()
     spec = _spec(operator, pipeline, options).replace_attributes(
@@ -154,14 +144,14 @@ def _description(operator: GivenStream, function: Callable[..., Any] | None) -> 
     return text or f"The items of stream {operator.__dataops__.spec.name}."
 
 
-def _version(operator: GivenStream, stream: Reading | None) -> str:
+def _version(operator: GivenStream, stream: PositionedStream | None) -> str:
     if stream is None:
         return operator.__dataops__.spec.code_version[:12]
     defined = definition(stream.stage)
     return f"{defined['code'][:12]}-{digest([defined['options'], stream.given_seeds])[:8]}"
 
 
-def _stages(stream: Reading | None) -> dict[str, Any]:
+def _stages(stream: PositionedStream | None) -> dict[str, Any]:
     if stream is None:
         return {}
     rows = [(number, stage.name) for number, stage in enumerate(stream.stage.ordered(), 1)]

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, published
 from dagster_dataops.checkpoints.publish.cleanup import Removal
-from dagster_dataops.datasets.digests import holds
 from dagster_dataops.datasets.durable_files import (
     draft_of,
     read_if_there,
@@ -20,6 +19,7 @@ from dagster_dataops.datasets.durable_files import (
     sync_folder,
     write_draft,
 )
+from dagster_dataops.hashing.file_digests import has_content
 
 
 def commit(folder: NodeFolder, manifest: Manifest) -> Manifest:
@@ -48,7 +48,7 @@ def _without_equal_drafts(folder: NodeFolder, manifest: Manifest) -> Manifest:
     if draft.exists() and errors.exists() and filecmp.cmp(draft, errors, shallow=False):
         draft.unlink()
     found = published(folder)
-    if found is None or not holds(folder.result, manifest.size_bytes, manifest.fingerprint):
+    if found is None or not has_content(folder.result, manifest.size_bytes, manifest.fingerprint):
         return manifest
     draft_of(folder.result).unlink()
     return replace(manifest, modified_ns=found[1].modified_ns)

@@ -19,7 +19,7 @@ from dagster_dataops.streams.core.finitude import Finitude
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.files.file_stages import FileStage
 from dagster_dataops.streams.operations import Operations
-from dagster_dataops.streams.positioned_stream import Reading
+from dagster_dataops.streams.positioned_stream import PositionedStream
 
 _SINGLE: Final = ExecutionSettings(concurrency_mode="single")
 
@@ -51,14 +51,14 @@ class GivenStream(Operator):
     partition: str | None = None
     limit: int | None = None
 
-    def stream(self) -> Reading:
+    def stream(self) -> PositionedStream:
         """Return the stream, at its start."""
         arguments = () if self.partition is None else (self.partition,)
         made = self.make(*arguments)
         name = self.__dataops__.spec.name
         if self.limit is None:
             return as_reading(made, name)
-        return opened(made, name).anew(limit=self.limit)
+        return opened(made, name).fresh_copy(limit=self.limit)
 
     def of_partition(self, partition: str | None) -> "GivenStream":
         """Return the operator of one partition."""
@@ -122,7 +122,7 @@ def is_stream(value: object) -> bool:
     return callable(getattr(value, "stream", None)) and isinstance(value, Streamed)
 
 
-def as_reading(value: object, name: str) -> Reading:
+def as_reading(value: object, name: str) -> PositionedStream:
     """Return a stream at its start of what `is_stream`.
 
     Raises:
@@ -134,14 +134,14 @@ def as_reading(value: object, name: str) -> Reading:
     return found
 
 
-def opened(value: object, name: str) -> Reading:
+def opened(value: object, name: str) -> PositionedStream:
     """Return a stream at its start of what `is_stream`, even if it never ends.
 
     Raises:
         StreamArgumentError: It is no stream.
     """
-    if isinstance(value, Reading):
-        return value.anew()
+    if isinstance(value, PositionedStream):
+        return value.fresh_copy()
     if isinstance(value, DataPipelineBuilder):
         return value.and_return()
     if isinstance(value, Readable) or (is_stream(value) and isinstance(value, Streamed)):

@@ -38,8 +38,8 @@ from dagster_dataops.operators.spec import Invocation
 from dagster_dataops.records import DUMP_OPTIONS, NEVER_NAN, check_finite, encode
 from dagster_dataops.streams.core.stage import Stage
 from dagster_dataops.streams.files.file_stages import FileStage
-from dagster_dataops.streams.positioned_stream import Reading
-from dagster_dataops.streams.result_stream import Stored
+from dagster_dataops.streams.positioned_stream import PositionedStream
+from dagster_dataops.streams.result_stream import ResultRecords
 
 _TICK_SECONDS: Final = 0.1
 _STOP_CHECK_SECONDS: Final = 1.0
@@ -49,7 +49,7 @@ _BUFFER_BYTES: Final = 256 << 10
 _FORMAT: Final = 2  # of positions
 
 
-def stream_of(operator: Operator, datasets: Sequence[JsonlDataset]) -> Reading:
+def stream_of(operator: Operator, datasets: Sequence[JsonlDataset]) -> PositionedStream:
     """Return the stream of an operator over its inputs, at its start.
 
     Raises:
@@ -61,7 +61,7 @@ def stream_of(operator: Operator, datasets: Sequence[JsonlDataset]) -> Reading:
     return as_reading(made, operator.__dataops__.spec.qualified_name)
 
 
-def stream_fingerprint(invocation: Invocation, stream: Reading) -> RunFingerprint:
+def stream_fingerprint(invocation: Invocation, stream: PositionedStream) -> RunFingerprint:
     """Return the fingerprint of writing ``stream``.
 
     Results that it reads count by their whole content, files of others by what the file system
@@ -85,7 +85,7 @@ def stream_fingerprint(invocation: Invocation, stream: Reading) -> RunFingerprin
 
 
 def _stamps(stage: Stage) -> list[list[int] | None]:
-    if isinstance(stage, Stored) or not isinstance(stage, FileStage):
+    if isinstance(stage, ResultRecords) or not isinstance(stage, FileStage):
         return []
     return [location.stamp() for location in stage.files.locations()]
 
@@ -101,7 +101,7 @@ class Flow:
     """
 
     name: str
-    stream: Reading
+    stream: PositionedStream
     fingerprint: RunFingerprint
 
     @classmethod
@@ -114,7 +114,7 @@ class Flow:
 
     def checkpoint(
         self, context: RunContext, folder: NodeFolder, found: list[CheckpointContent]
-    ) -> "tuple[StreamCheckpoint, Reading, str | None]":
+    ) -> "tuple[StreamCheckpoint, PositionedStream, str | None]":
         """Return the checkpoint to write to, the stream where it goes on, and what to tell."""
         stages = self.stream.parts
         decision = decide_stream(folder, found, self.fingerprint, stages, context.resume)
@@ -123,7 +123,7 @@ class Flow:
         place = StreamCheckpoint.quarantine_of(content.folder)
         for position in decision.positions:
             StreamCheckpoint.cut_quarantine(content.folder, position)
-            stream = self.stream.anew(place)
+            stream = self.stream.fresh_copy(place)
             try:
                 stream.load_state_dict(position.state_of(stages))
             except StreamStateError as error:
@@ -134,7 +134,7 @@ class Flow:
             return self._made(context, content, position), stream, told
         content = fresh(folder.checkpoints)
         place = StreamCheckpoint.quarantine_of(content.folder)
-        return self._made(context, content, None), self.stream.anew(place), refused or note
+        return self._made(context, content, None), self.stream.fresh_copy(place), refused or note
 
     def _made(
         self, context: RunContext, content: CheckpointContent, position: Position | None
@@ -160,7 +160,7 @@ class StreamWriter:
     """
 
     def __init__(
-        self, name: str, stream: Reading, checkpoint: StreamCheckpoint, context: RunContext
+        self, name: str, stream: PositionedStream, checkpoint: StreamCheckpoint, context: RunContext
     ) -> None:
         self._name = name
         self._stream = stream

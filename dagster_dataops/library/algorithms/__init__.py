@@ -1,1 +1,1 @@
-"""Algorithms for data larger than memory: buckets, repeats, locality-sensitive hashing."""
+"""Algorithms of library operators for more data than memory holds."""

@@ -1,13 +1,13 @@
-"""Chooses records of which no two share a bucket, among more buckets than memory holds.
+"""Select records that share no bucket, with more buckets than memory holds.
 
-Every record lies in some buckets, each known by a number of 64 bits. In input order, a record is
-kept if no record kept before lies in one of its buckets.
+Each record lies in several buckets, identified by 64-bit numbers. In input order, a record is kept
+if none of its buckets contains a record that was kept before.
 
-As long as the buckets of kept records fit into memory they are held in a set. Beyond that, three
-steps follow. Bucket numbers are divided by their highest byte, each with its record, so that all
-records of a bucket meet in one part. There, buckets of a single record are left out, for they
-decide nothing, and the others counted through. What is left is divided by record, so that
-records can be decided one after the other with a bit a bucket.
+The buckets of kept records are stored in a set while they fit in memory. After that, three steps
+follow. First, (bucket, record) pairs are partitioned by the highest byte of the bucket, so that all
+records of a bucket are in one partition. Second, buckets with a single record are dropped, because
+they affect nothing, and the others are renumbered. Third, the pairs are partitioned by record, and
+records are decided one after another with one bit per bucket.
 """
 
 import struct
@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Final
 
 from dagster_dataops.datasets.durable_files import make_folder
-from dagster_dataops.library.algorithms.spill_lists import Bits, Partitions, passes
+from dagster_dataops.library.algorithms.spill_lists import BitArray, SpillLists, passes
 
-_SET_BYTES: Final = 96  # what a set takes for an integer of 64 bits, at worst
-_LIST_BYTES: Final = 160  # what a record's buckets take in a dict of lists, for each bucket
-_PARTS: Final = 256
+_SET_BYTES: Final = 96  # maximum memory of a 64-bit integer in a set
+_LIST_BYTES: Final = 160  # memory per bucket in a dict of lists
+_PARTITIONS: Final = 256
 _ENTRY: Final = struct.Struct("<QQ")
 
 
@@ -30,9 +30,9 @@ def first_in_buckets(
     """Yield for each record whether it is kept.
 
     Args:
-        records: The buckets that a record lies in, evenly distributed over 64 bits.
-        scratch: An empty folder for what memory does not hold: 16 to 32 bytes a bucket and record.
-        max_bytes: About how much memory may be taken; a bit a bucket and record comes on top.
+        records: The buckets of each record, evenly distributed over 64 bits.
+        scratch: An empty folder for spilled data: 16 to 32 bytes per bucket of a record.
+        max_bytes: The approximate memory limit; one bit per bucket of a record comes on top.
     """
     taken: set[int] = set()
     limit = max(1, max_bytes // 2 // _SET_BYTES)
@@ -42,11 +42,11 @@ def first_in_buckets(
         if kept:
             taken.update(buckets)
             if len(taken) >= limit:
-                yield from _Rest(scratch, max_bytes // 2).verdicts(taken, records)
+                yield from _SpilledSelection(scratch, max_bytes // 2).decisions(taken, records)
 
 
-class _Rest:
-    """What comes once memory is full. Records count from 1; 0 is whatever was kept before."""
+class _SpilledSelection:
+    """The second phase, when memory is full. Records count from 1; 0 is any kept before."""
 
     def __init__(self, scratch: Path, max_bytes: int) -> None:
         self._scratch = scratch
@@ -54,16 +54,16 @@ class _Rest:
         self._records = 0
         self._entries = 0
 
-    def verdicts(self, taken: set[int], records: Iterator[Sequence[int]]) -> Iterator[bool]:
-        """Yield the verdicts on ``records``; empties ``taken``."""
-        by_bucket = self._partitions("buckets", _PARTS)
-        self._divide(taken, records, by_bucket)
+    def decisions(self, taken: set[int], records: Iterator[Sequence[int]]) -> Iterator[bool]:
+        """Yield the decisions for ``records``; empties ``taken``."""
+        by_bucket = self._spill_lists("buckets", _PARTITIONS)
+        self._partition_entries(taken, records, by_bucket)
         most = self._max_bytes // _LIST_BYTES
         width = max(1, most * self._records // max(1, self._entries))  # records at a time
-        by_record = self._partitions("records", self._records // width + 1)
-        owned = Bits(self._entries)  # whether a shared bucket belongs to a kept record
+        by_record = self._spill_lists("records", self._records // width + 1)
+        owned = BitArray(self._entries)  # whether a shared bucket belongs to a kept record
         shared = 0
-        for number in range(_PARTS):
+        for number in range(_PARTITIONS):
             for bucket, record in self._shared(by_bucket, number, shared):
                 shared = max(shared, bucket + 1)
                 if record:
@@ -77,13 +77,13 @@ class _Rest:
             yield from _decide(records_now, by_record.read(number), owned)
             by_record.drop(number)
 
-    def _partitions(self, name: str, count: int) -> Partitions:
+    def _spill_lists(self, name: str, count: int) -> SpillLists:
         folder = self._scratch / name
         make_folder(folder)
-        return Partitions(folder, count, _ENTRY, self._max_bytes // 2)
+        return SpillLists(folder, count, _ENTRY, self._max_bytes // 2)
 
-    def _divide(
-        self, taken: set[int], records: Iterator[Sequence[int]], by_bucket: Partitions
+    def _partition_entries(
+        self, taken: set[int], records: Iterator[Sequence[int]], by_bucket: SpillLists
     ) -> None:
         add, pack = by_bucket.add, _ENTRY.pack
         self._entries = len(taken)
@@ -96,8 +96,8 @@ class _Rest:
             for bucket in buckets:
                 add(bucket >> 56, pack(bucket, self._records))
 
-    def _shared(self, by_bucket: Partitions, number: int, count: int) -> Iterator[tuple[int, int]]:
-        """Yield (bucket, record) for buckets of several records, numbered anew from ``count``."""
+    def _shared(self, by_bucket: SpillLists, number: int, count: int) -> Iterator[tuple[int, int]]:
+        """Yield (bucket, record) for buckets with several records, renumbered from ``count``."""
         turns = passes(by_bucket.size(number), 2 * _SET_BYTES, self._max_bytes)
         for turn in range(turns):
             once: set[int] = set()
@@ -116,8 +116,8 @@ class _Rest:
                     yield several[bucket], record
 
 
-def _decide(records: range, entries: Iterator[tuple[int, int]], owned: Bits) -> Iterator[bool]:
-    """Yield the verdicts on consecutive ``records``, setting the bits of buckets they take."""
+def _decide(records: range, entries: Iterator[tuple[int, int]], owned: BitArray) -> Iterator[bool]:
+    """Yield the decisions for consecutive ``records``, and mark the buckets of kept ones."""
     buckets_of: dict[int, list[int]] = {}
     for record, bucket in entries:
         buckets_of.setdefault(record, []).append(bucket)

@@ -1,8 +1,8 @@
-"""Finds repeats among more digests than memory holds.
+"""Find repeated digests among more digests than memory holds.
 
-As long as the digests seen fit into memory they are held in a set. Beyond that, they and all that
-follow are divided by their first byte, each with its position, and one part after the other is
-looked through: equal digests meet in one part, in input order.
+Digests are stored in a set while they fit in memory. After that, they and all later digests are
+partitioned by their first byte, together with their positions, and each partition is searched.
+Equal digests are in the same partition, in input order.
 """
 
 import struct
@@ -11,10 +11,10 @@ from operator import not_
 from pathlib import Path
 from typing import Final
 
-from dagster_dataops.library.algorithms.spill_lists import Bits, Partitions, passes
+from dagster_dataops.library.algorithms.spill_lists import BitArray, SpillLists, passes
 
-_SET_BYTES: Final = 128  # what a set takes for a digest of 16 bytes, at worst
-_PARTS: Final = 256
+_SET_BYTES: Final = 128  # maximum memory of a 16-byte digest in a set
+_PARTITIONS: Final = 256
 _ENTRY: Final = struct.Struct("<16sQ")  # digest and position
 
 
@@ -22,9 +22,9 @@ def first_of_equals(digests: Iterator[bytes], scratch: Path, max_bytes: int) -> 
     """Yield for each digest whether it is the first of its value.
 
     Args:
-        digests: Of 16 bytes, evenly distributed.
-        scratch: An empty folder for what memory does not hold: 24 bytes a digest.
-        max_bytes: About how much memory may be taken; a bit a digest comes on top.
+        digests: Digests of 16 bytes, evenly distributed.
+        scratch: An empty folder for spilled data: 24 bytes per digest.
+        max_bytes: The approximate memory limit; one bit per digest comes on top.
     """
     seen: set[bytes] = set()
     limit = max(1, max_bytes // 2 // _SET_BYTES)
@@ -35,33 +35,33 @@ def first_of_equals(digests: Iterator[bytes], scratch: Path, max_bytes: int) -> 
             seen.add(digest)
             yield True
             if len(seen) >= limit:
-                yield from _by_parts(seen, digests, scratch, max_bytes // 2)
+                yield from _by_partitions(seen, digests, scratch, max_bytes // 2)
 
 
-def _by_parts(
+def _by_partitions(
     seen: set[bytes], digests: Iterator[bytes], scratch: Path, max_bytes: int
 ) -> Iterator[bool]:
-    """Yield the verdicts on the rest of ``digests``; empties ``seen``."""
-    parts = Partitions(scratch, _PARTS, _ENTRY, max_bytes)
-    add, pack = parts.add, _ENTRY.pack
+    """Yield the decisions for the rest of ``digests``; empties ``seen``."""
+    partitions = SpillLists(scratch, _PARTITIONS, _ENTRY, max_bytes)
+    add, pack = partitions.add, _ENTRY.pack
     while seen:
         digest = seen.pop()
-        add(digest[0], pack(digest, 0))  # never refused: they are the first of their part
+        add(digest[0], pack(digest, 0))  # never marked, because they come first in their partition
     position = -1
     for position, digest in enumerate(digests):
         add(digest[0], pack(digest, position))
-    repeats = Bits(position + 1)
-    for number in range(_PARTS):
-        _mark_repeats(parts, number, repeats, max_bytes)
-        parts.drop(number)
+    repeats = BitArray(position + 1)
+    for number in range(_PARTITIONS):
+        _mark_repeats(partitions, number, repeats, max_bytes)
+        partitions.drop(number)
     yield from map(not_, repeats)
 
 
-def _mark_repeats(parts: Partitions, number: int, repeats: Bits, max_bytes: int) -> None:
-    turns = passes(parts.size(number), _SET_BYTES, max_bytes)
+def _mark_repeats(partitions: SpillLists, number: int, repeats: BitArray, max_bytes: int) -> None:
+    turns = passes(partitions.size(number), _SET_BYTES, max_bytes)
     for turn in range(turns):
         seen: set[bytes] = set()
-        for digest, position in parts.read(number):
+        for digest, position in partitions.read(number):
             if turns > 1 and int.from_bytes(digest[1:4]) % turns != turn:
                 continue
             if digest in seen:

@@ -1,4 +1,4 @@
-"""Locality-sensitive hashing: which signatures count as near, by bands of their rows."""
+"""Locality-sensitive hashing: match similar signatures by bands of their rows."""
 
 import struct
 from array import array
@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import xxhash
 
 
-def bands_for(threshold: float, permutations: int) -> tuple[int, int]:
-    """Return how many bands of how many rows tell best what is above ``threshold`` from the rest.
+def choose_bands(threshold: float, permutations: int) -> tuple[int, int]:
+    """Return the numbers of bands and of rows per band that separate best at ``threshold``.
 
-    Signatures of similarity s agree in a whole band with probability ``1 - (1 - s^rows)^bands``.
-    Chosen is what makes the areas of both errors, below and above the threshold, least together.
+    Signatures of similarity s agree in at least one band with probability
+    ``1 - (1 - s^rows)^bands``. The result minimizes the sum of the error areas below and above the
+    threshold.
 
     Args:
         threshold: A similarity between 0 and 1.
@@ -34,7 +35,7 @@ def _errors(threshold: float, bands: int, rows: int, steps: int = 50) -> float:
 
 
 def pack_buckets(signature: Sequence[int], bands: int, rows: int) -> str:
-    """Return the buckets of a signature, one a band, as text for `unpack_buckets`."""
+    """Return the buckets of a signature, one per band, as text for `unpack_buckets`."""
     data = array("I", signature).tobytes()
     size = len(data) // len(signature) * rows
     buckets = (
@@ -45,5 +46,5 @@ def pack_buckets(signature: Sequence[int], bands: int, rows: int) -> str:
 
 
 def unpack_buckets(packed: str) -> tuple[int, ...]:
-    """Return the buckets that `pack_buckets` was given."""
+    """Return the buckets from the text that `pack_buckets` returned."""
     return struct.unpack(f"<{len(packed) // 16}Q", bytes.fromhex(packed))

@@ -1,4 +1,4 @@
-"""What a choice among more records than memory holds is made of: entries by number, and bits."""
+"""Structures for selections over more records than memory holds: spilled lists, and bit arrays."""
 
 import math
 import struct
@@ -13,14 +13,14 @@ _READ_ENTRIES: Final = 16 << 10
 _BITS: Final = [tuple(bool(byte >> bit & 1) for bit in range(8)) for byte in range(256)]
 
 
-class Partitions:
-    """Numbered lists of entries of one size, in memory up to a bound, beyond it in files.
+class SpillLists:
+    """Numbered lists of fixed-size entries, in memory up to a limit, then in files.
 
     Args:
-        folder: Where the files are made.
-        count: How many lists there are.
-        entry: How an entry is packed.
-        max_bytes: How many bytes of entries stay in memory.
+        folder: The folder of the files.
+        count: The number of lists.
+        entry: The format of an entry.
+        max_bytes: The maximum size of the entries in memory.
     """
 
     def __init__(self, folder: Path, count: int, entry: struct.Struct, max_bytes: int) -> None:
@@ -28,14 +28,14 @@ class Partitions:
         self._entry = entry
         self._buffers = [bytearray() for _ in range(count)]
         self._room = self._max = max(1, max_bytes // entry.size)  # in entries
-        self._lengths = [0] * count  # of what is in files, in bytes
+        self._lengths = [0] * count  # the bytes of each list in files
         self.pack = entry.pack
 
     def __len__(self) -> int:
         return len(self._buffers)
 
     def add(self, number: int, entry: bytes) -> None:
-        """Append an entry, packed, to list ``number``."""
+        """Append a packed entry to list ``number``."""
         self._buffers[number] += entry
         self._room -= 1
         if not self._room:
@@ -57,11 +57,11 @@ class Partitions:
         return self._folder / f"{number:06d}"
 
     def size(self, number: int) -> int:
-        """Return how many entries list ``number`` has."""
+        """Return the number of entries in list ``number``."""
         return (self._lengths[number] + len(self._buffers[number])) // self._entry.size
 
     def read(self, number: int) -> Iterator[tuple[Any, ...]]:
-        """Yield the entries of list ``number`` in the order they were added, unpacked."""
+        """Yield the unpacked entries of list ``number``, in insertion order."""
         if self._lengths[number]:
             path = self._path(number)
             with storage(path, "read"), path.open("rb") as file:
@@ -70,7 +70,7 @@ class Partitions:
         yield from self._entry.iter_unpack(self._buffers[number])
 
     def drop(self, number: int) -> None:
-        """Forget list ``number``."""
+        """Delete list ``number``."""
         self._buffers[number] = bytearray()
         if self._lengths[number]:
             self._lengths[number] = 0
@@ -78,15 +78,15 @@ class Partitions:
 
 
 def passes(entries: int, bytes_each: int, max_bytes: int) -> int:
-    """Return in how many parts ``entries`` must be looked at so that each fits into memory."""
+    """Return the number of passes over ``entries`` such that each fits in memory."""
     return max(1, math.ceil(entries * bytes_each / max(1, max_bytes)))
 
 
-class Bits:
-    """A row of bits, all unset at first.
+class BitArray:
+    """A bit array, initially all zero.
 
     Args:
-        count: How many.
+        count: The number of bits.
     """
 
     def __init__(self, count: int) -> None:
@@ -94,7 +94,7 @@ class Bits:
         self._bytes = bytearray(count // 8 + 1)
 
     def set(self, position: int) -> None:
-        """Set one."""
+        """Set the bit at ``position``."""
         self._bytes[position >> 3] |= 1 << (position & 7)
 
     def __getitem__(self, position: int) -> bool:

@@ -1,4 +1,4 @@
-"""The columns of Arrow tables, and their rows as records."""
+"""The columns of Arrow tables, and the conversion of their rows to records."""
 
 from collections.abc import Sequence as SequenceOf
 from typing import Any, NamedTuple
@@ -6,16 +6,16 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from dagster_dataops.errors import StreamSourceError
-from dagster_dataops.readers.arrow.arrow_values import Convert, form, nullable
+from dagster_dataops.readers.arrow.arrow_values import Convert, conversion_of, nullable
 
 
-class Column(NamedTuple):
+class ConvertedColumn(NamedTuple):
     """One column.
 
     Attributes:
-        name: Its name.
-        stored: As which type it is read; ``None`` for its own.
-        convert: What makes JSON of its values; ``None`` if they are JSON.
+        name: The name.
+        stored: The Arrow type to cast to before conversion; ``None`` for no cast.
+        convert: Converts a value to JSON; ``None`` if values need no conversion.
     """
 
     name: str
@@ -23,16 +23,16 @@ class Column(NamedTuple):
     convert: Convert | None
 
 
-class Columns:
-    """Columns of which records are made.
+class RecordColumns:
+    """The columns from which records are made.
 
     Args:
-        path: What messages call the file.
-        schema: Of the file.
-        wanted: Which columns, in their order; all if ``None``.
+        path: The path to show in messages.
+        schema: The schema of the file.
+        wanted: The columns to read, in order; all if ``None``.
 
     Raises:
-        StreamSourceError: There is no such column, one name twice, or values that are no JSON.
+        StreamSourceError: A column is missing, occurs twice, or cannot be converted to JSON.
     """
 
     def __init__(self, path: str, schema: pa.Schema, wanted: SequenceOf[str] | None) -> None:
@@ -41,33 +41,33 @@ class Columns:
         for name in self.names:
             count = schema.names.count(name)
             if count != 1:
-                told = "has no column" if not count else "has two columns"
-                raise StreamSourceError(path, f"{told} {name!r}; there are {schema.names}")
+                fault = "has no column" if not count else "has two columns"
+                raise StreamSourceError(path, f"{fault} {name!r}; there are {schema.names}")
         self._columns = [self._column(schema.field(name)) for name in self.names]
 
-    def _column(self, field: pa.Field) -> Column:
+    def _column(self, field: pa.Field) -> ConvertedColumn:
         try:
-            stored, convert = form(field.type)
+            stored, convert = conversion_of(field.type)
         except TypeError as error:
             reason = (
-                f"column {field.name!r} is {field.type}, and {error} has no place in JSON; "
+                f"column {field.name!r} is {field.type}, and {error} cannot be converted to JSON; "
                 "columns=[...] leaves it out"
             )
             raise StreamSourceError(self._path, reason) from error
-        return Column(field.name, None if stored == field.type else stored, convert)
+        return ConvertedColumn(field.name, None if stored == field.type else stored, convert)
 
     def records(self, rows: Any) -> list[dict[str, Any]]:
         """Return the records of a table or record batch.
 
         Raises:
-            StreamSourceError: A value is beyond what Python or JSON holds.
+            StreamSourceError: Python or JSON cannot hold a value.
         """
         values = [self._values(rows, column) for column in self._columns]
         if not values:
             return [{} for _ in range(rows.num_rows)]
         return [dict(zip(self.names, row, strict=True)) for row in zip(*values, strict=True)]
 
-    def _values(self, rows: Any, column: Column) -> list[Any]:
+    def _values(self, rows: Any, column: ConvertedColumn) -> list[Any]:
         found = rows.column(column.name)
         try:
             if column.stored is not None:

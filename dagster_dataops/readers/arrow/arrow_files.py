@@ -1,4 +1,4 @@
-"""Parquet and Arrow files, read group by group."""
+"""Read Parquet and Arrow files group by group."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,47 +11,47 @@ import pyarrow.parquet
 from typing_extensions import override
 
 from dagster_dataops.errors import StreamSourceError
-from dagster_dataops.readers.arrow.arrow_columns import Columns
+from dagster_dataops.readers.arrow.arrow_columns import RecordColumns
 from dagster_dataops.readers.arrow.file_objects import content_file, seekable
-from dagster_dataops.readers.row_groups import Chunk, GroupCursor
-from dagster_dataops.streams.core.item_failures import Counter
+from dagster_dataops.readers.row_groups import GroupCursor, RowChunk
+from dagster_dataops.streams.core.item_failures import FailureCounter
 from dagster_dataops.streams.files.file_stages import FileCursor, FileStage
 from dagster_dataops.streams.files.locations import Location
-from dagster_dataops.streams.files.remote import refused
+from dagster_dataops.streams.files.remote import source_error
 
-_ROWS: Final = 1024  # made into records at once
-_BUFFER_BYTES: Final = 1 << 20  # of each column of a Parquet file
-_FILE_MARK: Final = b"ARROW1"  # at the head of Arrow files; streams of Arrow have none
+_ROWS: Final = 1024  # converted to records at once
+_BUFFER_BYTES: Final = 1 << 20  # per column of a Parquet file
+_FILE_MARK: Final = b"ARROW1"  # first bytes of Arrow files; Arrow streams have none
 
 
 @dataclass(frozen=True, eq=False)
 class ParquetFiles(FileStage):
-    """The rows of Parquet files."""
+    """Yield the rows of Parquet files."""
 
     name: ClassVar[str] = "read_parquet"
     columns: tuple[str, ...] | None
     file_key: str | None
 
     @override
-    def open_file(self, location: Location, counter: Counter) -> FileCursor:
+    def open_file(self, location: Location, counter: FailureCounter) -> FileCursor:
         return ParquetCursor(location, self.file_key, self.columns)
 
 
 @dataclass(frozen=True, eq=False)
 class ArrowFiles(FileStage):
-    """The rows of files and streams of Arrow's IPC format."""
+    """Yield the rows of files and streams in Arrow's IPC format."""
 
     name: ClassVar[str] = "read_arrow"
     columns: tuple[str, ...] | None
     file_key: str | None
 
     @override
-    def open_file(self, location: Location, counter: Counter) -> FileCursor:
+    def open_file(self, location: Location, counter: FailureCounter) -> FileCursor:
         return ArrowCursor(location, self.file_key, self.columns)
 
 
 class TableCursor(GroupCursor):
-    """Reads rows of tables."""
+    """The base of cursors over tables."""
 
     def __init__(
         self, location: Location, file_key: str | None, columns: tuple[str, ...] | None
@@ -61,15 +61,15 @@ class TableCursor(GroupCursor):
 
 
 class ParquetCursor(TableCursor):
-    """Reads row groups, in batches of rows."""
+    """Read row groups, in batches of rows."""
 
     @override
-    def chunks(self, group: int, row: int) -> Iterator[Chunk]:
+    def chunks(self, group: int, row: int) -> Iterator[RowChunk]:
         path = self.location.path
-        with told(path, "Parquet"), seekable(self.location) as source:
+        with naming_file(path, "Parquet"), seekable(self.location) as source:
             options = {"buffer_size": _BUFFER_BYTES, "pre_buffer": False}
             with pyarrow.parquet.ParquetFile(source, **options) as file:
-                columns = Columns(path, file.schema_arrow, self.columns)
+                columns = RecordColumns(path, file.schema_arrow, self.columns)
                 for number in range(group, file.num_row_groups):
                     names = list(columns.names)
                     batches = file.iter_batches(_ROWS, [number], names, use_threads=False)
@@ -78,17 +78,17 @@ class ParquetCursor(TableCursor):
 
 
 class ArrowCursor(TableCursor):
-    """Reads record batches."""
+    """Read record batches."""
 
     @override
-    def chunks(self, group: int, row: int) -> Iterator[Chunk]:
+    def chunks(self, group: int, row: int) -> Iterator[RowChunk]:
         path = self.location.path
-        with told(path, "Arrow"):
+        with naming_file(path, "Arrow"):
             with self.location.opened() as content:
                 is_file = content.read_at(len(_FILE_MARK), 0) == _FILE_MARK
             reading = self._of_file if is_file else self._of_stream
             for number, batch in reading(group):
-                columns = Columns(path, batch.schema, self.columns)
+                columns = RecordColumns(path, batch.schema, self.columns)
                 slices = (batch.slice(at, _ROWS) for at in range(0, batch.num_rows, _ROWS))
                 yield from _chunks(columns, slices, number, row)
                 row = 0
@@ -105,29 +105,31 @@ class ArrowCursor(TableCursor):
                     yield number, batch
 
 
-def _chunks(columns: Columns, batches: Iterator[Any], number: int, row: int) -> Iterator[Chunk]:
-    """Yield the records of one group, from a row on."""
+def _chunks(
+    columns: RecordColumns, batches: Iterator[Any], number: int, row: int
+) -> Iterator[RowChunk]:
+    """Yield the records of one group, starting at a row."""
     at = 0
     for batch in batches:
         end = at + batch.num_rows
         if end > row:
             first = max(at, row)
-            yield Chunk(number, first, columns.records(batch.slice(first - at)))
+            yield RowChunk(number, first, columns.records(batch.slice(first - at)))
         at = end
 
 
 @contextmanager
-def told(path: str, kind: str) -> Iterator[None]:
-    """Have errors of the library name the file.
+def naming_file(path: str, kind: str) -> Iterator[None]:
+    """Convert errors of pyarrow and fsspec to errors that name the file.
 
     Raises:
-        StreamSourceError: In place of them.
+        StreamSourceError: The block raised an error.
     """
     try:
         yield
     except StreamSourceError:
         raise
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise StreamSourceError(path, f"is no sound {kind} file: {error}") from error
-    except Exception as error:  # of a file by URL
-        raise refused(path, error) from error
+        raise StreamSourceError(path, f"is not a valid {kind} file: {error}") from error
+    except Exception as error:  # raised for files by URL
+        raise source_error(path, error) from error

@@ -1,15 +1,15 @@
-"""Values of Arrow columns as JSON.
+"""Convert the values of Arrow columns to JSON.
 
-    numbers, truths, texts, null     as they are
-    dates, times, timestamps         ISO 8601, such as 2026-01-31T12:00:00.000000001+01:00
-    decimals                         texts of their digits, which floats would lose
-    bytes                            base64 texts
-    UUIDs                            texts
-    lists, structs                   lists, objects
-    maps                             objects; lists of [key, value] where keys are no texts
-    durations, intervals, unions     refused, with the name of the column
+ numbers, booleans, texts, null   unchanged
+ dates, times, timestamps         ISO 8601, such as 2026-01-31T12:00:00.000000001+01:00
+ decimals                         texts of their digits, because floats would lose some
+ bytes                            base64 texts
+ UUIDs                            texts
+ lists, structs                   lists, objects
+ maps                             objects; lists of [key, value] if keys are not texts
+ durations, intervals, unions     refused with the name of the column
 
-Nanoseconds are more than Python's own times hold, so those columns are read as integers.
+Python's time types cannot hold nanoseconds, so these columns are read as integers.
 """
 
 import base64
@@ -26,56 +26,56 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NANOSECONDS: Final = 1_000_000_000
 
 
-class Form(NamedTuple):
-    """How the values of one type become JSON.
+class Conversion(NamedTuple):
+    """How to convert the values of one type to JSON.
 
     Attributes:
-        stored: As which type they are read.
-        convert: What makes JSON of each that is not null; ``None`` if it is JSON.
+        stored: The Arrow type to cast to first.
+        convert: Converts a value other than null; ``None`` if no conversion is needed.
     """
 
     stored: pa.DataType
     convert: Convert | None = None
 
 
-def form(kind: pa.DataType) -> Form:
-    """Return how the values of a type become JSON.
+def conversion_of(kind: pa.DataType) -> Conversion:
+    """Return the conversion for the values of a type.
 
     Raises:
-        TypeError: They cannot.
+        TypeError: They cannot be converted.
     """
     if isinstance(kind, pa.BaseExtensionType):
         return _extended(kind)
     if pa.types.is_dictionary(kind):
-        inside = form(kind.value_type)
-        return Form(kind) if inside.convert is None else inside
-    for is_such, made in _FORMS:
-        if is_such(kind):
+        inside = conversion_of(kind.value_type)
+        return Conversion(kind) if inside.convert is None else inside
+    for matches, made in _CONVERSIONS:
+        if matches(kind):
             return made(kind)
     raise TypeError(str(kind))
 
 
-def _extended(kind: Any) -> Form:
+def _extended(kind: Any) -> Conversion:
     if kind.extension_name == "arrow.uuid":
-        return Form(kind.storage_type, lambda value: str(uuid.UUID(bytes=value)))
-    return form(kind.storage_type)
+        return Conversion(kind.storage_type, lambda value: str(uuid.UUID(bytes=value)))
+    return conversion_of(kind.storage_type)
 
 
-def _time(kind: pa.DataType) -> Form:
+def _time(kind: pa.DataType) -> Conversion:
     if pa.types.is_date(kind):
-        return Form(kind, lambda value: value.isoformat())
+        return Conversion(kind, lambda value: value.isoformat())
     if not (pa.types.is_timestamp(kind) or pa.types.is_time(kind)):
         raise TypeError(str(kind))
     if kind.unit != "ns":
-        return Form(kind, lambda value: value.isoformat())
+        return Conversion(kind, lambda value: value.isoformat())
     if pa.types.is_time(kind):
-        return Form(pa.int64(), lambda value: _instant(value, None).partition("T")[2])
+        return Conversion(pa.int64(), lambda value: _instant(value, None).partition("T")[2])
     zone = None if kind.tz is None else pa.lib.string_to_tzinfo(kind.tz)
-    return Form(pa.int64(), lambda value: _instant(value, zone))
+    return Conversion(pa.int64(), lambda value: _instant(value, zone))
 
 
 def _instant(nanoseconds: int, zone: Any) -> str:
-    """Return a time since 1970 in a zone; without any, if that is ``None``."""
+    """Return nanoseconds since 1970 as ISO 8601 text; without time zone if ``zone`` is ``None``."""
     microseconds, rest = divmod(nanoseconds, 1000)
     time = (_EPOCH + timedelta(microseconds=microseconds)).astimezone(zone or UTC)
     if zone is None:
@@ -87,35 +87,35 @@ def _instant(nanoseconds: int, zone: Any) -> str:
     return f"{text[:point]}{rest:03d}{text[point:]}"
 
 
-def _nested(kind: Any) -> Form:
+def _nested(kind: Any) -> Conversion:
     if pa.types.is_struct(kind):
         return _struct(kind)
     if pa.types.is_map(kind):
         return _map(kind)
     if pa.types.is_union(kind) or not hasattr(kind, "value_type"):
         raise TypeError(str(kind))
-    inside = form(kind.value_type)
+    inside = conversion_of(kind.value_type)
     if inside.convert is None:
-        return Form(kind)
+        return Conversion(kind)
     make = nullable(inside.convert)
-    return Form(pa.large_list(inside.stored), lambda values: list(map(make, values)))
+    return Conversion(pa.large_list(inside.stored), lambda values: list(map(make, values)))
 
 
-def _struct(kind: Any) -> Form:
-    forms = {field.name: form(field.type) for field in kind}
+def _struct(kind: Any) -> Conversion:
+    forms = {field.name: conversion_of(field.type) for field in kind}
     stored = pa.struct([pa.field(name, one.stored) for name, one in forms.items()])
     makes = {name: nullable(one.convert) for name, one in forms.items() if one.convert}
     if not makes:
-        return Form(kind)
+        return Conversion(kind)
 
     def convert(value: dict[str, Any]) -> dict[str, Any]:
         return value | {name: make(value[name]) for name, make in makes.items()}
 
-    return Form(stored, convert)
+    return Conversion(stored, convert)
 
 
-def _map(kind: Any) -> Form:
-    key, item = form(kind.key_type), form(kind.item_type)
+def _map(kind: Any) -> Conversion:
+    key, item = conversion_of(kind.key_type), conversion_of(kind.item_type)
     make_key, make_item = nullable(key.convert), nullable(item.convert)
     has_texts = pa.types.is_string(kind.key_type) or pa.types.is_large_string(kind.key_type)
 
@@ -125,39 +125,39 @@ def _map(kind: Any) -> Form:
             return made
         found = dict(made)
         if len(found) < len(made):
-            msg = "a map holds one key twice"
+            msg = "a map contains one key twice"
             raise ValueError(msg)
         return found
 
-    return Form(pa.map_(key.stored, item.stored), convert)
+    return Conversion(pa.map_(key.stored, item.stored), convert)
 
 
 def nullable(convert: Convert | None) -> Convert:
-    """Return what leaves null as it is."""
+    """Return a conversion that leaves null unchanged."""
     if convert is None:
         return lambda value: value
     return lambda value: None if value is None else convert(value)
 
 
-def _digits(kind: pa.DataType) -> Form:
-    return Form(kind, lambda value: format(value, "f"))
+def _digits(kind: pa.DataType) -> Conversion:
+    return Conversion(kind, lambda value: format(value, "f"))
 
 
-def _bytes(kind: pa.DataType) -> Form:
-    return Form(kind, lambda value: base64.b64encode(value).decode())
+def _bytes(kind: pa.DataType) -> Conversion:
+    return Conversion(kind, lambda value: base64.b64encode(value).decode())
 
 
-_FORMS: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], Form]], ...]] = (
+_CONVERSIONS: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], Conversion]], ...]] = (
     (pa.types.is_temporal, _time),
     (pa.types.is_nested, _nested),
     (pa.types.is_decimal, _digits),
-    (pa.types.is_null, Form),
-    (pa.types.is_boolean, Form),
-    (pa.types.is_integer, Form),
-    (pa.types.is_floating, Form),
-    (pa.types.is_string, Form),
-    (pa.types.is_large_string, Form),
-    (pa.types.is_string_view, Form),
+    (pa.types.is_null, Conversion),
+    (pa.types.is_boolean, Conversion),
+    (pa.types.is_integer, Conversion),
+    (pa.types.is_floating, Conversion),
+    (pa.types.is_string, Conversion),
+    (pa.types.is_large_string, Conversion),
+    (pa.types.is_string_view, Conversion),
     (pa.types.is_binary, _bytes),
     (pa.types.is_large_binary, _bytes),
     (pa.types.is_binary_view, _bytes),

@@ -1,4 +1,4 @@
-"""Files for libraries that read them themselves."""
+"""Provide files to libraries that do their own reading."""
 
 import io
 from collections.abc import Iterator
@@ -10,17 +10,17 @@ from typing_extensions import override
 from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.streams.files.contents import Content
 from dagster_dataops.streams.files.locations import Location
-from dagster_dataops.streams.files.remote import file_system, is_url, refused
+from dagster_dataops.streams.files.remote import file_system, is_url, source_error
 
 _BUFFER_BYTES: Final = 256 << 10
 
 
 class ContentFile(io.RawIOBase):
-    """A content from an offset on, as a file of Python.
+    """A Python file over a content, starting at an offset.
 
     Args:
-        content: What is read; it stays open.
-        offset: Where reading begins.
+        content: The content, which the caller closes.
+        offset: The offset of the first read.
     """
 
     def __init__(self, content: Content, offset: int = 0) -> None:
@@ -48,7 +48,7 @@ class ContentFile(io.RawIOBase):
 
 @contextmanager
 def content_file(location: Location, offset: int = 0) -> Iterator[Any]:
-    """Open a file to be read from an offset of its unpacked bytes to its end."""
+    """Open a file for reading from an offset of its decompressed bytes to its end."""
     with location.opened() as content:
         file = io.BufferedReader(ContentFile(content, offset), _BUFFER_BYTES)
         with file:
@@ -57,22 +57,22 @@ def content_file(location: Location, offset: int = 0) -> Iterator[Any]:
 
 @contextmanager
 def seekable(location: Location) -> Iterator[Any]:
-    """Open a file to be read in any order: a path, or a file of Python.
+    """Open a file for random access, as a path or as a Python file.
 
     Raises:
-        StreamSourceError: It is packed, or cannot be opened.
+        StreamSourceError: The file is compressed or cannot be opened.
     """
     if location.compression is not None:
-        reason = "is read from several places at once, so it cannot be packed; unpack it first"
+        reason = "is read at several positions, so it cannot be compressed; decompress it first"
         raise StreamSourceError(location.path, reason)
     if not is_url(location.path):
-        location.size()  # refuses what is not there
+        location.size()  # raises an error if the file is missing
         yield location.path
         return
     system, path = file_system(location.path, location.storage_options)
     try:
         file = system.open(path, "rb")
     except Exception as error:
-        raise refused(location.path, error) from error
+        raise source_error(location.path, error) from error
     with file:
         yield file

@@ -1,4 +1,4 @@
-"""``read_parquet`` and ``read_arrow``: the rows of tables as records."""
+"""``read_parquet`` and ``read_arrow``: read the rows of tables as records."""
 
 from collections.abc import Mapping
 from collections.abc import Sequence as SequenceOf
@@ -21,18 +21,18 @@ def read_parquet(
 ) -> DataPipelineBuilder:
     """Read the rows of Parquet files as records; needs the extra ``arrow``.
 
-    A row group is read a thousand rows at a time. Going on from a position, the rows before it in
-    its group are passed over, and no other group is read.
+    A row group is read about 1,000 rows at a time. Resuming skips the earlier rows of the current
+    row group and reads no other group.
 
-    Dates, times and timestamps become ISO 8601 texts, decimals texts of their digits, bytes base64
-    texts, maps objects (lists of pairs if their keys are no texts). Columns of durations and of
-    unions are refused by name.
+    Dates, times and timestamps become ISO 8601 texts; decimals texts of their digits; bytes base64
+    texts; maps objects, or lists of pairs if their keys are not texts. Columns of durations and
+    unions are refused with their names.
 
     Args:
-        path: A file, a list of files, a folder or wildcards, also by URL; see `read_jsonl`. A
-            server of files by HTTP has to know ranges.
-        columns: Which columns, in their order; all if ``None``.
-        file_key: With it, the key of a record's file.
+        path: A file, a list of files, a folder or a pattern, also as URLs; see `read_jsonl`. An
+            HTTP server must support ranges.
+        columns: The columns to read, in order; all if ``None``.
+        file_key: The key under which each record holds its file path; ``None`` for no such key.
         storage_options: See `read_jsonl`.
 
     Raises:
@@ -51,17 +51,17 @@ def read_arrow(
     compression: str | None = INFER,
     storage_options: Mapping[str, Any] | None = None,
 ) -> DataPipelineBuilder:
-    """Read the rows of Arrow files (Feather) and of files of Arrow streams; needs ``arrow``.
+    """Read the rows of Arrow files (Feather) and of files with Arrow streams; needs ``arrow``.
 
-    Going on from a position, an Arrow file is read from its record batch on; of a stream, the
-    batches before are read, and no records made of them.
+    Resuming reads an Arrow file from the current record batch on. Of an Arrow stream, the earlier
+    batches are read again but not converted.
 
     Args:
-        path: A file, a list of files, a folder or wildcards, also by URL; see `read_jsonl`.
-        columns: Which columns, in their order; all if ``None``. For their values see
+        path: A file, a list of files, a folder or a pattern, also as URLs; see `read_jsonl`.
+        columns: The columns to read, in order; all if ``None``. For their values see
             `read_parquet`.
-        file_key: With it, the key of a record's file.
-        compression: See `read_jsonl`; streams may be packed, files not.
+        file_key: The key under which each record holds its file path; ``None`` for no such key.
+        compression: See `read_jsonl`. Streams may be compressed, files may not.
         storage_options: See `read_jsonl`.
 
     Raises:

@@ -1,1 +1,1 @@
-"""CSV and TSV files as records."""
+"""``read_delimited``: CSV and TSV files as records."""

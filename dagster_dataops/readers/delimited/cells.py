@@ -1,4 +1,4 @@
-"""Cells: what the texts between delimiters stand for."""
+"""Convert the texts of cells to values."""
 
 import math
 from collections.abc import Callable, Collection, Mapping
@@ -10,17 +10,17 @@ from dagster_dataops.errors import StreamArgumentError
 
 Convert: TypeAlias = Callable[[str], Any]
 CellType: TypeAlias = type | str
-"""``int``, ``float``, ``str``, ``bool`` or ``"json"``; the names of types will do as well."""
+"""``int``, ``float``, ``str``, ``bool`` or ``"json"``; types can also be given by name."""
 
-_TRUTHS: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-_LEAST, _MOST = -(2**63), 2**64 - 1  # that JSON of ours can hold
+_BOOLEANS: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+_MIN_INTEGER, _MAX_INTEGER = -(2**63), 2**64 - 1  # the range of integers in JSON
 
 
 def _integer(text: str) -> int:
-    if "_" in text:  # which Python takes for a number
+    if "_" in text:  # Python accepts underscores in numbers
         raise ValueError(text)
     number = int(text)
-    if not _LEAST <= number <= _MOST:
+    if not _MIN_INTEGER <= number <= _MAX_INTEGER:
         msg = "it has more than 64 bits"
         raise ValueError(msg)
     return number
@@ -34,12 +34,12 @@ def _number(text: str) -> float:
     return number
 
 
-def _truth(text: str) -> bool:
-    return _TRUTHS[text.strip().lower()]
+def _boolean(text: str) -> bool:
+    return _BOOLEANS[text.strip().lower()]
 
 
 _CONVERTS: Final[dict[str, Convert]] = {
-    "bool": _truth,
+    "bool": _boolean,
     "float": _number,
     "int": _integer,
     "json": orjson.loads,
@@ -48,10 +48,10 @@ _CONVERTS: Final[dict[str, Convert]] = {
 
 
 def type_names(types: Mapping[str, CellType] | CellType | None) -> dict[str, str] | str:
-    """Return the names of the types of columns, or the one name that goes for all.
+    """Return the type names of columns, or the one name for all columns.
 
     Raises:
-        StreamArgumentError: A type that cells cannot have.
+        StreamArgumentError: A type is not supported.
     """
     if types is None:
         return {}
@@ -69,11 +69,11 @@ def _type_name(column: str, given: CellType) -> str:
 
 
 def convert(name: str, missing: Collection[str]) -> Convert | None:
-    """Return what makes values of the texts of one column; ``None`` if they stay as they are.
+    """Return the conversion for the texts of a column; ``None`` if they need none.
 
     Args:
-        name: Of the type. The empty text is ``None`` for all but ``str``.
-        missing: Texts that stand for ``None``.
+        name: The name of the type. The empty text becomes ``None`` for all types but ``str``.
+        missing: The texts that become ``None``.
     """
     if name == "str":
         return _texts(missing) if missing else None
@@ -85,17 +85,17 @@ def convert(name: str, missing: Collection[str]) -> Convert | None:
         try:
             return made(text)
         except (ValueError, KeyError) as error:
-            shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
-            told = f": {error}" if isinstance(error, ValueError) and name != "int" else ""
-            msg = f"{shown!r} is no {name}{told}"
+            shown = text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
+            detail = f": {error}" if isinstance(error, ValueError) and name != "int" else ""
+            msg = f"{shown!r} is not a valid {name}{detail}"
             raise ValueError(msg) from error
 
     return value
 
 
-_SHOWN: Final = 80  # characters of a cell in messages
+_MAX_SHOWN: Final = 80  # characters of a cell in messages
 
 
 def _texts(missing: Collection[str]) -> Convert:
-    gone = frozenset(missing)
-    return lambda text: None if text in gone else text
+    missing_texts = frozenset(missing)
+    return lambda text: None if text in missing_texts else text

@@ -1,4 +1,4 @@
-"""Rows of delimited text, as the csv module of Python reads them, from any position."""
+"""Split delimited text into rows with Python's csv module, in blocks of lines."""
 
 import csv
 import io
@@ -8,11 +8,11 @@ from typing import Any, Final, NamedTuple
 
 from dagster_dataops.errors import StreamSourceError
 
-_END: Final = "\ue000end\ue001"  # a row behind the last; inside a row, that row is open
+_END: Final = "\ue000end\ue001"  # appended as the last row; an open row contains it instead
 
 
 class Dialect(NamedTuple):
-    """How cells are told from one another; the names are those of the csv module."""
+    """The format of rows, with the argument names of the csv module."""
 
     delimiter: str = ","
     quotechar: str | None = '"'
@@ -24,7 +24,7 @@ class Dialect(NamedTuple):
         """Return a reader of the csv module.
 
         Raises:
-            TypeError: No text of one character where one is due.
+            TypeError: An argument is not a text of one character.
         """
         options: dict[str, Any] = self._asdict()
         options["quoting"] = csv.QUOTE_NONE if self.quotechar is None else csv.QUOTE_MINIMAL
@@ -32,14 +32,14 @@ class Dialect(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """The rows that are complete in a block of lines.
+    """The complete rows of a block of lines.
 
     Attributes:
-        cells: The texts of each row, none of a blank line; or why it cannot be read.
-        before: How many lines of the block stand before each row.
-        lines: How many lines they take together.
+        cells: The texts of each row, or the error of an unreadable row; empty for a blank line.
+        before: For each row, the number of lines before it in the block.
+        lines: The number of lines of all rows.
         text: Those lines.
-        is_open: Whether behind them a row begins that does not end in the block.
+        is_open: Whether another row begins after them and does not end in the block.
     """
 
     cells: list[list[str] | csv.Error]
@@ -69,13 +69,13 @@ def split(text: str, dialect: Dialect) -> Rows:
             rows.append(error)
             ends.append(reader.line_num)
     ends.pop()
-    begins = ends.pop()  # of the last, which is no row or an open one
+    begins = ends.pop()  # the start of the last row: the end mark or an open row
     if rows.pop() == [_END]:
         return Rows(rows, ends, len(lines), text, is_open=False)
     return Rows(rows, ends, begins, "".join(lines[:begins]), is_open=True)
 
 
-def never_ends(path: str, line: int) -> StreamSourceError:
-    """Return the error of a file that ends inside a row."""
-    reason = "the row that begins here never ends: a quote is opened and not closed"
+def unclosed_row_error(path: str, line: int) -> StreamSourceError:
+    """Return the error for a file that ends inside a row."""
+    reason = "the row that begins here never ends: its quote is not closed"
     return StreamSourceError(f"{path}, line {line}", reason)

@@ -1,4 +1,4 @@
-"""``read_delimited``: the rows of CSV and TSV files as records."""
+"""``read_delimited``: read the rows of CSV and TSV files as records."""
 
 from collections.abc import Collection, Mapping
 from collections.abc import Sequence as SequenceOf
@@ -7,7 +7,7 @@ from typing import Any
 from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError
 from dagster_dataops.readers.delimited.cells import CellType, type_names
 from dagster_dataops.readers.delimited.csv_rows import Dialect
-from dagster_dataops.readers.delimited.delimited_rows import Delimited
+from dagster_dataops.readers.delimited.delimited_rows import DelimitedFiles
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.factories import block_bytes
 from dagster_dataops.streams.files.file_sets import INFER, FileSet, GivenPaths
@@ -17,7 +17,7 @@ from dagster_dataops.streams.files.text_lines import known_encoding
 _NAME = "read_delimited"
 
 
-def read_delimited(  # noqa: PLR0913 - what may be said of delimited files
+def read_delimited(  # noqa: PLR0913 - the options of the format
     path: GivenPaths,
     *,
     delimiter: str = ",",
@@ -38,39 +38,41 @@ def read_delimited(  # noqa: PLR0913 - what may be said of delimited files
 ) -> DataPipelineBuilder:
     r"""Read the rows of delimited files, by the rules of Python's csv module.
 
-    Cells in quotes may hold delimiters and line ends. Blank lines are passed over. A row with more
-    or fewer cells than there are columns, or with a cell that is not of its type, is an error that
-    names file and line; ``on_error`` of the stream may skip such rows or keep them apart. A file
-    that ends inside quotes is an error.
+    Quoted cells may contain delimiters and line breaks. Blank lines are skipped. A row with the
+    wrong number of cells, or with a cell that does not match its type, is an error with file and
+    line; the stream's ``on_error`` can skip or quarantine such rows. A file that ends inside quotes
+    is an error.
 
     Args:
-        path: A file, a list of files, a folder or wildcards; see `read_jsonl`.
-        delimiter: What stands between cells; ``"\t"`` in TSV files.
-        quotechar: What encloses cells; ``None`` where nothing does.
+        path: A file, a list of files, a folder or a pattern; see `read_jsonl`.
+        delimiter: The character between cells; ``"\t"`` for TSV files.
+        quotechar: The character that encloses quoted cells; ``None`` for none.
         doublequote: Whether a quote inside quotes is written twice.
-        escapechar: What takes its meaning from the character behind it.
-        skipinitialspace: Whether spaces behind a delimiter are passed over.
-        header: Whether the first row of every file names the columns; it does if ``names`` is
-            not given. With ``names``, that row is passed over.
-        names: Of the columns, in their order.
-        types: Of columns by name, or one for all: ``int``, ``float``, ``bool`` (true, yes, 1,
-            false, no, 0, in any case), ``str``, ``"json"``. Columns without one are texts. Empty
-            cells are ``None`` unless they are texts.
-        missing: Cells that are ``None``, such as ``["NA", "null"]``, in columns of every type.
-        encoding: UTF-8 if ``None``, with or without a byte order mark.
-        file_key: With it, the key of a record's file.
-        line_key: With it, the key of the line at which its row begins, counted from 1.
-        block_size: How many bytes to read at once, at least 1024.
+        escapechar: The character that escapes the next one.
+        skipinitialspace: Whether to skip spaces after a delimiter.
+        header: Whether the first row of each file holds the column names; true by default
+            unless ``names`` is given. With both, that row is skipped.
+        names: The column names, in order.
+        types: Types by column name, or one for all columns: ``int``, ``float``, ``bool`` (true,
+            yes, 1, false, no, 0, in any case), ``str``, ``"json"``. Other columns are texts. Empty
+            cells become ``None`` unless they are texts.
+        missing: Cells that become ``None`` in all columns, such as ``["NA", "null"]``.
+        encoding: The encoding; if ``None``, UTF-8 with or without a byte order mark.
+        file_key: The key under which each record holds its file path; ``None`` for no such key.
+        line_key: The key under which each record holds the number of its first line, counted
+            from 1; ``None`` for no such key.
+        block_size: The number of bytes to read at once, at least 1024.
         compression: See `read_jsonl`.
         storage_options: See `read_jsonl`.
 
     Raises:
-        StreamDefinitionError: Arguments with which nothing can be read.
+        StreamArgumentError: An argument has a wrong type.
+        StreamDefinitionError: The arguments contradict each other.
     """
     has_header = names is None if header is None else header
     if names is None and not has_header:
         raise StreamDefinitionError(_NAME, "header=False needs names for the columns")
-    stage = Delimited(
+    stage = DelimitedFiles(
         FileSet.of(_NAME, path, compression, storage_options),
         _dialect(Dialect(delimiter, quotechar, doublequote, escapechar, skipinitialspace)),
         has_header,
@@ -99,5 +101,5 @@ def _names(names: SequenceOf[str] | None) -> tuple[str, ...] | None:
         raise StreamArgumentError(_NAME, f"names is {names!r}; it must be a list of texts")
     twice = [name for at, name in enumerate(names) if name in names[:at]]
     if twice:
-        raise StreamDefinitionError(_NAME, f"names has {twice[0]!r} twice")
+        raise StreamDefinitionError(_NAME, f"names contains {twice[0]!r} twice")
     return tuple(names)

@@ -1,4 +1,4 @@
-"""The rows of delimited files as records, from any row."""
+"""The stage and cursor of ``read_delimited``, resumable at any row."""
 
 import csv
 from collections.abc import Iterable
@@ -9,21 +9,21 @@ from typing_extensions import override
 
 from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.readers.delimited.cells import Convert, convert
-from dagster_dataops.readers.delimited.csv_rows import Dialect, Rows, never_ends, split
-from dagster_dataops.streams.core.item_failures import Counter
-from dagster_dataops.streams.files.blocks import BlockCursor, Parsed, Terminator
+from dagster_dataops.readers.delimited.csv_rows import Dialect, Rows, split, unclosed_row_error
+from dagster_dataops.streams.core.item_failures import FailureCounter
+from dagster_dataops.streams.files.blocks import BlockCursor, ParsedBlock, Terminator
 from dagster_dataops.streams.files.contents import Content
 from dagster_dataops.streams.files.file_stages import FileCursor, FileStage, Origin
 from dagster_dataops.streams.files.locations import Location
-from dagster_dataops.streams.files.text_lines import unmarked
+from dagster_dataops.streams.files.text_lines import split_mark
 
 _HEAD_BYTES: Final = 64 << 10
-_TOLD: Final = 12  # columns in messages
+_MAX_SHOWN_COLUMNS: Final = 12  # columns listed in messages
 
 
 @dataclass(frozen=True, eq=False)
-class Delimited(FileStage):
-    """The rows of delimited files; blank lines are none."""
+class DelimitedFiles(FileStage):
+    """Yield the rows of delimited files; blank lines are skipped."""
 
     name: ClassVar[str] = "read_delimited"
     dialect: Dialect
@@ -36,44 +36,44 @@ class Delimited(FileStage):
     block_size: int
 
     @override
-    def open_file(self, location: Location, counter: Counter) -> FileCursor:
+    def open_file(self, location: Location, counter: FailureCounter) -> FileCursor:
         return RowCursor(self, location, counter)
 
-    def converts(self, path: str, columns: Iterable[str]) -> list[tuple[str, Convert]]:
-        """Return the columns whose texts become something else, with what makes it of them.
+    def conversions(self, path: str, columns: Iterable[str]) -> list[tuple[str, Convert]]:
+        """Return the columns that need conversion, with their conversions.
 
         Raises:
-            StreamSourceError: There are types for columns that the file has not.
+            StreamSourceError: ``types`` names a column that the file does not have.
         """
         columns, types = tuple(columns), self.types
         if isinstance(types, str):
             types = dict.fromkeys(columns, types)
         unknown = [name for name in types if name not in columns]
         if unknown:
-            reason = f"has no column {unknown[0]!r}, of which types tells; {_told(columns)}"
+            reason = f"has no column {unknown[0]!r}, which types names; {_columns_text(columns)}"
             raise StreamSourceError(path, reason)
         made = ((name, convert(types.get(name, "str"), self.missing)) for name in columns)
         return [(name, one) for name, one in made if one is not None]
 
 
 class RowCursor(BlockCursor):
-    """Reads rows. Blocks end where a row does, so a position never lies inside one."""
+    """Read rows. Blocks end at the end of a row, so a position is never inside a row."""
 
-    def __init__(self, stage: Delimited, location: Location, counter: Counter) -> None:
+    def __init__(self, stage: DelimitedFiles, location: Location, counter: FailureCounter) -> None:
         super().__init__(location, stage.block_size, counter, stage.origin)
-        self.numbered = True  # lines inside quotes would make counting anew dear
+        self.numbered = True  # counting again would have to parse quotes
         self._stage = stage
         self._encoding = stage.encoding
         self._rows = Rows([], [], 0, "", is_open=False)
-        self._taken = 0  # lines that were read last
+        self._block_lines = 0  # the number of lines of the last block
         self._is_text = True
         self._columns: tuple[str, ...] = ()
-        self._converts: list[tuple[str, Convert]] = []
+        self._conversions: list[tuple[str, Convert]] = []
 
     @override
     def begin(self, content: Content) -> int:
         head = content.read_at(_HEAD_BYTES, 0)
-        self._encoding, mark = unmarked(self._stage.encoding, head)
+        self._encoding, mark = split_mark(self._stage.encoding, head)
         newline, old = "\n".encode(self._encoding), "\r".encode(self._encoding)
         ended = newline if newline in head or old not in head else old
         self.terminator = Terminator(ended, len(ended))
@@ -83,11 +83,11 @@ class RowCursor(BlockCursor):
             begin, names = begin + length, names or found
         self._columns = names or ()
         self._check_columns()
-        self._converts = self._stage.converts(self.path, self._columns)
+        self._conversions = self._stage.conversions(self.path, self._columns)
         return begin
 
     def _header(self, content: Content, begin: int) -> tuple[int, tuple[str, ...]]:
-        """Return how many bytes the lines up to the header take, and what it says."""
+        """Return the size in bytes of the lines up to the header, and the column names."""
         block = self.read_rows(content, begin, _HEAD_BYTES)
         rows = self._rows
         ends = [*rows.before[1:], rows.lines]
@@ -95,9 +95,9 @@ class RowCursor(BlockCursor):
             if isinstance(cells, csv.Error):
                 raise self._refused(before, cells)
             if cells:
-                self._taken = end
-                return self._bytes(block, rows.first(end)), tuple(cells)
-        self._taken = self._rows.lines
+                self._block_lines = end
+                return self._byte_length(block, rows.first(end)), tuple(cells)
+        self._block_lines = self._rows.lines
         return len(block), ()
 
     def _check_columns(self) -> None:
@@ -111,70 +111,70 @@ class RowCursor(BlockCursor):
         return self.read_rows(content, start, self.block_bytes)
 
     def read_rows(self, content: Content, start: int, size: int) -> bytes:
-        """Return the bytes of whole rows, ``size`` or more where one is longer.
+        """Return the bytes of whole rows: at most ``size`` bytes, unless the first row is longer.
 
         Raises:
-            StreamSourceError: It cannot be read, or ends inside a row, and all before is read.
+            StreamSourceError: The file cannot be read at ``start``, or ends inside a row.
         """
         while True:
             block, is_end = self.whole_lines(content, start, size)
-            self._rows = split(self._decoded(block), self._stage.dialect)
-            self._taken = self._rows.lines
+            self._rows = split(self._decode(block), self._stage.dialect)
+            self._block_lines = self._rows.lines
             if not self._rows.is_open:
                 return block
             if self._rows.lines:
-                return block[: self._bytes(block, self._rows.text)]
+                return block[: self._byte_length(block, self._rows.text)]
             if is_end:
-                raise never_ends(self.path, self.lines_before + 1)
+                raise unclosed_row_error(self.path, self.lines_before + 1)
             if content.failure is not None:
                 raise content.failure
             size = self.larger(size, start)
 
-    def _decoded(self, block: bytes) -> str:
+    def _decode(self, block: bytes) -> str:
         self._is_text = True
         try:
             return block.decode(self._encoding)
         except UnicodeDecodeError as error:
-            self._is_text = False  # what is no text is kept, and refused row by row
+            self._is_text = False  # invalid text is kept and refused row by row
             try:
                 return block.decode(self._encoding, "surrogateescape")
             except UnicodeDecodeError:
-                reason = f"is no {self._stage.encoding} text: {error}"
+                reason = f"is not {self._stage.encoding} text: {error}"
                 raise StreamSourceError(self.path, reason) from error
 
-    def _bytes(self, block: bytes, text: str) -> int:
-        """Return how many bytes of a block are the text at its beginning."""
+    def _byte_length(self, block: bytes, text: str) -> int:
+        """Return the number of bytes of ``text`` at the start of a block."""
         length = len(text.encode(self._encoding, "surrogateescape"))
         if block[:length].decode(self._encoding, "surrogateescape") != text:
-            reason = f"rows with lines in them cannot be read in {self._stage.encoding}"
+            reason = f"rows with line breaks cannot be read in {self._stage.encoding}"
             raise StreamSourceError(self.path, reason)
         return length
 
     @override
     def lines_in(self, block: bytes) -> int:
-        return self._taken  # of the block that was read last, which is this one
+        return self._block_lines  # ``block`` is always the last block read
 
     @override
-    def parse(self, block: bytes, start: int) -> Parsed:
+    def parse(self, block: bytes, start: int) -> ParsedBlock:
         rows, lines = self._rows.cells, self._rows.before
         if not all(rows):
             lines = [line for line, cells in zip(lines, rows, strict=True) if cells]
             rows = [cells for cells in rows if cells]
         whole = cast("list[list[str]]", rows)
-        is_sound = self._is_text and set(map(type, rows)) <= {list}
-        if not is_sound or not set(map(len, whole)) <= {len(self._columns)}:
-            return self._one_by_one(rows, lines)
+        is_valid = self._is_text and set(map(type, rows)) <= {list}
+        if not is_valid or not set(map(len, whole)) <= {len(self._columns)}:
+            return self._parse_rows(rows, lines)
         columns = self._columns
         records: list[Any] = [dict(zip(columns, row, strict=False)) for row in whole]
         try:
-            for name, made in self._converts:
+            for name, made in self._conversions:
                 for record in records:
                     record[name] = made(record[name])
         except ValueError:
-            return self._one_by_one(rows, lines)
-        return Parsed(records, None, lines)
+            return self._parse_rows(rows, lines)
+        return ParsedBlock(records, None, lines)
 
-    def _one_by_one(self, rows: list[list[str] | csv.Error], lines: list[int]) -> Parsed:
+    def _parse_rows(self, rows: list[list[str] | csv.Error], lines: list[int]) -> ParsedBlock:
         records: list[Any] = []
         kept: list[int] = []
         for cells, line in zip(rows, lines, strict=True):
@@ -184,24 +184,24 @@ class RowCursor(BlockCursor):
             except StreamSourceError as error:
                 try:
                     self.counter.settle(cells, error)
-                except Exception as final:  # noqa: BLE001 - raised behind the records before it
-                    return Parsed(records, final, kept)
-        return Parsed(records, None, kept)
+                except Exception as final:  # noqa: BLE001 - raised after the records before it
+                    return ParsedBlock(records, final, kept)
+        return ParsedBlock(records, None, kept)
 
     def _record(self, cells: list[str] | csv.Error, line: int) -> dict[str, Any]:
         """Return the record of one row.
 
         Raises:
-            StreamSourceError: It is none.
+            StreamSourceError: The row is invalid.
         """
         if isinstance(cells, csv.Error):
             raise self._refused(line, cells)
         if len(cells) != len(self._columns):
-            raise self._refused(line, f"has {len(cells)} cells; {_told(self._columns)}")
+            raise self._refused(line, f"has {len(cells)} cells; {_columns_text(self._columns)}")
         if not (self._is_text or _is_text(cells)):
-            raise self._refused(line, f"is no {self._stage.encoding} text")
+            raise self._refused(line, f"is not {self._stage.encoding} text")
         record: dict[str, Any] = dict(zip(self._columns, cells, strict=True))
-        for name, made in self._converts:
+        for name, made in self._conversions:
             try:
                 record[name] = made(record[name])
             except ValueError as error:
@@ -222,6 +222,8 @@ def _is_text(cells: list[str]) -> bool:
     return True
 
 
-def _told(columns: tuple[str, ...]) -> str:
-    shown = ", ".join(columns[:_TOLD]) + (", …" if len(columns) > _TOLD else "")
+def _columns_text(columns: tuple[str, ...]) -> str:
+    shown = ", ".join(columns[:_MAX_SHOWN_COLUMNS]) + (
+        ", …" if len(columns) > _MAX_SHOWN_COLUMNS else ""
+    )
     return f"there are {len(columns)} columns: {shown}"

@@ -1,1 +1,1 @@
-"""Data sets of Hugging Face as records."""
+"""``read_huggingface``: Hugging Face datasets as records. Needs datasets."""

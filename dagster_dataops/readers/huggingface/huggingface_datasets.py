@@ -1,4 +1,4 @@
-"""``read_huggingface``: the rows of data sets of Hugging Face as records."""
+"""``read_huggingface``: read the rows of Hugging Face datasets as records."""
 
 import os
 from collections.abc import Sequence as SequenceOf
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
 def read_huggingface(
     dataset: "str | os.PathLike[str] | datasets.Dataset", columns: SequenceOf[str] | None = None
 ) -> DataPipelineBuilder:
-    """Read the rows of a data set of Hugging Face; needs the extra ``huggingface``.
+    """Read the rows of a Hugging Face dataset; needs the extra ``huggingface``.
 
-    Values become JSON as those of `read_parquet` do; pictures and sounds come as they are stored,
-    ``{"bytes": …, "path": …}`` with base64, not decoded. A position is an index and is gone to at
-    once, also in data sets that were shuffled or filtered.
+    Values are converted to JSON as in `read_parquet`. Images and audio are not decoded: they come
+    as stored, ``{"bytes": …, "path": …}`` with base64. Resuming is immediate, also in shuffled or
+    filtered datasets.
 
     Args:
-        dataset: A ``datasets.Dataset``, such as one split of what ``load_dataset`` gives; or the
-            folder of one that ``save_to_disk`` wrote.
-        columns: Which columns, in their order; all if ``None``.
+        dataset: A ``datasets.Dataset``, for example one split from ``load_dataset``; or the
+            folder of a dataset written by ``save_to_disk``.
+        columns: The columns to read, in order; all if ``None``.
 
     Raises:
         MissingExtraError: datasets or pyarrow is not installed.
-        StreamArgumentError: It is something else.
+        StreamArgumentError: ``dataset`` is neither, or ``columns`` is a text.
     """
     try:
         import datasets
@@ -38,7 +38,7 @@ def read_huggingface(
     known: Any = (str, os.PathLike, datasets.Dataset, datasets.DatasetDict)
     if not isinstance(dataset, known):
         reason = (
-            f"dataset is a {type(dataset).__name__}; it must be a datasets.Dataset (of a data set "
+            f"dataset is a {type(dataset).__name__}; it must be a datasets.Dataset (for one "
             "by name: load_dataset(...) without streaming) or the folder of one"
         )
         raise StreamArgumentError("read_huggingface", reason)

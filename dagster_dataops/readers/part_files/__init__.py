@@ -1,1 +1,1 @@
-"""Numbered part files as records: shuffled, over epochs, in batches."""
+"""`PartFiles`: numbered part files as records, with shuffling, epochs and batches."""

@@ -1,4 +1,4 @@
-"""Parts: files that are named by a number, such as ``part-000``, which together are one dataset."""
+"""Names of numbered part files, such as ``part-000``, that form one dataset."""
 
 import logging
 import os
@@ -8,21 +8,21 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dagster_dataops.errors import StreamSourceError
-from dagster_dataops.streams.core.seeds import generator
+from dagster_dataops.streams.core.seeds import seeded_random
 
 _LOGGER: Final = logging.getLogger("dagster_dataops")
-_MOST_NAMED: Final = 20
+_MAX_LISTED: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class PartNames:
     """The parts 0 to ``count - 1`` of a folder.
 
     Attributes:
-        folder: Where they are.
-        count: How many there are.
-        prefix: What their names begin with.
-        suffix_length: The least number of digits behind it, filled up with zeros; -1 for none.
+        folder: The folder.
+        count: The number of parts.
+        prefix: The part of their names before the number.
+        suffix_length: The minimum number of digits, padded with zeros; -1 for no padding.
     """
 
     folder: str
@@ -32,21 +32,21 @@ class Parts:
 
     @property
     def names(self) -> list[str]:
-        """Their names, in order."""
+        """The file names, in order."""
         return [f"{self.prefix}{str(at).zfill(self.suffix_length)}" for at in range(self.count)]
 
     def path(self, name: str) -> str:
         """Return the path of a part."""
-        return os.path.join(self.folder, name)  # noqa: PTH118 - thousands of them, as texts
+        return os.path.join(self.folder, name)  # noqa: PTH118 - fast for thousands of names
 
     def check(self, *, warn: bool = False) -> None:
-        """Refuse a folder in which parts are missing.
+        """Raise an error if parts are missing in the folder.
 
         Args:
-            warn: Whether a warning names parts that are not read.
+            warn: Whether to log a warning that lists parts which are not read.
 
         Raises:
-            StreamSourceError: It cannot be listed, or has no file of some name.
+            StreamSourceError: The folder cannot be listed, or a part is missing.
         """
         try:
             found = {entry.name for entry in os.scandir(self.folder) if entry.is_file()}
@@ -66,7 +66,7 @@ class Parts:
         return sorted(name for name in found if pattern.fullmatch(name))
 
     def _missing(self, missing: Sequence[str], others: Sequence[str]) -> str:
-        """Say what is missing, and with which arguments it might not be."""
+        """Describe which parts are missing, and suggest other arguments."""
         reason = f"{len(missing)} of {self.count} parts are missing: {', '.join(missing)}"
         if not others:
             return reason
@@ -77,20 +77,20 @@ class Parts:
         return reason
 
     def order(self, seed: int, epoch: int) -> list[str]:
-        """Return the names in the order of an epoch: their own in the first, then by the seed."""
+        """Return the names in the order of an epoch: unshuffled in the first, then by the seed."""
         names = self.names
         if epoch:
-            generator(seed, "files", epoch).shuffle(names)
+            seeded_random(seed, "files", epoch).shuffle(names)
         return names
 
 
-def split(names: Sequence[Any], shard: int, shards: int) -> Sequence[Any]:
-    """Return the names of one shard: neighbours, the first shards one more where it must be."""
+def shard_of(names: Sequence[Any], shard: int, shards: int) -> Sequence[Any]:
+    """Return the consecutive names of one shard; shard sizes differ by at most one."""
     each, more = divmod(len(names), shards)
     begin = shard * each + min(shard, more)
     return names[begin : begin + each + (shard < more)]
 
 
 def _listed(names: Sequence[str]) -> str:
-    more = len(names) - _MOST_NAMED
-    return ", ".join(names[:_MOST_NAMED]) + (f" and {more:,} more" if more > 0 else "")
+    more = len(names) - _MAX_LISTED
+    return ", ".join(names[:_MAX_LISTED]) + (f" and {more:,} more" if more > 0 else "")

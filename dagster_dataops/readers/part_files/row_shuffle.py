@@ -1,4 +1,4 @@
-"""Rows in random order, by a seed that may have been drawn and is recorded in the state."""
+"""Shuffle rows with a seed that may be generated randomly and stored in the state."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +10,7 @@ from dagster_dataops.streams.stages.shuffling import Shuffle
 
 @dataclass(frozen=True, eq=False)
 class RowShuffle(Shuffle):
-    """`Shuffle` whose seed, where it was drawn at random, is that of a loaded state."""
+    """`Shuffle` with a possibly random seed, which a restored state replaces."""
 
     drawn: bool
 

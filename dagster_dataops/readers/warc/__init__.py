@@ -1,1 +1,1 @@
-"""Web archives (WARC) as records."""
+"""``read_warc``: web archives (WARC) as records. Needs warcio."""

@@ -1,7 +1,7 @@
-"""Where the records of a WARC file begin and end, packed one by one or not at all.
+"""Find the start and end of each record in a WARC file, compressed per record or not at all.
 
-Libraries take what is left of a record that was cut off for a record, or stop there without a
-word; so whole records are cut out here, and only then read.
+Other libraries take a truncated record for a whole one, or stop there silently. So whole records
+are cut out here before they are parsed.
 """
 
 import re
@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 from dagster_dataops.streams.files.contents import Content
 
 _READ_BYTES: Final = 64 << 10
-_MOST_HEAD_BYTES: Final = 1 << 20
-_MOST_MEMBER_BYTES: Final = 1 << 30  # unpacked
+_MAX_HEADER_BYTES: Final = 1 << 20
+_MAX_MEMBER_BYTES: Final = 1 << 30  # decompressed
 _GZIP_MARK: Final = b"\x1f\x8b"
 _END: Final = b"\r\n\r\n"
 _LENGTH: Final = re.compile(rb"(?im)^content-length:[ \t]*([0-9]+)[ \t]*\r$")
@@ -22,13 +22,13 @@ _TYPE: Final = re.compile(rb"(?im)^warc-type:[ \t]*(\S+)[ \t]*\r$")
 ReadAt = Callable[[int, int], bytes]
 
 
-class Frame(NamedTuple):
+class WarcRecord(NamedTuple):
     """One record.
 
     Attributes:
-        kind: Its WARC-Type.
-        content: Its bytes, head and all.
-        end: Where it ends.
+        kind: The WARC-Type.
+        content: The bytes of the record, including its header.
+        end: The offset of its end.
     """
 
     kind: str
@@ -36,23 +36,23 @@ class Frame(NamedTuple):
     end: int
 
 
-class Part(NamedTuple):
-    """What is unpacked together: a record of a plain file, a member of a packed one.
+class WarcPart(NamedTuple):
+    """Records that are stored together: one record of a plain file, or one gzip member.
 
     Attributes:
-        begin: Where it begins in the file.
-        frames: Its records.
+        begin: The offset in the file.
+        frames: The records.
     """
 
     begin: int
-    frames: list[Frame]
+    frames: list[WarcRecord]
 
 
-def parts(content: Content, begin: int) -> Iterator[Part]:
-    """Yield the parts of a file from one that begins at byte ``begin``.
+def warc_parts(content: Content, begin: int) -> Iterator[WarcPart]:
+    """Yield the parts of a file, starting with the one at byte ``begin``.
 
     Raises:
-        BadPartError: The next is none, or is cut off.
+        BadPartError: The next part is invalid or truncated.
     """
     while True:
         mark = content.read_at(len(_GZIP_MARK), begin)
@@ -60,21 +60,21 @@ def parts(content: Content, begin: int) -> Iterator[Part]:
             return
         if mark == _GZIP_MARK:
             unpacked, end = _member(content, begin)
-            yield Part(begin, list(_frames(unpacked, begin)))
+            yield WarcPart(begin, list(_records_in(unpacked, begin)))
         else:
-            frame = frame_at(content.read_at, begin, begin)
+            frame = record_at(content.read_at, begin, begin)
             if frame is None:
                 return
-            yield Part(begin, [frame])
+            yield WarcPart(begin, [frame])
             end = frame.end
         begin = end
 
 
 class BadPartError(ValueError):
-    """What should be a record is none.
+    """A part of a WARC file is invalid.
 
     Attributes:
-        begin: Where it begins in the file.
+        begin: The offset of the part in the file.
     """
 
     def __init__(self, begin: int, reason: str) -> None:
@@ -83,42 +83,42 @@ class BadPartError(ValueError):
 
 
 def _member(content: Content, begin: int) -> tuple[bytes, int]:
-    """Return what is packed from a position on, and where that ends."""
+    """Decompress the gzip member at an offset; return its content and end offset."""
     unpacker, at, unpacked = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16), begin, bytearray()
     while not unpacker.eof:
         packed = content.read_at(_READ_BYTES, at)
         if not packed:
-            raise BadPartError(begin, "is cut off")
+            raise BadPartError(begin, "is truncated")
         at += len(packed)
         try:
             unpacked += unpacker.decompress(packed)
         except zlib.error as error:
             raise BadPartError(begin, f"is damaged: {error}") from error
-        if len(unpacked) > _MOST_MEMBER_BYTES:
-            reason = "is over a gigabyte: records have to be packed one by one; warcio recompress"
+        if len(unpacked) > _MAX_MEMBER_BYTES:
+            reason = "is over 1 GiB: records must be compressed one by one; use warcio recompress"
             raise BadPartError(begin, reason)
     return bytes(unpacked), at - len(unpacker.unused_data)
 
 
-def _frames(unpacked: bytes, begin: int) -> Iterator[Frame]:
+def _records_in(unpacked: bytes, begin: int) -> Iterator[WarcRecord]:
     at = 0
     while (
-        frame := frame_at(lambda size, offset: unpacked[offset : offset + size], at, begin)
+        frame := record_at(lambda size, offset: unpacked[offset : offset + size], at, begin)
     ) is not None:
         yield frame
         at = frame.end
 
 
-def frame_at(read_at: ReadAt, at: int, begin: int) -> Frame | None:
-    """Return the record at a position; ``None`` if only blank lines are left.
+def record_at(read_at: ReadAt, at: int, begin: int) -> WarcRecord | None:
+    """Return the record at an offset; ``None`` if only blank lines follow.
 
     Args:
-        read_at: Returns so many bytes from a position.
-        at: The position.
-        begin: What messages call it.
+        read_at: Returns bytes, given a size and an offset.
+        at: The offset.
+        begin: The offset to show in messages.
 
     Raises:
-        BadPartError: There is none, or it is cut off.
+        BadPartError: There is no valid record, or it is truncated.
     """
     size = _READ_BYTES
     while True:
@@ -129,19 +129,19 @@ def frame_at(read_at: ReadAt, at: int, begin: int) -> Frame | None:
         ends = head.find(_END, blank)
         if ends >= 0:
             break
-        if len(head) < size or size > _MOST_HEAD_BYTES:
-            raise BadPartError(begin, "is cut off, or is no WARC record")
+        if len(head) < size or size > _MAX_HEADER_BYTES:
+            raise BadPartError(begin, "is truncated, or is not a WARC record")
         size *= 2
     found = head[blank : ends + len(_END)]
     length, kind = _LENGTH.search(found), _TYPE.search(found)
     if not found.startswith(b"WARC/") or length is None or kind is None:
-        raise BadPartError(begin, "is no WARC record")
+        raise BadPartError(begin, "is not a WARC record")
     whole = len(found) + int(length[1])
     content = read_at(whole, at + blank)
     if len(content) < whole:
-        raise BadPartError(begin, "is cut off, or its Content-Length is wrong")
+        raise BadPartError(begin, "is truncated, or its Content-Length is wrong")
     behind = read_at(len(_END), at + blank + whole)
-    if behind not in {_END, b""}:  # some writers leave the last out
-        raise BadPartError(begin, "is cut off, or its Content-Length is wrong")
+    if behind not in {_END, b""}:  # some writers omit the end of the last record
+        raise BadPartError(begin, "is truncated, or its Content-Length is wrong")
     end = at + blank + whole + len(behind)
-    return Frame(kind[1].decode("latin-1"), content, end)
+    return WarcRecord(kind[1].decode("latin-1"), content, end)

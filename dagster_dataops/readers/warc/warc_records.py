@@ -1,4 +1,4 @@
-"""The records of WARC files, from any record."""
+"""The stage and cursor of ``read_warc``, resumable at any record."""
 
 import base64
 import io
@@ -11,9 +11,9 @@ from typing_extensions import override
 from warcio.archiveiterator import ArchiveIterator
 
 from dagster_dataops.errors import StreamSourceError
-from dagster_dataops.readers.row_groups import Chunk, GroupCursor
-from dagster_dataops.readers.warc.warc_frames import BadPartError, Part, parts
-from dagster_dataops.streams.core.item_failures import Counter
+from dagster_dataops.readers.row_groups import GroupCursor, RowChunk
+from dagster_dataops.readers.warc.warc_frames import BadPartError, WarcPart, warc_parts
+from dagster_dataops.streams.core.item_failures import FailureCounter
 from dagster_dataops.streams.files.contents import Content
 from dagster_dataops.streams.files.file_stages import FileCursor, FileStage
 from dagster_dataops.streams.files.locations import Location
@@ -21,7 +21,7 @@ from dagster_dataops.streams.files.locations import Location
 
 @dataclass(frozen=True, eq=False)
 class WarcFiles(FileStage):
-    """The records of WARC files."""
+    """Yield the records of WARC files."""
 
     name: ClassVar[str] = "read_warc"
     types: tuple[str, ...] | None
@@ -29,32 +29,32 @@ class WarcFiles(FileStage):
     file_key: str | None
 
     @override
-    def open_file(self, location: Location, counter: Counter) -> FileCursor:
-        if location.compression == "gzip":  # packed record by record, which warcio unpacks
+    def open_file(self, location: Location, counter: FailureCounter) -> FileCursor:
+        if location.compression == "gzip":  # decompressed record by record instead
             location = replace(location, compression=None)
         return WarcCursor(self, location)
 
 
 class WarcCursor(GroupCursor):
-    """Reads records; each is a group, told by the byte of the file at which it begins."""
+    """Read records. A group is a part of the file, identified by its byte offset."""
 
     def __init__(self, stage: WarcFiles, location: Location) -> None:
         super().__init__(location, stage.file_key)
         self._stage = stage
 
     @override
-    def chunks(self, group: int, row: int) -> Iterator[Chunk]:
+    def chunks(self, group: int, row: int) -> Iterator[RowChunk]:
         types = self._stage.types
         with self.location.opened() as content:
             for begin, frames in self._parts(content, group):
                 for number, frame in enumerate(frames):
                     is_passed = begin == group and number < row
                     if not is_passed and (types is None or frame.kind in types):
-                        yield Chunk(begin, number, [self._record(frame.content, begin)])
+                        yield RowChunk(begin, number, [self._record(frame.content, begin)])
 
-    def _parts(self, content: Content, begin: int) -> Iterator[Part]:
+    def _parts(self, content: Content, begin: int) -> Iterator[WarcPart]:
         try:
-            yield from parts(content, begin)
+            yield from warc_parts(content, begin)
         except BadPartError as error:
             if content.failure is not None:
                 raise content.failure from error
@@ -65,7 +65,7 @@ class WarcCursor(GroupCursor):
     def _record(self, content: bytes, begin: int) -> dict[str, Any]:
         try:
             return _record(content, binary=self._stage.binary)
-        except Exception as error:  # whatever a head that is none leads warcio to
+        except Exception as error:  # warcio raises various errors for invalid headers
             reason = f"cannot be read: {type(error).__name__}: {error}"
             raise self._refused(begin, reason) from error
 
@@ -74,7 +74,7 @@ class WarcCursor(GroupCursor):
 
 
 def _record(whole: bytes, *, binary: bool) -> dict[str, Any]:
-    """Return what a record of WARC becomes; its content without what HTTP packs it in."""
+    """Return a WARC record as a dict; HTTP transfer and content encodings are removed."""
     record = next(iter(ArchiveIterator(io.BytesIO(whole))))
     headers, http = record.rec_headers, record.http_headers
     kind = (http or headers).get_header("Content-Type")
@@ -93,7 +93,7 @@ def _record(whole: bytes, *, binary: bool) -> dict[str, Any]:
 
 
 def _text(content: bytes, kind: str) -> str:
-    """Return a content as text, in the encoding of its type; what is none of it is replaced."""
+    """Return content as text in the charset of its type; invalid bytes are replaced."""
     message = Message()
     message["Content-Type"] = kind
     encoding = message.get_content_charset("utf-8")

@@ -1,4 +1,4 @@
-"""``read_warc``: the pages of web archives as records."""
+"""``read_warc``: read the pages of web archives as records."""
 
 from collections.abc import Mapping
 from collections.abc import Sequence as SequenceOf
@@ -22,16 +22,16 @@ def read_warc(
 ) -> DataPipelineBuilder:
     """Read the records of WARC files; needs the extra ``warc``.
 
-    They are ``{"id", "type", "url", "date", "status", "content_type", "text"}``; ``status`` is
-    that of HTTP, ``None`` of records without. The text is decoded by the charset of its type, else
-    as UTF-8, and what is no text is replaced by U+FFFD. A position is the byte at which a record
-    begins, and is gone to at once in files packed record by record, as they should be.
+    Records are ``{"id", "type", "url", "date", "status", "content_type", "text"}``; ``status`` is
+    the HTTP status, or ``None``. The text is decoded with the charset of its content type, else as
+    UTF-8; invalid bytes become U+FFFD. A position is a byte offset of a record. Resuming is
+    immediate in files that are compressed record by record, which is the standard.
 
     Args:
-        path: A file, a list of files, a folder or wildcards, also by URL; see `read_jsonl`.
-        types: Of records; the others are passed over. All if ``None``.
-        binary: Whether records have ``base64``, the content as base64, in place of ``text``.
-        file_key: With it, the key of a record's file.
+        path: A file, a list of files, a folder or a pattern, also as URLs; see `read_jsonl`.
+        types: The record types to keep; all if ``None``.
+        binary: Whether records hold the content as base64 text in ``base64`` instead of ``text``.
+        file_key: The key under which each record holds its file path; ``None`` for no such key.
         compression: See `read_jsonl`.
         storage_options: See `read_jsonl`.
 

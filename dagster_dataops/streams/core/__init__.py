@@ -1,1 +1,1 @@
-"""What every stream is made of: stages and cursors, sources in memory, states and seeds."""
+"""The parts that every stream shares: stages and cursors, sources in memory, states and seeds."""

@@ -1,4 +1,4 @@
-"""Arguments of stages: what cannot be is refused where the stream is built."""
+"""Check the arguments of stages when a stream is built."""
 
 from typing import Final
 
@@ -8,14 +8,19 @@ _SEED_LIMIT: Final = 2**64
 
 
 def check_callable(stage: str, argument: str, given: object) -> None:
-    """Refuse what cannot be called."""
+    """Raise `StreamArgumentError` unless ``given`` is callable."""
     if not callable(given):
         reason = f"{argument} is a {type(given).__name__}; it must be a function"
         raise StreamArgumentError(stage, reason)
 
 
 def check_count(stage: str, argument: str, given: object, least: int) -> None:
-    """Refuse what is no integer of at least ``least``."""
+    """Raise an error unless ``given`` is an integer of at least ``least``.
+
+    Raises:
+        StreamArgumentError: It is not a non-negative integer.
+        StreamDefinitionError: It is a non-negative integer below ``least``.
+    """
     if not isinstance(given, int) or isinstance(given, bool) or given < 0:
         reason = f"{argument} is {given!r}; it must be an integer of at least {least}"
         raise StreamArgumentError(stage, reason)
@@ -24,6 +29,6 @@ def check_count(stage: str, argument: str, given: object, least: int) -> None:
 
 
 def check_seed(stage: str, seed: object) -> None:
-    """Refuse a seed that is no integer of 64 bits."""
+    """Raise `StreamArgumentError` unless ``seed`` is ``None`` or an unsigned 64-bit integer."""
     if seed is not None and not (isinstance(seed, int) and 0 <= seed < _SEED_LIMIT):
         raise StreamArgumentError(stage, f"seed is {seed!r}; it must be an integer below 2^64")

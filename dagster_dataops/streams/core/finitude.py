@@ -1,13 +1,14 @@
-"""Finitude: whether a stream ends by itself."""
+"""`Finitude`: whether a stream ends by itself."""
 
 from enum import IntEnum
 
 
 class Finitude(IntEnum):
-    """How long a stream is, in rising order.
+    """The length class of a stream, in rising order.
 
-    A pseudo-infinite stream (a counter, a constant) yields for ever alone; combined with others it
-    yields as long as they do. An infinite one (``repeat()``) keeps a combination going for ever.
+    A pseudo-infinite stream (a counter, a constant) never ends when it is read alone. Combined with
+    other streams it yields as long as they do. An infinite stream (``repeat()``) makes every
+    combination infinite.
     """
 
     FINITE = 0
@@ -15,8 +16,8 @@ class Finitude(IntEnum):
     INFINITE = 2
 
 
-def of_mixture(kinds: list[Finitude]) -> Finitude:
-    """Return the finitude of streams read in turn until all have ended once."""
+def mixed_finitude(kinds: list[Finitude]) -> Finitude:
+    """Return the finitude of streams that are read in turn until each has ended once."""
     if Finitude.INFINITE in kinds:
         return Finitude.INFINITE
     pseudo = bool(kinds) and all(kind is Finitude.PSEUDO_INFINITE for kind in kinds)

@@ -1,7 +1,7 @@
-"""What becomes of items on which a stage fails: raised, skipped or put into quarantine.
+"""Handle the items on which a stage fails: raise the error, skip the item or quarantine it.
 
-Failures count where they happen, and the counts are part of the state: a stream that is taken up
-again, and goes once more through items that it had read ahead, counts and keeps none twice.
+The failure counts are part of the state. A resumed stream can read items again that it had
+prefetched before; their failures are counted and stored only once.
 """
 
 import json
@@ -14,18 +14,18 @@ from dagster_dataops.records import encode_anything, text_of
 
 OnError: TypeAlias = Literal["raise", "skip", "quarantine"]
 POLICIES: Final = ("raise", "skip", "quarantine")
-_MOST_KEPT: Final = 1000  # in memory; a file holds them all
+_MAX_KEPT: Final = 1000  # in memory; the file has no limit
 
 _LOGGER: Final = logging.getLogger(__name__)
 
 
-class Failures:
-    """The failures of one stream.
+class FailureHandler:
+    """Count, log and store the failures of one stream.
 
     Args:
         on_error: ``raise``, ``skip`` or ``quarantine``.
-        max_errors: How many may be skipped; ``None`` for any number.
-        path: A jsonl file for what is put into quarantine.
+        max_errors: The largest number of failures to accept; ``None`` for no limit.
+        path: The jsonl file for quarantined items; ``None`` to hold them in memory only.
     """
 
     def __init__(
@@ -38,57 +38,57 @@ class Failures:
         self.kept: list[dict[str, Any]] = []
         self._max_errors = max_errors
         self._path = path
-        self._counters: list[Counter] = []
-        self._seen: dict[int, int] = {}
+        self._counters: list[FailureCounter] = []
+        self._stored: dict[int, int] = {}
 
-    def counter(self, stage: str) -> "Counter":
-        """Return the counter of one stage."""
-        self._counters.append(Counter(self, len(self._counters), stage))
+    def counter(self, stage: str) -> "FailureCounter":
+        """Return a new counter for one stage."""
+        self._counters.append(FailureCounter(self, len(self._counters), stage))
         return self._counters[-1]
 
     @property
     def count(self) -> int:
-        """How many items failed."""
+        """The number of failed items."""
         return sum(counter.count for counter in self._counters)
 
     def state(self) -> list[int]:
-        """Return how many failures of each stage have been logged and kept."""
-        return [self._seen.get(number, 0) for number in range(len(self._counters))]
+        """Return the number of logged and stored failures of each stage."""
+        return [self._stored.get(number, 0) for number in range(len(self._counters))]
 
     def restore(self, state: Any) -> None:
-        """Forget what was kept after ``state``."""
-        self._seen = dict(enumerate(state))
-        self.kept = [one for one in self.kept if self._was_seen(one)]
+        """Drop the failures that were stored after ``state`` was taken."""
+        self._stored = dict(enumerate(state))
+        self.kept = [one for one in self.kept if self._was_stored(one)]
         if self._path is not None and self._path.exists():
-            self._keep_seen(self._path)
+            self._drop_unseen(self._path)
 
-    def _keep_seen(self, path: Path) -> None:
-        """Take from the file what came after the state, and a last line that a kill cut short."""
+    def _drop_unseen(self, path: Path) -> None:
+        """Remove entries newer than the state, and a torn last line, from the quarantine file."""
         text = path.read_text(encoding="utf-8")
         lines = text.split("\n")[:-1]
-        seen = [line for line in lines if self._was_seen(json.loads(line))]
+        seen = [line for line in lines if self._was_stored(json.loads(line))]
         kept = "".join(f"{line}\n" for line in seen)
         if kept != text:
             draft = path.with_name(f"{path.name}.draft")
             draft.write_text(kept, encoding="utf-8")
             draft.replace(path)
 
-    def _was_seen(self, entry: dict[str, Any]) -> bool:
-        return bool(entry["number"] <= self._seen.get(entry["counter"], 0))
+    def _was_stored(self, entry: dict[str, Any]) -> bool:
+        return bool(entry["number"] <= self._stored.get(entry["counter"], 0))
 
-    def settle(self, counter: "Counter", item: Any, error: Exception) -> None:
-        """Count a failure, log and keep it.
+    def settle(self, counter: "FailureCounter", item: Any, error: Exception) -> None:
+        """Count a failure, log it and store it.
 
         Raises:
-            Exception: ``error`` itself, if failures are raised.
-            DataPipelineError: There are too many.
+            Exception: ``error`` itself, with ``on_error="raise"``.
+            DataPipelineError: There are more than ``max_errors`` failures.
         """
         if self.on_error == "raise":
-            raise _as_raised(error, counter.stage)
+            raise _error_to_raise(error, counter.stage)
         counter.count += 1
-        if counter.count > self._seen.get(counter.number, 0):
-            self._keep(counter, item, error)
-            self._seen[counter.number] = counter.count  # what a state tells of has been kept
+        if counter.count > self._stored.get(counter.number, 0):
+            self._store(counter, item, error)
+            self._stored[counter.number] = counter.count  # states count stored failures only
         if self._max_errors is not None and self.count > self._max_errors:
             msg = (
                 f"{self.count} items have failed, and max_errors is {self._max_errors}; the last: "
@@ -96,7 +96,7 @@ class Failures:
             )
             raise DataPipelineError(msg) from error
 
-    def _keep(self, counter: "Counter", item: Any, error: Exception) -> None:
+    def _store(self, counter: "FailureCounter", item: Any, error: Exception) -> None:
         kind, message = type(error).__name__, text_of(error)
         _LOGGER.warning("stage %s: skipped: %s: %s", counter.stage, kind, message)
         if self.on_error != "quarantine":
@@ -113,34 +113,39 @@ class Failures:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with self._path.open("ab") as file:
                 file.write(encode_anything(entry))
-        if len(self.kept) < _MOST_KEPT:
+        if len(self.kept) < _MAX_KEPT:
             self.kept.append(entry)
 
 
-def _as_raised(error: Exception, stage: str) -> Exception:
-    if isinstance(error, StopIteration):  # would pass for the end of the stream
+def _error_to_raise(error: Exception, stage: str) -> Exception:
+    if isinstance(error, StopIteration):  # would end the stream silently
         raised = DataPipelineError(f"the function of stage {stage} raised StopIteration")
         raised.__cause__ = error
         return raised
     if not isinstance(error, StreamSourceError):
-        error.add_note(f"(stage {stage} of a stream; on_error='skip' or 'quarantine' goes on)")
+        error.add_note(f"(stage {stage} of a stream; on_error='skip' or 'quarantine' continues)")
     return error
 
 
-class Counter:
+class FailureCounter:
     """The failures of one stage.
 
     Attributes:
-        count: How many there were up to its position.
-        saved: Whether the stage's state tells of them; a stage inside another's item does not.
+        count: The number of failures up to the position of the stage.
+        saved: Whether the stage stores ``count`` in its state. A stage inside the stream of one
+            item does not.
     """
 
-    def __init__(self, failures: Failures, number: int, stage: str) -> None:
+    def __init__(self, failures: FailureHandler, number: int, stage: str) -> None:
         self._failures = failures
         self.number, self.stage = number, stage
         self.count = 0
         self.saved = failures.on_error != "raise"
 
     def settle(self, item: Any, error: Exception) -> None:
-        """Have a failure dealt with; raises if it ends the stream."""
+        """Handle one failure.
+
+        Raises:
+            Exception: The failure ends the stream.
+        """
         self._failures.settle(self, item, error)

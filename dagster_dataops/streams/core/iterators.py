@@ -1,4 +1,4 @@
-"""``read_iterator``: an iterator of the caller's as a source."""
+"""``read_iterator``: a source that reads an iterator given by the caller."""
 
 import copy
 from collections.abc import Callable, Iterator
@@ -10,12 +10,12 @@ from typing_extensions import override
 
 from dagster_dataops.errors import DataPipelineError
 from dagster_dataops.streams.core.finitude import Finitude
-from dagster_dataops.streams.core.stage import Cursor, Opening, Stage, State
+from dagster_dataops.streams.core.stage import Cursor, ReadContext, Stage, State
 
 
 @dataclass(frozen=True, eq=False)
-class Iterated(Stage):
-    """The items of an iterator, which ``reset_fn`` puts back to its start."""
+class IteratorSource(Stage):
+    """Yield the items of an iterator; ``reset_fn`` returns it to its start."""
 
     name: ClassVar[str] = "read_iterator"
     iterator: Iterator[Any]
@@ -28,7 +28,7 @@ class Iterated(Stage):
         return Finitude.INFINITE if self.infinite else Finitude.FINITE
 
     @override
-    def open(self, opening: Opening) -> Cursor:
+    def open(self, context: ReadContext) -> Cursor:
         return IteratorCursor(self)
 
     @override
@@ -41,13 +41,13 @@ class Iterated(Stage):
 
 
 class IteratorCursor(Cursor):
-    """Reads an iterator.
+    """Read an iterator.
 
-    One with ``state_dict`` and ``load_state_dict`` goes where it was told to; of any other the
-    items are counted and passed over.
+    An iterator with ``state_dict`` and ``load_state_dict`` is restored by these. For any other
+    iterator the items are counted, and restoring reads that many again.
     """
 
-    def __init__(self, stage: Iterated) -> None:
+    def __init__(self, stage: IteratorSource) -> None:
         self._stage = stage
         self._iterator: Any = None
         self._number = 0
@@ -56,19 +56,19 @@ class IteratorCursor(Cursor):
     @override
     def items(self) -> Iterator[Any]:
         if self._iterator is None:
-            self._iterator = self._stage.reset_fn(_own(self._stage.iterator))
-            self._go()
+            self._iterator = self._stage.reset_fn(_private_copy(self._stage.iterator))
+            self._restore_position()
         for item in self._iterator:
             self._number += 1
             yield item
 
-    def _go(self) -> None:
+    def _restore_position(self) -> None:
         if self._position is not None:
             self._iterator.load_state_dict(self._position)
             return
         passed = sum(1 for _ in islice(self._iterator, self._number))
         if passed < self._number:
-            msg = f"the iterator ends after {passed} items; {self._number} had been read of it"
+            msg = f"the iterator ends after {passed} items, but the state is at item {self._number}"
             raise DataPipelineError(msg)
 
     @override
@@ -90,9 +90,9 @@ class IteratorCursor(Cursor):
         self._number, self._position = 0, None
 
 
-def _own(iterator: Any) -> Any:
-    """Return a copy, so that two streams of one iterator do not take items from one another."""
+def _private_copy(iterator: Any) -> Any:
+    """Return a copy, so that two streams of one iterator do not share its position."""
     try:
         return copy.deepcopy(iterator)
-    except Exception:  # noqa: BLE001 - generators and much else cannot be copied
+    except Exception:  # noqa: BLE001 - generators and many other iterators cannot be copied
         return iterator

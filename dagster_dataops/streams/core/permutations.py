@@ -1,31 +1,32 @@
-"""Permutations of any size, of which any stretch can be computed without the rest."""
+"""Permutations of any size that can be computed piece by piece."""
 
 import random
 from math import isqrt
 from typing import Final
 
-_MOST_HELD: Final = 1 << 16  # numbers that are shuffled as a list
+_MAX_LIST_SIZE: Final = 1 << 16  # size up to which the permutation is a shuffled list
 _ROUNDS: Final = 3
 
 
 class Permutation:
-    """The numbers below ``size`` in random order.
+    """The integers below ``size`` in random order.
 
-    Up to 65,536 of them are a shuffled list. More are written as two digits in a base of about the
-    square root; in each round either digit is moved by a random amount that hangs on the other (a
-    Feistel network over tables). That takes memory for six square roots, not for all numbers.
+    Up to 65,536 integers are a shuffled list. For more, a Feistel network over tables is used: an
+    integer is written as two digits in a base of about the square root of ``size``, and each round
+    shifts either digit by a random amount that depends on the other one. The tables take memory
+    for six square roots of ``size`` integers.
 
     Args:
-        size: How many numbers.
-        generator: Determines the order.
+        size: The number of integers.
+        generator: The random generator that determines the order.
     """
 
     def __init__(self, size: int, generator: random.Random) -> None:
         self._size = size
-        self._held: list[int] | None = None
-        if size <= _MOST_HELD:
-            self._held = list(range(size))
-            generator.shuffle(self._held)
+        self._shuffled: list[int] | None = None
+        if size <= _MAX_LIST_SIZE:
+            self._shuffled = list(range(size))
+            generator.shuffle(self._shuffled)
             return
         self._high = isqrt(size)
         self._low = -(-size // self._high)  # high x low exceeds size by less than high
@@ -34,20 +35,20 @@ class Permutation:
             for _ in range(_ROUNDS)
         ]
 
-    def stretch(self, places: range) -> list[int]:
-        """Return the numbers at ``places``."""
-        if self._held is not None:
-            return [self._held[place] for place in places]
+    def values_at(self, places: range) -> list[int]:
+        """Return the integers at ``places`` of the permutation."""
+        if self._shuffled is not None:
+            return [self._shuffled[place] for place in places]
         size = self._size
-        return [one if one < size else self._walked(one) for one in self._moved(places)]
+        return [one if one < size else self._walk_cycle(one) for one in self._permute(places)]
 
-    def _walked(self, number: int) -> int:
-        """Go on from a number that is beyond the last, until one comes that is not."""
+    def _walk_cycle(self, number: int) -> int:
+        """Apply the network again until the result is below ``size`` (cycle walking)."""
         while number >= self._size:
-            (number,) = self._moved(range(number, number + 1))
+            (number,) = self._permute(range(number, number + 1))
         return number
 
-    def _moved(self, places: range) -> list[int]:
+    def _permute(self, places: range) -> list[int]:
         high, low = self._high, self._low
         upper, lower = [place // low for place in places], [place % low for place in places]
         for of_lower, of_upper in self._tables:

@@ -1,4 +1,4 @@
-"""Access: a source whose items can be read by number, in any order."""
+"""Random access: read the items of a source by index, in any order."""
 
 from abc import ABC, abstractmethod
 from bisect import bisect_right
@@ -10,29 +10,29 @@ from typing import Any, Final
 
 from typing_extensions import override
 
-from dagster_dataops.streams.core.item_failures import Counter
+from dagster_dataops.streams.core.item_failures import FailureCounter
 
 MISSING: Final = object()
 
 
-class Numbered(ABC):
-    """The items of a source while it is open.
+class IndexedItems(ABC):
+    """The items of an open source, by index.
 
     Attributes:
-        size: How many there are, those included that turn out to be none.
+        size: The number of indices, including those without a valid item.
     """
 
     size: int
 
     @abstractmethod
     def item(self, number: int) -> Any:
-        """Return an item; `MISSING` where there is none, which has been dealt with."""
+        """Return the item at an index; `MISSING` if it failed and the failure was handled."""
 
 
-class Joined(Numbered):
-    """Items of several sources, numbered on from one to the next."""
+class ConcatenatedItems(IndexedItems):
+    """The items of several sources, with consecutive indices."""
 
-    def __init__(self, parts: Sequence[Numbered]) -> None:
+    def __init__(self, parts: Sequence[IndexedItems]) -> None:
         self._parts = parts
         self._firsts = list(accumulate((part.size for part in parts), initial=0))
         self.size = self._firsts.pop()
@@ -43,34 +43,37 @@ class Joined(Numbered):
         return self._parts[at].item(number - self._firsts[at])
 
 
-class Access(ABC):
-    """A way to a source whose items have numbers.
+class RandomAccess(ABC):
+    """Random access to the items of a source.
 
     Args:
-        counter: Counts what is no item.
+        counter: Counts the items that cannot be read.
     """
 
-    def __init__(self, counter: Counter) -> None:
+    def __init__(self, counter: FailureCounter) -> None:
         self.counter = counter
 
     @abstractmethod
-    def opened(self) -> AbstractContextManager[Numbered]:
-        """Open it, for as long as it is read.
+    def opened(self) -> AbstractContextManager[IndexedItems]:
+        """Open the source for reading.
 
         Raises:
-            StreamSourceError: It cannot be read.
+            StreamSourceError: The source cannot be read.
         """
 
 
 @dataclass(frozen=True)
-class Part:
-    """Every ``among``-th place from ``first``; all parts are as large unless ``uneven``."""
+class ShardSlice:
+    """Every ``among``-th place, starting at ``first``.
+
+    All shards have the same size, unless ``uneven`` is set; then the last places are used too.
+    """
 
     first: int = 0
     among: int = 1
     uneven: bool = True
 
     def places(self, size: int) -> range:
-        """Return the places among ``size`` that are in it."""
+        """Return the places of this shard among ``size`` places."""
         end = size if self.uneven else size - size % self.among
         return range(self.first, end, self.among)

@@ -1,4 +1,4 @@
-"""Seeds by name: equal names give equal seeds, in every process and on every machine."""
+"""Seeds derived from names: equal names give equal seeds in every process, on every machine."""
 
 import random
 from collections.abc import Iterator
@@ -8,32 +8,32 @@ from typing import Final
 
 import xxhash
 
-_BLOCK: Final = 1024  # numbers that are drawn at once
+_BLOCK: Final = 1024  # random numbers generated at once
 
 
-def derived(seed: int, *names: str | int) -> int:
-    """Return the seed, of 64 bits, that belongs to ``names`` below ``seed``."""
+def derive_seed(seed: int, *names: str | int) -> int:
+    """Return the 64-bit seed of ``names`` below the root seed ``seed``."""
     text = "\0".join([str(seed), *(f"{type(name).__name__}:{name}" for name in names)])
     return xxhash.xxh3_64_intdigest(text.encode(errors="surrogatepass"))
 
 
-def generator(seed: int, *names: str | int) -> random.Random:
-    """Return the random numbers that belong to ``names`` below ``seed``."""
-    return random.Random(derived(seed, *names))  # noqa: S311 - no secrets hang on it
+def seeded_random(seed: int, *names: str | int) -> random.Random:
+    """Return a random generator with the seed of ``names`` below ``seed``."""
+    return random.Random(derive_seed(seed, *names))  # noqa: S311 - not used for secrets
 
 
-class Draws:
-    """Numbers in [0, 1), each a function of the seed and of how many came before it.
+class RandomNumbers:
+    """Random numbers in [0, 1); each depends only on the seed and on its index.
 
     Args:
-        seed: Of all of them.
-        number: How many to leave out; costs the same for any number.
+        seed: The seed of the sequence.
+        number: How many numbers to skip; the cost does not depend on it.
     """
 
     def __init__(self, seed: int, number: int = 0) -> None:
         self._seed = seed
         self._block, self._skipped = divmod(number, _BLOCK)
-        self._left: Iterator[float] = iter(())
+        self._remaining: Iterator[float] = iter(())
         self._started = False
 
     def __iter__(self) -> Iterator[float]:
@@ -41,17 +41,17 @@ class Draws:
 
     @property
     def number(self) -> int:
-        """How many were drawn, those left out included."""
+        """The number of drawn numbers, including the skipped ones."""
         if not self._started:
             return self._block * _BLOCK + self._skipped
-        return (self._block + 1) * _BLOCK - length_hint(self._left)
+        return (self._block + 1) * _BLOCK - length_hint(self._remaining)
 
     def _blocks(self) -> Iterator[Iterator[float]]:
         while True:
-            draw = generator(self._seed, "block", self._block).random
-            self._left = iter([draw() for _ in range(_BLOCK)])
-            for _ in islice(self._left, self._skipped):
+            draw = seeded_random(self._seed, "block", self._block).random
+            self._remaining = iter([draw() for _ in range(_BLOCK)])
+            for _ in islice(self._remaining, self._skipped):
                 pass
             self._started, self._skipped = True, 0
-            yield self._left
+            yield self._remaining
             self._block += 1

@@ -1,4 +1,4 @@
-"""Sources that need no file: sequences, counters, constants."""
+"""Sources in memory: sequences, counters and constants."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,14 +9,14 @@ from typing_extensions import override
 
 from dagster_dataops.hashing.values import digest
 from dagster_dataops.streams.core.finitude import Finitude
-from dagster_dataops.streams.core.stage import Cursor, Opening, Source, State
+from dagster_dataops.streams.core.stage import Cursor, ReadContext, SourceStage, State
 
-_MUTABLE: Final = frozenset({dict, list, tuple})  # or may hold what is
-_MOST_LOOKED_AT: Final = 10_000  # items of a sequence that tell it from others
+_MUTABLE: Final = frozenset({dict, list, tuple})  # a tuple may hold mutable items
+_MAX_DIGESTED_ITEMS: Final = 10_000  # items of a sequence that enter its digest
 
 
 def fresh(item: Any) -> Any:
-    """Return a copy of an item that functions may change; the source must stay as it was."""
+    """Return a deep copy of an item, so that functions cannot change the source."""
     kind = type(item)
     if kind is dict:
         return {key: fresh(one) if type(one) in _MUTABLE else one for key, one in item.items()}
@@ -26,19 +26,19 @@ def fresh(item: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class Sequence(Source):
-    """The items of a list or tuple."""
+class SequenceSource(SourceStage):
+    """Yield the items of a list or tuple."""
 
     name: ClassVar[str] = "read_sequence"
     items: tuple[Any, ...]
 
     @override
-    def open(self, opening: Opening) -> Cursor:
+    def open(self, context: ReadContext) -> Cursor:
         return SequenceCursor(self.items)
 
     @classmethod
-    def of(cls, items: Any) -> "Sequence":
-        """Return a stage of its own copy of ``items``."""
+    def of(cls, items: Any) -> "SequenceSource":
+        """Return a source with a deep copy of ``items``."""
         return cls(tuple(map(fresh, items)))
 
     @override
@@ -47,39 +47,39 @@ class Sequence(Source):
 
     @override
     def identity(self) -> object:
-        step = max(1, len(self.items) // _MOST_LOOKED_AT)
+        step = max(1, len(self.items) // _MAX_DIGESTED_ITEMS)
         return [len(self.items), digest(self.items[::step])]
 
 
 class SequenceCursor(Cursor):
-    """Reads a tuple; its position is an index."""
+    """Read a tuple. The state is the index of the next item."""
 
     def __init__(self, items: tuple[Any, ...]) -> None:
         self._items = items
-        self._left: Any = iter(items)
+        self._remaining: Any = iter(items)
         self._mutable = not {type(item) for item in items}.isdisjoint(_MUTABLE)
 
     @override
     def items(self) -> Iterator[Any]:
-        return map(fresh, self._left) if self._mutable else iter(self._left)
+        return map(fresh, self._remaining) if self._mutable else iter(self._remaining)
 
     @override
     def state(self) -> State:
-        return len(self._items) - self._left.__length_hint__()
+        return len(self._items) - self._remaining.__length_hint__()
 
     @override
     def restore(self, state: State) -> None:
-        self._left = iter(self._items)
-        self._left.__setstate__(state)
+        self._remaining = iter(self._items)
+        self._remaining.__setstate__(state)
 
     @override
     def restart(self, *, reset_rng: bool = False) -> None:
-        self._left = iter(self._items)
+        self._remaining = iter(self._items)
 
 
 @dataclass(frozen=True, eq=False)
-class Count(Source):
-    """Numbers from ``start`` by ``step``."""
+class CountSource(SourceStage):
+    """Yield ``start``, ``start + step`` and so on."""
 
     name: ClassVar[str] = "count"
     ends: ClassVar[Finitude] = Finitude.PSEUDO_INFINITE
@@ -88,14 +88,14 @@ class Count(Source):
     key: str | None
 
     @override
-    def open(self, opening: Opening) -> Cursor:
+    def open(self, context: ReadContext) -> Cursor:
         return CountCursor(self)
 
 
 class CountCursor(Cursor):
-    """Counts; its position is the next number."""
+    """Count. The state is the next number."""
 
-    def __init__(self, stage: Count) -> None:
+    def __init__(self, stage: CountSource) -> None:
         self._stage = stage
         self._next = stage.start
 
@@ -121,8 +121,8 @@ class CountCursor(Cursor):
 
 
 @dataclass(frozen=True, eq=False)
-class Constant(Source):
-    """One item again and again."""
+class ConstantSource(SourceStage):
+    """Yield one item again and again."""
 
     name: ClassVar[str] = "constant"
     ends: ClassVar[Finitude] = Finitude.PSEUDO_INFINITE
@@ -130,14 +130,14 @@ class Constant(Source):
     key: str | None
 
     @override
-    def open(self, opening: Opening) -> Cursor:
+    def open(self, context: ReadContext) -> Cursor:
         return ConstantCursor(self)
 
 
 class ConstantCursor(Cursor):
-    """Has no position."""
+    """Repeat one item. The state is always ``None``."""
 
-    def __init__(self, stage: Constant) -> None:
+    def __init__(self, stage: ConstantSource) -> None:
         self._stage = stage
 
     @override

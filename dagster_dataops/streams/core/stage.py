@@ -1,8 +1,8 @@
-"""Stage, what a stream is made of, and Cursor, a stage that is being read.
+"""`Stage`, a node of a stream definition, and `Cursor`, an open stage with a position.
 
-Stages are immutable and hold no position: one stage in two streams is two cursors. Reading goes
-through generators one in another; what they hold between two items is an attribute of their
-cursor, so that a state can be taken whenever they rest.
+Stages are immutable and hold no position, so one stage can be part of two streams. Reading runs
+through nested generators. Everything that a generator keeps between two items is stored in its
+cursor, so a state can be taken between any two items.
 """
 
 from abc import ABC, abstractmethod
@@ -13,97 +13,100 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from typing_extensions import override
 
 from dagster_dataops.streams.core.finitude import Finitude
-from dagster_dataops.streams.core.item_failures import Failures
+from dagster_dataops.streams.core.item_failures import FailureHandler
 
 if TYPE_CHECKING:
-    from dagster_dataops.streams.core.random_access import Access, Part
+    from dagster_dataops.streams.core.random_access import RandomAccess, ShardSlice
 
 State: TypeAlias = Any
-"""The position of a cursor: JSON, small, never changed once it was given out."""
+"""The position of a cursor: a small JSON value that is never changed after it was returned."""
 
 
 class Cursor(ABC):
-    """A stage that is being read."""
+    """An open stage with a reading position."""
 
     @abstractmethod
     def items(self) -> Iterator[Any]:
-        """Yield the items from here on; asked for once after each of the methods below."""
+        """Yield the items from the current position on.
+
+        Call it once after opening and once after each `restore` or `restart`.
+        """
 
     @abstractmethod
     def state(self) -> State:
-        """Return the position behind the last item that was yielded. Called often: be quick."""
+        """Return the position after the last yielded item. Called often, so it must be fast."""
 
     @abstractmethod
     def restore(self, state: State) -> None:
-        """Go to a position, in a time that does not depend on how far it is."""
+        """Go to a position. The time this takes must not depend on the position."""
 
     @abstractmethod
     def restart(self, *, reset_rng: bool = False) -> None:
-        """Go back to the start of the next epoch; with ``reset_rng`` to that of the first.
+        """Go to the start of the next epoch, or of the first one with ``reset_rng``.
 
-        It goes from the position that `state` tells. What was read ahead of it may have begun an
-        epoch of its own; how far that went, a thread or a state that was loaded decides, and no
-        order may depend on it.
+        Implementations start from the position that `state` returns. Upstream stages may have been
+        read ahead and may already be in a later epoch. How far is not deterministic (threads,
+        restored states), so it must not affect the order.
         """
 
 
 @dataclass(frozen=True, eq=False)
-class Opening:
-    """What cursors share: the seed of the stream, and what becomes of its failures."""
+class ReadContext:
+    """The values that all cursors of a stream share: the seed and the failure handling."""
 
     seed: int
-    failures: Failures
+    failures: FailureHandler
 
 
 @dataclass(frozen=True, eq=False)
 class Stage(ABC):
-    """One step of a stream, with all that lead to it."""
+    """A node of a stream definition, together with its inputs."""
 
     name: ClassVar[str]
 
     @property
     def inputs(self) -> "tuple[Stage, ...]":
-        """The stages that it reads."""
+        """The stages that this stage reads."""
         return ()
 
     @property
     @abstractmethod
     def finitude(self) -> Finitude:
-        """Whether it ends."""
+        """Whether the stage ends by itself."""
 
     @abstractmethod
-    def open(self, opening: Opening) -> Cursor:
-        """Return a cursor at the start. Nothing is read before its first item is asked for."""
+    def open(self, context: ReadContext) -> Cursor:
+        """Return a cursor at the start. Reading begins when its first item is requested."""
 
-    def access(self, opening: Opening) -> "Access | None":  # noqa: ARG002 - for those that have
-        """Return a way to its items by number; ``None`` where they come one after another only."""
+    def access(self, context: ReadContext) -> "RandomAccess | None":  # noqa: ARG002 - for overriding stages
+        """Return random access to the items; ``None`` if they can only be read in order."""
         return None
 
-    def open_part(self, opening: Opening, part: "Part") -> Cursor | None:  # noqa: ARG002
-        """Return a cursor over a part of it that leaves the rest unread; ``None`` if it cannot."""
+    def open_part(self, context: ReadContext, part: "ShardSlice") -> Cursor | None:  # noqa: ARG002
+        """Return a cursor that reads only the items of ``part``; ``None`` if not supported."""
         return None
 
     def identity(self) -> object:
-        """Return what tells the content it reads from other content; ``None`` if it reads none."""
+        """Return a value that identifies the data the stage reads; ``None`` if it reads none."""
         return None
 
-    def seed_in(self, root: int) -> int | None:  # noqa: ARG002 - of the stages that draw
-        """Return the seed that it uses in a stream of seed ``root``; ``None`` if it draws none."""
+    def seed_in(self, root: int) -> int | None:  # noqa: ARG002 - for overriding stages
+        """Return the seed of the stage in a stream of seed ``root``; ``None`` if it uses none."""
         return None
 
     @property
     def draws_seed(self) -> bool:
-        """Whether its seed was drawn at random: no part of what it is, but of its state."""
+        """Whether the seed was generated randomly: part of the state, not of the fingerprint."""
         return False
 
     @property
     def path(self) -> str:
-        """Name it by what it does and what it reads; its randomness belongs to that name."""
+        """The names of the stage and of its inputs. Seeds are derived from this path."""
         above = ",".join(one.path for one in self.inputs)
         return f"{above}>{self.name}" if above else self.name
 
     def options(self) -> dict[str, Any]:
-        """Return its arguments by name, less the stages that it reads."""
+        """Return the arguments of the stage by name, without its inputs."""
         return {
             field.name: getattr(self, field.name)
             for field in fields(self)
@@ -111,13 +114,13 @@ class Stage(ABC):
         }
 
     def ordered(self) -> "Iterator[Stage]":
-        """Yield all stages that it consists of, sources first."""
+        """Yield the stage and all its inputs, sources first."""
         for one in self.inputs:
             yield from one.ordered()
         yield self
 
     def endless(self) -> "Stage | None":
-        """Return the stage that makes it never end; ``None`` if it does."""
+        """Return the stage that makes this one infinite; ``None`` if it ends."""
         if self.finitude is Finitude.FINITE:
             return None
         found = (one.endless() for one in self.inputs if one.finitude >= self.finitude)
@@ -125,8 +128,8 @@ class Stage(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class Source(Stage):
-    """A stage that reads no other."""
+class SourceStage(Stage):
+    """A stage without inputs."""
 
     ends: ClassVar[Finitude] = Finitude.FINITE
 
@@ -137,8 +140,8 @@ class Source(Stage):
 
 
 @dataclass(frozen=True, eq=False)
-class Step(Stage):
-    """A stage that reads one other."""
+class UnaryStage(Stage):
+    """A stage with one input."""
 
     upstream: Stage
 
@@ -154,8 +157,8 @@ class Step(Stage):
 
 
 @dataclass(frozen=True, eq=False)
-class Combination(Stage):
-    """A stage that reads several others."""
+class CombinedStage(Stage):
+    """A stage with several inputs."""
 
     sources: tuple[Stage, ...]
 
@@ -165,8 +168,8 @@ class Combination(Stage):
         return self.sources
 
 
-class StepCursor(Cursor):
-    """A cursor that holds nothing of its own: it stands where what it reads stands."""
+class UnaryCursor(Cursor):
+    """A cursor whose position is the position of its input."""
 
     def __init__(self, upstream: Cursor) -> None:
         self.upstream = upstream

@@ -1,4 +1,4 @@
-"""The state of a stream as a whole: a version, what it belongs to, and the position."""
+"""The state of a whole stream: a version, the fingerprint of its stages, and the position."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
@@ -7,17 +7,17 @@ from dagster_dataops.errors import StreamStateError
 
 VERSION: Final = 1
 
-Parts: TypeAlias = Mapping[str, str]
-"""What a stage is, by aspect: ``stage``, ``options``, ``code``, ``data``."""
+StageFingerprint: TypeAlias = Mapping[str, str]
+"""The fingerprint of a stage: its name (``stage``); digests of ``options``, ``code``, ``data``."""
 
 
-def enveloped(stages: Sequence[Parts], position: Any, **more: Any) -> dict[str, Any]:
-    """Return a state.
+def wrap_state(stages: Sequence[StageFingerprint], position: Any, **more: Any) -> dict[str, Any]:
+    """Return the state of a stream as a JSON object.
 
     Args:
-        stages: What the stream consists of, sources first.
-        position: Where it stands.
-        more: What else to keep.
+        stages: The fingerprint of each stage, sources first.
+        position: The position of the last stage.
+        more: Further entries.
     """
     return {
         "version": VERSION,
@@ -27,29 +27,30 @@ def enveloped(stages: Sequence[Parts], position: Any, **more: Any) -> dict[str, 
     }
 
 
-def opened(state: Any, stages: Sequence[Parts]) -> dict[str, Any]:
-    """Return the content of a state that belongs to ``stages``.
+def unwrap_state(state: Any, stages: Sequence[StageFingerprint]) -> dict[str, Any]:
+    """Check that a state belongs to ``stages`` and return its content.
 
     Raises:
-        StreamStateError: It is no state, of another version, or of another stream.
+        StreamStateError: It is not a stream state, has another version or belongs to another
+            stream.
     """
     if not isinstance(state, Mapping) or not {"version", "stages", "position"} <= set(state):
-        msg = "this is no state of a stream; give what state_dict() returned"
+        msg = "this is not the state of a stream; pass what state_dict() returned"
         raise StreamStateError(msg)
     if state["version"] != VERSION:
         msg = f"it has version {state['version']!r}; this package reads version {VERSION}"
         raise StreamStateError(msg)
     found = difference(state["stages"], stages)
     if found:
-        msg = f"it belongs to another stream: {found}. Start anew, or restore what was changed"
+        msg = f"it belongs to another stream: {found}. Start afresh, or undo the change"
         raise StreamStateError(msg)
     return dict(state)
 
 
-def difference(kept: Any, stages: Sequence[Parts]) -> str:
-    """Return in what a stream differs from the one of ``kept`` stages; empty if in nothing."""
+def difference(kept: Any, stages: Sequence[StageFingerprint]) -> str:
+    """Describe the first difference between stored and current stages; empty if there is none."""
     if not isinstance(kept, list) or not all(isinstance(parts, Mapping) for parts in kept):
-        return "what it says of its stages is damaged"
+        return "its description of the stages is damaged"
     names = [[str(parts.get("stage")) for parts in one] for one in (kept, stages)]
     if names[0] != names[1]:
         return f"its stages are {' > '.join(names[0])}, here they are {' > '.join(names[1])}"

@@ -1,7 +1,8 @@
-"""Items as JSON: what a state must hold of records that were read and not yet passed on.
+"""Convert items to JSON, for states that must hold items that were read but not yet yielded.
 
-Beyond JSON: tuples, bytes, NaN and infinities, dicts with keys that are no strings. Each is an
-object with one key, such as ``{"~tuple": [...]}``; anything else is refused rather than pickled.
+Beyond JSON, these are supported: tuples, bytes, NaN, infinities, and dicts with keys that are not
+strings. Each becomes an object with one key, for example ``{"~tuple": [...]}``. All other types
+are refused; nothing is pickled.
 """
 
 import base64
@@ -14,11 +15,11 @@ _TAG: Final = "~"
 _PLAIN: Final = frozenset({str, int, bool, type(None)})
 
 
-def to_json(value: Any) -> Any:  # noqa: PLR0911 - one for each kind of value
-    """Return ``value`` as JSON can hold it.
+def to_json(value: Any) -> Any:  # noqa: PLR0911 - one return per type
+    """Return ``value`` as a JSON value.
 
     Raises:
-        StreamStateError: It is, or holds, something that cannot be told from its copy.
+        StreamStateError: It is or holds a value of an unsupported type.
     """
     kind = type(value)
     if kind in _PLAIN or (kind is float and math.isfinite(value)):
@@ -32,14 +33,14 @@ def to_json(value: Any) -> Any:  # noqa: PLR0911 - one for each kind of value
     if kind is float:
         return {"~float": repr(value)}
     if kind is not bytes:
-        raise _refused(kind)
+        raise _unsupported(kind)
     return {"~bytes": base64.b64encode(value).decode()}
 
 
-def _refused(kind: type) -> StreamStateError:
+def _unsupported(kind: type) -> StreamStateError:
     return StreamStateError(
-        f"an item held between two records is, or holds, a {kind.__name__}, which JSON cannot; "
-        "convert it to texts, numbers, lists, tuples and dicts before the stage that holds it"
+        f"an item held in the state is or contains a {kind.__name__}, which JSON cannot hold; "
+        "convert it to texts, numbers, lists, tuples or dicts before the stage that holds it"
     )
 
 
@@ -51,10 +52,10 @@ def _dict_to_json(value: dict[Any, Any]) -> Any:
 
 
 def from_json(value: Any) -> Any:
-    """Return what `to_json` made ``value`` of.
+    """Return the value that `to_json` converted to ``value``.
 
     Raises:
-        StreamStateError: It is nothing that `to_json` makes.
+        StreamStateError: `to_json` never returns ``value``.
     """
     if isinstance(value, list):
         return [from_json(one) for one in value]
@@ -63,11 +64,11 @@ def from_json(value: Any) -> Any:
     if len(value) == 1:
         ((tag, content),) = value.items()
         if tag.startswith(_TAG):
-            return _tagged(tag, content)
+            return _from_tag(tag, content)
     return {key: from_json(one) for key, one in value.items()}
 
 
-def _tagged(tag: str, content: Any) -> Any:
+def _from_tag(tag: str, content: Any) -> Any:
     try:
         match tag:
             case "~tuple":

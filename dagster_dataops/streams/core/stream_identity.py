@@ -1,4 +1,4 @@
-"""What a stream is made of, stage by stage, so that no state is taken for another stream's."""
+"""The fingerprint of a stream, by which a state is matched to its stream."""
 
 from typing import Any
 
@@ -9,31 +9,31 @@ from dagster_dataops.streams.core.stage import Stage
 
 
 def fingerprint(stage: Stage, on_error: OnError) -> list[dict[str, str]]:
-    """Return every stage's name, and digests of its options, its code and the data it reads.
+    """Return the name of each stage with digests of its options, its code and its data.
 
     Raises:
         StreamSourceError: A source cannot be read.
     """
     counted = {"stage": "stream", "on_error": "raise" if on_error == "raise" else "skip"}
-    return [*map(_parts, stage.ordered()), counted]
+    return [*map(_fingerprint_parts, stage.ordered()), counted]
 
 
 def definition(stage: Stage) -> dict[str, str]:
-    """Return digests of the options and of the code of all stages; nothing is read for them."""
-    parts = [_defined(one) for one in stage.ordered()]
+    """Return digests of the options and of the code of all stages, without reading any data."""
+    parts = [_definition_parts(one) for one in stage.ordered()]
     options = [[one["stage"], one["options"]] for one in parts]
     return {"options": digest(options), "code": digest([one.get("code") for one in parts])}
 
 
-def _parts(stage: Stage) -> dict[str, str]:
-    parts = _defined(stage)
+def _fingerprint_parts(stage: Stage) -> dict[str, str]:
+    parts = _definition_parts(stage)
     identity = stage.identity()
     if identity is not None:
         parts["data"] = digest(identity)
     return parts
 
 
-def _defined(stage: Stage) -> dict[str, str]:
+def _definition_parts(stage: Stage) -> dict[str, str]:
     options: dict[str, Any] = {}
     functions: dict[str, Any] = {}
     for name, value in stage.options().items():

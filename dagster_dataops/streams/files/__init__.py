@@ -1,1 +1,1 @@
-"""Files as sources of streams: where they lie, how they are packed, lines and records in them."""
+"""File sources: locating, listing, decompressing and reading files as lines and records."""

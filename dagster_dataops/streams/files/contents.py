@@ -1,4 +1,4 @@
-"""The bytes of a file from any position, wherever it lies and however it is packed."""
+"""Read the bytes of local, remote and compressed files from any position."""
 
 import os
 from abc import ABC, abstractmethod
@@ -8,20 +8,20 @@ from typing import Final, Protocol, Self
 from typing_extensions import override
 
 from dagster_dataops.errors import StreamSourceError
-from dagster_dataops.streams.files.descriptors import descriptor_on
+from dagster_dataops.streams.files.descriptors import open_descriptor
 
-_STEP: Final = 1 << 20  # how much is read at once of what is only passed over
+_SKIP_BYTES: Final = 1 << 20  # bytes read at once when skipping
 
 
-class Source(Protocol):
-    """What can be read from its beginning on."""
+class ByteSource(Protocol):
+    """A byte source that is read from its start."""
 
     def read(self, size: int, /) -> bytes:
-        """Return up to ``size`` bytes; none at the end. An error comes behind all before it."""
+        """Return up to ``size`` bytes; empty at the end. Errors follow the bytes before them."""
         ...
 
     def close(self) -> None:
-        """Let go of it. Safe to call twice."""
+        """Close the source. May be called twice."""
         ...
 
 
@@ -29,18 +29,18 @@ class Content(ABC):
     """An open file.
 
     Attributes:
-        failure: Why a read was short, if it was not the end of the file.
+        failure: The error that made a read return too few bytes; ``None`` at the end of the file.
     """
 
     failure: StreamSourceError | None = None
 
     @abstractmethod
     def read_at(self, size: int, offset: int) -> bytes:
-        """Return ``size`` bytes from ``offset``; fewer only at the end, or before `failure`."""
+        """Return ``size`` bytes from ``offset``; fewer only at the end or before `failure`."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of it. Safe to call twice."""
+        """Close the file. May be called twice."""
 
     def __enter__(self) -> Self:
         return self
@@ -50,15 +50,15 @@ class Content(ABC):
 
 
 class PlainContent(Content):
-    """A file of this machine, read where it lies.
+    """An uncompressed local file.
 
     Raises:
-        StreamSourceError: It cannot be opened.
+        StreamSourceError: The file cannot be opened.
     """
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._descriptor = descriptor_on(path)
+        self._descriptor = open_descriptor(path)
 
     @override
     def read_at(self, size: int, offset: int) -> bytes:
@@ -76,31 +76,31 @@ class PlainContent(Content):
 
 
 class WindowedContent(Content):
-    """What comes from its beginning on; the bytes last asked for are held.
+    """Random access to a sequential source; the bytes of the last read are buffered.
 
     Args:
-        open_source: Opens it at the start. A source with ``seek`` is sent to a position; of any
-            other, what lies before is read and dropped.
+        open_source: Opens the source at its start. A source with a ``seek`` method is positioned
+            with it. For other sources the bytes before the position are read and dropped.
     """
 
-    def __init__(self, open_source: Callable[[], Source]) -> None:
+    def __init__(self, open_source: Callable[[], ByteSource]) -> None:
         self._open = open_source
-        self._source: Source | None = None
+        self._source: ByteSource | None = None
         self._window = bytearray()
-        self._start = 0  # of the window, in the file
+        self._start = 0  # offset of the window in the file
 
     @override
     def read_at(self, size: int, offset: int) -> bytes:
         try:
-            self._go(offset)
+            self._move_window(offset)
             self._fill(size)
         except StreamSourceError as error:
             self.failure = error
-        with memoryview(self._window) as window:  # copies once what may be a very long line
+        with memoryview(self._window) as window:  # copy a possibly very long line only once
             return bytes(window[:size])
 
-    def _go(self, offset: int) -> None:
-        """Have the window begin at ``offset``."""
+    def _move_window(self, offset: int) -> None:
+        """Move the start of the window to ``offset``."""
         if offset < self._start:
             self.close()
         if offset <= self._start + len(self._window):
@@ -114,9 +114,9 @@ class WindowedContent(Content):
             self._start = offset
             return
         while (missing := offset - self._start) > 0:
-            self._fill(min(missing, _STEP))
+            self._fill(min(missing, _SKIP_BYTES))
             if not self._window:
-                return  # it ends before
+                return  # the source ends before the offset
             passed = min(missing, len(self._window))
             del self._window[:passed]
             self._start += passed
@@ -128,7 +128,7 @@ class WindowedContent(Content):
                 return
             self._window += part
 
-    def _opened(self) -> Source:
+    def _opened(self) -> ByteSource:
         if self._source is None:
             self._source = self._open()
         return self._source

@@ -1,8 +1,7 @@
-"""Packed files, unpacked as they are read: gzip, bzip2, xz and, by an extra, Zstandard.
+"""Decompress files while reading: gzip, bzip2, xz and, with an extra, Zstandard.
 
-Of a file that was cut off, all that can be unpacked is given out, then comes the error: it never
-passes for a shorter file, as it does where a library stops at the end of its input. Of a damaged
-one, what stands in the packed blocks before the damage is given out.
+A truncated file yields all bytes that can be decompressed and then raises an error, so it is never
+taken for a shorter file. A damaged file yields the compressed blocks before the damage.
 """
 
 import bz2
@@ -12,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from dagster_dataops.errors import MissingExtraError, StreamSourceError
-from dagster_dataops.streams.files.contents import Source
+from dagster_dataops.streams.files.contents import ByteSource
 
 SUFFIXES: Final = {
     ".gz": "gzip",
@@ -22,8 +21,8 @@ SUFFIXES: Final = {
     ".zst": "zstd",
     ".zstd": "zstd",
 }
-_PACKED_BYTES: Final = 64 << 10  # read at once
-# Unpacked at once. 128 KiB of one byte take 4 bytes with zstd, so this may become 128 MiB.
+_COMPRESSED_BYTES: Final = 64 << 10  # compressed bytes read at once
+# Compressed bytes passed on at once. With zstd, 4 bytes can hold 128 KiB: these, 128 MiB.
 _PIECE_BYTES: Final = 4 << 10
 
 
@@ -35,86 +34,86 @@ def _zstd() -> Any:
     return zstandard.ZstdDecompressor().decompressobj()
 
 
-_UNPACKERS: Final[dict[str, Callable[[], Any]]] = {
+_DECOMPRESSORS: Final[dict[str, Callable[[], Any]]] = {
     "gzip": lambda: zlib.decompressobj(wbits=zlib.MAX_WBITS | 16),
     "bz2": bz2.BZ2Decompressor,
     "xz": lzma.LZMADecompressor,
     "zstd": _zstd,
 }
-KINDS: Final = tuple(_UNPACKERS)
+KINDS: Final = tuple(_DECOMPRESSORS)
 
 
-class Unpacked:
-    """The content of a packed file, of one part or of several one behind another.
+class DecompressedSource:
+    """The decompressed content of a file with one or more concatenated compressed parts.
 
     Args:
-        path: What messages call it.
-        open_source: Opens the packed bytes.
-        kind: How they are packed, of `KINDS`.
+        path: The path to show in messages.
+        open_source: Opens the compressed file.
+        kind: The compression, one of `KINDS`.
 
     Raises:
-        MissingExtraError: What unpacks them is not installed.
+        MissingExtraError: The package for this compression is not installed.
     """
 
-    def __init__(self, path: str, open_source: Callable[[], Source], kind: str) -> None:
+    def __init__(self, path: str, open_source: Callable[[], ByteSource], kind: str) -> None:
         self._path, self._kind = path, kind
-        self._unpacker: Any = _UNPACKERS[kind]()
+        self._decompressor: Any = _DECOMPRESSORS[kind]()
         self._source = open_source()
-        self._begun = False  # whether anything of the present part was read
-        self._packed = memoryview(b"")
-        self._unpacked = b""
-        self._at = 0  # how much of the unpacked has been given out
+        self._begun = False  # whether any byte of the current part was read
+        self._compressed = memoryview(b"")
+        self._decompressed = b""
+        self._at = 0  # the number of decompressed bytes already returned
         self._failure: StreamSourceError | None = None
 
     def read(self, size: int, /) -> bytes:
-        """Return up to ``size`` bytes; none at the end.
+        """Return up to ``size`` bytes; empty at the end.
 
         Raises:
-            StreamSourceError: It is damaged or cut off here.
+            StreamSourceError: The file is damaged or truncated here.
         """
-        while self._at == len(self._unpacked):
+        while self._at == len(self._decompressed):
             if self._failure is not None:
                 raise self._failure
-            if not self._unpack():
+            if not self._decompress_more():
                 return b""
-        part = self._unpacked[self._at : self._at + size]
+        part = self._decompressed[self._at : self._at + size]
         self._at += len(part)
         return part
 
-    def _unpack(self) -> bool:
-        """Unpack some more; return whether there was any more."""
-        if not self._packed and not self._read_packed():
+    def _decompress_more(self) -> bool:
+        """Decompress the next piece; return whether there was one."""
+        if not self._compressed and not self._read_compressed():
             return False
         if not self._begun and self._kind == "gzip":
-            self._packed = memoryview(bytes(self._packed).lstrip(b"\0"))  # the padding of files
-            if not self._packed:
+            self._compressed = memoryview(bytes(self._compressed).lstrip(b"\0"))  # zero padding
+            if not self._compressed:
                 return True
         self._begun = True
-        piece, self._packed = self._packed[:_PIECE_BYTES], self._packed[_PIECE_BYTES:]
+        piece, self._compressed = self._compressed[:_PIECE_BYTES], self._compressed[_PIECE_BYTES:]
         try:
-            self._unpacked, self._at = self._unpacker.decompress(piece), 0
-        except MemoryError:  # it says nothing of the data
+            self._decompressed, self._at = self._decompressor.decompress(piece), 0
+        except MemoryError:  # not caused by the data
             raise
         except Exception as error:
-            self._failure = self._refused(f"is no sound {self._kind} data: {error}")
+            self._failure = self._error(f"is not valid {self._kind} data: {error}")
             raise self._failure from error
-        if self._unpacker.eof:
-            self._packed = memoryview(self._unpacker.unused_data + self._packed)
-            self._unpacker, self._begun = _UNPACKERS[self._kind](), False
+        if self._decompressor.eof:
+            self._compressed = memoryview(self._decompressor.unused_data + self._compressed)
+            self._decompressor, self._begun = _DECOMPRESSORS[self._kind](), False
         return True
 
-    def _read_packed(self) -> bool:
-        """Read some more of what is packed; return whether there was any more."""
-        self._packed = memoryview(self._source.read(_PACKED_BYTES))
-        if not self._packed and self._begun:
-            self._failure = self._refused("is cut off: the packed data has no end")
+    def _read_compressed(self) -> bool:
+        """Read the next compressed bytes; return whether there were any."""
+        self._compressed = memoryview(self._source.read(_COMPRESSED_BYTES))
+        if not self._compressed and self._begun:
+            self._failure = self._error("is truncated: the compressed data has no end")
             raise self._failure
-        return bool(self._packed)
+        return bool(self._compressed)
 
-    def _refused(self, reason: str) -> StreamSourceError:
-        advice = "what stands before has been read; fetch or write the file anew"
+    def _error(self, reason: str) -> StreamSourceError:
+        advice = "the content before this point was read; fetch or write the file again"
         return StreamSourceError(self._path, f"{reason}; {advice}")
 
     def close(self) -> None:
-        """Close what it reads."""
+        """Close the compressed file."""
         self._source.close()

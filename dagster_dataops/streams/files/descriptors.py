@@ -1,4 +1,4 @@
-"""Descriptors: files of this machine, open for reading at any position."""
+"""File descriptors of local files for reading."""
 
 import os
 from collections.abc import Iterator
@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from dagster_dataops.errors import StreamSourceError
 
 
-def descriptor_on(path: str) -> int:
-    """Return a descriptor on a file, for the caller to close.
+def open_descriptor(path: str) -> int:
+    """Open a file and return its descriptor; the caller closes it.
 
     Raises:
-        StreamSourceError: It cannot be opened.
+        StreamSourceError: The file cannot be opened.
     """
     try:
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -20,13 +20,13 @@ def descriptor_on(path: str) -> int:
 
 
 @contextmanager
-def opened(path: str) -> Iterator[int]:
-    """Yield a descriptor on a file.
+def opened_file(path: str) -> Iterator[int]:
+    """Open a file and yield its descriptor.
 
     Raises:
-        StreamSourceError: It cannot be opened.
+        StreamSourceError: The file cannot be opened.
     """
-    descriptor = descriptor_on(path)
+    descriptor = open_descriptor(path)
     try:
         yield descriptor
     finally:

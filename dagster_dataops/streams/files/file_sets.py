@@ -1,4 +1,4 @@
-"""FileSet: the files that a reader was given, by name, by wildcards, by folder or as a list."""
+"""`FileSet`: the files of a reader, given as paths, patterns, folders or a list of these."""
 
 import fnmatch
 import glob
@@ -13,28 +13,28 @@ import xxhash
 from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError, StreamSourceError
 from dagster_dataops.hashing.values import digest
 from dagster_dataops.streams.files.decompression import KINDS
-from dagster_dataops.streams.files.listing import below, files_below, natural
-from dagster_dataops.streams.files.locations import Location, packed_as
-from dagster_dataops.streams.files.remote import file_system, is_url, listed, refused
+from dagster_dataops.streams.files.listing import files_below, natural_key, relative_path
+from dagster_dataops.streams.files.locations import Location, compression_of
+from dagster_dataops.streams.files.remote import file_system, is_url, list_urls, source_error
 
 GivenPath: TypeAlias = str | os.PathLike[str]
 GivenPaths: TypeAlias = GivenPath | Iterable[GivenPath]
 
 INFER: Final = "infer"
-_MOST_LOOKED_INTO: Final = 1000  # of several files; of more, every n-th, and the sizes of all
-_MOST_OPEN: Final = 256  # files at once; many systems allow a thousand
-_HIDDEN: Final = (".", "_")  # marks of file systems and of programs that write folders
+_MAX_DIGESTED_FILES: Final = 1000  # files identified by content; the others by size
+_MAX_OPEN_FILES: Final = 256  # files open at once; many systems allow about 1,000
+_HIDDEN: Final = (".", "_")  # prefixes of the hidden files that file systems and writers create
 
 
 @dataclass(frozen=True)
 class FileSet:
-    """Files as they were given; which they are is found out when they are read.
+    """A set of files as it was specified. It is resolved each time it is read.
 
     Attributes:
-        given: Paths, URLs, wildcards and folders.
-        compression: How they are packed; ``infer`` goes by the end of each name.
-        storage_options: What fsspec's file systems are made with.
-        pattern: Which of the files; see `list_files`.
+        given: Paths, URLs, patterns and folders.
+        compression: The compression of the files; ``infer`` uses the suffix of each name.
+        storage_options: The arguments of fsspec's file systems.
+        pattern: A pattern for the paths to keep; see `list_files`.
     """
 
     given: tuple[str, ...]
@@ -50,10 +50,11 @@ class FileSet:
         compression: str | None = INFER,
         storage_options: Mapping[str, Any] | None = None,
     ) -> "FileSet":
-        """Return the files of what the reader ``stage`` was given.
+        """Return the file set for the arguments of the reader ``stage``.
 
         Raises:
-            StreamDefinitionError: No path, or an unknown compression.
+            StreamArgumentError: A path is neither a text nor a ``pathlib.Path``.
+            StreamDefinitionError: There is no path, or the compression is unknown.
         """
         one = isinstance(paths, (str, os.PathLike))
         given: list[Any] = [paths] if one else list(paths)  # type: ignore[arg-type]
@@ -62,28 +63,28 @@ class FileSet:
                 reason = f"a path is {path!r}; it must be a text or a pathlib.Path"
                 raise StreamArgumentError(stage, reason)
         if not given:
-            raise StreamDefinitionError(stage, "it was given no path")
+            raise StreamDefinitionError(stage, "no path was given")
         if compression not in {None, INFER, *KINDS}:
-            reason = f"compression is {compression!r}; it is 'infer', None or one of {KINDS}"
+            reason = f"compression is {compression!r}; it must be 'infer', None or one of {KINDS}"
             raise StreamDefinitionError(stage, reason)
         found = tuple(os.fspath(path) for path in given)
         return cls(found, compression, dict(storage_options or {}))
 
     def locations(self) -> list[Location]:
-        """Return the files: those given one by one in that order, others in natural order.
+        """Return the files in the given order; those of a pattern or folder in natural order.
 
         Raises:
-            StreamSourceError: A folder or wildcards mean no file, or cannot be listed.
+            StreamSourceError: A pattern or folder has no files or cannot be listed.
         """
-        paths = [path for given in self.given for path in self._meant(given)]
+        paths = [path for given in self.given for path in self._resolve(given)]
         if self.pattern is not None:
             paths = [path for path in paths if fnmatch.fnmatchcase(path, self.pattern)]
         return [self._location(path) for path in paths]
 
     def plain_files(self) -> list[str] | None:
-        """Return the paths of the files, if all are on this machine, not packed and not too many.
+        """Return the paths if all files are local, uncompressed and not too many; else ``None``.
 
-        Looked up at once: what cannot be listed now fails when it is read.
+        The files are listed now. A listing error gives ``None`` and is raised again by reading.
         """
         if any(map(is_url, self.given)):
             return None
@@ -91,14 +92,14 @@ class FileSet:
             found = self.locations()
         except StreamSourceError:
             return None
-        is_such = len(found) <= _MOST_OPEN and all(one.is_plain for one in found)
-        return [one.path for one in found] if is_such else None
+        plain = len(found) <= _MAX_OPEN_FILES and all(one.is_plain for one in found)
+        return [one.path for one in found] if plain else None
 
     def _location(self, path: str) -> Location:
-        packed = packed_as(path) if self.compression == INFER else self.compression
+        packed = compression_of(path) if self.compression == INFER else self.compression
         return Location(path, packed, self.storage_options)
 
-    def _meant(self, given: str) -> list[str]:
+    def _resolve(self, given: str) -> list[str]:
         wild = _is_wild(given)
         if wild:
             found = self._matching(given)
@@ -109,48 +110,48 @@ class FileSet:
         if not found:
             reason = "matches no file" if wild else "is a folder without files"
             raise StreamSourceError(given, reason)
-        return sorted(found, key=natural)
+        return sorted(found, key=natural_key)
 
     def _matching(self, given: str) -> list[str]:
         if is_url(given):
-            return listed(given, self.storage_options, wild=True)
+            return list_urls(given, self.storage_options, wild=True)
         return [path for path in glob.glob(given, recursive=True) if Path(path).is_file()]  # noqa: PTH207 - any text
 
     def _is_folder(self, given: str) -> bool:
         if not is_url(given):
             return Path(given).is_dir()
         if given.startswith(("http://", "https://")):
-            return given.endswith("/")  # whatever else it is, it is one page
+            return given.endswith("/")  # any other HTTP address is one file
         system, path = file_system(given, self.storage_options)
         try:
             return bool(system.isdir(path))
         except Exception as error:
-            raise refused(given, error) from error
+            raise source_error(given, error) from error
 
     def _below(self, given: str) -> Iterator[str]:
         if is_url(given):
-            yield from listed(given, self.storage_options)
+            yield from list_urls(given, self.storage_options)
         else:
             yield from map(str, files_below(Path(given)))
 
     def identity(self) -> object:
-        """Return what tells the content of the files from others'.
+        """Return a value that identifies the content of the files.
 
         Raises:
-            StreamSourceError: They cannot be listed or read.
+            StreamSourceError: The files cannot be listed or read.
         """
         return identity(self.locations())
 
 
 def identity(locations: list[Location]) -> object:
-    """Return what tells the content of some files from others'.
+    """Return a value that identifies the content of some files.
 
     Raises:
         StreamSourceError: They cannot be read.
     """
     if len(locations) == 1:
         return locations[0].identity()
-    step = -(-len(locations) // _MOST_LOOKED_INTO)
+    step = -(-len(locations) // _MAX_DIGESTED_FILES)
     seen = xxhash.xxh3_64()
     for number, location in enumerate(locations):
         if number % step == 0:
@@ -170,4 +171,4 @@ def _is_wild(path: str) -> bool:
 
 
 def _is_hidden(path: str, folder: str) -> bool:
-    return any(part.startswith(_HIDDEN) for part in below(path, folder).split("/"))
+    return any(part.startswith(_HIDDEN) for part in relative_path(path, folder).split("/"))

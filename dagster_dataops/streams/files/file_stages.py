@@ -1,4 +1,4 @@
-"""Stages that read files, one after another, each from any position in it."""
+"""Base of the stages that read files one after another, resumable at any position."""
 
 from abc import abstractmethod
 from collections.abc import Iterator
@@ -9,18 +9,18 @@ from typing import Any, Final, NamedTuple
 from typing_extensions import override
 
 from dagster_dataops.errors import StreamStateError
-from dagster_dataops.streams.core.item_failures import Counter
-from dagster_dataops.streams.core.stage import Cursor, Opening, Source, State
+from dagster_dataops.streams.core.item_failures import FailureCounter
+from dagster_dataops.streams.core.stage import Cursor, ReadContext, SourceStage, State
 from dagster_dataops.streams.files.file_sets import FileSet
 from dagster_dataops.streams.files.locations import Location
 
 
 class Origin(NamedTuple):
-    """Under which keys a record tells where it comes from; ``None`` if it does not.
+    """The keys under which a record holds its file and its line number; ``None`` for no such key.
 
     Attributes:
-        file_key: For its file.
-        line_key: For its line, counted from 1.
+        file_key: The key of the file path.
+        line_key: The key of the line number, counted from 1.
     """
 
     file_key: str | None = None
@@ -31,11 +31,11 @@ NOWHERE: Final = Origin()
 
 
 class FileCursor(Cursor):
-    """Reads one file."""
+    """A cursor over one file."""
 
     @abstractmethod
     def blocks(self) -> Iterator[Iterator[Any]]:
-        """Yield the items from here on, many at a time."""
+        """Yield the items from the current position, in iterators over blocks."""
 
     @override
     def items(self) -> Iterator[Any]:
@@ -43,22 +43,22 @@ class FileCursor(Cursor):
 
 
 @dataclass(frozen=True, eq=False)
-class FileStage(Source):
-    """The items of some files."""
+class FileStage(SourceStage):
+    """Yield the items of some files."""
 
     files: FileSet
 
     @abstractmethod
-    def open_file(self, location: Location, counter: Counter) -> FileCursor:
-        """Return a cursor at the start of one file. Nothing is read yet."""
+    def open_file(self, location: Location, counter: FailureCounter) -> FileCursor:
+        """Return a cursor at the start of one file, without reading anything."""
 
     @override
-    def open(self, opening: Opening) -> Cursor:
-        return FilesCursor(self, opening.failures.counter(self.name))
+    def open(self, context: ReadContext) -> Cursor:
+        return FilesCursor(self, context.failures.counter(self.name))
 
     @override
     def options(self) -> dict[str, Any]:
-        left_out = {"files", "block_size"}  # where it is, and how it is read, is not what it is
+        left_out = {"files", "block_size"}  # location and block size do not change the items
         return {name: one for name, one in super().options().items() if name not in left_out}
 
     @override
@@ -67,19 +67,19 @@ class FileStage(Source):
 
 
 class FilesCursor(Cursor):
-    """Reads files one after another; its position is the number of one, and that inside it.
+    """Read files one after another. The state is the index of the file and the position in it.
 
     Args:
-        stage: Whose files.
-        counter: Counts their failures.
+        stage: The stage that defines the files.
+        counter: Counts failed items.
     """
 
-    def __init__(self, stage: FileStage, counter: Counter) -> None:
+    def __init__(self, stage: FileStage, counter: FailureCounter) -> None:
         self._stage = stage
         self._counter = counter
         self._number = self._failed_before = 0
         self._inner: FileCursor | None = None
-        self._waiting: State = None  # what the next file is to be put back to
+        self._to_restore: State = None  # the position to restore in the next file
 
     @override
     def items(self) -> Iterator[Any]:
@@ -90,32 +90,32 @@ class FilesCursor(Cursor):
             if number < self._number:
                 continue
             inner = self._stage.open_file(location, self._counter)
-            if self._waiting is not None:
-                _put_back(inner, self._waiting)
-            self._number, self._inner, self._waiting = number, inner, None
+            if self._to_restore is not None:
+                _restore_inner(inner, self._to_restore)
+            self._number, self._inner, self._to_restore = number, inner, None
             yield from inner.blocks()
 
     @override
     def state(self) -> State:
-        within = self._waiting if self._inner is None else self._inner.state()
+        within = self._to_restore if self._inner is None else self._inner.state()
         place = [self._number, within]
         return [*place, self._failed_before] if self._counter.saved else place
 
     @override
     def restore(self, state: State) -> None:
         self._inner = None
-        number, self._waiting = state[0], state[1]
-        self._number = number + 0  # refuses what is no number
+        number, self._to_restore = state[0], state[1]
+        self._number = number + 0  # raises TypeError unless it is a number
         if self._counter.saved:
             self._counter.count = self._failed_before = state[2]
 
     @override
     def restart(self, *, reset_rng: bool = False) -> None:
-        self._number, self._inner, self._waiting = 0, None, None
+        self._number, self._inner, self._to_restore = 0, None, None
         self._failed_before = self._counter.count
 
 
-def _put_back(inner: FileCursor, state: State) -> None:
+def _restore_inner(inner: FileCursor, state: State) -> None:
     try:
         inner.restore(state)
     except (TypeError, ValueError, LookupError) as error:

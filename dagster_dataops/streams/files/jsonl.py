@@ -1,4 +1,4 @@
-"""The records of a jsonl file as items."""
+"""``read_jsonl``: the records of JSON Lines files."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
@@ -8,10 +8,10 @@ from typing_extensions import override
 
 from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.records import decode
-from dagster_dataops.streams.core.item_failures import Counter
-from dagster_dataops.streams.core.random_access import Access
-from dagster_dataops.streams.core.stage import Opening
-from dagster_dataops.streams.files.blocks import BlockCursor, Parsed
+from dagster_dataops.streams.core.item_failures import FailureCounter
+from dagster_dataops.streams.core.random_access import RandomAccess
+from dagster_dataops.streams.core.stage import ReadContext
+from dagster_dataops.streams.files.blocks import BlockCursor, ParsedBlock
 from dagster_dataops.streams.files.contents import Content
 from dagster_dataops.streams.files.file_stages import NOWHERE, FileCursor, FileStage, Origin
 from dagster_dataops.streams.files.line_index import JsonAccess
@@ -22,24 +22,24 @@ _BOM: Final = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, eq=False)
 class JsonLines(FileStage):
-    """The records of files, one JSON object a line; blank lines are none."""
+    """Yield the records of files with one JSON object per line; blank lines are skipped."""
 
     name: ClassVar[str] = "read_jsonl"
     block_size: int
     origin: Origin = NOWHERE
 
     @override
-    def open_file(self, location: Location, counter: Counter) -> FileCursor:
+    def open_file(self, location: Location, counter: FailureCounter) -> FileCursor:
         return JsonCursor(location, self.block_size, counter, self.origin)
 
     @override
-    def access(self, opening: Opening) -> Access | None:
+    def access(self, context: ReadContext) -> RandomAccess | None:
         paths = None if any(self.origin) else self.files.plain_files()
-        return None if paths is None else JsonAccess(paths, opening.failures.counter(self.name))
+        return None if paths is None else JsonAccess(paths, context.failures.counter(self.name))
 
 
 class JsonCursor(BlockCursor):
-    """Reads records."""
+    """Read records."""
 
     @override
     def begin(self, content: Content) -> int:
@@ -48,7 +48,7 @@ class JsonCursor(BlockCursor):
         return len(_BOM) if content.read_at(len(_BOM), 0) == _BOM else 0
 
     @override
-    def parse(self, block: bytes, start: int) -> Parsed:
+    def parse(self, block: bytes, start: int) -> ParsedBlock:
         lines = block.split(b"\n")
         if not lines[-1]:
             lines.pop()
@@ -57,10 +57,10 @@ class JsonCursor(BlockCursor):
         except orjson.JSONDecodeError:
             return self._parse_lines(lines, start)
         if set(map(type, records)) <= {dict}:
-            return Parsed(records)
+            return ParsedBlock(records)
         return self._parse_lines(lines, start)
 
-    def _parse_lines(self, lines: list[bytes], start: int) -> Parsed:
+    def _parse_lines(self, lines: list[bytes], start: int) -> ParsedBlock:
         records: list[Any] = []
         numbers: list[int] = []
         for number, line in enumerate(lines):
@@ -73,6 +73,6 @@ class JsonCursor(BlockCursor):
                 place = f"{self.path}, line {self.line_number(start, number)}"
                 try:
                     self.counter.settle(line, StreamSourceError(place, str(error)))
-                except Exception as final:  # noqa: BLE001 - raised behind the records before it
-                    return Parsed(records, final, numbers)
-        return Parsed(records, None, numbers)
+                except Exception as final:  # noqa: BLE001 - raised after the records before it
+                    return ParsedBlock(records, final, numbers)
+        return ParsedBlock(records, None, numbers)

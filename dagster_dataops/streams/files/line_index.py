@@ -1,4 +1,4 @@
-"""Where the lines of a file begin: eight bytes a line, found in one pass over it."""
+"""An index of the lines of a file: eight bytes per line, built in one pass."""
 
 import io
 import os
@@ -15,21 +15,26 @@ from typing_extensions import override
 
 from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.records import decode
-from dagster_dataops.streams.core.item_failures import Counter
-from dagster_dataops.streams.core.random_access import MISSING, Access, Joined, Numbered
+from dagster_dataops.streams.core.item_failures import FailureCounter
+from dagster_dataops.streams.core.random_access import (
+    MISSING,
+    ConcatenatedItems,
+    IndexedItems,
+    RandomAccess,
+)
 from dagster_dataops.streams.files.blocks import LINE_BYTES, TOO_LONG
-from dagster_dataops.streams.files.descriptors import opened
+from dagster_dataops.streams.files.descriptors import opened_file
 
 _BLOCK_BYTES: Final = 1 << 20
 _BOM: Final = b"\xef\xbb\xbf"
-_loads, _pread = orjson.loads, os.pread  # looked up once, not for every record
+_loads, _pread = orjson.loads, os.pread  # bound once instead of for every record
 
 
 class LineIndex:
-    """Where the lines of one content of one file begin, those that are not blank.
+    """The offsets of the non-blank lines of a file.
 
     Attributes:
-        starts: Their first bytes in order, and the end of the file.
+        starts: The offset of each line in order, then the end of the last line.
     """
 
     def __init__(self, path: str, descriptor: int) -> None:
@@ -40,7 +45,7 @@ class LineIndex:
             while block := os.pread(descriptor, size, position):
                 lines = list(io.BytesIO(block))
                 if len(block) == size and not block.endswith(b"\n"):
-                    lines.pop()  # goes on in the next block
+                    lines.pop()  # continues in the next block
                 self._add(position, lines)
                 read = sum(map(len, lines))
                 position += read
@@ -61,11 +66,11 @@ class LineIndex:
 
 
 _known: Final[WeakValueDictionary[tuple[str, int, int, int, int, int], LineIndex]] = (
-    WeakValueDictionary()  # streams of one file share an index
+    WeakValueDictionary()  # shared by all streams over one file
 )
 
 
-def _index(path: str, descriptor: int) -> LineIndex:
+def _index_of(path: str, descriptor: int) -> LineIndex:
     status = os.fstat(descriptor)
     times = status.st_mtime_ns, status.st_ctime_ns
     stamp = (path, status.st_dev, status.st_ino, status.st_size, *times)
@@ -75,37 +80,39 @@ def _index(path: str, descriptor: int) -> LineIndex:
     return index
 
 
-class JsonAccess(Access):
-    """The records of jsonl files by number; their indices are kept from epoch to epoch.
+class JsonAccess(RandomAccess):
+    """Random access to the records of jsonl files. The line indices are kept across epochs.
 
     Args:
-        paths: The files, at least one, unpacked and on this machine.
-        counter: Counts lines that are no records.
+        paths: The files: at least one, local and uncompressed.
+        counter: Counts the lines that are not records.
     """
 
-    def __init__(self, paths: Sequence[str], counter: Counter) -> None:
+    def __init__(self, paths: Sequence[str], counter: FailureCounter) -> None:
         super().__init__(counter)
         self._paths = paths
         self._indices: list[LineIndex] = []
 
     @override
     @contextmanager
-    def opened(self) -> Iterator[Numbered]:
+    def opened(self) -> Iterator[IndexedItems]:
         with ExitStack() as stack:
-            descriptors = [stack.enter_context(opened(path)) for path in self._paths]
+            descriptors = [stack.enter_context(opened_file(path)) for path in self._paths]
             pairs = list(zip(self._paths, descriptors, strict=True))
-            self._indices = [_index(path, descriptor) for path, descriptor in pairs]
+            self._indices = [_index_of(path, descriptor) for path, descriptor in pairs]
             files = [
-                NumberedRecords(path, descriptor, index, self.counter)
+                IndexedRecords(path, descriptor, index, self.counter)
                 for (path, descriptor), index in zip(pairs, self._indices, strict=True)
             ]
-            yield files[0] if len(files) == 1 else Joined(files)
+            yield files[0] if len(files) == 1 else ConcatenatedItems(files)
 
 
-class NumberedRecords(Numbered):
-    """The records of a jsonl file that is open."""
+class IndexedRecords(IndexedItems):
+    """The records of one open jsonl file, by index."""
 
-    def __init__(self, path: str, descriptor: int, index: LineIndex, counter: Counter) -> None:
+    def __init__(
+        self, path: str, descriptor: int, index: LineIndex, counter: FailureCounter
+    ) -> None:
         self._path, self._descriptor, self._counter = path, descriptor, counter
         self._starts = index.starts
         self.size = len(index.starts) - 1
@@ -117,10 +124,10 @@ class NumberedRecords(Numbered):
             record = _loads(_pread(self._descriptor, self._starts[number + 1] - start, start))
         except (OSError, orjson.JSONDecodeError):
             record = None
-        return record if type(record) is dict else self._looked_at_again(number)
+        return record if type(record) is dict else self._parse_again(number)
 
-    def _looked_at_again(self, number: int) -> Any:
-        """Have a line dealt with that is no record."""
+    def _parse_again(self, number: int) -> Any:
+        """Parse a line again that is not a record, and handle the failure."""
         start = self._starts[number]
         line = _read(self._path, self._descriptor, self._starts[number + 1] - start, start)
         try:

@@ -13,13 +13,13 @@ from typing_extensions import override
 from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.hashing.values import digest
 from dagster_dataops.streams.core.sequences import SequenceCursor
-from dagster_dataops.streams.core.stage import Cursor, Opening, Source, State
-from dagster_dataops.streams.files.remote import is_url, listed
+from dagster_dataops.streams.core.stage import Cursor, ReadContext, SourceStage, State
+from dagster_dataops.streams.files.remote import is_url, list_urls
 
 
 @dataclass(frozen=True, eq=False)
-class Files(Source):
-    """The paths of all files below ``folder`` that match ``pattern``."""
+class FileList(SourceStage):
+    """Yield the paths of all files below ``folder`` that match ``pattern``."""
 
     name: ClassVar[str] = "list_files"
     folder: str
@@ -27,8 +27,8 @@ class Files(Source):
     storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @override
-    def open(self, opening: Opening) -> Cursor:
-        return FilesCursor(self)
+    def open(self, context: ReadContext) -> Cursor:
+        return FileListCursor(self)
 
     @override
     def options(self) -> dict[str, Any]:
@@ -36,14 +36,14 @@ class Files(Source):
 
     @override
     def identity(self) -> object:
-        found = [below(path, self.folder) for path in list_paths(self)]
+        found = [relative_path(path, self.folder) for path in list_paths(self)]
         return [len(found), digest(found)]
 
 
-class FilesCursor(Cursor):
-    """Lists when the first path is asked for; its position is an index."""
+class FileListCursor(Cursor):
+    """List the folder when the first path is requested. The state is an index."""
 
-    def __init__(self, stage: Files) -> None:
+    def __init__(self, stage: FileList) -> None:
         self._stage = stage
         self._paths: SequenceCursor | None = None
         self._skipped = 0
@@ -68,14 +68,14 @@ class FilesCursor(Cursor):
         self._paths, self._skipped = None, 0
 
 
-def list_paths(stage: Files) -> list[str]:
-    """Return the paths that `Files` yields.
+def list_paths(stage: FileList) -> list[str]:
+    """Return the paths that `FileList` yields.
 
     Raises:
-        StreamSourceError: The folder cannot be read.
+        StreamSourceError: The folder cannot be listed.
     """
     if is_url(stage.folder):
-        found = listed(stage.folder, stage.storage_options)
+        found = list_urls(stage.folder, stage.storage_options)
     else:
         top = Path(stage.folder)
         if not top.exists():
@@ -83,21 +83,21 @@ def list_paths(stage: Files) -> list[str]:
         found = [stage.folder] if top.is_file() else [str(path) for path in files_below(top)]
     if stage.pattern is not None:
         found = [path for path in found if fnmatch.fnmatchcase(path, stage.pattern)]
-    return sorted(found, key=natural)
+    return sorted(found, key=natural_key)
 
 
-def below(path: str, folder: str) -> str:
-    """Return where in a folder a file is."""
+def relative_path(path: str, folder: str) -> str:
+    """Return the path of a file relative to a folder."""
     if is_url(path):
         return path.removeprefix(folder).lstrip("/")
     return os.path.relpath(path, folder)
 
 
 def files_below(top: Path) -> Iterator[Path]:
-    """Yield the files below a folder, links followed, in no order.
+    """Yield the files below a folder, following links, in no particular order.
 
     Raises:
-        StreamSourceError: It cannot be listed.
+        StreamSourceError: A folder cannot be listed.
     """
 
     def refuse(error: OSError) -> None:
@@ -109,11 +109,11 @@ def files_below(top: Path) -> Iterator[Path]:
         above = {here, *here.parents}
         folders[:] = [
             name for name in folders if (here / name).resolve() not in above
-        ]  # no circles
+        ]  # skips links that form a cycle
         yield from (path for name in names if (path := Path(folder, name)).is_file())
 
 
-def natural(path: str) -> list[tuple[int, int, str]]:
-    """Return a key that orders ``part2`` before ``part10``."""
+def natural_key(path: str) -> list[tuple[int, int, str]]:
+    """Return a sort key that orders ``part2`` before ``part10``."""
     parts = re.split(r"([0-9]+)", path)
     return [(1, int(part), part) if at % 2 else (0, 0, part) for at, part in enumerate(parts)]

@@ -1,7 +1,7 @@
-"""Location: where a file lies and how it is packed.
+"""`Location`: the path and compression of one file.
 
-A plain file of this machine is read where it lies, at any position. A packed one is unpacked from
-its beginning, whatever the position; what lies before is not parsed again.
+An uncompressed local file is read directly at any position. A compressed file is decompressed from
+its start up to the position, but the skipped content is not parsed again.
 """
 
 import os
@@ -14,16 +14,21 @@ from typing import Any, Final
 import xxhash
 
 from dagster_dataops.errors import StreamSourceError
-from dagster_dataops.streams.files.contents import Content, PlainContent, Source, WindowedContent
-from dagster_dataops.streams.files.decompression import SUFFIXES, Unpacked
-from dagster_dataops.streams.files.descriptors import opened
+from dagster_dataops.streams.files.contents import (
+    ByteSource,
+    Content,
+    PlainContent,
+    WindowedContent,
+)
+from dagster_dataops.streams.files.decompression import SUFFIXES, DecompressedSource
+from dagster_dataops.streams.files.descriptors import opened_file
 from dagster_dataops.streams.files.remote import RemoteFile, file_details, identity_of, is_url
 
-_LOOKED_AT: Final = 64 << 10
+_DIGESTED_BYTES: Final = 64 << 10
 
 
-def packed_as(path: str) -> str | None:
-    """Return how a file is packed by the end of its name; of a URL, the part before ``?``."""
+def compression_of(path: str) -> str | None:
+    """Return the compression by the file name's suffix; a URL's query is ignored."""
     name = re.split(r"[?#]", path.partition("::")[0])[0] if is_url(path) else path
     return SUFFIXES.get(PurePosixPath(name).suffix.lower())
 
@@ -33,9 +38,9 @@ class Location:
     """One file.
 
     Attributes:
-        path: On this machine, or a URL.
-        compression: How it is packed, such as ``gzip``; ``None`` if it is not.
-        storage_options: What fsspec's file system is made with.
+        path: A local path or a URL.
+        compression: The compression, for example ``gzip``; ``None`` if uncompressed.
+        storage_options: The arguments of fsspec's file system.
     """
 
     path: str
@@ -44,27 +49,27 @@ class Location:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it lies on this machine as it is."""
+        """Whether the file is local and uncompressed."""
         return self.compression is None and not is_url(self.path)
 
     def opened(self) -> Content:
-        """Open it.
+        """Open the file.
 
         Raises:
-            StreamSourceError: A file of this machine cannot be opened; others fail when read.
+            StreamSourceError: A local file cannot be opened. Other files raise it when read.
         """
         return PlainContent(self.path) if self.is_plain else WindowedContent(self._source)
 
-    def _source(self) -> Source:
+    def _source(self) -> ByteSource:
         if self.compression is None:
             return self.raw_source()
-        return Unpacked(self.path, self.raw_source, self.compression)
+        return DecompressedSource(self.path, self.raw_source, self.compression)
 
-    def raw_source(self) -> Source:
-        """Open it as it is packed.
+    def raw_source(self) -> ByteSource:
+        """Open the file without decompressing it.
 
         Raises:
-            StreamSourceError: It cannot be opened.
+            StreamSourceError: A local file cannot be opened.
         """
         if is_url(self.path):
             return RemoteFile(self.path, self.storage_options)
@@ -74,32 +79,33 @@ class Location:
             raise StreamSourceError(self.path, f"cannot be read: {error.strerror}") from error
 
     def identity(self) -> object:
-        """Return what tells its content from others'.
+        """Return a value that identifies the content of the file.
 
-        That is length, beginning and end of a file of this machine; of one by URL, its size with a
-        checksum or time if its place tells any, else its beginning.
+        For a local file this is its size with digests of its first and last 64 KiB. For a URL it is
+        the size with the checksum or modification time that the server reports, else with a digest
+        of the first 64 KiB.
 
         Raises:
-            StreamSourceError: It cannot be read.
+            StreamSourceError: The file cannot be read.
         """
         if is_url(self.path):
-            told = identity_of(file_details(self.path, self.storage_options))
-            return told or self._beginning()
-        with opened(self.path) as descriptor:
+            reported = identity_of(file_details(self.path, self.storage_options))
+            return reported or self._beginning()
+        with opened_file(self.path) as descriptor:
             size = os.fstat(descriptor).st_size
-            ends = [self._end(descriptor, at) for at in (0, max(0, size - _LOOKED_AT))]
+            ends = [self._end(descriptor, at) for at in (0, max(0, size - _DIGESTED_BYTES))]
         return [size, *ends]
 
     def _end(self, descriptor: int, at: int) -> str:
         try:
-            return xxhash.xxh3_64_hexdigest(os.pread(descriptor, _LOOKED_AT, at))
+            return xxhash.xxh3_64_hexdigest(os.pread(descriptor, _DIGESTED_BYTES, at))
         except OSError as error:
             raise StreamSourceError(self.path, f"cannot be read: {error.strerror}") from error
 
     def stamp(self) -> list[int] | None:
-        """Return what the file system knows of it, if it is there; ``None`` of a URL.
+        """Return size, times and inode of a local file; ``None`` for a URL or a missing file.
 
-        That changes with every rewriting, though beginning and end may stay as they were.
+        The value changes with every rewrite, even if the first and last bytes stay the same.
         """
         if is_url(self.path):
             return None
@@ -110,7 +116,11 @@ class Location:
         return [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
 
     def size(self) -> int:
-        """Return how many bytes it has on this machine."""
+        """Return the size of a local file in bytes.
+
+        Raises:
+            StreamSourceError: The file cannot be read.
+        """
         try:
             return Path(self.path).stat().st_size
         except OSError as error:
@@ -119,7 +129,7 @@ class Location:
     def _beginning(self) -> object:
         size = file_details(self.path, self.storage_options).get("size")
         with WindowedContent(self.raw_source) as content:
-            head = content.read_at(_LOOKED_AT, 0)
+            head = content.read_at(_DIGESTED_BYTES, 0)
             if content.failure is not None:
                 raise content.failure
         return [size, xxhash.xxh3_64_hexdigest(head)]

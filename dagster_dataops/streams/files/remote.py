@@ -1,8 +1,7 @@
-"""Files by URL: everything that fsspec reaches.
+"""Files by URL, read with fsspec.
 
-fsspec's file systems raise what the libraries below them raise, so whatever comes is caught here,
-and becomes an error that names the URL. A connection that breaks is made again, and reading goes
-on where it was.
+fsspec's file systems raise the exceptions of the libraries below them. All of these become an
+error that names the URL. After a broken connection, reading continues at the same position.
 """
 
 import time
@@ -11,8 +10,8 @@ from typing import Any, Final
 
 from dagster_dataops.errors import StreamSourceError
 
-_PAUSES: Final = (0.2, 1.0, 4.0)  # seconds before each further try
-_SKIPPED: Final = 1 << 20  # read at once of what a server sends although it was not asked for
+_RETRY_DELAYS: Final = (0.2, 1.0, 4.0)  # seconds before each retry
+_SKIP_BYTES: Final = 1 << 20  # bytes read at once when a server ignores the requested range
 _CHECKSUMS: Final = (
     "ETag", "etag", "md5Hash", "Content-MD5", "content_md5", "md5", "CRC", "Digest", "sha256",
 )  # fmt: skip
@@ -24,7 +23,7 @@ Options = Mapping[str, Any]
 
 
 def is_url(path: str) -> bool:
-    """Whether a path is for fsspec: ``s3://…``, ``zip://…::…``."""
+    """Whether a path is an fsspec URL, for example ``s3://…`` or ``zip://…::…``."""
     return "://" in path
 
 
@@ -32,7 +31,7 @@ def file_system(url: str, options: Options) -> tuple[Any, str]:
     """Return fsspec's file system for a URL, and the path in it.
 
     Raises:
-        StreamSourceError: There is none, it is not installed, or it cannot be reached.
+        StreamSourceError: The file system is unknown, not installed or unreachable.
     """
     import fsspec
 
@@ -42,39 +41,41 @@ def file_system(url: str, options: Options) -> tuple[Any, str]:
         reason = f"its file system needs a package that is not installed: {error}"
         raise StreamSourceError(url, reason) from error
     except Exception as error:
-        raise refused(url, error) from error
+        raise source_error(url, error) from error
     return found, path
 
 
-def refused(url: str, error: Exception) -> StreamSourceError:
-    """Return the error that tells of ``error``, and what may help."""
+def source_error(url: str, error: Exception) -> StreamSourceError:
+    """Return a `StreamSourceError` for ``error``, with a remedy."""
     if isinstance(error, StreamSourceError):
         return error
     if isinstance(error, FileNotFoundError):
         cause = "" if error.__cause__ is None else f" ({error.__cause__})"
         return StreamSourceError(url, f"there is no such file, or it cannot be reached{cause}")
     if isinstance(error, PermissionError):
-        return StreamSourceError(url, f"may not be read: {error}; storage_options takes a login")
+        return StreamSourceError(
+            url, f"access denied: {error}; pass credentials in storage_options"
+        )
     kind = type(error).__name__
-    advice = "check the address, the network and storage_options; a stream goes on from its state"
+    advice = "check the address, the network and storage_options; a stream resumes from its state"
     return StreamSourceError(url, f"cannot be read: {kind}: {error}; {advice}")
 
 
 def file_details(url: str, options: Options) -> dict[str, Any]:
-    """Return what the place tells of a file: its size, and often a checksum or a time.
+    """Return what the server reports about a file: its size, often a checksum or a time.
 
     Raises:
-        StreamSourceError: It cannot be reached.
+        StreamSourceError: The file cannot be reached.
     """
     found, path = file_system(url, options)
     try:
         return dict(found.info(path))
     except Exception as error:
-        raise refused(url, error) from error
+        raise source_error(url, error) from error
 
 
 def identity_of(details: Mapping[str, Any]) -> list[object] | None:
-    """Return what tells the content of a file from others; ``None`` if its place tells nothing."""
+    """Return size and checksum or time from file details; ``None`` if neither is reported."""
     for names in (_CHECKSUMS, _TIMES):
         for name in names:
             if details.get(name):
@@ -83,57 +84,57 @@ def identity_of(details: Mapping[str, Any]) -> list[object] | None:
 
 
 class RemoteFile:
-    """A file by URL, read from any position.
+    """A file by URL that can be read from any position.
 
     Args:
-        url: Where it is.
-        options: What fsspec's file system is made with.
+        url: The URL.
+        options: The arguments of fsspec's file system.
     """
 
     def __init__(self, url: str, options: Options) -> None:
         self._url, self._options = url, options
-        self._system: Any = None  # some close their files when they go
+        self._system: Any = None  # kept: some file systems close their files when they are deleted
         self._file: Any = None
-        self._wanted = 0  # where the next read begins
-        self._at = 0  # where the open file stands
-        self._ranges = True
+        self._next_offset = 0  # the offset of the next read
+        self._at = 0  # the offset of the open file
+        self._supports_ranges = True
         self._identity: list[object] | None = None
 
     def seek(self, offset: int, /) -> None:
-        """Have the next read begin at ``offset``."""
-        self._wanted = offset
+        """Set the offset of the next read."""
+        self._next_offset = offset
 
     def read(self, size: int, /) -> bytes:
-        """Return up to ``size`` bytes; none at the end.
+        """Return up to ``size`` bytes; empty at the end.
 
         Raises:
-            StreamSourceError: It cannot be read, also after further tries.
+            StreamSourceError: The file cannot be read, even after retries.
         """
-        pauses = iter(_PAUSES)
+        pauses = iter(_RETRY_DELAYS)
         while True:
             try:
                 part = self._read(size)
             except (FileNotFoundError, PermissionError, StreamSourceError) as error:
-                raise refused(self._url, error) from error
-            except Exception as error:  # whatever a file system's libraries raise
+                raise source_error(self._url, error) from error
+            except Exception as error:  # file systems raise exceptions of any library
                 self.close()
-                if self._ranges and "range requests" in str(error):
-                    self._ranges = False  # from now on the server sends it from the beginning
+                if self._supports_ranges and "range requests" in str(error):
+                    self._supports_ranges = False  # the server sends the file only from its start
                     continue
                 pause = next(pauses, None)
                 if pause is None:
-                    raise refused(self._url, error) from error
+                    raise source_error(self._url, error) from error
                 time.sleep(pause)
             else:
                 self._at += len(part)
-                self._wanted = self._at
+                self._next_offset = self._at
                 return part
 
     def _read(self, size: int) -> bytes:
-        if self._file is None or self._wanted < self._at:
+        if self._file is None or self._next_offset < self._at:
             self._open()
-        if self._wanted != self._at:
-            self._go()
+        if self._next_offset != self._at:
+            self._seek_file()
         part: bytes = self._file.read(size)
         total = self._file.size if hasattr(self._file, "size") else None
         if not part and isinstance(total, int) and self._at < total:
@@ -144,33 +145,33 @@ class RemoteFile:
     def _open(self) -> None:
         self.close()
         self._system, path = file_system(self._url, self._options)
-        how = {} if self._ranges else {"block_size": 0}
+        how = {} if self._supports_ranges else {"block_size": 0}
         self._file = self._system.open(path, "rb", **how)
         identity = identity_of(getattr(self._file, "details", None) or {})
         if None not in (identity, self._identity) and identity != self._identity:
-            raise StreamSourceError(self._url, "has changed while it was read; read it again")
+            raise StreamSourceError(self._url, "changed while it was read; read it again")
         self._identity = identity
 
-    def _go(self) -> None:
+    def _seek_file(self) -> None:
         try:
-            self._file.seek(self._wanted)
-            self._at = self._wanted
-        except (ValueError, OSError):  # it comes from its beginning on, and no other way
-            while self._at < self._wanted:
-                part = self._file.read(min(_SKIPPED, self._wanted - self._at))
+            self._file.seek(self._next_offset)
+            self._at = self._next_offset
+        except (ValueError, OSError):  # not seekable: read up to the offset
+            while self._at < self._next_offset:
+                part = self._file.read(min(_SKIP_BYTES, self._next_offset - self._at))
                 if not part:
-                    self._wanted = self._at
+                    self._next_offset = self._at
                 self._at += len(part)
 
     def close(self) -> None:
-        """Close it; reading opens it again."""
+        """Close the file; the next read opens it again."""
         if self._file is not None:
             self._file.close()
         self._file, self._at = None, 0
 
 
-def listed(url: str, options: Options, *, wild: bool = False) -> list[str]:
-    """Return the URLs of all files below a folder, or of those that its wildcards mean.
+def list_urls(url: str, options: Options, *, wild: bool = False) -> list[str]:
+    """Return the URLs of all files below a folder, or of those that match a pattern.
 
     Raises:
         StreamSourceError: The folder cannot be listed.
@@ -180,13 +181,13 @@ def listed(url: str, options: Options, *, wild: bool = False) -> list[str]:
         names = found.glob(path) if wild else found.find(path)
         files = [name for name in names if not wild or found.isfile(name)]
     except Exception as error:
-        raise refused(url, error) from error
+        raise source_error(url, error) from error
     return [_url_of(found, name, url) for name in files]
 
 
 def _url_of(found: Any, name: str, url: str) -> str:
     chain = url.split("::")
-    if len(chain) > 1:  # zip://name::https://…: the outermost alone has names inside it
+    if len(chain) > 1:  # zip://name::https://…: names belong to the first part
         return "::".join([f"{chain[0].partition('://')[0]}://{name.lstrip('/')}", *chain[1:]])
     full: str = found.unstrip_protocol(name)
     return full

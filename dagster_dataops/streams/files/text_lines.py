@@ -1,4 +1,4 @@
-"""The lines of a text file as items."""
+"""``read_text``: the lines of text files."""
 
 import codecs
 from dataclasses import dataclass
@@ -8,23 +8,23 @@ from typing import ClassVar, Final
 from typing_extensions import override
 
 from dagster_dataops.errors import StreamDefinitionError, StreamSourceError
-from dagster_dataops.streams.core.item_failures import Counter
-from dagster_dataops.streams.files.blocks import BlockCursor, Parsed, Terminator
+from dagster_dataops.streams.core.item_failures import FailureCounter
+from dagster_dataops.streams.files.blocks import BlockCursor, ParsedBlock, Terminator
 from dagster_dataops.streams.files.contents import Content
 from dagster_dataops.streams.files.file_stages import FileCursor, FileStage, Origin
 from dagster_dataops.streams.files.locations import Location
 
-_MARKS: Final = {  # encodings whose files may begin with a mark: (marks, what follows each)
+_MARKS: Final = {  # encodings with a byte order mark: (mark, encoding after it)
     "utf-8-sig": [(codecs.BOM_UTF8, "utf-8"), (b"", "utf-8")],
     "utf-16": [(codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be")],
     "utf-32": [(codecs.BOM_UTF32_LE, "utf-32-le"), (codecs.BOM_UTF32_BE, "utf-32-be")],
 }
-_UNMARKED: Final = {"utf-16": "utf-16-le", "utf-32": "utf-32-le"}
+_DEFAULT_BYTE_ORDER: Final = {"utf-16": "utf-16-le", "utf-32": "utf-32-le"}
 _HEAD_BYTES: Final = 1 << 20
 
 
 class LineEnding(Enum):
-    """What ends a line; ``INFER`` takes what ends the first line of the file."""
+    """The line terminator; ``INFER`` uses the one that ends the first line of the file."""
 
     INFER = "infer"
     LF = "lf"
@@ -32,8 +32,8 @@ class LineEnding(Enum):
 
 
 @dataclass(frozen=True, eq=False)
-class Lines(FileStage):
-    """The lines of files, without what ends them."""
+class TextLines(FileStage):
+    """Yield the lines of files without their terminators."""
 
     name: ClassVar[str] = "read_text"
     key: str | None
@@ -46,14 +46,14 @@ class Lines(FileStage):
     origin: Origin
 
     @override
-    def open_file(self, location: Location, counter: Counter) -> FileCursor:
+    def open_file(self, location: Location, counter: FailureCounter) -> FileCursor:
         return LineCursor(self, location, counter)
 
 
 class LineCursor(BlockCursor):
-    """Reads lines; a whole block is decoded at once."""
+    """Read lines; whole blocks are decoded at once."""
 
-    def __init__(self, stage: Lines, location: Location, counter: Counter) -> None:
+    def __init__(self, stage: TextLines, location: Location, counter: FailureCounter) -> None:
         super().__init__(location, stage.block_size, counter, stage.origin)
         self._stage = stage
         self._encoding = stage.encoding
@@ -62,7 +62,7 @@ class LineCursor(BlockCursor):
     @override
     def begin(self, content: Content) -> int:
         head = content.read_at(_HEAD_BYTES, 0)
-        encoding, mark = unmarked(self._stage.encoding, head)
+        encoding, mark = split_mark(self._stage.encoding, head)
         self._encoding = encoding
         crlf = self._stage.line_ending is LineEnding.CRLF
         if self._stage.line_ending is LineEnding.INFER:
@@ -74,17 +74,17 @@ class LineCursor(BlockCursor):
         return len(mark)
 
     @override
-    def parse(self, block: bytes, start: int) -> Parsed:
+    def parse(self, block: bytes, start: int) -> ParsedBlock:
         try:
             lines = block.decode(self._encoding).split(self._newline)
         except UnicodeDecodeError:
             return self._parse_lines(block, start)
         if not lines[-1]:
             lines.pop()
-        return self._finished(lines)
+        return self._parsed_lines(lines)
 
-    def _parse_lines(self, block: bytes, start: int) -> Parsed:
-        """Decode a block, in which something is no text, line by line."""
+    def _parse_lines(self, block: bytes, start: int) -> ParsedBlock:
+        """Decode a block with invalid text line by line."""
         lines: list[str] = []
         numbers: list[int] = []
         texts = block.split(self.terminator.text)
@@ -94,15 +94,15 @@ class LineCursor(BlockCursor):
                 numbers.append(number)
             except UnicodeDecodeError as error:
                 place = f"{self.path}, line {self.line_number(start, number)}"
-                refused = StreamSourceError(place, f"is no {self._stage.encoding} text: {error}")
+                refused = StreamSourceError(place, f"is not {self._stage.encoding} text: {error}")
                 refused.__cause__ = error
                 try:
                     self.counter.settle(text, refused)
-                except Exception as final:  # noqa: BLE001 - raised behind the lines before it
-                    return self._finished(lines, numbers)._replace(error=final)
-        return self._finished(lines, numbers)
+                except Exception as final:  # noqa: BLE001 - raised after the lines before it
+                    return self._parsed_lines(lines, numbers)._replace(error=final)
+        return self._parsed_lines(lines, numbers)
 
-    def _finished(self, lines: list[str], numbers: list[int] | None = None) -> Parsed:
+    def _parsed_lines(self, lines: list[str], numbers: list[int] | None = None) -> ParsedBlock:
         stage = self._stage
         if stage.skip_empty:
             given = range(len(lines)) if numbers is None else numbers
@@ -115,22 +115,22 @@ class LineCursor(BlockCursor):
         elif stage.ltrim:
             lines = [line.lstrip() for line in lines]
         items = lines if stage.key is None else [{stage.key: line} for line in lines]
-        return Parsed(items, None, numbers)
+        return ParsedBlock(items, None, numbers)
 
 
-def unmarked(encoding: str, head: bytes) -> tuple[str, bytes]:
-    """Return how a file is encoded behind the mark at its head, and the mark."""
+def split_mark(encoding: str, head: bytes) -> tuple[str, bytes]:
+    """Return the encoding after the byte order mark of a file, and the mark."""
     for mark, followed in _MARKS.get(encoding, []):
         if head.startswith(mark):
             return followed, mark
-    return _UNMARKED.get(encoding, encoding), b""
+    return _DEFAULT_BYTE_ORDER.get(encoding, encoding), b""
 
 
 def known_encoding(encoding: str | None, stage: str = "read_text") -> str:
-    """Return the name by which Python knows an encoding; UTF-8 by default.
+    """Return Python's name of an encoding; UTF-8 for ``None``.
 
     Raises:
-        StreamDefinitionError: There is none of that name.
+        StreamDefinitionError: The encoding is unknown.
     """
     try:
         return codecs.lookup(encoding or "utf-8").name

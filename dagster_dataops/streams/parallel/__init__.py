@@ -1,1 +1,1 @@
-"""Stages that call a function for several items at once, in threads, processes or an event loop."""
+"""``map`` with concurrent calls, in threads, processes or on an event loop."""

@@ -1,4 +1,4 @@
-"""Who calls a function for several items at once: threads, processes, or an event loop."""
+"""Run concurrent calls of a function in threads, processes or an event loop."""
 
 import asyncio
 import inspect
@@ -23,18 +23,18 @@ class Caller(ABC):
 
     @abstractmethod
     def submit(self, item: Any) -> "Future[Any]":
-        """Have it called for ``item``."""
+        """Start a call for ``item``."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let calls that have begun end, and begin no others."""
+        """Cancel the calls that have not started; running calls may finish."""
 
 
-class Threads(Caller):
-    """Calls in threads of this process: for functions that wait."""
+class ThreadCaller(Caller):
+    """Call in threads of this process; suits functions that wait for I/O."""
 
     def __init__(self, function: Callable[[Any], Any], workers: int) -> None:
-        self._call = partial(_called, function)
+        self._call = partial(_call_guarded, function)
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="stream-map")
 
     @override
@@ -46,8 +46,11 @@ class Threads(Caller):
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
-class Processes(Caller):
-    """Calls in processes: for functions that compute. Function, items and results are pickled."""
+class ProcessCaller(Caller):
+    """Call in processes; suits functions that compute.
+
+    The function, the items and the results are pickled.
+    """
 
     def __init__(self, function: Callable[[Any], Any], workers: int) -> None:
         context = multiprocessing.get_context("fork" if may_fork() else "spawn")
@@ -63,8 +66,8 @@ class Processes(Caller):
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
-class Loop(Caller):
-    """Awaits coroutine functions on an event loop in a thread of its own."""
+class EventLoopCaller(Caller):
+    """Await coroutine functions on an event loop in a separate thread."""
 
     def __init__(self, function: Callable[[Any], Any], workers: int) -> None:
         self._function = function
@@ -88,9 +91,9 @@ class Loop(Caller):
 
     @override
     def submit(self, item: Any) -> "Future[Any]":
-        return asyncio.run_coroutine_threadsafe(self._awaited(item), self._loop)
+        return asyncio.run_coroutine_threadsafe(self._call_limited(item), self._loop)
 
-    async def _awaited(self, item: Any) -> Any:
+    async def _call_limited(self, item: Any) -> Any:
         async with self._places:
             try:
                 return await self._function(item)
@@ -104,25 +107,25 @@ class Loop(Caller):
 
 
 _CALLERS: Final[dict[str, Callable[[Callable[[Any], Any], int], Caller]]] = {
-    "thread": Threads,
-    "process": Processes,
-    "async": Loop,
+    "thread": ThreadCaller,
+    "process": ProcessCaller,
+    "async": EventLoopCaller,
 }
 
 
 def caller_for(function: Callable[[Any], Any], workers: int, mode: str | None) -> Caller:
-    """Return who calls ``function``, ``workers`` calls at a time.
+    """Return a caller that runs up to ``workers`` calls of ``function`` at once.
 
-    Without a mode, coroutine functions are awaited, and others called in threads.
+    Without a mode, coroutine functions are awaited and other functions are called in threads.
     """
     default = "async" if inspect.iscoroutinefunction(function) else "thread"
     return _CALLERS[mode or default](function, workers)
 
 
-def _called(function: Callable[[Any], Any], item: Any) -> Any:
+def _call_guarded(function: Callable[[Any], Any], item: Any) -> Any:
     try:
         return function(item)
-    except StopIteration as error:  # a future would pass it on as the end of the stream
+    except StopIteration as error:  # the caller of result() would take it for the end of the stream
         raise RuntimeError("the function raised StopIteration") from error
 
 
@@ -130,12 +133,12 @@ _received: list[Callable[[Any], Any]] = []
 
 
 def _receive(payload: bytes) -> None:
-    threading.Thread(target=_end_with_parent, name="stream-map-lifeline", daemon=True).start()
+    threading.Thread(target=_exit_with_parent, name="stream-map-parent-watch", daemon=True).start()
     _received[:] = [cloudpickle.loads(payload)]
 
 
-def _end_with_parent() -> None:
-    """End this worker when the process that started it does, which may have been killed."""
+def _exit_with_parent() -> None:
+    """Exit this worker process when its parent exits, even if the parent was killed."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         multiprocessing.connection.wait([parent.sentinel])
@@ -143,4 +146,4 @@ def _end_with_parent() -> None:
 
 
 def _call_received(item: Any) -> Any:
-    return _called(_received[0], item)
+    return _call_guarded(_received[0], item)

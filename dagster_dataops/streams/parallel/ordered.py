@@ -1,4 +1,4 @@
-"""Results of parallel calls in the order of the items, in a window that slides over these."""
+"""Yield the results of concurrent calls in item order, from a sliding window."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from typing_extensions import override
 
-from dagster_dataops.streams.core.item_failures import Counter
+from dagster_dataops.streams.core.item_failures import FailureCounter
 from dagster_dataops.streams.core.stage import Cursor, State
-from dagster_dataops.streams.parallel.parallel_cursor import END, Calls, ParallelCursor
+from dagster_dataops.streams.parallel.parallel_cursor import END, ConcurrentCalls, ParallelCursor
 from dagster_dataops.streams.stages.mapping import with_failures, without_failures
 
 if TYPE_CHECKING:
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
     from dagster_dataops.streams.parallel.callers import Caller
 
-_WINDOW: Final = 4  # items a worker that are read ahead: a slow one holds up none of the others
+_WINDOW: Final = 4  # window size per worker; one slow item does not stall the others
 
 
 class OrderedCursor(ParallelCursor):
-    """Yields results in order; its position is where the oldest item that waits begins."""
+    """Yield results in order. The state is the position before the oldest unfinished item."""
 
-    def __init__(self, upstream: Cursor, calls: Calls, counter: Counter) -> None:
+    def __init__(self, upstream: Cursor, calls: ConcurrentCalls, counter: FailureCounter) -> None:
         super().__init__(upstream, calls, counter)
         self._waiting: deque[tuple[State, Any, Future[Any]]] = deque()
 
@@ -33,7 +33,7 @@ class OrderedCursor(ParallelCursor):
         while True:
             while not ended and len(waiting) < window:
                 before = self.upstream.state()
-                item = self.pulled(upstream)
+                item = self.next_item(upstream)
                 ended = item is END
                 if not ended:
                     waiting.append((before, item, caller.submit(item)))
@@ -42,7 +42,7 @@ class OrderedCursor(ParallelCursor):
             _, item, future = waiting[0]
             try:
                 result = future.result()
-            except Exception as error:  # noqa: BLE001 - whatever the function raises
+            except Exception as error:  # noqa: BLE001 - the user's function may raise anything
                 self.counter.settle(item, error)
                 waiting.popleft()
             else:

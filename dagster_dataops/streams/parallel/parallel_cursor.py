@@ -1,4 +1,4 @@
-"""What cursors share that have a function called for several items at once."""
+"""The base of cursors with concurrent calls."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from typing_extensions import override
 
-from dagster_dataops.streams.core.item_failures import Counter
-from dagster_dataops.streams.core.stage import Cursor, StepCursor
+from dagster_dataops.streams.core.item_failures import FailureCounter
+from dagster_dataops.streams.core.stage import Cursor, UnaryCursor
 
 if TYPE_CHECKING:
     from dagster_dataops.streams.parallel.callers import Caller
@@ -15,36 +15,36 @@ if TYPE_CHECKING:
 END: Final = object()
 
 
-class Calls(NamedTuple):
-    """Who makes the calls.
+class ConcurrentCalls(NamedTuple):
+    """How to make concurrent calls.
 
     Attributes:
-        caller: Returns who makes them; it is closed by whoever asked.
-        at_once: How many are made at once.
+        new_caller: Returns a new `Caller`, which the cursor closes.
+        at_once: The number of concurrent calls.
     """
 
-    caller: "Callable[[], Caller]"
+    new_caller: "Callable[[], Caller]"
     at_once: int
 
 
-class ParallelCursor(StepCursor):
-    """A cursor that has a function called for several items at once.
+class ParallelCursor(UnaryCursor):
+    """A cursor that calls a function for several items at once.
 
     Args:
-        upstream: Where the items come from.
-        calls: Who makes the calls, and how many at once.
-        counter: Counts calls that fail.
+        upstream: The input.
+        calls: How to make the calls.
+        counter: Counts failed calls.
     """
 
-    def __init__(self, upstream: Cursor, calls: Calls, counter: Counter) -> None:
+    def __init__(self, upstream: Cursor, calls: ConcurrentCalls, counter: FailureCounter) -> None:
         super().__init__(upstream)
         self.calls = calls
         self.counter = counter
-        self.failure: Exception | None = None  # of the upstream, raised behind what came before
+        self.failure: Exception | None = None  # of the input; raised after earlier results
 
     @override
     def items(self) -> Iterator[Any]:
-        caller = self.calls.caller()
+        caller = self.calls.new_caller()
         self.failure = None
         try:
             yield from self.results(caller)
@@ -55,12 +55,12 @@ class ParallelCursor(StepCursor):
 
     @abstractmethod
     def results(self, caller: "Caller") -> Iterator[Any]:
-        """Yield what the calls return; an upstream that has ended says so by `pulled`."""
+        """Yield the results of the calls; read the input with `next_item`."""
 
-    def pulled(self, upstream: Iterator[Any]) -> Any:
-        """Return the next item; the end, too, where the upstream fails."""
+    def next_item(self, upstream: Iterator[Any]) -> Any:
+        """Return the next item; `END` if the input ends or fails."""
         try:
             return next(upstream, END)
-        except Exception as error:  # noqa: BLE001 - raised when its turn has come
+        except Exception as error:  # noqa: BLE001 - raised after the results before it
             self.failure = error
             return END

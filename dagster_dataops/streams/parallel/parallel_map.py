@@ -1,4 +1,4 @@
-"""``map`` with several calls at once."""
+"""``map`` with concurrent calls."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 from typing_extensions import override
 
 from dagster_dataops.selectors.selector import Selector
-from dagster_dataops.streams.core.stage import Cursor, Opening, Step
+from dagster_dataops.streams.core.stage import Cursor, ReadContext, UnaryStage
 from dagster_dataops.streams.parallel.ordered import OrderedCursor
-from dagster_dataops.streams.parallel.parallel_cursor import Calls
+from dagster_dataops.streams.parallel.parallel_cursor import ConcurrentCalls
 from dagster_dataops.streams.parallel.unordered import UnorderedCursor
 from dagster_dataops.streams.stages.mapping import Function, Map
 
@@ -20,8 +20,8 @@ MODES: Final = ("thread", "process", "async")
 
 
 @dataclass(frozen=True, eq=False)
-class ParallelMap(Step):
-    """`Map` with ``num_parallel_calls`` calls at once."""
+class ParallelMap(UnaryStage):
+    """`Map` with ``num_parallel_calls`` concurrent calls."""
 
     name: ClassVar[str] = "map"
     functions: tuple[Function, ...]
@@ -31,19 +31,19 @@ class ParallelMap(Step):
     mode: Mode | None
 
     @override
-    def open(self, opening: Opening) -> Cursor:
-        counter = opening.failures.counter(self.name)
+    def open(self, context: ReadContext) -> Cursor:
+        counter = context.failures.counter(self.name)
         kind = OrderedCursor if self.deterministic else UnorderedCursor
-        calls = Calls(self.caller, self.num_parallel_calls)
-        return kind(self.upstream.open(opening), calls, counter)
+        calls = ConcurrentCalls(self.new_caller, self.num_parallel_calls)
+        return kind(self.upstream.open(context), calls, counter)
 
     @override
     def options(self) -> dict[str, Any]:
-        left_out = {"num_parallel_calls", "mode"}  # how it is run is not what it yields
+        left_out = {"num_parallel_calls", "mode"}  # they do not change the items
         return {name: one for name, one in super().options().items() if name not in left_out}
 
-    def caller(self) -> "Caller":
-        """Return who calls the functions."""
+    def new_caller(self) -> "Caller":
+        """Return a new caller of the functions."""
         from dagster_dataops.streams.parallel.callers import (
             caller_for,  # event loops and pools take a while
         )
@@ -51,12 +51,12 @@ class ParallelMap(Step):
         plain = Map(self.upstream, self.functions, None)
         function = plain.function()
         if self.selector is not None:
-            function = Selected(self.selector, function)
+            function = SelectorFunction(self.selector, function)
         return caller_for(function, self.num_parallel_calls, self.mode)
 
 
-class Selected:
-    """A function applied to what a selector selects, which can be sent to another process."""
+class SelectorFunction:
+    """A picklable function that applies another one to the selected parts of an item."""
 
     def __init__(self, selector: Selector, function: Function) -> None:
         self._selector, self._function = selector, function

@@ -1,4 +1,4 @@
-"""Results of parallel calls as they come, each item's once."""
+"""Yield the results of concurrent calls as they finish, each once."""
 
 from collections.abc import Iterator
 from queue import SimpleQueue
@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from typing_extensions import override
 
-from dagster_dataops.streams.core.item_failures import Counter
+from dagster_dataops.streams.core.item_failures import FailureCounter
 from dagster_dataops.streams.core.stage import Cursor, State
-from dagster_dataops.streams.parallel.parallel_cursor import END, Calls, ParallelCursor
+from dagster_dataops.streams.parallel.parallel_cursor import END, ConcurrentCalls, ParallelCursor
 from dagster_dataops.streams.stages.mapping import with_failures, without_failures
 
 if TYPE_CHECKING:
@@ -16,20 +16,21 @@ if TYPE_CHECKING:
 
     from dagster_dataops.streams.parallel.callers import Caller
 
-_SPAN: Final = 1000  # items a worker by which results in any order may run ahead
+# The number of items per worker that results may run ahead of the oldest item.
+_MAX_AHEAD: Final = 1000
 
 
 class UnorderedCursor(ParallelCursor):
-    """Yields results as they come.
+    """Yield results as they finish.
 
-    Its position is where the oldest item begins that was not yielded, and which of those behind
-    it were, by their distance from it.
+    The state is the position before the oldest item without a yielded result, and the distances
+    from it to later items whose results were yielded.
     """
 
-    def __init__(self, upstream: Cursor, calls: Calls, counter: Counter) -> None:
+    def __init__(self, upstream: Cursor, calls: ConcurrentCalls, counter: FailureCounter) -> None:
         super().__init__(upstream, calls, counter)
-        self._waiting: dict[int, State] = {}  # by number, in order
-        self._yielded: set[int] = set()  # numbers above the first that waits
+        self._waiting: dict[int, State] = {}  # the state before each unfinished item, by number
+        self._yielded: set[int] = set()  # numbers above the oldest unfinished one
         self._number = 0
 
     @override
@@ -45,17 +46,17 @@ class UnorderedCursor(ParallelCursor):
             number, item, future = finished.get()
             try:
                 result = future.result()
-            except Exception as error:  # noqa: BLE001 - whatever the function raises
+            except Exception as error:  # noqa: BLE001 - the user's function may raise anything
                 self.counter.settle(item, error)
-                self._pass(number)
+                self._mark_yielded(number)
             else:
-                self._pass(number)
+                self._mark_yielded(number)
                 yield result
 
     def _may_run_ahead(self) -> bool:
         workers = self.calls.at_once
         oldest = next(iter(self._waiting), self._number)
-        return len(self._waiting) < 2 * workers and self._number - oldest < _SPAN * workers
+        return len(self._waiting) < 2 * workers and self._number - oldest < _MAX_AHEAD * workers
 
     def _submit(
         self,
@@ -64,7 +65,7 @@ class UnorderedCursor(ParallelCursor):
         finished: "SimpleQueue[tuple[int, Any, Future[Any]]]",
     ) -> bool:
         before = self.upstream.state()
-        item = self.pulled(upstream)
+        item = self.next_item(upstream)
         if item is END:
             return False
         number, self._number = self._number, self._number + 1
@@ -74,7 +75,7 @@ class UnorderedCursor(ParallelCursor):
             future.add_done_callback(lambda done: finished.put((number, item, done)))
         return True
 
-    def _pass(self, number: int) -> None:
+    def _mark_yielded(self, number: int) -> None:
         del self._waiting[number]
         self._yielded.add(number)
         oldest = next(iter(self._waiting), self._number)

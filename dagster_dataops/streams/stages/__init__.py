@@ -1,1 +1,1 @@
-"""The stages of a stream that work item by item in the reading thread, one module a stage."""
+"""The stages that process items one by one in the reading thread. One operation per module."""

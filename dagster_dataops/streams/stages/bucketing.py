@@ -1,4 +1,4 @@
-"""``bucket``: lists of so many items."""
+"""``bucket``: group items into lists of a fixed size."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,24 +7,24 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from dagster_dataops.streams.core.stage import Cursor, Opening, Step, StepCursor
+from dagster_dataops.streams.core.stage import Cursor, ReadContext, UnaryCursor, UnaryStage
 
 
 @dataclass(frozen=True, eq=False)
-class Bucket(Step):
-    """Lists of ``bucket_size`` items."""
+class Bucket(UnaryStage):
+    """Group items into lists of ``bucket_size``."""
 
     name: ClassVar[str] = "bucket"
     bucket_size: int
     drop_remainder: bool
 
     @override
-    def open(self, opening: Opening) -> Cursor:
-        return BucketCursor(self.upstream.open(opening), self)
+    def open(self, context: ReadContext) -> Cursor:
+        return BucketCursor(self.upstream.open(context), self)
 
 
-class BucketCursor(StepCursor):
-    """Holds nothing between two lists."""
+class BucketCursor(UnaryCursor):
+    """Collect one list at a time; nothing is held between two lists."""
 
     def __init__(self, upstream: Cursor, stage: Bucket) -> None:
         super().__init__(upstream)

@@ -1,4 +1,4 @@
-"""``concat``: streams one after another; and what all combinations share."""
+"""``concat``: read streams one after another; and the base of all combining cursors."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from dagster_dataops.streams.core.finitude import Finitude
-from dagster_dataops.streams.core.stage import Combination, Cursor, Opening, State
+from dagster_dataops.streams.core.stage import CombinedStage, Cursor, ReadContext, State
 
 
 @dataclass(frozen=True, eq=False)
-class Concat(Combination):
-    """One stream after another."""
+class ConcatStage(CombinedStage):
+    """Yield the items of one stream after another."""
 
     name: ClassVar[str] = "concat"
 
@@ -22,12 +22,12 @@ class Concat(Combination):
         return max((one.finitude for one in self.sources), default=Finitude.FINITE)
 
     @override
-    def open(self, opening: Opening) -> Cursor:
-        return ConcatCursor([one.open(opening) for one in self.sources])
+    def open(self, context: ReadContext) -> Cursor:
+        return ConcatCursor([one.open(context) for one in self.sources])
 
 
 class CombinedCursor(Cursor):
-    """A cursor that reads several; its position is theirs."""
+    """A cursor with several inputs. The state is the list of their states."""
 
     def __init__(self, sources: list[Cursor]) -> None:
         self.sources = sources
@@ -48,7 +48,7 @@ class CombinedCursor(Cursor):
 
 
 class ConcatCursor(CombinedCursor):
-    """Its position is which stream it reads, and where all of them stand."""
+    """Read one stream after another. The state adds the index of the current stream."""
 
     def __init__(self, sources: list[Cursor]) -> None:
         super().__init__(sources)

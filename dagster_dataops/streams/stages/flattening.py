@@ -1,4 +1,4 @@
-"""``yield_from``: a stream made of each item, one after another."""
+"""``yield_from``: make a stream of each item and yield its items."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -9,9 +9,16 @@ from typing_extensions import override
 
 from dagster_dataops.errors import DataPipelineError, StreamStateError
 from dagster_dataops.streams.core.finitude import Finitude
-from dagster_dataops.streams.core.item_failures import Counter, Failures
-from dagster_dataops.streams.core.seeds import derived
-from dagster_dataops.streams.core.stage import Cursor, Opening, Stage, State, Step, StepCursor
+from dagster_dataops.streams.core.item_failures import FailureCounter, FailureHandler
+from dagster_dataops.streams.core.seeds import derive_seed
+from dagster_dataops.streams.core.stage import (
+    Cursor,
+    ReadContext,
+    Stage,
+    State,
+    UnaryCursor,
+    UnaryStage,
+)
 from dagster_dataops.streams.files.file_stages import FileStage
 from dagster_dataops.streams.stages.mapping import with_failures, without_failures
 
@@ -19,33 +26,33 @@ _END: Final = object()
 
 
 @dataclass(frozen=True, eq=False)
-class YieldFrom(Step):
-    """The items of the streams that ``fn`` makes of the items."""
+class YieldFrom(UnaryStage):
+    """Yield the items of the streams that ``fn`` returns, one stream after another."""
 
     name: ClassVar[str] = "yield_from"
     fn: Callable[[Any], Any]
 
     @override
-    def open(self, opening: Opening) -> Cursor:
-        return YieldFromCursor(self.upstream.open(opening), self, opening)
+    def open(self, context: ReadContext) -> Cursor:
+        return YieldFromCursor(self.upstream.open(context), self, context)
 
 
-class YieldFromCursor(StepCursor):
-    """Its position is where the present item begins, and where the stream made of it stands.
+class YieldFromCursor(UnaryCursor):
+    """The state is the position before the current item, and the position in its stream.
 
-    Items are numbered, and the stream of each has a seed of its own.
+    Items are numbered, and each stream gets a seed derived from its item's number.
     """
 
-    def __init__(self, upstream: Cursor, stage: YieldFrom, opening: Opening) -> None:
+    def __init__(self, upstream: Cursor, stage: YieldFrom, context: ReadContext) -> None:
         super().__init__(upstream)
         self._fn = stage.fn
-        self._counter = opening.failures.counter(stage.name)
-        self._opening = replace(opening, failures=InnerFailures(self._counter))
-        self._seed = derived(opening.seed, stage.path)
+        self._counter = context.failures.counter(stage.name)
+        self._context = replace(context, failures=InnerFailures(self._counter))
+        self._seed = derive_seed(context.seed, stage.path)
         self._number = 0
-        self._before: list[State] = []  # the upstream's state before the present item
-        self._inner: _Inner | None = None
-        self._waiting: State = None  # what the next stream is to be put back to
+        self._before: list[State] = []  # the input's number and state before the current item
+        self._inner: _InnerStream | None = None
+        self._to_restore: State = None  # the position to restore in the next stream
 
     @override
     def items(self) -> Iterator[Any]:
@@ -58,29 +65,31 @@ class YieldFromCursor(StepCursor):
             self._number += 1
             try:
                 inner = self._opened(item, before[0])
-            except Exception as error:  # noqa: BLE001 - whatever the function raises
+            except Exception as error:  # noqa: BLE001 - the user's function may raise anything
                 self._counter.settle(item, error)
                 continue
-            inner.go(self._waiting)
-            self._waiting, self._before, self._inner = None, before, inner
+            inner.restore(self._to_restore)
+            self._to_restore, self._before, self._inner = None, before, inner
             yield from inner.cursor.items()
             self._inner = None
 
-    def _opened(self, item: Any, number: int) -> "_Inner":
+    def _opened(self, item: Any, number: int) -> "_InnerStream":
         stage = inner_stage(self._fn(item))
-        return _Inner(stage, stage.open(replace(self._opening, seed=derived(self._seed, number))))
+        return _InnerStream(
+            stage, stage.open(replace(self._context, seed=derive_seed(self._seed, number)))
+        )
 
     @override
     def state(self) -> State:
         if self._inner is None:
-            place = [self._number, self.upstream.state(), self._waiting]
+            place = [self._number, self.upstream.state(), self._to_restore]
         else:
             place = [*self._before, self._inner.state()]
         return with_failures(self._counter, place)
 
     @override
     def restore(self, state: State) -> None:
-        self._number, before, self._waiting = without_failures(self._counter, state)
+        self._number, before, self._to_restore = without_failures(self._counter, state)
         self._inner = None
         self.upstream.restore(before)
 
@@ -89,13 +98,13 @@ class YieldFromCursor(StepCursor):
         if self._inner is not None:
             self._number, before = self._before
             self.upstream.restore(before)
-        self._inner = self._waiting = None
+        self._inner = self._to_restore = None
         self._number = 0 if reset_rng else self._number
         super().restart(reset_rng=reset_rng)
 
 
-class _Inner:
-    """The stream of one item; told from others by the files that it reads."""
+class _InnerStream:
+    """The stream of one item, identified by the files that it reads."""
 
     def __init__(self, stage: Stage, cursor: Cursor) -> None:
         self._stage = stage
@@ -103,11 +112,11 @@ class _Inner:
 
     @cached_property
     def _files(self) -> list[object]:
-        stages = self._stage.ordered()  # what is in memory is trusted
+        stages = self._stage.ordered()  # sources in memory are not compared
         return [one.identity() for one in stages if isinstance(one, FileStage)]
 
-    def go(self, state: State) -> None:
-        """Go to a position, if there is one.
+    def restore(self, state: State) -> None:
+        """Restore a position, unless it is ``None``.
 
         Raises:
             StreamStateError: It belongs to another stream.
@@ -116,30 +125,30 @@ class _Inner:
             return
         files, position = state
         if files != self._files:
-            msg = "yield_from made another stream of the item at which it stood than it did then"
+            msg = "yield_from: the stream of the item reads other files than in the saved state"
             raise StreamStateError(msg)
         self.cursor.restore(position)
 
     def state(self) -> State:
-        """Return the position."""
+        """Return the position in the stream of the item."""
         return [self._files, self.cursor.state()]
 
 
-class InnerFailures(Failures):
-    """Failures inside the stream of an item count as failures of ``yield_from``."""
+class InnerFailures(FailureHandler):
+    """Count failures inside the stream of an item as failures of ``yield_from``."""
 
-    def __init__(self, counter: Counter) -> None:
+    def __init__(self, counter: FailureCounter) -> None:
         super().__init__()
         self._outer = counter
 
     @override
-    def counter(self, stage: str) -> Counter:
+    def counter(self, stage: str) -> FailureCounter:
         return _InnerCounter(self._outer, stage)
 
 
-class _InnerCounter(Counter):
-    def __init__(self, outer: Counter, stage: str) -> None:
-        super().__init__(Failures(), outer.number, stage)
+class _InnerCounter(FailureCounter):
+    def __init__(self, outer: FailureCounter, stage: str) -> None:
+        super().__init__(FailureHandler(), outer.number, stage)
         self._outer = outer
 
     @override
@@ -148,10 +157,10 @@ class _InnerCounter(Counter):
 
 
 def inner_stage(made: object) -> Stage:
-    """Return the stage of what the function returned.
+    """Return the last stage of the stream that the user's function returned.
 
     Raises:
-        DataPipelineError: It is no stream, or one that never ends.
+        DataPipelineError: It is not a stream, or the stream never ends.
     """
     part = getattr(made, "part", None)
     stage = part() if callable(part) else None
@@ -160,6 +169,6 @@ def inner_stage(made: object) -> Stage:
         raise DataPipelineError(msg)
     if stage.finitude is not Finitude.FINITE:
         endless = stage.endless() or stage
-        msg = f"yield_from: the stream never ends, because of {endless.name}; take() ends it"
+        msg = f"yield_from: the stream never ends because of {endless.name}; end it with take()"
         raise DataPipelineError(msg)
     return stage

@@ -1,4 +1,4 @@
-"""``bucket_by_length``: lists of items of like length."""
+"""``bucket_by_length``: group items of similar length."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,15 +8,18 @@ from typing_extensions import override
 
 from dagster_dataops.errors import DataPipelineError
 from dagster_dataops.selectors.selector import Selector
-from dagster_dataops.streams.core.item_failures import Counter
-from dagster_dataops.streams.core.stage import Cursor, Opening, State, Step, StepCursor
+from dagster_dataops.streams.core.item_failures import FailureCounter
+from dagster_dataops.streams.core.stage import Cursor, ReadContext, State, UnaryCursor, UnaryStage
 from dagster_dataops.streams.core.state_values import from_json, to_json
 from dagster_dataops.streams.stages.mapping import with_failures, without_failures
 
 
 @dataclass(frozen=True, eq=False)
-class BucketByLength(Step):
-    """Lists of items of like length; sizes are (how many, up to which length), shortest first."""
+class BucketByLength(UnaryStage):
+    """Group items of similar length.
+
+    ``bucket_sizes`` holds pairs (number of items, maximum length), sorted by length.
+    """
 
     name: ClassVar[str] = "bucket_by_length"
     bucket_sizes: tuple[tuple[int, int], ...]
@@ -27,15 +30,15 @@ class BucketByLength(Step):
     drop_remainder: bool
 
     @override
-    def open(self, opening: Opening) -> Cursor:
-        counter = opening.failures.counter(self.name)
-        return BucketByLengthCursor(self.upstream.open(opening), self, counter)
+    def open(self, context: ReadContext) -> Cursor:
+        counter = context.failures.counter(self.name)
+        return BucketByLengthCursor(self.upstream.open(context), self, counter)
 
 
-class BucketByLengthCursor(StepCursor):
-    """Its position holds the items of buckets that are not full."""
+class BucketByLengthCursor(UnaryCursor):
+    """The state holds the items of the buckets that are not yet full."""
 
-    def __init__(self, upstream: Cursor, stage: BucketByLength, counter: Counter) -> None:
+    def __init__(self, upstream: Cursor, stage: BucketByLength, counter: FailureCounter) -> None:
         super().__init__(upstream)
         self._stage = stage
         self._counter = counter
@@ -45,8 +48,8 @@ class BucketByLengthCursor(StepCursor):
     def items(self) -> Iterator[Any]:
         for item in self.upstream.items():
             try:
-                at = self._place(item)
-            except Exception as error:  # noqa: BLE001 - a length may be anything
+                at = self._bucket_index(item)
+            except Exception as error:  # noqa: BLE001 - a length may have any type
                 self._counter.settle(item, error)
                 continue
             if at is not None:
@@ -55,13 +58,13 @@ class BucketByLengthCursor(StepCursor):
                 if len(bucket) >= self._stage.bucket_sizes[at][0]:
                     self._buckets[at] = []
                     yield bucket
-        yield from self._rest()
+        yield from self._remaining_buckets()
 
-    def _place(self, item: Any) -> int | None:
-        """Return the bucket for ``item``; ``None`` if it is passed over.
+    def _bucket_index(self, item: Any) -> int | None:
+        """Return the index of the bucket for ``item``; ``None`` if the item is skipped.
 
         Raises:
-            DataPipelineError: It is too short or too long.
+            DataPipelineError: The item is too short or too long.
         """
         stage = self._stage
         values = [item] if stage.selector is None else stage.selector.values(item)
@@ -77,11 +80,14 @@ class BucketByLengthCursor(StepCursor):
         if stage.skip_above_max_examples:
             return None
         longest = stage.bucket_sizes[-1][1]
-        msg = f"bucket_by_length: length {length} is above {longest}, that of the last bucket"
+        msg = f"bucket_by_length: length {length} is above {longest}, the limit of the last bucket"
         raise DataPipelineError(msg)
 
-    def _rest(self) -> Iterator[Any]:
-        """Yield what is left, from the longest down, topped up with the last of shorter ones."""
+    def _remaining_buckets(self) -> Iterator[Any]:
+        """Yield the incomplete buckets, longest items first.
+
+        Each is filled up with the last items of the buckets of shorter items.
+        """
         for at in range(len(self._buckets) - 1, -1, -1):
             bucket, size = self._buckets[at], self._stage.bucket_sizes[at][0]
             if not bucket:
@@ -120,5 +126,5 @@ def _length(value: Any) -> int:
     try:
         return len(value)
     except TypeError:
-        msg = f"bucket_by_length: a {type(value).__name__} has no length; select one that has"
+        msg = f"bucket_by_length: a {type(value).__name__} has no length; select a value with one"
         raise DataPipelineError(msg) from None

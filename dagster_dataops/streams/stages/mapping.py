@@ -1,4 +1,4 @@
-"""``map`` and ``filter``, one item after another."""
+"""``map`` and ``filter``, applied to one item after another."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -7,32 +7,32 @@ from typing import Any, ClassVar, TypeAlias
 from typing_extensions import override
 
 from dagster_dataops.selectors.selector import Selector
-from dagster_dataops.streams.core.item_failures import Counter
-from dagster_dataops.streams.core.stage import Cursor, Opening, State, Step, StepCursor
+from dagster_dataops.streams.core.item_failures import FailureCounter
+from dagster_dataops.streams.core.stage import Cursor, ReadContext, State, UnaryCursor, UnaryStage
 
 Function: TypeAlias = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Map(Step):
-    """Every item, changed by functions one after another, all of it or what is selected."""
+class Map(UnaryStage):
+    """Apply functions in order to each item, or to its selected parts."""
 
     name: ClassVar[str] = "map"
     functions: tuple[Function, ...]
     selector: Selector | None
 
     @override
-    def open(self, opening: Opening) -> Cursor:
-        counter = opening.failures.counter(self.name)
-        return MapCursor(self.upstream.open(opening), self.function(), counter)
+    def open(self, context: ReadContext) -> Cursor:
+        counter = context.failures.counter(self.name)
+        return MapCursor(self.upstream.open(context), self.function(), counter)
 
     def function(self) -> Function:
-        """Return all of it as one function of an item."""
-        chained = _chained(self.functions)
+        """Return the whole mapping as one function of an item."""
+        chained = _composed(self.functions)
         return chained if self.selector is None else self.selector.mapper(chained)
 
 
-def _chained(functions: tuple[Function, ...]) -> Function:
+def _composed(functions: tuple[Function, ...]) -> Function:
     if len(functions) == 1:
         return functions[0]
 
@@ -44,10 +44,10 @@ def _chained(functions: tuple[Function, ...]) -> Function:
     return chained
 
 
-class CountingCursor(StepCursor):
-    """A cursor that calls functions of the caller's, which may fail."""
+class CountingCursor(UnaryCursor):
+    """A cursor that calls user functions and counts their failures."""
 
-    def __init__(self, upstream: Cursor, function: Function, counter: Counter) -> None:
+    def __init__(self, upstream: Cursor, function: Function, counter: FailureCounter) -> None:
         super().__init__(upstream)
         self.function = function
         self.counter = counter
@@ -61,13 +61,13 @@ class CountingCursor(StepCursor):
         self.upstream.restore(without_failures(self.counter, state))
 
 
-def with_failures(counter: Counter, state: State) -> State:
-    """Return a state that tells how many failures there were, where failures are counted."""
+def with_failures(counter: FailureCounter, state: State) -> State:
+    """Add the failure count to a state, if failures are counted."""
     return [counter.count, state] if counter.saved else state
 
 
-def without_failures(counter: Counter, state: State) -> State:
-    """Return what `with_failures` was given, the count put back."""
+def without_failures(counter: FailureCounter, state: State) -> State:
+    """Remove the failure count from a state, and restore it."""
     if not counter.saved:
         return state
     counter.count, inner = state
@@ -75,7 +75,7 @@ def without_failures(counter: Counter, state: State) -> State:
 
 
 class MapCursor(CountingCursor):
-    """Calls a function for every item."""
+    """Yield the result of a function for each item."""
 
     @override
     def items(self) -> Iterator[Any]:
@@ -83,24 +83,24 @@ class MapCursor(CountingCursor):
         for item in self.upstream.items():
             try:
                 result = function(item)
-            except Exception as error:  # noqa: BLE001 - whatever the function raises
+            except Exception as error:  # noqa: BLE001 - the user's function may raise anything
                 self.counter.settle(item, error)
             else:
                 yield result
 
 
 @dataclass(frozen=True, eq=False)
-class Filter(Step):
-    """The items for which a function, of the item or what is selected of it, is true."""
+class Filter(UnaryStage):
+    """Keep the items for which a function of the item, or of its selected part, returns true."""
 
     name: ClassVar[str] = "filter"
     fn: Function
     selector: Selector | None
 
     @override
-    def open(self, opening: Opening) -> Cursor:
-        counter = opening.failures.counter(self.name)
-        return FilterCursor(self.upstream.open(opening), self._function(), counter)
+    def open(self, context: ReadContext) -> Cursor:
+        counter = context.failures.counter(self.name)
+        return FilterCursor(self.upstream.open(context), self._function(), counter)
 
     def _function(self) -> Function:
         if self.selector is None:
@@ -110,7 +110,7 @@ class Filter(Step):
 
 
 class FilterCursor(CountingCursor):
-    """Asks a function about every item."""
+    """Yield the items that a function accepts."""
 
     @override
     def items(self) -> Iterator[Any]:
@@ -120,7 +120,7 @@ class FilterCursor(CountingCursor):
                 wanted = function(item)
                 if wanted is not True and wanted is not False and wanted is not None:
                     wanted = _as_bool(wanted)
-            except Exception as error:  # noqa: BLE001 - whatever the function raises
+            except Exception as error:  # noqa: BLE001 - the user's function may raise anything
                 self.counter.settle(item, error)
                 continue
             if wanted:
@@ -128,8 +128,8 @@ class FilterCursor(CountingCursor):
 
 
 def _as_bool(value: Any) -> bool:
-    """Return what a number stands for; a text or a list is a mistake."""
+    """Return the truth value of a number; refuse texts and containers."""
     if isinstance(value, (str, bytes, list, tuple, dict, set)):
-        msg = f"a filter's function says True or False; this one returned a {type(value).__name__}"
-        raise RuntimeError(msg)  # noqa: TRY004 - not the wrong type of an argument
+        msg = f"the function of a filter must return True or False, not a {type(value).__name__}"
+        raise RuntimeError(msg)  # noqa: TRY004 - a wrong result, not a wrong argument
     return bool(value)

@@ -1,4 +1,4 @@
-"""``prefetch``: items read ahead by a thread."""
+"""``prefetch``: read items ahead in a thread."""
 
 import threading
 from collections.abc import Iterator
@@ -8,22 +8,22 @@ from typing import Any, ClassVar, Final
 
 from typing_extensions import override
 
-from dagster_dataops.streams.core.stage import Cursor, Opening, State, Step, StepCursor
+from dagster_dataops.streams.core.stage import Cursor, ReadContext, State, UnaryCursor, UnaryStage
 
 _END: Final = object()
-_LOOK_SECONDS: Final = 0.05
+_POLL_SECONDS: Final = 0.05
 
 
 @dataclass(frozen=True, eq=False)
-class Prefetch(Step):
-    """The same items, up to ``num_examples`` of them read ahead; 0 reads none ahead."""
+class Prefetch(UnaryStage):
+    """Yield the same items and read up to ``num_examples`` ahead; 0 turns that off."""
 
     name: ClassVar[str] = "prefetch"
     num_examples: int
 
     @override
-    def open(self, opening: Opening) -> Cursor:
-        upstream = self.upstream.open(opening)
+    def open(self, context: ReadContext) -> Cursor:
+        upstream = self.upstream.open(context)
         return PrefetchCursor(upstream, self.num_examples) if self.num_examples else upstream
 
     @override
@@ -31,26 +31,26 @@ class Prefetch(Step):
         return {"on": bool(self.num_examples)}
 
 
-class PrefetchCursor(StepCursor):
-    """Its position is that of the upstream behind the last item that was yielded."""
+class PrefetchCursor(UnaryCursor):
+    """The state is the input's state after the last yielded item."""
 
     def __init__(self, upstream: Cursor, count: int) -> None:
         super().__init__(upstream)
         self._count = count
-        self._reader: _Reader | None = None
-        self._behind: State = None
+        self._reader: _PrefetchThread | None = None
+        self._state_after: State = None
 
     @override
     def items(self) -> Iterator[Any]:
         self._stop()
-        self._behind = self.upstream.state()
-        reader = self._reader = _Reader(self.upstream, self._count)
+        self._state_after = self.upstream.state()
+        reader = self._reader = _PrefetchThread(self.upstream, self._count)
         try:
             while True:
-                item, error, behind = reader.next()
+                item, error, state_after = reader.next()
                 if error is not None:
                     raise error
-                self._behind = behind
+                self._state_after = state_after
                 if item is _END:
                     self._stop()
                     return
@@ -65,7 +65,7 @@ class PrefetchCursor(StepCursor):
 
     @override
     def state(self) -> State:
-        return self.upstream.state() if self._reader is None else self._behind
+        return self.upstream.state() if self._reader is None else self._state_after
 
     @override
     def restore(self, state: State) -> None:
@@ -75,12 +75,12 @@ class PrefetchCursor(StepCursor):
     @override
     def restart(self, *, reset_rng: bool = False) -> None:
         if self._reader is not None:
-            self.restore(self._behind)
+            self.restore(self._state_after)
         super().restart(reset_rng=reset_rng)
 
 
-class _Reader:
-    """A thread that reads a cursor into a queue; an error comes behind the items before it."""
+class _PrefetchThread:
+    """A thread that reads a cursor into a queue; an error follows the items before it."""
 
     def __init__(self, upstream: Cursor, count: int) -> None:
         self._upstream = upstream
@@ -95,7 +95,7 @@ class _Reader:
             for item in items:
                 if not self._put((item, None, self._upstream.state())):
                     return
-        except Exception as error:  # noqa: BLE001 - raised where the items are asked for
+        except Exception as error:  # noqa: BLE001 - raised again in the reading thread
             self._put((None, error, None))
         else:
             self._put((_END, None, self._upstream.state()))
@@ -103,18 +103,18 @@ class _Reader:
     def _put(self, entry: tuple[Any, Exception | None, State]) -> bool:
         while not self._stopped.is_set():
             try:
-                self._queue.put(entry, timeout=_LOOK_SECONDS)
+                self._queue.put(entry, timeout=_POLL_SECONDS)
             except Full:
                 continue
             return True
         return False
 
     def next(self) -> tuple[Any, Exception | None, State]:
-        """Return the next item, error or end, with the position behind it."""
+        """Return the next item, error or end, and the position after it."""
         return self._queue.get()
 
     def stop(self) -> None:
-        """End the thread; what it had read ahead is forgotten."""
+        """Stop the thread and drop the items that it read ahead."""
         self._stopped.set()
         try:
             while True:

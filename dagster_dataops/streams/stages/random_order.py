@@ -1,4 +1,4 @@
-"""Reading a source in random order without holding its items."""
+"""Read a source in random order without holding its items."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -6,21 +6,20 @@ from typing import Any, Final
 from typing_extensions import override
 
 from dagster_dataops.streams.core.permutations import Permutation
-from dagster_dataops.streams.core.random_access import MISSING, Access, Part
-from dagster_dataops.streams.core.seeds import generator
+from dagster_dataops.streams.core.random_access import MISSING, RandomAccess, ShardSlice
+from dagster_dataops.streams.core.seeds import seeded_random
 from dagster_dataops.streams.core.stage import Cursor, State
 
-_AT_ONCE: Final = 256  # numbers that are computed together
+_BATCH_SIZE: Final = 256  # places computed together
 
 
 class RandomCursor(Cursor):
-    """Reads a whole source in random order, or a part of that; holds none of its items.
+    """Read a source, or one shard of it, in random order.
 
-    Its position is the seed, the epoch and how many places have passed, from which it goes on at
-    once.
+    The state is the seed, the epoch and the number of read places; restoring reads nothing again.
     """
 
-    def __init__(self, access: Access, seed: int, part: Part) -> None:
+    def __init__(self, access: RandomAccess, seed: int, part: ShardSlice) -> None:
         self._access = access
         self._seed = seed
         self._part = part
@@ -30,10 +29,10 @@ class RandomCursor(Cursor):
     def items(self) -> Iterator[Any]:
         with self._access.opened() as source:
             item, size = source.item, source.size
-            order = Permutation(size, generator(self._seed, self._epoch, 0))
+            order = Permutation(size, seeded_random(self._seed, self._epoch, 0))
             places = self._part.places(size)
-            while stretch := order.stretch(places[self._passed : self._passed + _AT_ONCE]):
-                for number in stretch:
+            while values_at := order.values_at(places[self._passed : self._passed + _BATCH_SIZE]):
+                for number in values_at:
                     self._passed += 1
                     found = item(number)
                     if found is not MISSING:

@@ -1,4 +1,4 @@
-"""``round_robin``: one item of each stream in turn."""
+"""``round_robin``: yield one item of each stream in turn."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,8 +6,8 @@ from typing import Any, ClassVar, Final
 
 from typing_extensions import override
 
-from dagster_dataops.streams.core.finitude import Finitude, of_mixture
-from dagster_dataops.streams.core.stage import Combination, Cursor, Opening, State
+from dagster_dataops.streams.core.finitude import Finitude, mixed_finitude
+from dagster_dataops.streams.core.stage import CombinedStage, Cursor, ReadContext, State
 from dagster_dataops.streams.stages.concatenating import CombinedCursor
 
 _END: Final = object()
@@ -15,10 +15,10 @@ _UNREAD: Final = object()
 
 
 @dataclass(frozen=True, eq=False)
-class RoundRobin(Combination):
-    """Rounds of one item each, until all streams have ended once.
+class RoundRobinStage(CombinedStage):
+    """Yield rounds of one item from each stream, until every stream has ended once.
 
-    One that has ended begins again, or is left out (``allow_repeats=False``).
+    A stream that has ended starts again, or is left out with ``allow_repeats=False``.
     """
 
     name: ClassVar[str] = "round_robin"
@@ -31,64 +31,64 @@ class RoundRobin(Combination):
         kinds = [one.finitude for one in self.sources]
         if self.stop_at_shortest and any(kind is not Finitude.INFINITE for kind in kinds):
             return Finitude.FINITE
-        return of_mixture(kinds)
+        return mixed_finitude(kinds)
 
     @override
-    def open(self, opening: Opening) -> Cursor:
-        return RoundRobinCursor([one.open(opening) for one in self.sources], self)
+    def open(self, context: ReadContext) -> Cursor:
+        return RoundRobinCursor([one.open(context) for one in self.sources], self)
 
 
 class RoundRobinCursor(CombinedCursor):
-    """Its position is where its streams stood before the round, and how much of that is done.
+    """The state is the position before the current round, and the number of its yielded items.
 
-    Before a round it is looked whether streams that have never ended still have an item; restoring
-    does so again.
+    Before each round, one item of every stream that has not yet ended is read, to detect the last
+    round. Restoring reads these items again.
     """
 
-    def __init__(self, sources: list[Cursor], stage: RoundRobin) -> None:
+    def __init__(self, sources: list[Cursor], stage: RoundRobinStage) -> None:
         super().__init__(sources)
         self._stage = stage
         self._pseudo = [one.finitude is Finitude.PSEUDO_INFINITE for one in stage.sources]
         self._ended = list(self._pseudo)
-        self._first, self._done, self._over = True, 0, False
-        self._before: State = None  # None: where the streams stand now
+        self._first, self._done, self._finished = True, 0, False
+        self._before: State = None  # the state before the current round; None between rounds
 
     @override
     def items(self) -> Iterator[Any]:
         iterators = [one.items() for one in self.sources]
-        while not self._over:
+        while not self._finished:
             before = [[one.state() for one in self.sources], [int(end) for end in self._ended]]
             heads = self._heads(iterators)
-            if not self._first and self._is_over():
-                self._over = True
+            if not self._first and self._is_finished():
+                self._finished = True
                 return
             self._before = before
             passed, self._done = self._done, 0
             yield from self._round(iterators, heads, passed)
-            if not self._done:  # nothing in any stream
-                self._over = True
+            if not self._done:  # all streams are empty
+                self._finished = True
             self._first, self._done, self._before = False, 0, None
 
     def _heads(self, iterators: list[Iterator[Any]]) -> list[Any]:
-        """Read one item each of the streams that have never ended."""
+        """Read one item of each stream that has not yet ended."""
         heads = [_UNREAD] * len(iterators)
         for at, ended in enumerate(self._ended):
             if not ended:
                 heads[at] = next(iterators[at], _END)
                 if heads[at] is _END:
                     self._ended[at] = True
-                    heads[at] = self._again(at, iterators)
+                    heads[at] = self._restarted_item(at, iterators)
         return heads
 
-    def _again(self, at: int, iterators: list[Iterator[Any]]) -> Any:
-        """Return the first item of a stream that has ended, if it may begin again."""
+    def _restarted_item(self, at: int, iterators: list[Iterator[Any]]) -> Any:
+        """Restart a stream that has ended, if allowed, and return its first item."""
         if not (self._stage.allow_repeats or self._pseudo[at]):
             return _END
         self.sources[at].restart()
         iterators[at] = self.sources[at].items()
         return next(iterators[at], _END)
 
-    def _is_over(self) -> bool:
+    def _is_finished(self) -> bool:
         return any(self._ended) if self._stage.stop_at_shortest else all(self._ended)
 
     def _round(
@@ -99,7 +99,7 @@ class RoundRobinCursor(CombinedCursor):
             if item is _UNREAD:
                 item = next(iterators[at], _END)
                 if item is _END:
-                    item = self._again(at, iterators)
+                    item = self._restarted_item(at, iterators)
             if item is not _END:
                 self._done += 1
                 if self._done > passed:
@@ -108,13 +108,13 @@ class RoundRobinCursor(CombinedCursor):
     @override
     def state(self) -> State:
         sources, ended = self._before or [super().state(), [int(end) for end in self._ended]]
-        return [sources, ended, self._done, int(self._first), int(self._over)]
+        return [sources, ended, self._done, int(self._first), int(self._finished)]
 
     @override
     def restore(self, state: State) -> None:
         sources, ended, self._done, first, over = state
         self._ended = [bool(end) for end in ended]
-        self._first, self._over, self._before = bool(first), bool(over), None
+        self._first, self._finished, self._before = bool(first), bool(over), None
         super().restore(sources)
 
     @override
@@ -122,5 +122,5 @@ class RoundRobinCursor(CombinedCursor):
         if self._before is not None:
             super().restore(self._before[0])
         self._ended = list(self._pseudo)
-        self._first, self._done, self._over, self._before = True, 0, False, None
+        self._first, self._done, self._finished, self._before = True, 0, False, None
         super().restart(reset_rng=reset_rng)

@@ -1,4 +1,4 @@
-"""``sample``: items of several streams, drawn by weight."""
+"""``sample``: yield items of several streams, chosen at random by weight."""
 
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Final
 from typing_extensions import override
 
 from dagster_dataops.errors import DataPipelineError
-from dagster_dataops.streams.core.finitude import Finitude, of_mixture
-from dagster_dataops.streams.core.seeds import Draws, derived
-from dagster_dataops.streams.core.stage import Combination, Cursor, Opening, State
+from dagster_dataops.streams.core.finitude import Finitude, mixed_finitude
+from dagster_dataops.streams.core.seeds import RandomNumbers, derive_seed
+from dagster_dataops.streams.core.stage import CombinedStage, Cursor, ReadContext, State
 from dagster_dataops.streams.stages.concatenating import CombinedCursor
 
 _END: Final = object()
@@ -19,10 +19,11 @@ _UNREAD: Final = object()
 
 
 @dataclass(frozen=True, eq=False)
-class Sample(Combination):
-    """Draws until all streams have ended once.
+class SampleStage(CombinedStage):
+    """Choose a stream by weight for each item, until every stream has ended once.
 
-    One that has ended begins again, or leaves its weight to the others (``allow_repeats=False``).
+    A stream that has ended starts again. With ``allow_repeats=False`` it is left out and its weight
+    goes to the others.
     """
 
     name: ClassVar[str] = "sample"
@@ -33,31 +34,31 @@ class Sample(Combination):
     @property
     @override
     def finitude(self) -> Finitude:
-        return of_mixture([one.finitude for one in self.sources])
+        return mixed_finitude([one.finitude for one in self.sources])
 
     @override
-    def open(self, opening: Opening) -> Cursor:
-        sources = [one.open(opening) for one in self.sources]
-        return SampleCursor(sources, self, self.seed_in(opening.seed))
+    def open(self, context: ReadContext) -> Cursor:
+        sources = [one.open(context) for one in self.sources]
+        return SampleCursor(sources, self, self.seed_in(context.seed))
 
     @override
     def seed_in(self, root: int) -> int:
-        """Return the seed that it uses in a stream of seed ``root``."""
-        return derived(root, self.path) if self.seed is None else self.seed
+        """Return the seed of the stage in a stream of seed ``root``."""
+        return derive_seed(root, self.path) if self.seed is None else self.seed
 
 
 class SampleCursor(CombinedCursor):
-    """Its position is how often it has drawn, and where each stream's next item begins.
+    """The state is the number of draws, and the position before the next item of each stream.
 
-    One item of each stream is read ahead, by which it is known which have ended; restoring reads
-    it again. Draws are numbered on from epoch to epoch.
+    One item of each stream is read ahead, to detect which streams have ended. Restoring reads it
+    again. Draws are numbered across epochs.
     """
 
-    def __init__(self, sources: list[Cursor], stage: Sample, seed: int) -> None:
+    def __init__(self, sources: list[Cursor], stage: SampleStage, seed: int) -> None:
         super().__init__(sources)
         self._stage = stage
         self._seed = seed
-        self._draws = Draws(seed)
+        self._draws = RandomNumbers(seed)
         self._pseudo = [one.finitude is Finitude.PSEUDO_INFINITE for one in stage.sources]
         self._ended = list(self._pseudo)
         self._before: list[State] = [None] * len(sources)
@@ -74,7 +75,7 @@ class SampleCursor(CombinedCursor):
         limits = self._limits()
         for draw in self._draws:
             at = bisect_right(limits, draw * limits[-1])
-            while at == len(heads) or heads[at] is _END:  # the product was rounded up to the sum
+            while at == len(heads) or heads[at] is _END:  # the product can be rounded up to the sum
                 at -= 1
             item = heads[at]
             heads[at] = _UNREAD
@@ -89,17 +90,17 @@ class SampleCursor(CombinedCursor):
                 limits = self._limits()
 
     def _read(self, at: int, iterators: list[Iterator[Any]]) -> None:
-        """Read the next item of a stream; nothing if it has ended and stays so."""
+        """Read the next item of a stream."""
         self._before[at] = self.sources[at].state()
         self._heads[at] = next(iterators[at], _END)
         if self._heads[at] is _END:
             self._end(at, iterators)
 
     def _end(self, at: int, iterators: list[Iterator[Any]]) -> None:
-        """Begin a stream again that has ended, if that is allowed.
+        """Restart a stream that has ended, if allowed.
 
         Raises:
-            DataPipelineError: It is empty.
+            DataPipelineError: The stream is empty.
         """
         self._ended[at] = True
         self._before[at] = self.sources[at].state()
@@ -117,7 +118,7 @@ class SampleCursor(CombinedCursor):
             raise DataPipelineError(msg)
 
     def _limits(self) -> list[float]:
-        """Return the running sums of the weights of streams that have an item."""
+        """Return the cumulative weights of the streams that have an item."""
         pairs = zip(self._stage.weights, self._heads, strict=True)
         return list(accumulate(0.0 if head is _END else weight for weight, head in pairs))
 
@@ -132,7 +133,7 @@ class SampleCursor(CombinedCursor):
     @override
     def restore(self, state: State) -> None:
         self._seed, number, ended, positions = state
-        self._draws = Draws(self._seed, number)
+        self._draws = RandomNumbers(self._seed, number)
         self._ended = [bool(end) for end in ended]
         self._heads = [_UNREAD] * len(self.sources)
         super().restore(positions)
@@ -142,7 +143,7 @@ class SampleCursor(CombinedCursor):
         for one, head, before in zip(self.sources, self._heads, self._before, strict=True):
             if head is not _UNREAD:
                 one.restore(before)
-        self._draws = Draws(self._seed, 0 if reset_rng else self._draws.number)
+        self._draws = RandomNumbers(self._seed, 0 if reset_rng else self._draws.number)
         self._ended = list(self._pseudo)
         self._heads = [_UNREAD] * len(self.sources)
         super().restart(reset_rng=reset_rng)

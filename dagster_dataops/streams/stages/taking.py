@@ -1,4 +1,4 @@
-"""``skip``, ``take`` and ``shard``: some of the items by their place."""
+"""``skip``, ``take`` and ``shard``: select items by position."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,24 +8,24 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from dagster_dataops.streams.core.finitude import Finitude
-from dagster_dataops.streams.core.random_access import Part
-from dagster_dataops.streams.core.stage import Cursor, Opening, State, Step, StepCursor
+from dagster_dataops.streams.core.random_access import ShardSlice
+from dagster_dataops.streams.core.stage import Cursor, ReadContext, State, UnaryCursor, UnaryStage
 
 
 @dataclass(frozen=True, eq=False)
-class Skip(Step):
-    """All items but the first."""
+class Skip(UnaryStage):
+    """Skip the first ``num_examples`` items."""
 
     name: ClassVar[str] = "skip"
     num_examples: int
 
     @override
-    def open(self, opening: Opening) -> Cursor:
-        return SkipCursor(self.upstream.open(opening), self.num_examples)
+    def open(self, context: ReadContext) -> Cursor:
+        return SkipCursor(self.upstream.open(context), self.num_examples)
 
 
-class SkipCursor(StepCursor):
-    """Its position tells whether it has skipped."""
+class SkipCursor(UnaryCursor):
+    """The state tells whether the items have been skipped."""
 
     def __init__(self, upstream: Cursor, count: int) -> None:
         super().__init__(upstream)
@@ -58,8 +58,8 @@ class SkipCursor(StepCursor):
 
 
 @dataclass(frozen=True, eq=False)
-class Take(Step):
-    """The first items."""
+class Take(UnaryStage):
+    """Yield the first ``num_examples`` items."""
 
     name: ClassVar[str] = "take"
     num_examples: int
@@ -70,12 +70,12 @@ class Take(Step):
         return Finitude.FINITE
 
     @override
-    def open(self, opening: Opening) -> Cursor:
-        return TakeCursor(self.upstream.open(opening), self.num_examples)
+    def open(self, context: ReadContext) -> Cursor:
+        return TakeCursor(self.upstream.open(context), self.num_examples)
 
 
-class TakeCursor(StepCursor):
-    """Its position is how many it has taken."""
+class TakeCursor(UnaryCursor):
+    """The state is the number of yielded items."""
 
     def __init__(self, upstream: Cursor, count: int) -> None:
         super().__init__(upstream)
@@ -104,8 +104,8 @@ class TakeCursor(StepCursor):
 
 
 @dataclass(frozen=True, eq=False)
-class Shard(Step):
-    """Every ``num_shards``-th item, from number ``shard_idx``."""
+class Shard(UnaryStage):
+    """Yield every ``num_shards``-th item, starting at index ``shard_idx``."""
 
     name: ClassVar[str] = "shard"
     shard_idx: int
@@ -113,17 +113,17 @@ class Shard(Step):
     allow_uneven: bool
 
     @override
-    def open(self, opening: Opening) -> Cursor:
-        part = Part(self.shard_idx, self.num_shards, self.allow_uneven)
-        alone = self.upstream.open_part(opening, part)
+    def open(self, context: ReadContext) -> Cursor:
+        part = ShardSlice(self.shard_idx, self.num_shards, self.allow_uneven)
+        alone = self.upstream.open_part(context, part)
         if alone is not None:
             return alone
         kind = UnevenShardCursor if self.allow_uneven else EvenShardCursor
-        return kind(self.upstream.open(opening), self)
+        return kind(self.upstream.open(context), self)
 
 
-class EvenShardCursor(StepCursor):
-    """Reads whole groups of ``num_shards`` items; one that is incomplete belongs to nobody."""
+class EvenShardCursor(UnaryCursor):
+    """Read groups of ``num_shards`` items and drop the last, incomplete one."""
 
     def __init__(self, upstream: Cursor, stage: Shard) -> None:
         super().__init__(upstream)
@@ -136,8 +136,11 @@ class EvenShardCursor(StepCursor):
             yield group[self._stage.shard_idx]
 
 
-class UnevenShardCursor(StepCursor):
-    """Its position tells whether it has yielded: from then on, others' items come first."""
+class UnevenShardCursor(UnaryCursor):
+    """Read all items of the shard, including one of the last, incomplete group.
+
+    The state tells whether an item was yielded. If so, the items of the other shards come first.
+    """
 
     def __init__(self, upstream: Cursor, stage: Shard) -> None:
         super().__init__(upstream)

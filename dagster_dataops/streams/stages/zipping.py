@@ -1,4 +1,4 @@
-"""``zip``: streams side by side."""
+"""``zip``: yield one item of each stream together."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ from typing_extensions import override
 
 from dagster_dataops.errors import DataPipelineError
 from dagster_dataops.streams.core.finitude import Finitude
-from dagster_dataops.streams.core.item_failures import Counter
-from dagster_dataops.streams.core.stage import Combination, Cursor, Opening, State
+from dagster_dataops.streams.core.item_failures import FailureCounter
+from dagster_dataops.streams.core.stage import CombinedStage, Cursor, ReadContext, State
 from dagster_dataops.streams.stages.concatenating import CombinedCursor
 from dagster_dataops.streams.stages.mapping import with_failures, without_failures
 
@@ -17,8 +17,8 @@ _END: Final = object()
 
 
 @dataclass(frozen=True, eq=False)
-class Zip(Combination):
-    """One item of each stream as a list, a dict (``names``) or flat (``flatten``)."""
+class ZipStage(CombinedStage):
+    """Yield one item of each stream as a list, as a dict (``names``) or merged (``flatten``)."""
 
     name: ClassVar[str] = "zip"
     names: tuple[str, ...]
@@ -32,50 +32,50 @@ class Zip(Combination):
         return Finitude.INFINITE if endless else Finitude.FINITE
 
     @override
-    def open(self, opening: Opening) -> Cursor:
-        counter = opening.failures.counter(self.name)
-        return ZipCursor([one.open(opening) for one in self.sources], self, counter)
+    def open(self, context: ReadContext) -> Cursor:
+        counter = context.failures.counter(self.name)
+        return ZipCursor([one.open(context) for one in self.sources], self, counter)
 
 
 class ZipCursor(CombinedCursor):
-    """Its position is that of its streams, which all stand behind the same row.
+    """The state is the list of the inputs' states, all after the same row.
 
-    At the end some have lost an item to a row that was not filled; what follows in their states
-    tells that no other row is to be begun.
+    At the end some streams have lost one item to an incomplete row. A last entry 1 in the state
+    marks this end.
     """
 
-    def __init__(self, sources: list[Cursor], stage: Zip, counter: Counter) -> None:
+    def __init__(self, sources: list[Cursor], stage: ZipStage, counter: FailureCounter) -> None:
         super().__init__(sources)
         self._stage = stage
         self._counter = counter
         kinds = [one.finitude for one in stage.sources]
         self._pseudo = [kind is Finitude.PSEUDO_INFINITE for kind in kinds]
-        self._refusal = _refusal(kinds)
-        self._over = False
+        self._mixture_fault = _mixture_fault(kinds)
+        self._finished = False
 
     @override
     def items(self) -> Iterator[Any]:
-        if self._refusal:
-            raise DataPipelineError(self._refusal)
+        if self._mixture_fault:
+            raise DataPipelineError(self._mixture_fault)
         iterators = [one.items() for one in self.sources]
-        made = self._made
-        while iterators and not self._over:
+        combine = self._combined_row
+        while iterators and not self._finished:
             row = [next(one, _END) for one in iterators]
-            if has_end(row) and self._is_over(row, iterators):
-                self._over = True
+            if has_end(row) and self._is_finished(row, iterators):
+                self._finished = True
                 return
             try:
-                item = made(row)
+                item = combine(row)
             except DataPipelineError as error:
                 self._counter.settle(row, error)
             else:
                 yield item
 
-    def _is_over(self, row: list[Any], iterators: list[Iterator[Any]]) -> bool:
-        """Whether this is the end; pseudo-infinite streams that ended begin again instead.
+    def _is_finished(self, row: list[Any], iterators: list[Iterator[Any]]) -> bool:
+        """Return whether the streams have ended. Ended pseudo-infinite streams are restarted.
 
         Raises:
-            DataPipelineError: Some streams are longer than the others.
+            DataPipelineError: Some streams are longer than others.
         """
         ends = [one is _END for one in row]
         deciding = [end for end, pseudo in zip(ends, self._pseudo, strict=True) if not pseudo]
@@ -85,7 +85,7 @@ class ZipCursor(CombinedCursor):
             pairs = enumerate(zip(ends, self._pseudo, strict=True))
             longer = [str(at) for at, (end, pseudo) in pairs if not end and not pseudo]
             msg = (
-                "zip: all streams must have as many items, but those at the indices "
+                "zip: all streams must have the same number of items, but those at the indices "
                 f"[{', '.join(longer)}] have more than the others; zip_to_shortest=True drops them"
             )
             raise DataPipelineError(msg)
@@ -96,7 +96,7 @@ class ZipCursor(CombinedCursor):
                 row[at] = next(iterators[at], _END)
         return has_end(row)
 
-    def _made(self, row: list[Any]) -> Any:
+    def _combined_row(self, row: list[Any]) -> Any:
         if self._stage.flatten:
             return _flat_dict(row) if isinstance(row[0], dict) else _flat_list(row)
         if not self._stage.names:
@@ -108,34 +108,37 @@ class ZipCursor(CombinedCursor):
 
     @override
     def state(self) -> State:
-        return with_failures(self._counter, super().state() + [1] * self._over)
+        return with_failures(self._counter, super().state() + [1] * self._finished)
 
     @override
     def restore(self, state: State) -> None:
         count = len(self.sources)
         places = without_failures(self._counter, state)
-        self._over = places[count:] == [1]
-        super().restore(places[:count] if self._over else places)
+        self._finished = places[count:] == [1]
+        super().restore(places[:count] if self._finished else places)
 
     @override
     def restart(self, *, reset_rng: bool = False) -> None:
-        self._over = False
+        self._finished = False
         super().restart(reset_rng=reset_rng)
 
 
 def has_end(row: list[Any]) -> bool:
-    """Whether a stream had no item for this row; ``in`` would compare, which not all items bear."""
-    for item in row:  # noqa: SIM110 - a third of the time of any()
+    """Return whether a stream had no item for this row.
+
+    ``_END in row`` would compare items, and some types cannot be compared.
+    """
+    for item in row:  # noqa: SIM110 - takes a third of the time of any()
         if item is _END:
             return True
     return False
 
 
-def _refusal(kinds: list[Finitude]) -> str:
+def _mixture_fault(kinds: list[Finitude]) -> str:
     if Finitude.INFINITE in kinds and Finitude.FINITE in kinds:
-        return "zip: finite and infinite streams cannot be mixed; end the infinite one by take()"
+        return "zip: finite and infinite streams cannot be mixed; end the infinite one with take()"
     if kinds and all(kind is Finitude.PSEUDO_INFINITE for kind in kinds):
-        return "zip: pseudo-infinite streams alone never end; end one of them by take()"
+        return "zip: pseudo-infinite streams alone never end; end one of them with take()"
     return ""
 
 
@@ -143,10 +146,12 @@ def _flat_dict(row: list[Any]) -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for item in row:
         if not isinstance(item, dict):
-            raise DataPipelineError("zip: with flatten, either all items are dicts or none is")
+            raise DataPipelineError("zip: with flatten, either all items must be dicts or none")
         for key, value in item.items():
             if key in flat:
-                msg = f"zip: with flatten, all keys must differ, but {key!r} is in two streams"
+                msg = (
+                    f"zip: with flatten, all keys must differ, but two streams have the key {key!r}"
+                )
                 raise DataPipelineError(msg)
             flat[key] = value
     return flat
@@ -156,6 +161,6 @@ def _flat_list(row: list[Any]) -> list[Any]:
     flat: list[Any] = []
     for item in row:
         if isinstance(item, dict):
-            raise DataPipelineError("zip: with flatten, either all items are dicts or none is")
+            raise DataPipelineError("zip: with flatten, either all items must be dicts or none")
         flat.extend(item) if isinstance(item, list) else flat.append(item)
     return flat

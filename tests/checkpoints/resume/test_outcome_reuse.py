@@ -435,7 +435,7 @@ def test_any_inputs_one_after_the_other_give_what_each_gives_alone(
 
 
 def test_operators_over_all_records_have_no_outcome_of_one() -> None:
-    with pytest.raises(OperatorOptionError, match="_reuse_outcomes.*no outcome of a single record"):
+    with pytest.raises(OperatorOptionError, match="_reuse_outcomes.*no outcome per record"):
         turn_around(_reuse_outcomes=True)
 
 

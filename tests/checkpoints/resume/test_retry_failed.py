@@ -26,11 +26,11 @@ from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.data import data_register
 from dagster_dataops.datasets import writer
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.digests import content_digest
 from dagster_dataops.datasets.lines import content_interval, iterate_lines
 from dagster_dataops.errors import RetryRefusedError, RunStoppedError, StorageError
 from dagster_dataops.execution.backends import single
 from dagster_dataops.execution.run_report import RunReport
+from dagster_dataops.hashing.file_digests import content_digest
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.execution.helpers import (
     MODES,

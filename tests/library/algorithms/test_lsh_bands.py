@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagster_dataops.library.algorithms.lsh_bands import bands_for, pack_buckets, unpack_buckets
+from dagster_dataops.library.algorithms.lsh_bands import choose_bands, pack_buckets, unpack_buckets
 
 
 @pytest.mark.parametrize(
@@ -10,12 +10,12 @@ from dagster_dataops.library.algorithms.lsh_bands import bands_for, pack_buckets
     [(0.8, 128, (9, 13)), (0.5, 128, (25, 5)), (1.0, 16, (1, 16)), (0.5, 1, (1, 1))],
 )
 def test_the_shape_follows_from_the_threshold(threshold, permutations, shape) -> None:
-    assert bands_for(threshold, permutations) == shape
+    assert choose_bands(threshold, permutations) == shape
 
 
 @given(st.floats(0.01, 1.0), st.integers(1, 64))
 def test_a_shape_never_needs_more_rows_than_there_are(threshold, permutations) -> None:
-    bands, rows = bands_for(threshold, permutations)
+    bands, rows = choose_bands(threshold, permutations)
     assert 1 <= bands * rows <= permutations
 
 

@@ -6,14 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagster_dataops.errors import StorageError
-from dagster_dataops.library.algorithms.spill_lists import Bits, Partitions, passes
+from dagster_dataops.library.algorithms.spill_lists import BitArray, SpillLists, passes
 
 ENTRY = struct.Struct("<QI")
 
 
 @pytest.mark.parametrize("max_bytes", [0, 12, 40, 1 << 20])
 def test_lists_are_read_in_the_order_they_were_written(tmp_path: Path, max_bytes: int) -> None:
-    lists = Partitions(tmp_path, 3, ENTRY, max_bytes)
+    lists = SpillLists(tmp_path, 3, ENTRY, max_bytes)
     for number in range(50):
         lists.add(number % 3, ENTRY.pack(number, 7))
     assert [lists.size(number) for number in range(3)] == [17, 17, 16]
@@ -26,14 +26,14 @@ def test_lists_are_read_in_the_order_they_were_written(tmp_path: Path, max_bytes
 
 
 def test_a_disk_that_refuses_is_named(tmp_path: Path) -> None:
-    lists = Partitions(tmp_path / "missing", 1, ENTRY, 0)
+    lists = SpillLists(tmp_path / "missing", 1, ENTRY, 0)
     with pytest.raises(StorageError, match="missing/000000: cannot write"):
         lists.add(0, ENTRY.pack(1, 1))
 
 
 @given(st.lists(st.booleans()))
 def test_bits_are_read_as_they_were_set(wanted: list[bool]) -> None:
-    bits = Bits(len(wanted))
+    bits = BitArray(len(wanted))
     for position, value in enumerate(wanted):
         if value:
             bits.set(position)

@@ -160,7 +160,9 @@ def test_values_that_are_no_json_are_refused_by_column(tmp_path, type_):
     table = pa.table({"good": [1], "bad": pa.array([None], type_)})
     with pa.OSFile(str(tmp_path / "t"), "wb") as sink, pa.ipc.new_file(sink, table.schema) as out:
         out.write_table(table)
-    with pytest.raises(errors.StreamSourceError, match="column 'bad' is .*no place in JSON"):
+    with pytest.raises(
+        errors.StreamSourceError, match="column 'bad' is .*cannot be converted to JSON"
+    ):
         list(read_arrow(tmp_path / "t"))
     assert list(read_arrow(tmp_path / "t", ["good"])) == [{"good": 1}]
 
@@ -196,7 +198,7 @@ def test_what_is_cut_off_is_an_error_that_names_the_file(tmp_path, kind, share):
     write(tmp_path / "t", ROWS)
     content = (tmp_path / "t").read_bytes()
     (tmp_path / "t").write_bytes(content[: int(len(content) * share)])
-    with pytest.raises(errors.StreamSourceError, match=r"/t: is no sound"):
+    with pytest.raises(errors.StreamSourceError, match=r"/t: is not a valid"):
         list(read(tmp_path / "t"))
 
 
@@ -211,7 +213,7 @@ def test_streams_may_be_packed_and_files_not(tmp_path):
     assert_resumes_anywhere(lambda: read_arrow(tmp_path / "s.arrow.gz"))
     write_file(tmp_path / "t", ROWS[:9])
     (tmp_path / "s.arrow.gz").write_bytes(gzip.compress((tmp_path / "t").read_bytes()))
-    with pytest.raises(errors.StreamSourceError, match="unpack it first"):
+    with pytest.raises(errors.StreamSourceError, match="decompress it first"):
         list(read_arrow(tmp_path / "s.arrow.gz"))
 
 

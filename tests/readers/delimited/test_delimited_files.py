@@ -68,15 +68,15 @@ def test_cells_have_types(written):
 @pytest.mark.parametrize(
     ("content", "types", "message"),
     [
-        ("a\n1\nx\n", {"a": int}, r"a\.csv, line 3: column 'a': 'x' is no int"),
-        ("a\n1\n1_0\n", {"a": int}, "'1_0' is no int"),
-        ("a\n1\n99999999999999999999\n", {"a": int}, "is no int"),
-        ("a\n1\nnan\n", {"a": float}, "'nan' is no float: JSON holds finite numbers"),
-        ("a\n1\nmaybe\n", {"a": bool}, "'maybe' is no bool"),
-        ('a\n1\n"{"\n', {"a": "json"}, r"'\{' is no json"),
+        ("a\n1\nx\n", {"a": int}, r"a\.csv, line 3: column 'a': 'x' is not a valid int"),
+        ("a\n1\n1_0\n", {"a": int}, "'1_0' is not a valid int"),
+        ("a\n1\n99999999999999999999\n", {"a": int}, "is not a valid int"),
+        ("a\n1\nnan\n", {"a": float}, "'nan' is not a valid float: JSON holds finite numbers"),
+        ("a\n1\nmaybe\n", {"a": bool}, "'maybe' is not a valid bool"),
+        ('a\n1\n"{"\n', {"a": "json"}, r"'\{' is not a valid json"),
         ("a\n1\n1,2\n", {}, r"line 3: has 2 cells; there are 1 columns: a"),
         ('a\n1\n"x\n\n', {}, r"line 3: the row that begins here never ends"),
-        (b"a\n1\n\xff\n", {}, "line 3: is no utf-8-sig text"),
+        (b"a\n1\n\xff\n", {}, "line 3: is not utf-8-sig text"),
     ],
 )
 def test_a_bad_row_comes_after_those_before_it_and_is_named(written, content, types, message):
@@ -107,7 +107,7 @@ def test_a_cell_beyond_the_limit_of_csv_says_how_to_raise_it(written):
 def test_columns_that_cannot_be_are_refused(written):
     with pytest.raises(errors.StreamSourceError, match="has two columns 'a'"):
         list(read_delimited(written("a,a\n1,2\n")))
-    with pytest.raises(errors.StreamSourceError, match="has no column 'z', of which types tells"):
+    with pytest.raises(errors.StreamSourceError, match="has no column 'z', which types names"):
         list(read_delimited(written("a,b\n1,2\n"), types={"z": int}))
 
 
@@ -115,7 +115,7 @@ def test_columns_that_cannot_be_are_refused(written):
     ("options", "message"),
     [
         ({"header": False}, "header=False needs names"),
-        ({"names": ["a", "a"]}, "names has 'a' twice"),
+        ({"names": ["a", "a"]}, "names contains 'a' twice"),
         ({"names": "ab"}, "it must be a list of texts"),
         ({"types": {"a": list}}, "types: a is <class 'list'>; it is one of int"),
         ({"delimiter": "::"}, "delimiter"),

@@ -63,7 +63,7 @@ def test_what_is_no_data_set_is_refused(dataset, tmp_path):
     splits = datasets.DatasetDict({"train": dataset, "test": dataset})
     with pytest.raises(errors.StreamSourceError, match=r"read one of them: \['test', 'train'\]"):
         list(read_huggingface(splits))
-    with pytest.raises(errors.StreamSourceError, match="none: no data set can be loaded"):
+    with pytest.raises(errors.StreamSourceError, match="none: cannot be loaded as a dataset"):
         list(read_huggingface(tmp_path / "none"))
     with pytest.raises(errors.StreamSourceError, match="no column 'x'"):
         list(read_huggingface(dataset, ["x"]))

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from dagster_dataops import DataPipelineBuilder, assert_resumes_anywhere, read_sequence
 from dagster_dataops.errors import DataPipelineError
-from dagster_dataops.readers.part_files.column_batches import Batches
+from dagster_dataops.readers.part_files.column_batches import BatchStage
 
 
 def batches(rows, size, epochs=1, *, drop_last=False, wrap=False):
     source = read_sequence([{"n": row} for row in rows]).stage
-    return DataPipelineBuilder(Batches(source, size, epochs, drop_last, wrap))
+    return DataPipelineBuilder(BatchStage(source, size, epochs, drop_last, wrap))
 
 
 def sizes(stream):
@@ -52,7 +52,7 @@ def test_batches_go_on_from_anywhere(count, size, epochs, kind):
 
 
 def test_rows_of_other_columns_are_refused():
-    stage = Batches(read_sequence([{"a": 1}, {"b": 2}]).stage, 2, 1, drop_last=False, wrap=False)
+    stage = BatchStage(read_sequence([{"a": 1}, {"b": 2}]).stage, 2, 1, drop_last=False, wrap=False)
 
     with pytest.raises(DataPipelineError, match=r"\['a'\] and \['b'\]"):
         list(DataPipelineBuilder(stage))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dagster_dataops import PartFiles
 from dagster_dataops.errors import StreamSourceError
-from dagster_dataops.readers.part_files.part_names import Parts, split
+from dagster_dataops.readers.part_files.part_names import PartNames, shard_of
 from tests.readers.helpers import EXAMPLE, write_parts
 
 
@@ -25,7 +25,7 @@ from tests.readers.helpers import EXAMPLE, write_parts
     ],
 )
 def test_numbers_are_filled_up_and_never_cut(length, number, name):
-    assert Parts("x", number + 1, "part-", length).names[number] == name
+    assert PartNames("x", number + 1, "part-", length).names[number] == name
 
 
 def test_all_missing_parts_are_named(tmp_path):
@@ -57,12 +57,12 @@ def test_all_parts_read_is_nothing_to_tell(caplog):
 
 
 def test_the_first_shards_have_one_more():
-    assert [list(split(range(5), shard, 2)) for shard in (0, 1)] == [[0, 1, 2], [3, 4]]
+    assert [list(shard_of(range(5), shard, 2)) for shard in (0, 1)] == [[0, 1, 2], [3, 4]]
 
 
 @given(names=st.integers(0, 50), shards=st.integers(1, 12))
 def test_shards_are_neighbours_that_share_nothing_and_leave_nothing_out(names, shards):
-    found = [list(split(range(names), shard, shards)) for shard in range(shards)]
+    found = [list(shard_of(range(names), shard, shards)) for shard in range(shards)]
 
     assert list(chain.from_iterable(found)) == list(range(names))
     assert max(map(len, found)) - min(map(len, found)) <= 1
@@ -70,7 +70,7 @@ def test_shards_are_neighbours_that_share_nothing_and_leave_nothing_out(names, s
 
 @given(seed=st.integers(0, 2**64 - 1), epoch=st.integers(0, 9))
 def test_an_order_is_a_permutation_and_that_of_the_first_epoch_none(seed, epoch):
-    parts = Parts("x", 12, "part-", -1)
+    parts = PartNames("x", 12, "part-", -1)
 
     assert sorted(parts.order(seed, epoch)) == sorted(parts.names)
     assert parts.order(seed, epoch) == parts.order(seed, epoch)

@@ -343,9 +343,9 @@ def test_a_position_survives_a_move_of_the_folder(tmp_path):
         ({"seed": 2**64}, r"'seed' must be below 2\^64"),
         ({"num_shards": 3}, "'num_shards' is 3, of 2 parts"),
         ({"num_shards": 2, "shard_index": 2}, "'shard_index' must be below num_shards, 2"),
-        ({"wrap": True}, "'wrap' is about batches"),
-        ({"drop_last": True}, "'drop_last' is about batches"),
-        ({"wrap": True, "drop_last": True, "batch_size": 2}, "exclude one another"),
+        ({"wrap": True}, "'wrap' applies to batches"),
+        ({"drop_last": True}, "'drop_last' applies to batches"),
+        ({"wrap": True, "drop_last": True, "batch_size": 2}, "cannot be combined with drop_last"),
         ({"random_shuffle": 1}, "'random_shuffle' must be bool"),
     ],
 )

@@ -107,7 +107,7 @@ def test_a_file_that_is_cut_off_anywhere_is_an_error_behind_what_is_left(archive
         archive.write_bytes(content[:cut])
         found = []
         with pytest.raises(
-            errors.StreamSourceError, match=r"pages\..*, record at byte \d+: is cut"
+            errors.StreamSourceError, match=r"pages\..*, record at byte \d+: is truncated"
         ):
             for row in read_warc(archive, None):
                 found.append(row)  # noqa: PERF402 - to see what came before the error

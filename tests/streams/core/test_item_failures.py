@@ -154,7 +154,7 @@ def test_rows_that_cannot_be_made_flat_are_failures():
 
 def test_a_stream_that_never_ends_is_no_part_of_another():
     stream = read_sequence([1, 2]).yield_from(lambda n: DataPipeline.count())
-    with pytest.raises(errors.DataPipelineError, match="never ends, because of count"):
+    with pytest.raises(errors.DataPipelineError, match="never ends because of count"):
         list(stream)
     with pytest.raises(errors.DataPipelineError, match="returned a int, not a stream"):
         list(read_sequence([1]).yield_from(lambda n: n))

@@ -10,7 +10,7 @@ from dagster_dataops.streams.core.permutations import Permutation
 
 
 def order_of(size, seed=1):
-    return Permutation(size, Random(seed)).stretch(range(size))
+    return Permutation(size, Random(seed)).values_at(range(size))
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 7, 65_536, 65_537, 70_001, 90_000])
@@ -22,8 +22,8 @@ def test_every_number_comes_once(size):
 def test_a_stretch_is_a_part_of_the_whole(size):
     permutation, whole = Permutation(size, Random(1)), order_of(size)
 
-    assert permutation.stretch(range(size - 7, size)) == whole[-7:]
-    assert permutation.stretch(range(3, size, 100)) == whole[3::100]
+    assert permutation.values_at(range(size - 7, size)) == whole[-7:]
+    assert permutation.values_at(range(3, size, 100)) == whole[3::100]
 
 
 def test_few_numbers_come_in_the_order_of_a_shuffled_list():
@@ -54,5 +54,5 @@ def test_other_seeds_give_other_orders():
 def test_a_stretch_of_very_many_takes_neither_their_memory_nor_their_time():
     permutation = Permutation(10**9, Random(1))
 
-    assert len(set(permutation.stretch(range(10**9 - 1000, 10**9)))) == 1000
+    assert len(set(permutation.values_at(range(10**9 - 1000, 10**9)))) == 1000
     assert sum(len(table) for tables in permutation._tables for table in tables) < 200_000

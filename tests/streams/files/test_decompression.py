@@ -65,7 +65,7 @@ def test_a_file_that_was_cut_off_is_an_error_behind_all_that_is_left_of_it(tmp_p
     packed = PACKERS[suffix](CONTENT)
     path.write_bytes(packed[: int(len(packed) * share)])
     found = []
-    with pytest.raises(errors.StreamSourceError, match=rf"a\.jsonl\.{suffix}: is cut off"):
+    with pytest.raises(errors.StreamSourceError, match=rf"a\.jsonl\.{suffix}: is truncated"):
         for row in read_jsonl(path, block_size=1024):
             found.append(row)  # noqa: PERF402 - to see what came before the error
     assert found == ROWS[: len(found)]
@@ -77,7 +77,7 @@ def test_half_a_line_before_the_cut_is_no_line(tmp_path):
     path = tmp_path / "a.txt.gz"
     path.write_bytes(gzip.compress(b"one\ntwo\nthree")[:-8])
     found = []
-    with pytest.raises(errors.StreamSourceError, match="is cut off"):
+    with pytest.raises(errors.StreamSourceError, match="is truncated"):
         for line in read_text(path):
             found.append(line)  # noqa: PERF402 - to see what came before the error
     assert found == ["one", "two"]
@@ -99,7 +99,7 @@ def test_a_damaged_file_is_an_error_behind_what_comes_before_the_damage(tmp_path
 def test_what_is_not_packed_at_all_is_told(tmp_path, suffix):
     path = tmp_path / f"a.jsonl.{suffix}"
     path.write_bytes(CONTENT)
-    with pytest.raises(errors.StreamSourceError, match=r"is no sound \w+ data"):
+    with pytest.raises(errors.StreamSourceError, match=r"is not valid \w+ data"):
         list(read_jsonl(path))
     assert list(read_jsonl(path, compression=None)) == ROWS
 
@@ -114,7 +114,9 @@ def test_a_kind_can_be_told_and_an_unknown_one_is_refused(tmp_path):
     path = tmp_path / "packed"
     path.write_bytes(gzip.compress(CONTENT))
     assert list(read_jsonl(path, compression="gzip")) == ROWS
-    with pytest.raises(errors.StreamDefinitionError, match="compression is 'rar'; it is 'infer'"):
+    with pytest.raises(
+        errors.StreamDefinitionError, match="compression is 'rar'; it must be 'infer'"
+    ):
         read_jsonl(path, compression="rar")
 
 

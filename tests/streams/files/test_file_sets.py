@@ -141,7 +141,7 @@ def test_a_damaged_position_is_refused(folder, position):
 
 
 def test_no_path_and_what_is_none_are_refused():
-    with pytest.raises(errors.StreamDefinitionError, match="was given no path"):
+    with pytest.raises(errors.StreamDefinitionError, match="no path was given"):
         read_jsonl([])
     with pytest.raises(errors.StreamArgumentError, match="a path is 3; it must be a text"):
         read_jsonl([3])

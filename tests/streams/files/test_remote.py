@@ -47,7 +47,7 @@ def memory():
 
 @pytest.fixture
 def no_pauses(monkeypatch):
-    monkeypatch.setattr(remote, "_PAUSES", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(remote, "_RETRY_DELAYS", (0.0, 0.0, 0.0))
 
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz", "a.jsonl?token=x*y", "a.jsonl.gz?a=b"])

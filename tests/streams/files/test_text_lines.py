@@ -60,7 +60,7 @@ def test_a_line_that_is_no_text_comes_after_those_before_it_and_is_named(tmp_pat
     path.write_bytes(b"a\n\xff\nb\n")
     stream = read_text(path).and_return()
     items = []
-    with pytest.raises(errors.StreamSourceError, match=r"file.txt, line 2: is no utf-8") as caught:
+    with pytest.raises(errors.StreamSourceError, match=r"file.txt, line 2: is not utf-8") as caught:
         items.extend(stream)
 
     assert items == ["a"]

@@ -165,10 +165,10 @@ def test_an_error_comes_after_the_items_before_it():
 START_METHODS = """
 from concurrent.futures import ThreadPoolExecutor
 from dagster_dataops.concurrency.timer import Bell
-from dagster_dataops.streams.parallel.callers import Processes
+from dagster_dataops.streams.parallel.callers import ProcessCaller
 
 def start_method():
-    caller = Processes(abs, 1)
+    caller = ProcessCaller(abs, 1)
     try:
         return caller._pool._mp_context.get_start_method()
     finally:

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from dagster_dataops import DataPipeline, assert_resumes_anywhere, errors, list_files, read_jsonl
-from dagster_dataops.streams.core.item_failures import Failures
+from dagster_dataops.streams.core.item_failures import FailureHandler
 from dagster_dataops.streams.files import line_index
 
 
@@ -174,6 +174,6 @@ def test_a_missing_file_is_told_when_it_is_read(tmp_path):
 
 def test_the_records_of_several_files_are_numbered_on_from_one_to_the_next(tmp_path):
     paths = [str(write(tmp_path / f"{size}.jsonl", records(size))) for size in (3, 0, 5, 1)]
-    with line_index.JsonAccess(paths, Failures().counter("read_jsonl")).opened() as source:
+    with line_index.JsonAccess(paths, FailureHandler().counter("read_jsonl")).opened() as source:
         found = [source.item(number)["n"] for number in range(source.size)]
     assert found == [0, 1, 2, 0, 1, 2, 3, 4, 0]

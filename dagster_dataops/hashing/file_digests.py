@@ -1,0 +1,56 @@
+"""Digests of the content of files, as in `JsonlDataset.fingerprint`."""
+
+import os
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+import xxhash
+
+from dagster_dataops.errors import InputError
+
+_BLOCK_BYTES: Final = 8 << 20
+
+
+def content_digest(path: Path) -> str:
+    """Return the digest of all bytes of a file.
+
+    Raises:
+        InputError: The file cannot be read.
+    """
+    digest = xxhash.xxh3_128()
+    try:
+        with path.open("rb", buffering=0) as file:
+            while block := os.read(file.fileno(), _BLOCK_BYTES):
+                digest.update(block)
+    except OSError as error:
+        raise InputError(str(path), f"cannot be read: {error.strerror}") from error
+    return f"xxh3:{digest.hexdigest()}"
+
+
+@lru_cache(maxsize=64)
+def cached_digest(path: Path, state: tuple[int, ...]) -> str:  # noqa: ARG001 - part of the key
+    """Return the digest of a file, cached for each state of the file.
+
+    Args:
+        path: The file.
+        state: Device, inode, size, modification time and change time of the file.
+
+    Raises:
+        InputError: The file cannot be read.
+    """
+    return content_digest(path)
+
+
+def has_content(path: Path, size_bytes: int, fingerprint: str | None) -> bool:
+    """Return whether a file has exactly the given content. It is read only if the size matches.
+
+    Args:
+        path: The file; it may be missing.
+        size_bytes: The expected size.
+        fingerprint: The expected digest.
+    """
+    try:
+        return path.stat().st_size == size_bytes and content_digest(path) == fingerprint
+    except (OSError, InputError):
+        return False
