@@ -20,7 +20,6 @@ from dagster_dataops.checkpoints.journal.frames import (
     FrameKind,
     Journal,
     json_frame,
-    read_clock,
     read_frames,
     read_reopened,
     read_spans,
@@ -31,7 +30,6 @@ from dagster_dataops.checkpoints.journal.frames import (
 from dagster_dataops.checkpoints.journal.segments import SegmentWriter, segment_path
 from dagster_dataops.checkpoints.journal.span import Span, columns_of
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
-from dagster_dataops.checkpoints.journal.stopwatch import Stopwatch
 from dagster_dataops.concurrency.background import background
 from dagster_dataops.datasets.durable_files import make_folder, read_if_there, storage, sync_folder
 from dagster_dataops.errors import StorageError
@@ -53,8 +51,6 @@ class CheckpointContent:
         kept_from: As `Manifest.kept_from`.
         retries: Whether it goes on from where failed records were to be retried alone.
         result: Digest of the result, if it is that of a published one; else empty.
-        seconds: For how long the attempts were at work, each until it settled its last record;
-            0 if they did not say.
         digests: Whether outcomes of single records can be found by their digests.
     """
 
@@ -65,7 +61,6 @@ class CheckpointContent:
     kept_from: list[dict[str, str]] = field(default_factory=list)
     retries: bool = False
     result: str = ""
-    seconds: float = 0.0
     digests: bool = False
 
     @classmethod
@@ -73,7 +68,6 @@ class CheckpointContent:
         """Read a journal; a missing or damaged one yields what is left of it."""
         content = cls(folder, None, [], SpanTable())
         data = read_if_there(folder / name, "read the journal")
-        before = 0.0
         for kind, payload in read_frames(data):
             if kind == FrameKind.SPANS:
                 content.add_spans(payload)
@@ -81,11 +75,8 @@ class CheckpointContent:
                 content.table = content.table.without(read_reopened(payload))
             elif kind == FrameKind.ATTEMPT:
                 content.add_attempt(payload)
-                before = content.seconds
             elif kind == FrameKind.DIGESTS:
                 content.digests = True
-            elif kind == FrameKind.CLOCK:
-                content.seconds = before + (read_clock(payload) or 0.0)
         content.table = content.table.without_overlaps()
         return content
 
@@ -104,8 +95,6 @@ class CheckpointContent:
             self.kept_from = [dict(run) for run in attempt.get("kept_from", ())]
             self.retries = attempt.get("retries") is True
             self.result = str(attempt.get("result", ""))
-            seconds = attempt.get("seconds")  # older versions did not write it
-            self.seconds = seconds if isinstance(seconds, (int, float)) else self.seconds
         except (ValueError, KeyError, TypeError, AttributeError):
             self.fingerprint = None
 
@@ -119,7 +108,6 @@ class CheckpointContent:
                 "kept_from": self.kept_from,
                 "retries": self.retries,
                 "result": result or "",
-                "seconds": self.seconds,
             }
             for run in self.attempts
         ]
@@ -136,10 +124,7 @@ class CheckpointContent:
         """Return the content once another run goes on from it."""
         kept_from = self.kept_by(fingerprint) if self.table.records else []
         attempts = [*self.attempts, run]
-        seconds = self.seconds if self.table.records else 0.0
-        return replace(
-            self, fingerprint=fingerprint, attempts=attempts, kept_from=kept_from, seconds=seconds
-        )
+        return replace(self, fingerprint=fingerprint, attempts=attempts, kept_from=kept_from)
 
 
 class Checkpoint:
@@ -161,7 +146,6 @@ class Checkpoint:
         self.kept_from = content.kept_from
         self.resumed_records = content.table.records
         self.resumed_from = list(dict.fromkeys(self.attempts[:-1])) if self.resumed_records else []
-        self.stopwatch = Stopwatch(content.seconds)
         self._flush_seconds = flush_seconds
         self._dirty: set[int] = set()
         self._unsynced_parents = [self.folder.parent, self.folder.parent.parent]
@@ -176,7 +160,7 @@ class Checkpoint:
 
     def told(self, result: str | None = None) -> list[dict[str, Any]]:
         """Return what is written down of every attempt, as of the result of that digest."""
-        return replace(self._content, seconds=self.stopwatch.seconds).told(result)
+        return self._content.told(result)
 
     def take_segment_number(self) -> int:
         """Return the number of a segment that nobody has written to."""
@@ -205,13 +189,11 @@ class Checkpoint:
             digests: Of their input, from `span_digests`, if their outcomes are to be found by it.
         """
         if len(spans) == 1:  # the usual case of calls in flight, in a third of the time
-            told = span_frame(segment, offset, spans[0], digests)
-            self._journal.append(told + self.stopwatch.settled())
+            self._journal.append(span_frame(segment, offset, spans[0], digests))
             self.table.add_one(spans[0], segment, offset)
         else:
             columns = columns_of(spans)
-            told = spans_frame(segment, offset, columns, digests)
-            self._journal.append(told + self.stopwatch.settled())
+            self._journal.append(spans_frame(segment, offset, columns, digests))
             self.table.add(columns, segment, offset)
         self._dirty.add(segment)
 

@@ -26,7 +26,6 @@ from dagster_dataops.errors import InputError, OutageError, RunStoppedError, Sto
 from dagster_dataops.execution.backends.backend import run_backend
 from dagster_dataops.execution.exporting import export
 from dagster_dataops.execution.job import Job
-from dagster_dataops.execution.progress import saved
 from dagster_dataops.execution.published_result import EarlierResult
 from dagster_dataops.execution.run_report import RunContext, RunReport
 from dagster_dataops.execution.runners.concat_inputs import gathered, removed_afterwards
@@ -146,7 +145,7 @@ class _Attempt:
         with job.afterwards:
             try:
                 if decision.note is not None:
-                    self._note(decision.note + saved(decision.content.seconds))
+                    self._note(decision.note)
                 drafts = self._until_complete(job)
             finally:
                 progress.finish(job.state())
@@ -269,7 +268,7 @@ class _Attempt:
             self._context.progress.start(self._folder.name, writer.state())
             try:
                 if note is not None:
-                    self._note(note + saved(checkpoint.stopwatch.before))
+                    self._note(note)
                 with _kept(checkpoint):
                     writer.run()
                     if self._operator.__dataops__.resolved.stop_after_failures:
@@ -323,7 +322,6 @@ class _Attempt:
             made_from=fingerprint.to_json(),
             kept_from=checkpoint.kept_from,
             resumed_from=checkpoint.resumed_from,
-            seconds_saved=round(checkpoint.stopwatch.before, 3),
             outcomes=drafts.outcomes,
         )
 

@@ -83,11 +83,6 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {seconds_left:02d} s" if minutes else f"{seconds_left} s"
 
 
-def saved(seconds: float) -> str:
-    """Return what to tell of work that need not be done again; nothing of moments."""
-    return f"; {duration(seconds)} of work saved" if seconds >= 1 else ""
-
-
 class Progress(Protocol):
     """Is told how far a run is; called from the thread that started it."""
 

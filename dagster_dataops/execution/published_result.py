@@ -7,7 +7,6 @@ from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
 from dagster_dataops.checkpoints.folder_lock import FolderLock
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.datasets.durable_files import write_durably
-from dagster_dataops.execution.progress import saved
 from dagster_dataops.execution.run_report import RunContext
 
 
@@ -42,7 +41,7 @@ class EarlierResult:
                 self._take_over(manifest)
             return manifest, (
                 f"already finished by run {manifest.run}: {manifest.rows_out:,} records, "
-                f"same operator, options, code and input{saved(manifest.all_seconds)}"
+                f"same operator, options, code and input"
             )
         return self._without_failures(fingerprint) if retries else None
 

@@ -86,11 +86,6 @@ class RunReport:
         return (self.manifest.run,) if self.reused else tuple(self.manifest.resumed_from)
 
     @property
-    def seconds_saved(self) -> float:
-        """For how long those had been at work on them; 0 if they did not say."""
-        return self.manifest.all_seconds if self.reused else self.manifest.seconds_saved
-
-    @property
     def records_per_second(self) -> float:
         """Input records of this attempt by its seconds."""
         fresh = self.manifest.rows_in - self.rows_resumed

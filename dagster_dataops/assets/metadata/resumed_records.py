@@ -10,14 +10,13 @@ from dagster_dataops.execution.run_report import RunReport
 
 
 def resumed_metadata(report: RunReport) -> dict[str, Any]:
-    """Return how many there were, and, if there were any, of which runs, and the time saved.
+    """Return the number of resumed records and, if there are any, the runs that settled them.
 
     A single run is a link to it; several are named, the latest last.
     """
     metadata: dict[str, Any] = {f"{METADATA_PREFIX}/rows_resumed": report.rows_resumed}
     if report.rows_resumed and report.resumed_from:
         metadata[f"{METADATA_PREFIX}/resumed_from"] = _runs(report.resumed_from)
-        metadata[f"{METADATA_PREFIX}/seconds_saved"] = round(report.seconds_saved, 3)
     return metadata
 
 

@@ -107,7 +107,6 @@ class Manifest:
         kept_from: Runs whose records were kept, as asked, although their options or code were
             others; each with ``run``, ``options`` and ``code``. Almost always empty.
         resumed_from: The runs that had settled the ``resumed`` records, in order.
-        seconds_saved: For how long they had been at work on them; 0 if they did not say.
         seeds: Of the stages of a stream that draw, by their paths.
         outcomes: Whether what became of each record can be used again for other inputs.
     """
@@ -128,7 +127,6 @@ class Manifest:
     made_from: dict[str, str]
     kept_from: list[dict[str, str]] = field(default_factory=list)
     resumed_from: list[str] = field(default_factory=list)
-    seconds_saved: float = 0.0
     seeds: dict[str, int] = field(default_factory=dict)
     outcomes: bool = False
 
@@ -180,11 +178,6 @@ class Manifest:
             return False
         return (status.st_size, status.st_mtime_ns) == (self.size_bytes, self.modified_ns)
 
-    @property
-    def all_seconds(self) -> float:
-        """How long all attempts together were at work on it."""
-        return self.seconds + self.seconds_saved
-
     def made_by(self, fingerprint: RunFingerprint) -> bool:
         """Whether all of this result came of that operator, options, code and input."""
         return self.finished_by(fingerprint) and not fingerprint.differs_from(self.kept_from)
@@ -199,7 +192,7 @@ _KINDS: Final[dict[str, tuple[type, ...]]] = {
     **dict.fromkeys(("rows_in", "rows_out", "dropped", "failed", "resumed"), (int,)),
     **dict.fromkeys(("size_bytes", "modified_ns"), (int,)),
     **dict.fromkeys(("attempts", "kept_from", "resumed_from"), (list,)),
-    **dict.fromkeys(("seconds", "seconds_saved"), (float, int)),
+    "seconds": (float, int),
     "made_from": (dict,),
     "seeds": (dict,),
     "outcomes": (bool,),

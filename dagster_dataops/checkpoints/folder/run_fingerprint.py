@@ -8,7 +8,7 @@ from typing import Final
 
 from dagster_dataops.operators.spec import Invocation
 
-FORMAT: Final = f"3-{sys.byteorder}"
+FORMAT: Final = f"4-{sys.byteorder}"
 _UNKNOWN: Final = "unknown "  # then what is equal to nothing, and why
 _WORDS: Final = {
     "format": "the checkpoint format",

@@ -10,7 +10,6 @@ checksum is passed over and the next magic looked for, so damage costs the spans
 frames that everything hangs on are there twice.
 """
 
-import math
 import os
 import struct
 from array import array
@@ -28,7 +27,6 @@ from dagster_dataops.datasets.durable_files import storage, write_all
 _MAGIC: Final = b"DOJ1"
 _HEAD: Final = struct.Struct("<4sBIQ")
 _PLACE: Final = struct.Struct("<IQI")
-_SECONDS: Final = struct.Struct("<d")
 DIGEST: Final = 16  # bytes of the digest of a record's line
 
 
@@ -38,7 +36,6 @@ class FrameKind(IntEnum):
     ATTEMPT = 1  # JSON: which run, with which fingerprint, goes on from here
     SPANS = 2  # spans whose outputs lie one after the other in one segment
     COPY = 4  # kind and payload of the frame before, which count if that one is damaged
-    CLOCK = 5  # seconds for which the attempt had been at work when it settled what is before
     POSITION = 6  # where a stream stood when all items before it were written
     STAGES = 7  # JSON: what the stream of those positions consists of
     DIGESTS = 8  # of the input of spans of one record each: those of the frame that follows
@@ -145,19 +142,6 @@ def read_digests(payload: bytes) -> PackedDigests | None:
     digests = [payload[at : at + DIGEST] for at in range(_PLACE.size, len(payload), DIGEST)]
     whole = len(payload) == _PLACE.size + count * DIGEST
     return PackedDigests(segment, offset, digests) if whole else None
-
-
-def clock_frame(seconds: float) -> bytes:
-    """Return the frame that says how long an attempt has been at work."""
-    return frame(FrameKind.CLOCK, _SECONDS.pack(seconds))
-
-
-def read_clock(payload: bytes) -> float | None:
-    """Return the seconds of a frame, or ``None`` if they cannot be what was written."""
-    if len(payload) != _SECONDS.size:
-        return None
-    (seconds,) = _SECONDS.unpack(payload)
-    return seconds if 0 <= seconds < math.inf else None
 
 
 def json_frame(kind: FrameKind, content: dict[str, Any]) -> bytes:

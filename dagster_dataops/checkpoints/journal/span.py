@@ -40,7 +40,6 @@ class Span(NamedTuple):
 # exceed 4 GiB, as what a single record becomes.
 COLUMN_TYPES: Final = tuple("QQIIIIQQII")
 _ROW: Final = struct.Struct("=" + "".join(COLUMN_TYPES))
-_OLDER_TYPES: Final = tuple("QIIIIIIIII")  # of journals that older versions wrote
 _COMPRESS_FROM: Final = 8
 
 
@@ -69,18 +68,17 @@ def unpack(data: bytes, count: int) -> list[Column]:
         ValueError: ``data`` is not ``count`` packed spans.
     """
     try:
-        plain = zlib.decompress(data[1:]) if data[:1] in {b"Z", b"z"} else data[1:]
+        plain = zlib.decompress(data[1:]) if data[:1] == b"Z" else data[1:]
     except zlib.error as error:
         raise ValueError(str(error)) from None
-    kinds = _OLDER_TYPES if data[:1] in {b"z", b"r"} else COLUMN_TYPES
     columns = []
     at = 0
-    for kind, wanted in zip(kinds, COLUMN_TYPES, strict=True):
+    for kind in COLUMN_TYPES:
         column = array(kind)
         end = at + count * column.itemsize
         column.frombytes(plain[at:end])
         at = end
-        columns.append(column if kind == wanted else array(wanted, column))
+        columns.append(column)
     if at != len(plain) or any(len(column) != count for column in columns):
         msg = f"{len(plain)} bytes are not {count} spans"
         raise ValueError(msg)

@@ -163,7 +163,7 @@ class _Seed:
         self._sources = sources
         self._journal = Journal(draft_of(folder / "journal"))
         self._segments: dict[tuple[int, int], int] = {}
-        self._taken = [0] * len(sources)  # records of each
+        self._used: set[int] = set()  # numbers of sources that records were taken from
         self._place = (0, 0)  # segment and offset of what is not written yet
         self._end = 0
         self._spans: list[Span] = []
@@ -179,7 +179,7 @@ class _Seed:
         self._spans.append(span)
         self._digests.append(outcome.digest)
         self._end = outcome.offset + outcome.size
-        self._taken[source] += 1
+        self._used.add(source)
         self.records += 1
 
     def _segment(self, source: int, number: int) -> int:
@@ -199,17 +199,12 @@ class _Seed:
     def finish(self, fingerprint: RunFingerprint) -> None:
         """Say whose outcomes these are, and put the journal in place."""
         self._write()
-        used = [
-            (source.content, taken / max(source.content.table.records, 1))
-            for source, taken in zip(self._sources, self._taken, strict=True)
-            if taken
-        ]
+        used = [self._sources[number].content for number in sorted(self._used)]
         told = {
             "fingerprint": fingerprint.to_json(),
-            "kept_from": [run for content, _ in used for run in content.kept_by(fingerprint)],
-            "seconds": sum(content.seconds * share for content, share in used),
+            "kept_from": [run for content in used for run in content.kept_by(fingerprint)],
         }
-        for run in dict.fromkeys(content.attempts[-1] for content, _ in reversed(used)):
+        for run in dict.fromkeys(content.attempts[-1] for content in reversed(used)):
             self._journal.append(json_frame(FrameKind.ATTEMPT, {"run": run, **told}))
         self._journal.sync()
         path = self._folder / "journal"

@@ -210,7 +210,7 @@ class StreamCheckpoint(Checkpoint):
         self.table.records = items
         quarantined = self._take_in_quarantine()
         position = Position(items, self.size, self._digest.digest(), state, quarantined)
-        self._journal.append(position_frame(position) + self.stopwatch.settled())
+        self._journal.append(position_frame(position))
         self._dirty.add(_SEGMENT)
 
     @override

@@ -1,5 +1,3 @@
-import zlib
-from array import array
 from pathlib import Path
 
 import pytest
@@ -15,7 +13,6 @@ _COUNT = st.integers(0, 2**32 - 1)
 _BYTES = st.integers(0, 2**64 - 1)
 _FIELDS = [_BYTES, _BYTES, *[_COUNT] * 4, _BYTES, _BYTES, _COUNT, _COUNT]
 _SPANS = st.lists(st.builds(Span, *_FIELDS), min_size=1, max_size=30)
-_OLDER = st.lists(st.builds(Span, _BYTES, *[_COUNT] * 9), min_size=1, max_size=30)
 
 
 def span(start: int, length: int) -> Span:
@@ -25,14 +22,6 @@ def span(start: int, length: int) -> Span:
 @given(_SPANS)
 def test_packed_spans_come_back_equal(spans: list[Span]) -> None:
     assert unpack(pack(columns_of(spans)), len(spans)) == columns_of(spans)
-
-
-@given(_OLDER, st.booleans())
-def test_spans_that_an_older_version_packed_come_back(spans: list[Span], compressed: bool) -> None:
-    columns = zip("QIIIIIIIII", zip(*spans, strict=True), strict=True)
-    data = b"".join(array(kind, column).tobytes() for kind, column in columns)
-    packed = b"z" + zlib.compress(data) if compressed else b"r" + data
-    assert unpack(packed, len(spans)) == columns_of(spans)
 
 
 def test_the_sizes_of_a_journalled_span_may_exceed_4_gib(tmp_path: Path) -> None:
