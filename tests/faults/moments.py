@@ -30,9 +30,8 @@ IN_PARENT: Final[dict[str, tuple[str, str, str, int]]] = {
     "keep": ("datasets.writer", "JsonlWriter", "keep", 30),
     "finish": ("datasets.writer", "JsonlWriter", "finish", 2),
     "commit": ("checkpoints.publish.commit", "", "write_draft", 1),
-    "spare": ("checkpoints.publish.cleanup", "Removal", "spare", 1),
     "rename": ("checkpoints.publish.commit", "", "_replace", 3),
-    "remove": ("checkpoints.publish.cleanup", "Removal", "remove_checkpoints", 1),
+    "remove": ("checkpoints.publish.commit", "", "remove_checkpoints", 1),
     "delete": ("datasets.durable_files", "os", "unlink", 8),
     "bury": ("execution.backends.processes", "_Run", "_bury", 1),
     "supply": ("execution.backends.processes", "_Run", "_supply", 20),
@@ -65,7 +64,7 @@ IN_STREAM: Final[dict[str, tuple[str, str, str, int]]] = {
     "stream_segment": ("checkpoints.journal.segments", "SegmentWriter", "write_at", 40),
     **{
         name: IN_PARENT[name]
-        for name in ("lock", "read", "attempt", "journal", "sync", "commit", "spare", "rename")
+        for name in ("lock", "read", "attempt", "journal", "sync", "commit", "rename")
     },
     **{name: IN_PARENT[name] for name in ("remove", "delete")},
 }

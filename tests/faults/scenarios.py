@@ -24,6 +24,7 @@ from dagster_dataops.checkpoints.folder.manifest import (
 )
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops.concurrency.background import deleting
 from dagster_dataops.data import data_register
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.execution import job
@@ -224,6 +225,7 @@ class Scenario:
 
     def state(self) -> dict[str, Any]:
         """Return what a reader finds: bytes, counts, and the names in the folder."""
+        deleting.finish()
         folder = self.folder
         manifest = Manifest.load(folder.manifest)
         counts = ("rows_in", "rows_out", "dropped", "failed", "size_bytes", "fingerprint")

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, published
-from dagster_dataops.checkpoints.publish.cleanup import Removal
+from dagster_dataops.checkpoints.publish.cleanup import delete_removed, remove_checkpoints
 from dagster_dataops.datasets.digests import holds
 from dagster_dataops.datasets.durable_files import (
     draft_of,
@@ -56,31 +56,27 @@ def _without_equal_drafts(folder: NodeFolder, manifest: Manifest) -> Manifest:
 
 def _finish(folder: NodeFolder, manifest: Manifest) -> None:
     """Do what follows a manifest's draft; harmless when done twice."""
-    removal = Removal(folder)
-    try:
-        with storage(folder.path, "publish the result"):
-            _put_in_place(folder, manifest, removal)
-    finally:
-        removal.finish()
+    with storage(folder.path, "publish the result"):
+        _put_in_place(folder, manifest)
+    delete_removed(folder)
 
 
-def _put_in_place(folder: NodeFolder, manifest: Manifest, removal: Removal) -> None:
+def _put_in_place(folder: NodeFolder, manifest: Manifest) -> None:
     for path in (folder.result, folder.errors, folder.kept):
-        _replace(path, removal)
+        _replace(path)
     if not (manifest.failed and folder.errors.exists() and folder.errors.stat().st_size):
         folder.errors.unlink(missing_ok=True)
         if not manifest.outcomes:
             folder.kept.unlink(missing_ok=True)
-    removal.remove_checkpoints()
+    remove_checkpoints(folder)
     sync_folder(folder.path)
-    _replace(folder.manifest, removal)  # the last: until then, a crash has all this done again
+    _replace(folder.manifest)  # the last: until then, a crash has all this done again
     sync_folder(folder.path)
 
 
-def _replace(path: Path, removal: Removal) -> None:
+def _replace(path: Path) -> None:
     draft = draft_of(path)
     if draft.exists():
-        removal.spare(path)
         draft.replace(path)
 
 
@@ -95,7 +91,7 @@ def finish_interrupted(folder: NodeFolder) -> Manifest | None:
         with storage(folder.path, "delete drafts of a run that was cut short"):
             draft.unlink(missing_ok=True)
             draft_of(folder.kept).unlink(missing_ok=True)  # operators that make none leave it alone
-        Removal(folder).finish()
+        delete_removed(folder)
         return None
     _finish(folder, manifest)
     return manifest
