@@ -1,32 +1,27 @@
 """Job: what an execution backend is given, and where it settles what it finishes."""
 
-import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Final
 
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
 from dagster_dataops.checkpoints.journal.digest_frames import digests_in
 from dagster_dataops.checkpoints.journal.span import Span
+from dagster_dataops.checkpoints.resume.checkpoint_match import holds_settled
 from dagster_dataops.checkpoints.resume.reopen_failed import first_failure
-from dagster_dataops.checkpoints.resume.resume_policy import holds_settled
 from dagster_dataops.datasets.dataset import FileState, JsonlDataset
 from dagster_dataops.datasets.lines import Interval, LineCounter, count_records
 from dagster_dataops.errors import (
     OutageError,
     RecordError,
-    RunStoppedError,
     WorkerError,
 )
 from dagster_dataops.execution.progress import Progress, ProgressState
 from dagster_dataops.execution.records.record_failures import Failed, Failure, told
 from dagster_dataops.execution.records.settle import Interrupts
+from dagster_dataops.execution.ticker import Ticker
 from dagster_dataops.operators.operator import Operator
 from dagster_dataops.operators.settings import ResolvedSettings
-
-_TICK_SECONDS: Final = 0.1
-_STOP_CHECK_SECONDS: Final = 1.0
 
 
 @dataclass
@@ -61,8 +56,11 @@ class Job:
     interrupts: Interrupts
     last_failed: "set[int] | None" = None
     afterwards: ExitStack = field(default_factory=ExitStack)
-    _next_tick: float = field(default=0.0, init=False)
-    _next_stop_check: float = field(default=0.0, init=False)
+
+    def __post_init__(self) -> None:
+        self._ticker = Ticker(
+            self.name, self.state, self.progress, self.should_stop, self.checkpoint
+        )
 
     @property
     def name(self) -> str:
@@ -85,22 +83,8 @@ class Job:
         self.checkpoint.settle(segment, offset, spans, digests)
 
     def tick(self) -> None:
-        """Show progress, sync, and stop if told to; cheap when called often.
-
-        Raises:
-            RunStoppedError: Somebody asked to stop.
-        """
-        now = time.monotonic()
-        if now < self._next_tick:
-            return
-        self._next_tick = now + _TICK_SECONDS
-        self.checkpoint.sync_if_due(now)
-        self.progress.update(self.state())
-        if now >= self._next_stop_check:
-            self._next_stop_check = now + _STOP_CHECK_SECONDS
-            reason = self.should_stop()
-            if reason is not None:
-                raise RunStoppedError(self.name, reason)
+        """Show progress, sync the checkpoint and check for a stop request; see `Ticker.tick`."""
+        self._ticker.tick()
 
     def state(self) -> ProgressState:
         """Return how far the job is."""

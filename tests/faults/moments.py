@@ -18,13 +18,13 @@ _ENGINE: Final = "dagster_dataops."
 IN_PARENT: Final[dict[str, tuple[str, str, str, int]]] = {
     "lock": ("checkpoints.folder_lock", "FolderLock", "__init__", 1),
     "read": ("checkpoints.checkpoint", "CheckpointContent", "read", 2),
-    "resume": ("execution.executor", "", "decide", 1),
+    "resume": ("checkpoints.resume.start", "", "resume_records", 1),
     "attempt": ("checkpoints.checkpoint", "Checkpoint", "__init__", 1),
     "settle": ("checkpoints.checkpoint", "Checkpoint", "settle", 60),
     "journal": ("checkpoints.journal.frames", "Journal", "append", 60),
     "sync": ("checkpoints.checkpoint", "Checkpoint", "sync", 2),
-    "compose": ("execution.executor", "", "compose", 1),
-    "select": ("execution.executor", "", "compose_kept", 1),
+    "compose": ("execution.runners.record_runner", "", "compose", 1),
+    "select": ("execution.runners.selection_runner", "", "compose", 1),
     "link": ("datasets.writer", "", "linked", 1),
     "fill": ("datasets.writer", "JsonlWriter", "write", 4),
     "keep": ("datasets.writer", "JsonlWriter", "keep", 30),
@@ -48,19 +48,19 @@ IN_WORKER: Final[dict[str, tuple[str, str, str, int]]] = {
 }
 
 IN_STREAM: Final[dict[str, tuple[str, str, str, int]]] = {
-    "stream_write": ("checkpoints.resume.stream_checkpoint", "StreamCheckpoint", "write", 40),
+    "stream_write": ("checkpoints.stream_checkpoint", "StreamCheckpoint", "write", 40),
     "stream_settle": (
-        "checkpoints.resume.stream_checkpoint",
+        "checkpoints.stream_checkpoint",
         "StreamCheckpoint",
         "settle_items",
         12,
     ),
-    "stream_open": ("checkpoints.resume.stream_checkpoint", "StreamCheckpoint", "__init__", 1),
-    "stream_decide": ("execution.runners.stream_runner", "", "decide_stream", 1),
+    "stream_open": ("checkpoints.stream_checkpoint", "StreamCheckpoint", "__init__", 1),
+    "stream_decide": ("execution.executor", "", "decide_start", 1),
     "stream_restore": ("streams.positioned_stream", "Reading", "load_state_dict", 1),
-    "stream_link": ("checkpoints.resume.stream_checkpoint", "", "linked", 1),
-    "stream_draft": ("checkpoints.resume.stream_checkpoint", "StreamCheckpoint", "draft", 1),
-    "stream_errors": ("execution.runners.stream_runner", "", "draft_errors", 1),
+    "stream_link": ("checkpoints.stream_checkpoint", "", "linked", 1),
+    "stream_draft": ("checkpoints.stream_checkpoint", "StreamCheckpoint", "draft", 1),
+    "stream_errors": ("checkpoints.publish.compose", "", "draft_quarantined", 1),
     "stream_segment": ("checkpoints.journal.segments", "SegmentWriter", "write_at", 40),
     **{
         name: IN_PARENT[name]

@@ -27,7 +27,7 @@ from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.concurrency.background import deleting
 from dagster_dataops.data import data_register
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.execution import job
+from dagster_dataops.execution import ticker
 from dagster_dataops.execution.executor import OperatorExecutor
 from dagster_dataops.execution.run_report import RunContext
 from dagster_dataops.execution.runners import stream_runner
@@ -189,9 +189,9 @@ class Scenario:
 
     def disturbed(self) -> None:
         """Make the attempt that is recorded or disturbed; it syncs and looks up all the time."""
-        for module in (job, stream_runner):
+        for module in (ticker, stream_runner):
             module._TICK_SECONDS = 0.0005  # type: ignore[attr-defined]
-            module._STOP_CHECK_SECONDS = 0.0  # type: ignore[attr-defined]
+        ticker._STOP_CHECK_SECONDS = 0.0  # type: ignore[misc]
         _SWITCHES.seconds = 0.001
         self.attempt("disturbed")
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent
-from dagster_dataops.checkpoints.folder.manifest import NodeFolder, published
+from dagster_dataops.checkpoints.folder.manifest import published
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
 from dagster_dataops.checkpoints.journal.digest_frames import Outcome, line_digest, outcomes_in
 from dagster_dataops.checkpoints.journal.frames import (
@@ -28,8 +28,13 @@ from dagster_dataops.checkpoints.journal.frames import (
 from dagster_dataops.checkpoints.journal.segments import checksum, segment_path
 from dagster_dataops.checkpoints.journal.span import Span, columns_of
 from dagster_dataops.checkpoints.resume.outcome_index import OutcomeIndex
-from dagster_dataops.checkpoints.resume.resume_policy import Decision, ResumePolicy
+from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.checkpoints.resume.seeded_checkpoint import new_folder
+from dagster_dataops.checkpoints.resume.start_decision import (
+    StartDecision,
+    StartKind,
+    StartRequest,
+)
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import draft_of, storage, sync_folder
 from dagster_dataops.datasets.lines import Line, content_interval, iterate_lines
@@ -52,23 +57,15 @@ class _Source:
     segment: Callable[[int], Path]
 
 
-def reuse(
-    folder: NodeFolder,
-    found: list[CheckpointContent],
-    fingerprint: RunFingerprint,
-    policy: ResumePolicy,
-    dataset: JsonlDataset,
-) -> Decision | None:
-    """Make the checkpoint to go on from; ``None`` if no record of the input is known.
+def reuse_outcomes(request: StartRequest, dataset: JsonlDataset) -> StartDecision | None:
+    """Make a checkpoint of the known outcomes; return ``None`` if no record of the input is known.
 
     Args:
-        folder: Of the operator's node.
-        found: Its checkpoints, newest first; none of them is of this run's input.
-        fingerprint: Of this run.
-        policy: Whether records count that other code has finished.
+        request: Of the start. None of its checkpoints is of this run's input.
         dataset: The input.
     """
-    sources = list(_sources(folder, found, fingerprint, policy))
+    folder, fingerprint = request.folder, request.fingerprint
+    sources = list(_sources(request))
     if not sources:
         return None
     new = new_folder(folder)
@@ -88,7 +85,8 @@ def reuse(
     content = CheckpointContent.read(new)
     runs = " and ".join(content.attempts)
     note = f"{seed.records:,} of {records:,} records are as they were for run {runs}"
-    return Decision(content, f"{note}: what became of them is kept")
+    note += ": what became of them is kept"
+    return StartDecision(StartKind.REUSE_OUTCOMES, content, note)
 
 
 def _look_up(known: OutcomeIndex, seed: "_Seed", dataset: JsonlDataset) -> int:
@@ -119,14 +117,11 @@ def _span(line: Line, outcome: Outcome, *, check_input: bool) -> Span:
     )
 
 
-def _sources(
-    folder: NodeFolder,
-    found: list[CheckpointContent],
-    fingerprint: RunFingerprint,
-    policy: ResumePolicy,
-) -> Iterator[_Source]:
-    """Yield what outcomes may be taken from, the latest first."""
-    accepted = {"input", "code"} if policy is ResumePolicy.ACROSS_CODE else {"input"}
+def _sources(request: StartRequest) -> Iterator[_Source]:
+    """Yield the checkpoints that outcomes may be taken from, the latest first."""
+    folder, fingerprint = request.folder, request.fingerprint
+    across = request.policy is ResumePolicy.ACROSS_CODE
+    accepted = {"input", "code"} if across else {"input"}
 
     def usable(content: CheckpointContent) -> bool:
         before = content.fingerprint
@@ -135,7 +130,7 @@ def _sources(
         differing = [*before.differences(fingerprint), *fingerprint.differs_from(content.kept_from)]
         return set(differing) <= accepted
 
-    for content in found:
+    for content in request.found:
         if usable(content):
             place = content.folder
             yield _Source(content, place / "journal", partial(segment_path, place))

@@ -6,15 +6,14 @@ work goes on, see `positions`. What lies behind the one that an attempt goes on 
 
 import os
 import shutil
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 import xxhash
 from typing_extensions import override
 
-from dagster_dataops.checkpoints.checkpoint import Checkpoint, CheckpointContent, fresh
-from dagster_dataops.checkpoints.folder.manifest import NodeFolder
+from dagster_dataops.checkpoints.checkpoint import Checkpoint, CheckpointContent
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
 from dagster_dataops.checkpoints.journal.positions import (
     NOTHING,
@@ -24,89 +23,33 @@ from dagster_dataops.checkpoints.journal.positions import (
     borne_out,
     intact,
     position_frame,
-    read_positions,
     stages_frame,
 )
 from dagster_dataops.checkpoints.journal.segments import SegmentWriter, segment_path
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy, runs_of
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import COPY_BYTES, draft_of, storage
 from dagster_dataops.datasets.writer import linked
 from dagster_dataops.errors import StorageError
-from dagster_dataops.streams.core.state_envelope import difference
 
 _SEGMENT: Final = 1
 
 
-@dataclass(frozen=True)
-class StreamDecision:
-    """What to go on from.
-
-    Attributes:
-        content: The checkpoint, perhaps a new one.
-        positions: Where it may go on, the furthest first; none for a new one.
-        note: What else to tell the user; ``None`` if there is nothing else.
-    """
-
-    content: CheckpointContent
-    positions: list[Position]
-    note: str | None
+def quarantine_of(folder: Path) -> Path:
+    """Return the file of failed items of the checkpoint in ``folder``."""
+    return folder / "quarantine.jsonl"
 
 
-def decide_stream(
-    folder: NodeFolder,
-    found: list[CheckpointContent],
-    fingerprint: RunFingerprint,
-    stages: StageParts,
-    policy: ResumePolicy,
-) -> StreamDecision:
-    """Choose among the checkpoints ``found``, newest first, the one to go on from, or a new one."""
-    reason, unused = "", None
-    for content in found:
-        known = read_positions(content.folder / "journal")
-        if not known.positions:
-            continue
-        why = _why_not(content, fingerprint, difference(known.stages, stages), policy)
-        if not why:
-            segment = segment_path(content.folder, _SEGMENT)
-            quarantine = StreamCheckpoint.quarantine_of(content.folder)
-            positions = intact(known.positions, segment, quarantine)
-            if positions:
-                return StreamDecision(content, positions, _again(known.positions, positions))
-            why = "none of it is as it was written; check the disk"
-        if unused is None:
-            items = max(position.items for position in known.positions)
-            reason, unused = why, f"{items:,} items written by {runs_of(content)} are not used"
-    note = None
-    if unused is not None:
-        note = (
-            f"starting afresh: {unused}, since {reason}; "
-            "they are kept until this run's result is published"
-        )
-    return StreamDecision(fresh(folder.checkpoints), [], note)
+def cut_quarantine(folder: Path, position: Position) -> None:
+    """Cut off the failed items behind a position; the last of them may be torn."""
+    path = quarantine_of(folder)
+    if path.exists():
+        with storage(path, "cut off what was not settled"):
+            os.truncate(path, position.quarantined.size)
 
 
-def _again(known: list[Position], positions: list[Position]) -> str | None:
-    """Return what to tell of the items behind all positions that are intact, if there are any."""
-    lost = max(position.items for position in known) - positions[0].items
-    reason = "what was written of them, or of failed items between them, is damaged on disk"
-    return f"{lost:,} items are done again: {reason}" if lost else None
-
-
-def _why_not(
-    content: CheckpointContent, fingerprint: RunFingerprint, other: str, policy: ResumePolicy
-) -> str:
-    """Return why not to go on from a checkpoint; empty if nothing speaks against it."""
-    if policy is ResumePolicy.NEVER:
-        return "resuming is switched off"
-    if other:
-        return f"it is another stream now: {other}"
-    if content.fingerprint is None:
-        return "it does not say what it belongs to"
-    differing = content.fingerprint.differences(fingerprint)
-    names = {"options": "options or seeds"}
-    parts = " and ".join(names.get(part, part) for part in differing)
-    return f"the stream's {parts} changed since" if differing else ""
+def intact_positions(folder: Path, positions: Iterable[Position]) -> list[Position]:
+    """Return the positions that the files in ``folder`` bear out, the furthest first."""
+    return intact(positions, segment_path(folder, _SEGMENT), quarantine_of(folder))
 
 
 class StreamCheckpoint(Checkpoint):
@@ -148,23 +91,10 @@ class StreamCheckpoint(Checkpoint):
         if position is None:
             self._journal.append(stages_frame(stages))
 
-    @staticmethod
-    def quarantine_of(folder: Path) -> Path:
-        """Return where items that failed are kept, for the checkpoint in ``folder``."""
-        return folder / "quarantine.jsonl"
-
     @property
     def quarantine(self) -> Path:
         """Where items that failed are kept."""
-        return self.quarantine_of(self.folder)
-
-    @staticmethod
-    def cut_quarantine(folder: Path, position: Position) -> None:
-        """Cut off what was put into quarantine behind a position, which may be torn."""
-        path = StreamCheckpoint.quarantine_of(folder)
-        if path.exists():
-            with storage(path, "cut off what was not settled"):
-                os.truncate(path, position.quarantined.size)
+        return quarantine_of(self.folder)
 
     def _take_in_quarantine(self) -> Extent:
         """Return what the quarantine file holds by now; nobody but the stream writes to it."""

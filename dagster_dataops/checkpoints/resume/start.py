@@ -1,0 +1,102 @@
+"""Decide how an attempt starts: fresh, resume, retry failed, reuse outcomes or done."""
+
+from dagster_dataops.checkpoints.folder.manifest import Manifest, published
+from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
+from dagster_dataops.checkpoints.resume.checkpoint_match import changeable
+from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops.checkpoints.resume.start_decision import (
+    StartDecision,
+    StartKind,
+    StartRequest,
+    start_afresh,
+)
+from dagster_dataops.checkpoints.resume.unfinished_records import resume_records
+
+
+def decide_start(request: StartRequest) -> StartDecision:
+    """Return how an attempt starts. Call it under the lock of the node's folder.
+
+    Raises:
+        RetryOutdatedError: Failed records were to be retried, and the result is of another input.
+        RetryRefusedError: Failed records were to be retried, and cannot be retried alone.
+        StorageError: The disk refuses.
+    """
+    done = _published_before(request)
+    if done is not None:
+        return done
+    if request.policy is ResumePolicy.FAILED_RECORDS:
+        retry = _retry_failed(request)
+        if retry is not None:
+            return retry
+    return _unfinished(request)
+
+
+def _unfinished(request: StartRequest) -> StartDecision:
+    """Return whether an unfinished run is resumed, outcomes are reused or all is done anew."""
+    if request.stream is not None:
+        from dagster_dataops.checkpoints.resume.unfinished_stream import resume_stream
+
+        return resume_stream(request, request.stream)
+    if request.records is None:
+        return start_afresh(request)
+    decision = resume_records(request, request.records)
+    settled = decision.content.table.records
+    if settled or not request.reuse_outcomes or request.policy is ResumePolicy.NEVER:
+        return decision
+    from dagster_dataops.checkpoints.resume.outcome_reuse import reuse_outcomes  # sqlite3
+
+    return reuse_outcomes(request, request.records) or decision
+
+
+def _retry_failed(request: StartRequest) -> StartDecision | None:
+    """Return how failed records are retried; ``None`` if the operator has no result so far."""
+    from dagster_dataops.checkpoints.resume.retry_failed import refuse_whole, retry_failed
+
+    if request.records is not None:
+        return retry_failed(request, request.records)
+    refuse_whole(request.folder, request.kind)
+    return None
+
+
+def _published_before(request: StartRequest) -> StartDecision | None:
+    """Return the decision that the published result is that of this run, if it is."""
+    found = published(request.folder)
+    if found is None:
+        return None
+    manifest = found[1]
+    retries = request.policy is ResumePolicy.FAILED_RECORDS
+    reused = request.reuse_finished and not retries and manifest.made_by(request.fingerprint)
+    if reused or (manifest.finished_by(request.fingerprint) and _is_own(request, manifest.run)):
+        note = (
+            f"already finished by run {manifest.run}: {manifest.rows_out:,} records, "
+            "same operator, options, code and input"
+        )
+    elif retries and _without_failures(manifest, request.fingerprint):
+        note = f"no failed record to retry: the result of run {manifest.run} stands"
+        reused = True
+    else:
+        return None
+    return StartDecision(
+        StartKind.DONE,
+        start_afresh(request).content,
+        note,
+        published=manifest,
+        takes_over=not reused,
+    )
+
+
+def _is_own(request: StartRequest, run: str) -> bool:
+    """Whether the result of ``run`` is the result of this run: it was not reported yet."""
+    if run in request.own_runs:
+        return True
+    if request.policy in {ResumePolicy.NEVER, ResumePolicy.FAILED_RECORDS}:
+        return False
+    return request.unreported(run)
+
+
+def _without_failures(manifest: Manifest, fingerprint: RunFingerprint) -> bool:
+    """Whether no record of a published result failed, and the result can be kept on request."""
+    made_from = RunFingerprint.from_json(manifest.made_from)
+    if manifest.failed or made_from is None:
+        return False
+    return changeable(made_from.differences(fingerprint))
