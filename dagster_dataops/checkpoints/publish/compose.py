@@ -1,8 +1,4 @@
-"""Composing: settled spans, in input order, become drafts of result and error file.
-
-Where a run wrote its outputs where they belong, its main segment itself becomes the draft, and is
-only looked through.
-"""
+"""Composing: settled spans, in input order, become drafts of result and error file."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -79,7 +75,7 @@ def compose(
     )
     with (
         storage(folder.path, "compose the result"),
-        JsonlWriter(folder.result, checkpoint.adoptable()) as results,
+        JsonlWriter(folder.result) as results,
         JsonlWriter(folder.errors) as errors,
     ):
         if table.failed or outcomes:
@@ -92,14 +88,9 @@ def compose(
 def _compose_plainly(
     checkpoint: Checkpoint, drafts: Drafts, results: JsonlWriter, errors: JsonlWriter
 ) -> None:
-    placed = checkpoint.main_segment if results.adopted else None
-    parts = joined_outputs(checkpoint.folder, checkpoint.table, placed, drafts.damaged)
-    for in_place, rows, output in parts:
-        if drafts.damaged:
-            continue  # the rest is only looked through: places are no longer known
-        if in_place:
-            results.keep(output, rows)
-        else:
+    parts = joined_outputs(checkpoint.folder, checkpoint.table, drafts.damaged)
+    for rows, output in parts:
+        if not drafts.damaged:  # else the remaining spans are only checked
             results.write(output, rows)
     if not drafts.damaged:
         drafts.finish(results, errors)
@@ -125,18 +116,13 @@ def _compose_keeping(
         ) as keeping,
     ):
         rows = ErrorRows(dataset.path, LineCounter(source.fileno()))
-        for segment, span, output in outputs(checkpoint.folder, checkpoint.table, drafts.damaged):
+        for span, output in outputs(checkpoint.folder, checkpoint.table, drafts.damaged):
             failed = failed_records(output[span.output_bytes :]) if span.failed else []
             for row in rows.of_span(failed, records):
                 errors.write(row)
             keeping.add(span, output, [record.place for record in failed])
             records += span.records
-            if drafts.damaged:
-                continue
-            if segment == checkpoint.main_segment and results.adopted:
-                batch.write()
-                results.keep(output, span.emitted)
-            else:
+            if not drafts.damaged:
                 batch.add(output[: span.output_bytes], span.emitted)
         if not drafts.damaged:
             batch.write()
