@@ -156,7 +156,6 @@ class Checkpoint:
         self._journal = Journal(self.folder / "journal")
         self._journal.append(json_frame(FrameKind.ATTEMPT, self.told()[-1]))
         self._next_segment = max(_numbers(self.folder, _SEGMENT), default=0) + 1
-        self.main_segment: int | None = None
 
     def told(self, result: str | None = None) -> list[dict[str, Any]]:
         """Return what is written down of every attempt, as of the result of that digest."""
@@ -166,12 +165,6 @@ class Checkpoint:
         """Return the number of a segment that nobody has written to."""
         self._next_segment += 1
         return self._next_segment - 1
-
-    def take_main_segment(self) -> int:
-        """Return the number of the segment in which outputs are put where they belong."""
-        if self.main_segment is None:
-            self.main_segment = self.take_segment_number()
-        return self.main_segment
 
     def new_segment(self) -> SegmentWriter:
         """Return a new segment, written by this process."""
@@ -260,7 +253,6 @@ class Checkpoint:
     def reject(self, starts: list[int]) -> None:
         """Forget spans whose output turned out to be damaged."""
         self.table = self.table.without(starts)
-        self.main_segment = None
 
     def reopen(self, starts: list[int], segment: int, offset: int, spans: list[Span]) -> None:
         """Take spans back, and settle in their place what of them stays, in one step.
@@ -279,14 +271,6 @@ class Checkpoint:
             self.table.add(columns, segment, offset)
             self._dirty.add(segment)
         self._journal.append(told)
-
-    def adoptable(self) -> Path | None:
-        """Return the main segment if it can become the result, what is missing being put in."""
-        number = self.main_segment
-        if number is None or not self.table.lies_in_order(number):
-            return None
-        path = segment_path(self.folder, number)
-        return path if path.exists() else None
 
     def close(self) -> None:
         """Close the journal; what is settled stays."""

@@ -83,7 +83,7 @@ class StreamCheckpoint(Checkpoint):
         super().__init__(content, fingerprint, run, flush_seconds)
         self._digest = xxhash.xxh3_128()
         self._quarantined, self._quarantine_digest = NOTHING, xxhash.xxh3_128()
-        self._segment = SegmentWriter(self.folder, _SEGMENT, shared=True)
+        self._segment = SegmentWriter(self.folder, _SEGMENT, exists=True)
         with storage(self._segment.path, "cut off what was not settled"):
             os.ftruncate(self._segment.descriptor, self.size)
             self._take_in(self.size)

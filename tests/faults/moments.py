@@ -25,9 +25,7 @@ IN_PARENT: Final[dict[str, tuple[str, str, str, int]]] = {
     "sync": ("checkpoints.checkpoint", "Checkpoint", "sync", 2),
     "compose": ("execution.runners.record_runner", "", "compose", 1),
     "select": ("execution.runners.selection_runner", "", "compose", 1),
-    "link": ("datasets.writer", "", "linked", 1),
     "fill": ("datasets.writer", "JsonlWriter", "write", 4),
-    "keep": ("datasets.writer", "JsonlWriter", "keep", 30),
     "finish": ("datasets.writer", "JsonlWriter", "finish", 2),
     "commit": ("checkpoints.publish.commit", "", "write_draft", 1),
     "rename": ("checkpoints.publish.commit", "", "_replace", 3),
@@ -38,12 +36,8 @@ IN_PARENT: Final[dict[str, tuple[str, str, str, int]]] = {
 }
 IN_WORKER: Final[dict[str, tuple[str, str, str, int]]] = {
     "ready": ("execution.workers.worker_main", "_Worker", "__init__", 1),
-    "hold": ("execution.workers.held_output", "Holding", "begin", 10),
-    "spill": ("execution.workers.held_output", "Holding", "spill", 6),
-    "place": ("execution.workers.worker_main", "_Worker", "_place", 10),
-    "take": ("execution.workers.worker_main", "_Worker", "_take", 20),
     "report": ("execution.workers.worker_main", "_Worker", "_settle", 20),
-    "append": ("checkpoints.journal.segments", "SegmentWriter", "write_at", 20),
+    "append": ("checkpoints.journal.segments", "SegmentWriter", "append", 20),
     "tell": ("execution.workers.protocol", "", "pack_done", 10),
 }
 
@@ -61,7 +55,7 @@ IN_STREAM: Final[dict[str, tuple[str, str, str, int]]] = {
     "stream_link": ("checkpoints.stream_checkpoint", "", "linked", 1),
     "stream_draft": ("checkpoints.stream_checkpoint", "StreamCheckpoint", "draft", 1),
     "stream_errors": ("checkpoints.publish.compose", "", "draft_quarantined", 1),
-    "stream_segment": ("checkpoints.journal.segments", "SegmentWriter", "write_at", 40),
+    "stream_segment": ("checkpoints.journal.segments", "SegmentWriter", "append", 40),
     **{
         name: IN_PARENT[name]
         for name in ("lock", "read", "attempt", "journal", "sync", "commit", "rename")

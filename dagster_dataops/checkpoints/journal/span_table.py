@@ -88,17 +88,6 @@ class SpanTable:
         """Input records that emitted nothing and did not fail."""
         return sum(self._columns[4])
 
-    def lies_in_order(self, segment: int) -> bool:
-        """Whether each output in ``segment`` is where it belongs in the result as a whole."""
-        if segment not in self._segments:
-            return False
-        rows = self._order().rows
-        places = accumulate(map(self._columns[6].__getitem__, rows), initial=0)
-        return all(
-            self._segments[row] != segment or self._offsets[row] == place
-            for row, place in zip(rows, places, strict=False)
-        )
-
     def _order(self) -> _Order:
         if self._known_order is None:
             self._known_order = self._sorted()

@@ -1,8 +1,4 @@
-"""Compose: make the drafts of result and error file from what is settled, in input order.
-
-Where a run wrote its outputs where they belong, its main segment itself becomes the draft, and is
-only looked through.
-"""
+"""Compose: make the drafts of result and error file from settled spans, in input order."""
 
 from array import array
 from collections.abc import Callable, Iterator
@@ -67,8 +63,7 @@ def compose(
         The drafts, or the starts of the spans that do not pass their checksum: these spans must
         be done again.
     """
-    source = None if select else checkpoint.adoptable()
-    with DraftWriter(folder, "compose the result", source) as drafts:
+    with DraftWriter(folder, "compose the result") as drafts:
         if select is not None:
             return _compose_selected(checkpoint, dataset, drafts, select)
         if checkpoint.table.failed or outcomes:
@@ -107,16 +102,10 @@ def _finish(drafts: DraftWriter, checkpoint: Checkpoint, *, outcomes: bool = Fal
 
 
 def _compose_plainly(checkpoint: Checkpoint, drafts: DraftWriter) -> Drafts | list[int]:
-    results, damaged = drafts.results, list[int]()
-    placed = checkpoint.main_segment if results.adopted else None
-    parts = joined_outputs(checkpoint.folder, checkpoint.table, placed, damaged)
-    for in_place, rows, output in parts:
-        if damaged:
-            continue  # the rest is only looked through: places are no longer known
-        if in_place:
-            results.keep(output, rows)
-        else:
-            results.write(output, rows)
+    damaged: list[int] = []
+    for rows, output in joined_outputs(checkpoint.folder, checkpoint.table, damaged):
+        if not damaged:  # else the remaining spans are only checked
+            drafts.results.write(output, rows)
     return damaged or _finish(drafts, checkpoint)
 
 
@@ -128,8 +117,8 @@ def _compose_keeping(
     *,
     outcomes: bool,
 ) -> Drafts | list[int]:
-    results, damaged = drafts.results, list[int]()
-    batch = _Batch(results)
+    damaged: list[int] = []
+    batch = _Batch(drafts.results)
     with (
         dataset.path.open("rb") as source,
         Keeping(
@@ -139,14 +128,9 @@ def _compose_keeping(
             apart=outcomes,
         ) as keeping,
     ):
-        for segment, span, output, failed in _spans(checkpoint, dataset, drafts.errors, damaged):
+        for span, output, failed in _spans(checkpoint, dataset, drafts.errors, damaged):
             keeping.add(span, output, [record.place for record in failed])
-            if damaged:
-                continue
-            if segment == checkpoint.main_segment and results.adopted:
-                batch.write()
-                results.keep(output, span.emitted)
-            else:
+            if not damaged:
                 batch.add(output[: span.output_bytes], span.emitted)
         if damaged:
             return damaged
@@ -159,8 +143,9 @@ def _compose_keeping(
 def _compose_selected(
     checkpoint: Checkpoint, dataset: JsonlDataset, drafts: DraftWriter, select: Select
 ) -> Drafts | list[int]:
-    damaged, failed_at = list[int](), array("Q")
-    for _, _, _, failed in _spans(checkpoint, dataset, drafts.errors, damaged, select.tick):
+    damaged: list[int] = []
+    failed_at = array("Q")
+    for _, _, failed in _spans(checkpoint, dataset, drafts.errors, damaged, select.tick):
         failed_at.extend(record.place.offset for record in failed)
     if damaged:
         return damaged
@@ -174,8 +159,8 @@ def _spans(
     errors: JsonlWriter,
     damaged: list[int],
     tick: Callable[[], None] | None = None,
-) -> Iterator[tuple[int, Span, bytes, list[FailedRecord]]]:
-    """Yield segment, span, output and failed records of every span; write the error rows.
+) -> Iterator[tuple[Span, bytes, list[FailedRecord]]]:
+    """Yield every span with its lines and failed records, in input order; write the error rows.
 
     Args:
         checkpoint: With every record settled.
@@ -187,11 +172,11 @@ def _spans(
     records = 0
     with dataset.path.open("rb") as source:
         rows = ErrorRows(dataset.path, LineCounter(source.fileno()))
-        for segment, span, output in outputs(checkpoint.folder, checkpoint.table, damaged):
+        for span, output in outputs(checkpoint.folder, checkpoint.table, damaged):
             failed = failed_records(output[span.output_bytes :]) if span.failed else []
             for row in rows.of_span(failed, records):
                 errors.write(row)
-            yield segment, span, output, failed
+            yield span, output, failed
             records += span.records
             if tick is not None:
                 tick()

@@ -2,7 +2,6 @@
 
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -41,17 +40,16 @@ class DraftWriter:
     Args:
         folder: Of the node.
         action: What fails if the disk refuses, as in "compose the result".
-        source: A file that holds lines of the result in their places already.
 
     Attributes:
         results: Writes result lines.
         errors: Writes rows of the error file.
     """
 
-    def __init__(self, folder: NodeFolder, action: str, source: Path | None = None) -> None:
+    def __init__(self, folder: NodeFolder, action: str) -> None:
         with ExitStack() as stack:
             stack.enter_context(storage(folder.path, action))
-            self.results = stack.enter_context(JsonlWriter(folder.result, source))
+            self.results = stack.enter_context(JsonlWriter(folder.result))
             self.errors = stack.enter_context(JsonlWriter(folder.errors))
             self._stack = stack.pop_all()
 

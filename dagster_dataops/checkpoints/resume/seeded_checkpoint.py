@@ -67,7 +67,7 @@ def _copy(content: CheckpointContent, new: Path, dataset: JsonlDataset) -> None:
             apart=content.digests,
         ) as keeping,
     ):
-        for _, span, output in outputs(content.folder, content.table, []):
+        for span, output in outputs(content.folder, content.table, []):
             failed = failed_records(output[span.output_bytes :]) if span.failed else []
             segment.append(output[: span.output_bytes])
             keeping.add(span, output, [record.place for record in failed])

@@ -22,8 +22,7 @@ from dagster_dataops.execution.records.breaker import Breaker
 from dagster_dataops.execution.records.record_failures import Failed, Failure, error_line, timed_out
 from dagster_dataops.execution.workers import fork_server, protocol
 from dagster_dataops.execution.workers.idle_workers import idle_workers
-from dagster_dataops.execution.workers.output_placement import Placing
-from dagster_dataops.execution.workers.protocol import Done, Kind, Mode, Place, Range
+from dagster_dataops.execution.workers.protocol import Done, Kind, Range
 from dagster_dataops.execution.workers.scheduler import Schedule
 from dagster_dataops.execution.workers.worker_main import Assignment
 from dagster_dataops.execution.workers.worker_pool import WorkerPool
@@ -72,9 +71,6 @@ class _Run:
         self._schedule = Schedule(descriptor, job.todo, job.settings.max_workers)
         self._pool = WorkerPool(job.operator, unshared)
         self._own_segment: SegmentWriter | None = None
-        # Where outputs belong is only asked where nothing was settled before.
-        self._placing = Placing(job.content.start) if job.todo == [job.content] else None
-        self._main_segment = job.checkpoint.take_main_segment()
         self._failed: Failed | None = None
         self._deaths = Breaker(job.settings.stop_after_failures)
         self._last_failed: list[int] = []  # records, told by workers that end
@@ -106,7 +102,7 @@ class _Run:
 
     def _busy(self) -> bool:
         workers = self._pool.workers
-        return bool(self._schedule) or any(worker.ranges or worker.held for worker in workers)
+        return bool(self._schedule) or any(worker.ranges for worker in workers)
 
     def _start_missing(self) -> None:
         """Start further workers as long as what is left for each takes longer than a start.
@@ -153,7 +149,6 @@ class _Run:
             stamp=self._stamp,
             folder=str(job.checkpoint.folder),
             segment=job.checkpoint.take_segment_number(),
-            main_segment=self._main_segment,
             ignore_errors=job.settings.ignore_errors,
             check_input=job.check_input,
             one_by_one=job.keeps_outcomes,
@@ -166,19 +161,12 @@ class _Run:
             return
         depth = 1 if worker.late else self._schedule.depth
         while len(worker.ranges) < depth and (given := self._take()):
-            if self._placing is not None:
-                given = given._replace(place=self._placing.place_of(given.start))
-            elif given.mode is Mode.QUICK:
-                given = given._replace(mode=Mode.NORMAL)
             worker.ranges.append(given)
-            self._tell(worker, given)
+            with suppress(OSError):
+                worker.connection.send_bytes(protocol.pack_range(given))
 
     def _take(self) -> Range | None:
         return self._schedule.take(len(self._pool.workers))
-
-    def _tell(self, worker: Worker, order: Range | Place) -> None:
-        with suppress(OSError):
-            worker.connection.send_bytes(protocol.pack_order(order))
 
     def _listen(self, seconds: float) -> None:
         for worker, said in self._pool.heard(seconds).items():
@@ -218,16 +206,12 @@ class _Run:
         match message[0]:
             case Kind.READY:
                 self._welcome(worker)
-            case Kind.SPAN | Kind.SPAN_IN_PLACE:
-                span = self._settle(worker, message)
-                worker.take_note(span)
-                self._place(span.start, span.start + span.length, span.output_bytes)
-            case Kind.DONE | Kind.HELD:
-                self._finished(worker, *protocol.unpack_done(message))
-            case Kind.PLACED:
-                self._settle_placed(worker, protocol.unpack_position(message))
+            case Kind.SPAN:
+                worker.take_note(self._settle(worker, message))
+            case Kind.DONE:
+                self._finished(worker, protocol.unpack_done(message))
             case Kind.SHORTENED:
-                self._shorten(worker, protocol.unpack_position(message))
+                self._shorten(worker, protocol.unpack_shortened(message))
             case Kind.STALE:
                 self._pool.discard(worker)
                 self._start_worker()
@@ -244,9 +228,8 @@ class _Run:
             self._last_failed += protocol.unpack_last_failed(message)
 
     def _settle(self, worker: Worker, message: bytes) -> Span:
-        in_place = message[0] == Kind.SPAN_IN_PLACE
         offset, span = protocol.unpack_span(message)
-        self._job.settle(self._main_segment if in_place else worker.segment, offset, [span])
+        self._job.settle(worker.segment, offset, [span])
         if span.failed < span.records:
             self._deaths.succeeded()
         return span
@@ -259,19 +242,13 @@ class _Run:
         self._stillborn = 0
         self._supply(worker)
 
-    def _finished(self, worker: Worker, done: Done, held: list[Span]) -> None:
-        """Take note that a range is done: settled, or held with the spans ``held``."""
-        start, seconds = done
-        worker.places.pop(start, None)
-        if worker.held.pop(start, None) is None:
-            given = worker.ranges.popleft()
-            worker.late = False
-            self._last_done = time.monotonic()
-            worker.settled_to = 0  # the next range may lie before this one
-            self._schedule.measured(given.end - start, seconds)
-            if held:
-                worker.held[start] = (given, held)
-                self._place(start, given.end, sum(span.output_bytes for span in held))
+    def _finished(self, worker: Worker, done: Done) -> None:
+        """Record that a worker has finished a range, and give it the next one."""
+        given = worker.ranges.popleft()
+        worker.late = False
+        worker.settled_to = 0  # the next range may lie before this one
+        self._last_done = time.monotonic()
+        self._schedule.measured(given.end - done.start, done.seconds)
         self._supply(worker)
 
     def _shorten(self, worker: Worker, end: int) -> None:
@@ -282,20 +259,6 @@ class _Run:
         self._schedule.put_back(Interval(end, given.end))
         for other in self._pool.workers:
             self._supply(other)
-
-    def _place(self, start: int, end: int, size: int) -> None:
-        """Tell who holds outputs where they belong, now that another size is known."""
-        if self._placing is None:
-            return
-        for place in self._placing.add(start, end, size):
-            for worker in self._pool.workers:
-                if place.start in worker.held:
-                    worker.places[place.start] = place.offset
-                    self._tell(worker, place)
-
-    def _settle_placed(self, worker: Worker, start: int) -> None:
-        _, spans = worker.held.pop(start)
-        self._job.settle(self._main_segment, worker.places.pop(start), spans)
 
     def _raise_fault(self, kind: int, text: str) -> None:
         self._job.check_input_unchanged()
@@ -319,11 +282,9 @@ class _Run:
                 killer = self._schedule.give_back_after_death(given, worker.settled_to)
                 if killer is not None:
                     self._blame(killer, _died(worker.cause_of_death))
-        held = [given for given, _ in worker.held.values()]
-        for queued in reversed([*held, *untouched]):
+        for queued in reversed(untouched):
             self._schedule.give_back(queued)
         worker.ranges.clear()
-        worker.held.clear()
         if self._schedule:
             self._start_worker()
 
@@ -373,7 +334,6 @@ class _Run:
             self._own_segment = self._job.checkpoint.new_segment()
         offset = self._own_segment.append(settled.errors)
         self._job.settle(self._own_segment.number, offset, [settled.span])
-        self._place(killer.start, killer.end, 0)
 
     def _end(self) -> None:
         """End the workers; on failure or interrupt settle what they have finished first.
@@ -409,14 +369,10 @@ class _Run:
                 continue
 
     def _settle_last(self, worker: Worker, message: bytes) -> None:
-        if message[0] in (Kind.SPAN, Kind.SPAN_IN_PLACE):
+        if message[0] == Kind.SPAN:
             self._settle(worker, message)
         elif message[0] == Kind.LAST_FAILED:
             self._hear_failures(message)
-        elif message[0] == Kind.PLACED:
-            start = protocol.unpack_position(message)
-            if start in worker.held and start in worker.places:
-                self._settle_placed(worker, start)
 
 
 def _from_now(until: float) -> float:

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Final
 
-from dagster_dataops.checkpoints.journal.segments import SegmentWriter
 from dagster_dataops.checkpoints.journal.settled_span import Settled
 from dagster_dataops.datasets.lines import Interval, next_line_start
 from dagster_dataops.execution.job import Job
@@ -28,17 +27,12 @@ def run_single(job: Job) -> None:
             operator raised.
         OutageError: Call after call failed.
     """
-    main = SegmentWriter(job.checkpoint.folder, job.checkpoint.take_main_segment())
-    beside = job.checkpoint.new_segment()
+    segment = job.checkpoint.new_segment()
     original = Original()
 
     def write(settled: Settled) -> None:
         original.end_clone()
-        # What has error lines lies beside, and its place in the main segment is left free.
-        segment = beside if settled.errors else main
         offset = segment.append(settled.output, settled.errors)
-        if segment is beside:
-            main.offset += len(settled.output)
         job.settle(segment.number, offset, [settled.span])
         job.tick()
 
@@ -66,8 +60,7 @@ def run_single(job: Job) -> None:
     finally:
         original.end_clone()
         os.close(descriptor)
-        main.close()
-        beside.close()
+        segment.close()
         tell(retries, job.progress)
 
 

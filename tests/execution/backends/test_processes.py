@@ -79,7 +79,6 @@ def test_class_operators_defined_in_a_function_reach_the_workers(
 def test_spans_with_failed_records_are_settled_once_and_undamaged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Their error lines have no place in the result, which other outputs are written to at once."""
     cut_by(monkeypatch, SMALL)
     records = plan(["keep", "fail", "expand", "drop", "keep", "keep"] * 20)
     dataset = write_input(tmp_path / "input.jsonl", records)
