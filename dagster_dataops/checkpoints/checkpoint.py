@@ -13,25 +13,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-import orjson
-
 from dagster_dataops.checkpoints.folder.run_fingerprint import CHANGEABLE, RunFingerprint
-from dagster_dataops.checkpoints.journal.frames import (
-    FrameKind,
-    Journal,
-    json_frame,
-    read_frames,
-    read_reopened,
-    read_spans,
-    reopened_frame,
-    span_frame,
-    spans_frame,
+from dagster_dataops.checkpoints.journal.journal_reader import (
+    AttemptEntry,
+    ReopenedEntry,
+    SpansEntry,
+    read_journal,
 )
+from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.journal.segments import SegmentWriter, segment_path
 from dagster_dataops.checkpoints.journal.span import Span, columns_of
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
 from dagster_dataops.concurrency.background import background
-from dagster_dataops.datasets.durable_files import make_folder, read_if_there, storage, sync_folder
+from dagster_dataops.datasets.durable_files import make_folder, storage, sync_folder
 from dagster_dataops.errors import StorageError
 
 _CHECKPOINT: Final = re.compile(r"([1-9][0-9]*)")
@@ -67,29 +61,21 @@ class CheckpointContent:
     def read(cls, folder: Path, name: str = "journal") -> "CheckpointContent":
         """Read a journal; a missing or damaged one yields what is left of it."""
         content = cls(folder, None, [], SpanTable())
-        data = read_if_there(folder / name, "read the journal")
-        for kind, payload in read_frames(data):
-            if kind == FrameKind.SPANS:
-                content.add_spans(payload)
-            elif kind == FrameKind.REOPENED:
-                content.table = content.table.without(read_reopened(payload))
-            elif kind == FrameKind.ATTEMPT:
-                content.add_attempt(payload)
-            elif kind == FrameKind.DIGESTS:
-                content.digests = True
+        for entry in read_journal(folder / name):
+            if isinstance(entry, SpansEntry):
+                content.table.add(entry.columns, entry.segment, entry.offset)
+                content.digests = content.digests or entry.digests is not None
+            elif isinstance(entry, ReopenedEntry):
+                content.table = content.table.without(entry.starts)
+            elif isinstance(entry, AttemptEntry):
+                content.add_attempt(entry)
         content.table = content.table.without_overlaps()
         return content
 
-    def add_spans(self, payload: bytes) -> None:
-        """Take note of settled spans."""
-        spans = read_spans(payload)
-        if spans:
-            self.table.add(spans.columns, spans.segment, spans.offset)
-
-    def add_attempt(self, payload: bytes) -> None:
-        """Take note of an attempt; what is none makes this a checkpoint of nobody knows what."""
+    def add_attempt(self, entry: AttemptEntry) -> None:
+        """Add an attempt. A malformed one makes the fingerprint unknown."""
         try:
-            attempt: dict[str, Any] = orjson.loads(payload)
+            attempt = entry.content or {}
             self.fingerprint = RunFingerprint.from_json(attempt["fingerprint"])
             self.attempts.append(str(attempt["run"]))
             self.kept_from = [dict(run) for run in attempt.get("kept_from", ())]
@@ -153,8 +139,8 @@ class Checkpoint:
         self._syncing = threading.Lock()
         self._sync_fault: StorageError | None = None
         self._closed = False
-        self._journal = Journal(self.folder / "journal")
-        self._journal.append(json_frame(FrameKind.ATTEMPT, self.told()[-1]))
+        self._journal = JournalWriter(self.folder / "journal")
+        self._journal.attempt(self.told()[-1])
         self._next_segment = max(_numbers(self.folder, _SEGMENT), default=0) + 1
 
     def told(self, result: str | None = None) -> list[dict[str, Any]]:
@@ -181,12 +167,12 @@ class Checkpoint:
             spans: In that order.
             digests: Of their input, from `span_digests`, if their outcomes are to be found by it.
         """
-        if len(spans) == 1:  # the usual case of calls in flight, in a third of the time
-            self._journal.append(span_frame(segment, offset, spans[0], digests))
+        if len(spans) == 1:  # the usual case of calls in flight
+            self._journal.span(segment, offset, spans[0], digests)
             self.table.add_one(spans[0], segment, offset)
         else:
             columns = columns_of(spans)
-            self._journal.append(spans_frame(segment, offset, columns, digests))
+            self._journal.spans(segment, offset, columns, digests)
             self.table.add(columns, segment, offset)
         self._dirty.add(segment)
 
@@ -263,14 +249,11 @@ class Checkpoint:
             offset: Where in it these lie, one after the other.
             spans: In that order.
         """
-        told = reopened_frame(starts)
         self.table = self.table.without(starts)
         if spans:
-            columns = columns_of(spans)
-            told += spans_frame(segment, offset, columns)
-            self.table.add(columns, segment, offset)
+            self.table.add(columns_of(spans), segment, offset)
             self._dirty.add(segment)
-        self._journal.append(told)
+        self._journal.reopened(starts, segment, offset, spans)
 
     def close(self) -> None:
         """Close the journal; what is settled stays."""

@@ -22,8 +22,6 @@ from dagster_dataops.checkpoints.journal.positions import (
     StageParts,
     borne_out,
     intact,
-    position_frame,
-    stages_frame,
 )
 from dagster_dataops.checkpoints.journal.segments import SegmentWriter, segment_path
 from dagster_dataops.datasets.dataset import JsonlDataset
@@ -89,7 +87,7 @@ class StreamCheckpoint(Checkpoint):
             self._take_in(self.size)
         self._segment.offset = self.size
         if position is None:
-            self._journal.append(stages_frame(stages))
+            self._journal.stages(stages)
 
     @property
     def quarantine(self) -> Path:
@@ -139,8 +137,8 @@ class StreamCheckpoint(Checkpoint):
         self.items, self.size = items, self._segment.offset
         self.table.records = items
         quarantined = self._take_in_quarantine()
-        position = Position(items, self.size, self._digest.digest(), state, quarantined)
-        self._journal.append(position_frame(position))
+        digest = self._digest.digest()
+        self._journal.position(Position(items, self.size, digest, state, quarantined))
         self._dirty.add(_SEGMENT)
 
     @override

@@ -5,8 +5,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
-from dagster_dataops.checkpoints.journal.digest_frames import digests_in
 from dagster_dataops.checkpoints.journal.span import Span
+from dagster_dataops.checkpoints.journal.stored_outcomes import digests_in
 from dagster_dataops.checkpoints.resume.checkpoint_match import holds_settled
 from dagster_dataops.checkpoints.resume.reopen_failed import first_failure
 from dagster_dataops.datasets.dataset import FileState, JsonlDataset

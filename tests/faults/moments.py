@@ -21,7 +21,7 @@ IN_PARENT: Final[dict[str, tuple[str, str, str, int]]] = {
     "resume": ("checkpoints.resume.start", "", "resume_records", 1),
     "attempt": ("checkpoints.checkpoint", "Checkpoint", "__init__", 1),
     "settle": ("checkpoints.checkpoint", "Checkpoint", "settle", 60),
-    "journal": ("checkpoints.journal.frames", "Journal", "append", 60),
+    "journal": ("checkpoints.journal.journal_writer", "JournalWriter", "append", 60),
     "sync": ("checkpoints.checkpoint", "Checkpoint", "sync", 2),
     "compose": ("execution.runners.record_runner", "", "compose", 1),
     "select": ("execution.runners.selection_runner", "", "compose", 1),

@@ -1,14 +1,13 @@
 """RunFingerprint: to which operator, options, code and input a checkpoint belongs."""
 
-import sys
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from dagster_dataops.checkpoints.journal.frames import FORMAT
 from dagster_dataops.operators.spec import Invocation
 
-FORMAT: Final = f"4-{sys.byteorder}"
 _UNKNOWN: Final = "unknown "  # then what is equal to nothing, and why
 _WORDS: Final = {
     "format": "the checkpoint format",

@@ -1,29 +1,29 @@
-"""The journal: one append-only file that is the whole truth about an unfinished run.
+"""Frames: how the entries of a journal lie in its file. Only the modules of this folder know them.
 
-It is a row of frames, each written by a single ``write``::
+A journal is one append-only file. It is the whole truth about an unfinished run. It is a row of
+frames, each written by a single ``write``::
 
     magic "DOJ1" | kind, 1 byte | payload length, 4 bytes | checksum of kind and payload, 8 bytes
     payload
 
-A crash can only cut the last frame short. Reading stops at nothing: a frame that fails its
-checksum is passed over and the next magic looked for, so damage costs the spans it hit. The few
-frames that everything hangs on are there twice.
+A crash can only cut the last frame short. A reader skips a frame that fails its checksum and looks
+for the next magic, so that damage costs only the spans that it hit. Frames that all others depend
+on are written twice. If the format changes, raise `FORMAT`.
 """
 
-import os
 import struct
+import sys
 from array import array
 from collections.abc import Iterator
 from enum import IntEnum
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import orjson
 import xxhash
 
 from dagster_dataops.checkpoints.journal.span import Column, Span, pack, pack_one, unpack
-from dagster_dataops.datasets.durable_files import storage, write_all
 
+FORMAT: Final = f"4-{sys.byteorder}"  # of journals, kept journals and manifests
 _MAGIC: Final = b"DOJ1"
 _HEAD: Final = struct.Struct("<4sBIQ")
 _PLACE: Final = struct.Struct("<IQI")
@@ -31,15 +31,15 @@ DIGEST: Final = 16  # bytes of the digest of a record's line
 
 
 class FrameKind(IntEnum):
-    """What a frame says."""
+    """Kinds of frames."""
 
-    ATTEMPT = 1  # JSON: which run, with which fingerprint, goes on from here
+    ATTEMPT = 1  # JSON: run and fingerprint of the attempt that continues here
     SPANS = 2  # spans whose outputs lie one after the other in one segment
-    COPY = 4  # kind and payload of the frame before, which count if that one is damaged
-    POSITION = 6  # where a stream stood when all items before it were written
-    STAGES = 7  # JSON: what the stream of those positions consists of
-    DIGESTS = 8  # of the input of spans of one record each: those of the frame that follows
-    REOPENED = 9  # where spans start that count no more, as records in them are to be tried again
+    COPY = 4  # kind and payload of the frame before; used if that frame is damaged
+    POSITION = 6  # a position of a stream
+    STAGES = 7  # JSON: the stages of the stream
+    DIGESTS = 8  # of the input of the spans in the frame that follows, one record each
+    REOPENED = 9  # starts of spans that count no more, as records in them are to be tried again
 
 
 class Frame(NamedTuple):
@@ -75,7 +75,7 @@ def _check(kind: int, payload: bytes) -> int:
 
 
 def read_frames(data: bytes) -> Iterator[Frame]:
-    """Yield every frame of ``data`` that is whole, passing over what is not."""
+    """Yield every whole frame of ``data``; damaged ones are skipped."""
     before: Frame | None = None
     for found in _whole_frames(data):
         if found.kind != FrameKind.COPY:
@@ -103,12 +103,12 @@ def _whole_frames(data: bytes) -> Iterator[Frame]:
 def spans_frame(
     segment: int, offset: int, columns: list[Column], digests: list[bytes] | None = None
 ) -> bytes:
-    """Return the frame of spans, after that of the digests of their input if there are any.
+    """Return the frame of spans, after the frame of the digests of their input if there are any.
 
     Args:
-        segment: Where their outputs are.
-        offset: Where in it the first of them begins.
-        columns: Their fields.
+        segment: Number of the segment with their outputs.
+        offset: Where in the segment the first output begins.
+        columns: The fields of `Span`, an array each.
         digests: One for each span.
     """
     return _spans_frame(_PLACE.pack(segment, offset, len(columns[0])), pack(columns), digests)
@@ -125,7 +125,7 @@ def _spans_frame(place: bytes, packed: bytes, digests: list[bytes] | None) -> by
 
 
 def read_spans(payload: bytes) -> PackedSpans | None:
-    """Return the spans of a frame, or ``None`` if they cannot be what was written."""
+    """Return the spans of a frame, or ``None`` if the payload is malformed."""
     try:
         segment, offset, count = _PLACE.unpack_from(payload)
         return PackedSpans(segment, offset, unpack(payload[_PLACE.size :], count))
@@ -134,7 +134,7 @@ def read_spans(payload: bytes) -> PackedSpans | None:
 
 
 def read_digests(payload: bytes) -> PackedDigests | None:
-    """Return the digests of a frame, or ``None`` if they cannot be what was written."""
+    """Return the digests of a frame, or ``None`` if the payload is malformed."""
     try:
         segment, offset, count = _PLACE.unpack_from(payload)
     except struct.error:
@@ -151,46 +151,14 @@ def json_frame(kind: FrameKind, content: dict[str, Any]) -> bytes:
 
 
 def reopened_frame(starts: list[int]) -> bytes:
-    """Return the frame that takes back the spans before it that start at ``starts``."""
+    """Return the frame that revokes earlier spans that start at ``starts``."""
     return frame(FrameKind.REOPENED, array("Q", starts).tobytes())
 
 
 def read_reopened(payload: bytes) -> list[int]:
-    """Return where the spans start that a frame takes back; nothing if it cannot be read."""
+    """Return the starts of the spans that a frame revokes; none if the payload is malformed."""
     starts = array("Q")
     if len(payload) % starts.itemsize:
         return []
     starts.frombytes(payload)
     return starts.tolist()
-
-
-class Journal:
-    """Appends frames to a file."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        with storage(path, "open the journal"):
-            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
-            self._descriptor = os.open(path, flags, 0o666)
-
-    def append(self, data: bytes) -> None:
-        """Append one frame; after a SIGKILL it is there, after a power loss only if synced."""
-        with storage(self.path, "write"):
-            before = os.lseek(self._descriptor, 0, os.SEEK_END)
-            try:
-                write_all(self._descriptor, data)
-            except OSError:
-                os.ftruncate(self._descriptor, before)  # no half frame before later ones
-                raise
-
-    def sync(self) -> None:
-        """Make everything appended survive a power loss."""
-        with storage(self.path, "sync"):
-            os.fdatasync(self._descriptor)
-
-    def close(self) -> None:
-        """Close the file; safe to call twice."""
-        descriptor, self._descriptor = self._descriptor, -1
-        if descriptor >= 0:
-            with storage(self.path, "close"):  # network file systems may refuse data this late
-                os.close(descriptor)

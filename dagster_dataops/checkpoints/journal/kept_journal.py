@@ -12,16 +12,11 @@ from typing import Any, Final, NamedTuple, Self
 
 import xxhash
 
-from dagster_dataops.checkpoints.journal.digest_frames import span_digests
 from dagster_dataops.checkpoints.journal.failed_place import FailedPlace
-from dagster_dataops.checkpoints.journal.frames import (
-    FrameKind,
-    Journal,
-    json_frame,
-    spans_frame,
-)
+from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.journal.segments import checksum
 from dagster_dataops.checkpoints.journal.span import Span, columns_of
+from dagster_dataops.checkpoints.journal.stored_outcomes import span_digests
 from dagster_dataops.datasets.durable_files import read_range, storage
 
 SEGMENT: Final = 1  # the only one
@@ -103,7 +98,7 @@ class Keeping:
     def __init__(self, path: Path, source: int, *, check_input: bool, apart: bool = False) -> None:
         with storage(path, "replace the file"):
             path.unlink(missing_ok=True)
-        self._journal = Journal(path)
+        self._journal = JournalWriter(path)
         self._source = source
         self._check_input = check_input
         self._apart = apart
@@ -155,8 +150,7 @@ class Keeping:
     def _write_spans(self) -> None:
         if self._spans:
             digests = span_digests(self._source, self._spans) if self._apart else None
-            columns = columns_of(self._spans)
-            self._journal.append(spans_frame(SEGMENT, self._offset, columns, digests))
+            self._journal.spans(SEGMENT, self._offset, columns_of(self._spans), digests)
             self._offset += sum(span.output_bytes for span in self._spans)
             self._spans.clear()
 
@@ -165,7 +159,7 @@ class Keeping:
         self._end_piece()
         self._write_spans()
         for attempt in attempts:
-            self._journal.append(json_frame(FrameKind.ATTEMPT, attempt))
+            self._journal.attempt(attempt)
         self._journal.sync()
         self._finished = True
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, Self
 
-from dagster_dataops.checkpoints.journal.digest_frames import Outcome
+from dagster_dataops.checkpoints.journal.stored_outcomes import StoredOutcome
 from dagster_dataops.errors import StorageError
 
 _SETTINGS: Final = {"journal_mode": "OFF", "synchronous": "OFF"}  # nobody reads it after a crash
@@ -29,7 +29,7 @@ class OutcomeIndex:
             table = f"CREATE TABLE outcome (digest BLOB PRIMARY KEY, {_COLUMNS}) WITHOUT ROWID"
             self._database.execute(table)
 
-    def add(self, source: int, outcomes: Iterable[Outcome]) -> None:
+    def add(self, source: int, outcomes: Iterable[StoredOutcome]) -> None:
         """Add the outcomes of a source; those of records that are known already stay.
 
         Raises:
@@ -42,7 +42,7 @@ class OutcomeIndex:
             self._database.executemany(insert, rows)
             self._database.execute("COMMIT")
 
-    def find(self, digest: bytes) -> tuple[int, Outcome] | None:
+    def find(self, digest: bytes) -> tuple[int, StoredOutcome] | None:
         """Return a source that knows what became of a record, and what did; ``None`` if none does.
 
         Raises:
@@ -53,7 +53,7 @@ class OutcomeIndex:
             row = self._database.execute(select, (digest,)).fetchone()
         except sqlite3.Error as error:
             raise self._refused("read the index of outcomes", error) from error
-        return None if row is None else (row[0], Outcome(digest, *row[1:]))
+        return None if row is None else (row[0], StoredOutcome(digest, *row[1:]))
 
     @contextmanager
     def _storage(self, action: str) -> Iterator[None]:

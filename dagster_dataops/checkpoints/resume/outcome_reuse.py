@@ -18,15 +18,14 @@ from typing import Final, Self
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent
 from dagster_dataops.checkpoints.folder.manifest import published
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
-from dagster_dataops.checkpoints.journal.digest_frames import Outcome, line_digest, outcomes_in
-from dagster_dataops.checkpoints.journal.frames import (
-    FrameKind,
-    Journal,
-    json_frame,
-    spans_frame,
-)
+from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.journal.segments import checksum, segment_path
 from dagster_dataops.checkpoints.journal.span import Span, columns_of
+from dagster_dataops.checkpoints.journal.stored_outcomes import (
+    StoredOutcome,
+    line_digest,
+    outcomes_in,
+)
 from dagster_dataops.checkpoints.resume.outcome_index import OutcomeIndex
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.checkpoints.resume.seeded_checkpoint import new_folder
@@ -102,7 +101,7 @@ def _look_up(known: OutcomeIndex, seed: "_Seed", dataset: JsonlDataset) -> int:
     return records
 
 
-def _span(line: Line, outcome: Outcome, *, check_input: bool) -> Span:
+def _span(line: Line, outcome: StoredOutcome, *, check_input: bool) -> Span:
     return Span(
         start=line.start,
         length=line.end - line.start,
@@ -156,7 +155,7 @@ class _Seed:
         self.records = 0
         self._folder = folder
         self._sources = sources
-        self._journal = Journal(draft_of(folder / "journal"))
+        self._journal = JournalWriter(draft_of(folder / "journal"))
         self._segments: dict[tuple[int, int], int] = {}
         self._used: set[int] = set()  # numbers of sources that records were taken from
         self._place = (0, 0)  # segment and offset of what is not written yet
@@ -164,7 +163,7 @@ class _Seed:
         self._spans: list[Span] = []
         self._digests: list[bytes] = []
 
-    def add(self, source: int, outcome: Outcome, span: Span) -> None:
+    def add(self, source: int, outcome: StoredOutcome, span: Span) -> None:
         """Add the next record of the input, of which a source knows what became."""
         segment = self._segment(source, outcome.segment)
         follows = (segment, outcome.offset) == (self._place[0], self._end)
@@ -187,8 +186,7 @@ class _Seed:
 
     def _write(self) -> None:
         if self._spans:
-            columns = columns_of(self._spans)
-            self._journal.append(spans_frame(*self._place, columns, self._digests))
+            self._journal.spans(*self._place, columns_of(self._spans), self._digests)
             self._spans, self._digests = [], []
 
     def finish(self, fingerprint: RunFingerprint) -> None:
@@ -200,7 +198,7 @@ class _Seed:
             "kept_from": [run for content in used for run in content.kept_by(fingerprint)],
         }
         for run in dict.fromkeys(content.attempts[-1] for content in reversed(used)):
-            self._journal.append(json_frame(FrameKind.ATTEMPT, {"run": run, **told}))
+            self._journal.attempt({"run": run, **told})
         self._journal.sync()
         path = self._folder / "journal"
         with storage(path, "put it in place"):

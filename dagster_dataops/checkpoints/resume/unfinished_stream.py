@@ -1,7 +1,8 @@
 """Decide whether a run resumes the stream of an unfinished run, and where."""
 
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent
-from dagster_dataops.checkpoints.journal.positions import Position, read_positions
+from dagster_dataops.checkpoints.journal.journal_reader import read_positions
+from dagster_dataops.checkpoints.journal.positions import Position
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.checkpoints.resume.start_decision import (
     SWITCHED_OFF,

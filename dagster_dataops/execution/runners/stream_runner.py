@@ -45,7 +45,6 @@ _TICK_SECONDS: Final = 0.1
 _SECOND: Final = 1.0  # a kill costs at most this much work
 _SHARE: Final = 50  # at most 1/50 of the run is spent on positions
 _BUFFER_BYTES: Final = 256 << 10
-_FORMAT: Final = 2  # of positions
 
 
 def stream_of(operator: Operator, datasets: Sequence[JsonlDataset]) -> Reading:
@@ -75,7 +74,7 @@ def stream_fingerprint(invocation: Invocation, stream: Reading) -> RunFingerprin
     of = {aspect: [one.get(aspect) for one in parts] for aspect in ("options", "code", "data")}
     options = digest([own.options, of["options"], stream.given_seeds])
     return RunFingerprint(
-        format=f"{own.format}-{_FORMAT}",
+        format=own.format,
         operator=own.operator,
         options=own.options if own.unknown else options,
         code=digest([own.code, [one["stage"] for one in parts], of["code"]]),

@@ -12,7 +12,7 @@ import pytest
 
 from dagster_dataops.checkpoints.checkpoint import existing
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
-from dagster_dataops.checkpoints.journal.positions import read_positions
+from dagster_dataops.checkpoints.journal.journal_reader import read_positions
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.errors import (
     FolderLockedError,
