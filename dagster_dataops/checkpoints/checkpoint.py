@@ -1,7 +1,7 @@
-"""Checkpoint: one unfinished run on disk, and the way back into it.
+"""Checkpoint: the settled records of one unfinished run, on disk.
 
-A checkpoint is a folder with a journal and segments. Each belongs to a `RunFingerprint`; what
-does not match is left alone until a new result is published, never mixed in.
+A checkpoint is a folder with a journal and segments. It belongs to a `RunFingerprint`. A run with
+another fingerprint does not use it, and keeps it until a new result is published.
 """
 
 import os
@@ -35,16 +35,16 @@ _SYNC_SHARE: Final = 50  # at most 1/50 of the run is spent syncing
 
 @dataclass
 class CheckpointContent:
-    """What the journal of a checkpoint says.
+    """The content of the journal of a checkpoint.
 
     Attributes:
-        folder: Where it is.
-        fingerprint: Of the latest attempt.
+        folder: The folder of the checkpoint.
+        fingerprint: Of the latest attempt; ``None`` if it cannot be read.
         attempts: The runs that worked on it, in order.
-        table: What is settled.
+        table: The settled spans.
         kept_from: As `Manifest.kept_from`.
-        retries: Whether it goes on from where failed records were to be retried alone.
-        result: Digest of the result, if it is that of a published one; else empty.
+        retries: Whether it was made to retry failed records alone.
+        result: Digest of the published result that the journal belongs to; empty if there is none.
         digests: Whether outcomes of single records can be found by their digests.
     """
 
@@ -59,7 +59,7 @@ class CheckpointContent:
 
     @classmethod
     def read(cls, folder: Path, name: str = "journal") -> "CheckpointContent":
-        """Read a journal; a missing or damaged one yields what is left of it."""
+        """Read a journal. Damaged entries are left out; a missing journal is empty."""
         content = cls(folder, None, [], SpanTable())
         for entry in read_journal(folder / name):
             if isinstance(entry, SpansEntry):
@@ -85,7 +85,11 @@ class CheckpointContent:
             self.fingerprint = None
 
     def told(self, result: str | None = None) -> list[dict[str, Any]]:
-        """Return what is written down of every attempt."""
+        """Return every attempt as the journal holds it.
+
+        Args:
+            result: Digest of the result that the attempts have made, if it is published.
+        """
         fingerprint = self.fingerprint.to_json() if self.fingerprint else None
         return [
             {
@@ -99,7 +103,7 @@ class CheckpointContent:
         ]
 
     def kept_by(self, fingerprint: RunFingerprint) -> list[dict[str, str]]:
-        """Return the runs of other options or code whose records a run keeps with these."""
+        """Return `Manifest.kept_from` of a run with this fingerprint that continues here."""
         before = self.fingerprint
         if before is None or not set(before.differences(fingerprint)) & set(CHANGEABLE):
             return self.kept_from
@@ -107,14 +111,21 @@ class CheckpointContent:
         return [*self.kept_from, {"run": self.attempts[-1], **kept}]
 
     def begun_by(self, run: str, fingerprint: RunFingerprint) -> "CheckpointContent":
-        """Return the content once another run goes on from it."""
+        """Return the content after another run has continued it."""
         kept_from = self.kept_by(fingerprint) if self.table.records else []
         attempts = [*self.attempts, run]
         return replace(self, fingerprint=fingerprint, attempts=attempts, kept_from=kept_from)
 
 
 class Checkpoint:
-    """A checkpoint that this run writes to."""
+    """A checkpoint that this run writes to.
+
+    Args:
+        content: The content to continue, or that of a new checkpoint.
+        fingerprint: Of this run.
+        run: Name of this run.
+        flush_seconds: How much finished work may be lost to a power failure.
+    """
 
     def __init__(
         self,
@@ -144,16 +155,16 @@ class Checkpoint:
         self._next_segment = max(_numbers(self.folder, _SEGMENT), default=0) + 1
 
     def told(self, result: str | None = None) -> list[dict[str, Any]]:
-        """Return what is written down of every attempt, as of the result of that digest."""
+        """Return every attempt as the journal holds it; see `CheckpointContent.told`."""
         return self._content.told(result)
 
     def take_segment_number(self) -> int:
-        """Return the number of a segment that nobody has written to."""
+        """Return the number of a new segment."""
         self._next_segment += 1
         return self._next_segment - 1
 
     def new_segment(self) -> SegmentWriter:
-        """Return a new segment, written by this process."""
+        """Return the writer of a new segment."""
         return SegmentWriter(self.folder, self.take_segment_number())
 
     def settle(
@@ -165,7 +176,7 @@ class Checkpoint:
             segment: Number of the segment.
             offset: Where in it.
             spans: In that order.
-            digests: Of their input, from `span_digests`, if their outcomes are to be found by it.
+            digests: Of their input, from `span_digests`, if outcomes are to be found by it.
         """
         if len(spans) == 1:  # the usual case of calls in flight
             self._journal.span(segment, offset, spans[0], digests)
@@ -182,7 +193,7 @@ class Checkpoint:
         Args:
             now: A monotonic time in seconds.
         """
-        if self._next_sync is None:  # a short run is over before anything is due
+        if self._next_sync is None:  # a short run ends before a sync is due
             self._next_sync = now + self._flush_seconds
         if not self._dirty or now < self._next_sync:
             return
@@ -193,10 +204,10 @@ class Checkpoint:
             background.run(partial(self._sync_beside, now))
 
     def check_synced(self) -> None:
-        """Refuse to go on if a sync beside the work failed: the disk may have dropped something.
+        """Wait for background syncs, and check that none has failed.
 
         Raises:
-            StorageError: It did.
+            StorageError: A sync failed: the disk may have lost settled records.
         """
         background.finish()
         if self._sync_fault is not None:
@@ -212,7 +223,7 @@ class Checkpoint:
         self._next_sync = due + max(self._flush_seconds, spent * _SYNC_SHARE)
 
     def sync(self) -> None:
-        """Make every settled span survive a power loss: outputs, then the journal, then names."""
+        """Make every settled span survive a power loss: sync outputs, then journal, then names."""
         with self._syncing:
             if self._closed:
                 return
@@ -229,7 +240,7 @@ class Checkpoint:
             self._sync_names()
 
     def _sync_names(self) -> None:
-        """Make the names of journal and segments survive a power loss, and that of the folder."""
+        """Sync the names of journal and segments, and that of the folder."""
         with storage(self.folder, "sync"):
             sync_folder(self.folder)
             while self._unsynced_parents:
@@ -237,17 +248,17 @@ class Checkpoint:
                 del self._unsynced_parents[0]
 
     def reject(self, starts: list[int]) -> None:
-        """Forget spans whose output turned out to be damaged."""
+        """Forget spans whose output is damaged; they are open again."""
         self.table = self.table.without(starts)
 
     def reopen(self, starts: list[int], segment: int, offset: int, spans: list[Span]) -> None:
-        """Take spans back, and settle in their place what of them stays, in one step.
+        """Replace spans in one step. Records that the new spans do not hold are open again.
 
         Args:
-            starts: Where in the input the spans start that count no more.
-            segment: Number of the segment with the outputs of those that count instead.
-            offset: Where in it these lie, one after the other.
-            spans: In that order.
+            starts: Where in the input the replaced spans start.
+            segment: Number of the segment with the outputs of the new spans.
+            offset: Where in the segment these outputs lie, one after the other.
+            spans: The new spans, in that order.
         """
         self.table = self.table.without(starts)
         if spans:
@@ -256,7 +267,7 @@ class Checkpoint:
         self._journal.reopened(starts, segment, offset, spans)
 
     def close(self) -> None:
-        """Close the journal; what is settled stays."""
+        """Close the journal. Settled records stay on disk."""
         with self._syncing:
             self._closed = True
             self._journal.close()
@@ -277,12 +288,12 @@ def folders(folder: Path) -> list[Path]:
 
 
 def fresh(folder: Path) -> CheckpointContent:
-    """Return the content of a checkpoint that does not exist yet, beside those that do."""
+    """Return the content of a new checkpoint below ``folder``; nothing is written yet."""
     new = folder / str(max(_numbers(folder, _CHECKPOINT), default=0) + 1)
     return CheckpointContent(new, None, [], SpanTable())
 
 
 def _numbers(folder: Path, name: re.Pattern[str]) -> list[int]:
-    """Return the numbers of what is called so in ``folder``; files of others are passed over."""
+    """Return the numbers in the names in ``folder`` that match; other names are skipped."""
     matches = [name.fullmatch(path.name) for path in folder.glob("*")]
     return [int(found[1]) for found in matches if found]

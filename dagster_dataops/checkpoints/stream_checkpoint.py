@@ -1,7 +1,8 @@
-"""StreamCheckpoint: an unfinished result of a stream, and from where its stream goes on.
+"""StreamCheckpoint: the written items of an unfinished stream, and where the stream continues.
 
-The items lie in one segment, in order; that becomes the result. Positions are journalled as the
-work goes on, see `positions`. What lies behind the one that an attempt goes on from is cut off.
+The items lie in one segment, in order; this segment becomes the result. Positions are journalled
+during the run, see `positions`. An attempt cuts off the items behind the position where it
+continues.
 """
 
 import os
@@ -54,16 +55,16 @@ class StreamCheckpoint(Checkpoint):
     """A checkpoint that a stream is written to.
 
     Args:
-        content: What to go on from, or a new one.
-        fingerprint: Of this attempt.
-        run: Name of this attempt.
-        flush_seconds: How much may be lost to a power failure.
-        stages: What the stream consists of.
-        position: Where in ``content`` it goes on; ``None`` from the start.
+        content: The content to continue, or that of a new checkpoint.
+        fingerprint: Of this run.
+        run: Name of this run.
+        flush_seconds: How much finished work may be lost to a power failure.
+        stages: The stages of the stream.
+        position: Where in ``content`` the stream continues; ``None`` for its start.
 
     Attributes:
-        items: How many are written and safe from a kill.
-        size: Bytes that they take.
+        items: Number of settled items.
+        size: Bytes of their lines.
     """
 
     def __init__(
@@ -91,11 +92,11 @@ class StreamCheckpoint(Checkpoint):
 
     @property
     def quarantine(self) -> Path:
-        """Where items that failed are kept."""
+        """The file of failed items."""
         return quarantine_of(self.folder)
 
     def _take_in_quarantine(self) -> Extent:
-        """Return what the quarantine file holds by now; nobody but the stream writes to it."""
+        """Return the present extent of the quarantine file; only the stream writes to it."""
         if self.quarantine.exists():
             size = self._quarantined.size
             with storage(self.quarantine, "read back"), self.quarantine.open("rb") as file:
@@ -107,10 +108,10 @@ class StreamCheckpoint(Checkpoint):
         return self._quarantined
 
     def check_quarantine(self) -> None:
-        """Refuse to publish fewer or other failed items than were settled.
+        """Check that the quarantine file holds the failed items that were settled.
 
         Raises:
-            StorageError: The quarantine file is not what was written.
+            StorageError: The file is not what was written.
         """
         if not borne_out(self.quarantine, {self._quarantined}):
             reason = "is not what was written; check the disk, and run again to do the rest anew"
@@ -123,7 +124,7 @@ class StreamCheckpoint(Checkpoint):
                 size -= len(block)
 
     def write(self, lines: bytes | bytearray) -> None:
-        """Write the lines of some items; they count once they are settled."""
+        """Write the lines of items; they count after `settle_items`."""
         self._segment.append(lines)
         self._digest.update(lines)
 
@@ -131,8 +132,8 @@ class StreamCheckpoint(Checkpoint):
         """Journal a position.
 
         Args:
-            items: How many were written in all.
-            state: What the stream goes on from, by `positions.without_stages`.
+            items: Number of all written items.
+            state: The state of the stream, by `positions.without_stages`.
         """
         self.items, self.size = items, self._segment.offset
         self.table.records = items
@@ -149,10 +150,11 @@ class StreamCheckpoint(Checkpoint):
         super().sync()
 
     def draft(self, result: Path) -> tuple[JsonlDataset, int]:
-        """Make the draft of the result of what is settled, durably.
+        """Make the draft of the result from the settled items, durably.
 
         Returns:
-            The handle that it will have once in place, and the modification time of its file.
+            The handle that the result will have once in place, and the modification time of its
+            file in nanoseconds.
         """
         draft = draft_of(result)
         with storage(draft, "write"):

@@ -193,7 +193,7 @@ def test_a_disk_that_refuses_to_publish_keeps_the_previous_result(
 
 _AFTER_THE_LAST_WORD = {
     "the result cannot be put in place": ("replace", "_results.jsonl.draft", errno.EROFS),
-    "the checkpoints cannot be removed": ("rmdir", "checkpoints", errno.EIO),
+    "the checkpoints cannot be removed": ("rename", "checkpoints", errno.EIO),
 }
 
 

@@ -1,4 +1,4 @@
-"""Reads span outputs back from segments: mostly forward, a little back and forth."""
+"""Read span outputs back from segments, mostly in the order in which they were written."""
 
 import os
 from collections import OrderedDict
@@ -21,9 +21,9 @@ def outputs(folder: Path, table: SpanTable, damaged: list[int]) -> Iterator[tupl
     """Yield every span with its result and error lines, in input order.
 
     Args:
-        folder: Of the checkpoint.
+        folder: The checkpoint's folder.
         table: Its spans.
-        damaged: Takes the starts of those that do not pass their checksum, and are left out.
+        damaged: Receives the starts of spans whose checksum is wrong; these spans are left out.
     """
     reader = SegmentReader(folder)
     try:
@@ -85,8 +85,8 @@ def joined_outputs(
 class SegmentReader:
     """Random access to the segments of one checkpoint, with a small cache of blocks.
 
-    Spans of one record are read in input order but were written in the order they finished:
-    near one another, not in a row.
+    Spans of one record are read in input order, and were written in the order in which they
+    finished: close to one another, but not in a row.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -117,7 +117,7 @@ class SegmentReader:
         return block
 
     def _read(self, segment: int, offset: int, length: int) -> bytes:
-        # An error is no damage: what a network file system cannot read now, it can tomorrow.
+        # An error is no damage: a network file system may be able to read the file later.
         with storage(segment_path(self._folder, segment), "read it back"):
             return read_range(self._file(segment), offset, length) if self._exists(segment) else b""
 

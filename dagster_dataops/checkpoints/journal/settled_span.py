@@ -1,4 +1,4 @@
-"""Settled: a span together with the bytes that are written for it."""
+"""Settled: a span together with its result and error lines."""
 
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ class Settled(NamedTuple):
     errors: bytes
 
     @classmethod
-    def of(  # noqa: PLR0913 - what a span consists of
+    def of(  # noqa: PLR0913 - the fields of a span
         cls,
         start: int,
         length: int,

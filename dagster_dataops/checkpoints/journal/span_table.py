@@ -1,7 +1,7 @@
 """SpanTable: every settled span and where its output lies.
 
-A million spans are gone through in a fraction of a second: each field is an array, and whatever
-looks at all rows does so inside the interpreter's own loops.
+Each field is an array, and passes over all rows run inside the interpreter's own loops: a million
+spans take a fraction of a second.
 """
 
 from array import array
@@ -36,7 +36,7 @@ class SpanTable:
         self.records = 0
         self.failed = 0
         self.input_bytes = 0
-        self._known_order: _Order | None = None  # until something is added
+        self._known_order: _Order | None = None  # reset when a span is added
 
     def __len__(self) -> int:
         return len(self._segments)
@@ -75,9 +75,9 @@ class SpanTable:
         )
 
     def places(self) -> Iterator[tuple[int, int, int, int, int, int]]:
-        """Yield what is needed to read outputs without error lines back, in input order.
+        """Yield the fields to read outputs without error lines back, in input order.
 
-        That is: start of the span, result records, output bytes, their checksum, segment, offset.
+        They are: start of the span, result records, output bytes, their checksum, segment, offset.
         """
         columns = [*(self._columns[field] for field in _PLACE), self._segments, self._offsets]
         rows = self._order().rows
@@ -101,7 +101,7 @@ class SpanTable:
         return _Order(rows, ordered, ends)
 
     def without(self, rejected: Iterable[int]) -> "SpanTable":
-        """Return the table less the spans that start at ``rejected``."""
+        """Return the table without the spans that start at ``rejected``."""
         refused = set(rejected)
         if not refused:
             return self
@@ -112,7 +112,7 @@ class SpanTable:
         return (row for row in self.ordered() if row[0].failed)
 
     def without_overlaps(self) -> "SpanTable":
-        """Return the table with the latest of spans that overlap, as a damaged one's successor."""
+        """Return the table with the latest of overlapping spans: it replaced a damaged one."""
         order = self._order()
         if not any(map(gt, order.ends, islice(order.starts, 1, None))):
             return self
@@ -153,7 +153,7 @@ class SpanTable:
         return table
 
     def gaps(self, content: Interval) -> list[Interval]:
-        """Return what of ``content`` is not settled, in order; no two spans overlap."""
+        """Return the open parts of ``content``, in order; no two spans may overlap."""
         _, starts, ends = self._order()
         if not starts:
             return [content] if content.start < content.end else []

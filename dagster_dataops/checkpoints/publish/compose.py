@@ -7,7 +7,7 @@ from typing import Final, Protocol
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.checkpoints.journal.failed_place import FailedRecord, failed_records
-from dagster_dataops.checkpoints.journal.kept_journal import Keeping
+from dagster_dataops.checkpoints.journal.kept_journal import KeptJournal
 from dagster_dataops.checkpoints.journal.segment_reader import joined_outputs, outputs
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.publish.drafts import Drafts, DraftWriter
@@ -121,7 +121,7 @@ def _compose_keeping(
     batch = _Batch(drafts.results)
     with (
         dataset.path.open("rb") as source,
-        Keeping(
+        KeptJournal(
             draft_of(folder.kept),
             source.fileno(),
             check_input=dataset.fingerprint is None,

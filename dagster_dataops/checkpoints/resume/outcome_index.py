@@ -1,4 +1,4 @@
-"""OutcomeIndex: outcomes by the digests of their input, on disk: memory might not hold them."""
+"""OutcomeIndex: find outcomes by the digests of their input. It is on disk, not in memory."""
 
 import sqlite3
 from collections.abc import Iterable, Iterator
@@ -9,7 +9,7 @@ from typing import Final, Self
 from dagster_dataops.checkpoints.journal.stored_outcomes import StoredOutcome
 from dagster_dataops.errors import StorageError
 
-_SETTINGS: Final = {"journal_mode": "OFF", "synchronous": "OFF"}  # nobody reads it after a crash
+_SETTINGS: Final = {"journal_mode": "OFF", "synchronous": "OFF"}  # not read after a crash
 _COLUMNS: Final = "source, segment, place, size, emitted, checksum"
 
 
@@ -17,7 +17,7 @@ class OutcomeIndex:
     """Outcomes of several sources, for as long as the ``with`` block lasts.
 
     Args:
-        path: A file of its own, deleted in the end.
+        path: A new file, deleted at the end.
     """
 
     def __init__(self, path: Path) -> None:
@@ -30,7 +30,7 @@ class OutcomeIndex:
             self._database.execute(table)
 
     def add(self, source: int, outcomes: Iterable[StoredOutcome]) -> None:
-        """Add the outcomes of a source; those of records that are known already stay.
+        """Add the outcomes of a source. An outcome with a known digest is ignored.
 
         Raises:
             StorageError: The disk refuses.
@@ -43,7 +43,7 @@ class OutcomeIndex:
             self._database.execute("COMMIT")
 
     def find(self, digest: bytes) -> tuple[int, StoredOutcome] | None:
-        """Return a source that knows what became of a record, and what did; ``None`` if none does.
+        """Return the source and the outcome with this digest; ``None`` if there is none.
 
         Raises:
             StorageError: The disk refuses.

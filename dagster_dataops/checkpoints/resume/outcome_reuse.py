@@ -1,11 +1,10 @@
-"""Reusing: new checkpoints that hold what became of records that other inputs held before.
+"""Reuse outcomes: make a checkpoint from the results of records that earlier inputs held as well.
 
-An input that has changed in a few of its records, such as a file that grows every night or the
-result of an operator that was mended, has most of its records as they were. What the operator
-made of these, with the same options and code, is looked up by digests of their lines: in the
-published result, and in runs that were never finished. The files with the outcomes become segments
-of the new checkpoint, by links where there are any; that they hold what was written is checked
-when the result is composed, as always.
+Often only a few records of an input have changed: a file grows every night, or an earlier operator
+was corrected. The results of the other records, made with the same options and code, are looked up
+by digests of their lines, in the published result and in unfinished runs. Their files become
+segments of the new checkpoint, as links if possible. Checksums are checked when the result is
+composed, as always.
 """
 
 import shutil
@@ -44,11 +43,12 @@ _BATCH: Final = 4096  # spans of one frame
 
 @dataclass(frozen=True)
 class _Source:
-    """Where outcomes are known.
+    """A checkpoint or published result with outcomes.
 
     Attributes:
-        content: What its journal says, which is at ``journal``.
-        segment: Where the file of a segment is.
+        content: The content of its journal.
+        journal: The file of its journal.
+        segment: Return the file of a segment.
     """
 
     content: CheckpointContent
@@ -89,7 +89,7 @@ def reuse_outcomes(request: StartRequest, dataset: JsonlDataset) -> StartDecisio
 
 
 def _look_up(known: OutcomeIndex, seed: "_Seed", dataset: JsonlDataset) -> int:
-    """Seed a checkpoint with what is known of an input; return how many records that has."""
+    """Add the known outcomes of an input to a checkpoint; return the number of its records."""
     records = 0
     check_input = dataset.fingerprint is None
     with dataset.path.open("rb") as file:
@@ -141,14 +141,14 @@ def _sources(request: StartRequest) -> Iterator[_Source]:
 
 
 class _Seed:
-    """The journal of the new checkpoint; it counts once `finish` has put it in place.
+    """Writes the journal of the new checkpoint; `finish` puts it in place.
 
     Args:
         folder: Of the checkpoint.
-        sources: What it has its outcomes from.
+        sources: Where the outcomes are from.
 
     Attributes:
-        records: How many records it holds.
+        records: Number of records that the journal holds.
     """
 
     def __init__(self, folder: Path, sources: Sequence[_Source]) -> None:
@@ -158,13 +158,13 @@ class _Seed:
         self._journal = JournalWriter(draft_of(folder / "journal"))
         self._segments: dict[tuple[int, int], int] = {}
         self._used: set[int] = set()  # numbers of sources that records were taken from
-        self._place = (0, 0)  # segment and offset of what is not written yet
+        self._place = (0, 0)  # segment and offset of the spans that are not written yet
         self._end = 0
         self._spans: list[Span] = []
         self._digests: list[bytes] = []
 
     def add(self, source: int, outcome: StoredOutcome, span: Span) -> None:
-        """Add the next record of the input, of which a source knows what became."""
+        """Add the next record of the input, whose outcome a source holds."""
         segment = self._segment(source, outcome.segment)
         follows = (segment, outcome.offset) == (self._place[0], self._end)
         if not follows or len(self._spans) >= _BATCH:
@@ -177,7 +177,7 @@ class _Seed:
         self.records += 1
 
     def _segment(self, source: int, number: int) -> int:
-        """Return the number that a source's segment has here, where it is linked or copied to."""
+        """Return the number of a source's segment here; link or copy the file at its first use."""
         known = self._segments.get((source, number))
         if known is None:
             known = self._segments[source, number] = len(self._segments) + 1
@@ -190,7 +190,7 @@ class _Seed:
             self._spans, self._digests = [], []
 
     def finish(self, fingerprint: RunFingerprint) -> None:
-        """Say whose outcomes these are, and put the journal in place."""
+        """Write the attempts that made the outcomes, and put the journal in place."""
         self._write()
         used = [self._sources[number].content for number in sorted(self._used)]
         told = {

@@ -1,7 +1,7 @@
 """Reopen failed records of an unfinished run, so that the next attempt tries them again.
 
-Failures of an outage say nothing of their records. What else is in the spans that hold them stays
-settled: it is copied to a segment of its own.
+An outage is no fault of the records that failed. The other records of their spans stay settled:
+their output is copied to a new segment.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -21,12 +21,12 @@ from dagster_dataops.datasets.durable_files import read_range
 
 
 def reopen(checkpoint: Checkpoint, dataset: JsonlDataset, failed: Collection[int] | None) -> None:
-    """Let failed records of a checkpoint count as not tried, durably.
+    """Reopen failed records of a checkpoint, durably.
 
     Args:
         checkpoint: Of a run that ends without a result.
         dataset: Its input.
-        failed: Byte positions of those records in the input; ``None`` for all that failed.
+        failed: Byte positions of the records to reopen in the input; ``None`` for all failed ones.
     """
     starts: list[int] = []
     spans: list[Span] = []
@@ -49,7 +49,7 @@ def reopen(checkpoint: Checkpoint, dataset: JsonlDataset, failed: Collection[int
 
 
 def first_failure(folder: Path, table: SpanTable) -> FailedRecord | None:
-    """Return the first failed record of a checkpoint that can be read, ``None`` if none can."""
+    """Return the first failed record of a checkpoint that can be read; ``None`` if none can."""
     for span, output in _with_failed(folder, table):
         return failed_records(output[span.output_bytes :])[0]
     return None
@@ -74,9 +74,9 @@ def _parts(
     stay: Sequence[FailedRecord],
     source: int | None,
 ) -> Iterator[Settled]:
-    """Yield a span in parts, less the records that are to be tried ``again``.
+    """Yield a span in parts, without the records that are to be tried ``again``.
 
-    The parts carry a checksum of their input if that is open as ``source``.
+    The parts carry a checksum of their input if its descriptor is given as ``source``.
     """
     for first, last in parts_between(span, [record.place for record in again]):
         records, length = last.records - first.records, last.start - first.start
@@ -102,7 +102,7 @@ def _parts(
 
 
 def _moved(record: FailedRecord, first: Cut) -> FailedRecord:
-    """Return a failed record as it stands in the part of its span that starts at ``first``."""
+    """Return a failed record with its place in the part of its span that starts at ``first``."""
     place = record.place._replace(
         position=record.place.position - first.records,
         output=record.place.output - first.output,

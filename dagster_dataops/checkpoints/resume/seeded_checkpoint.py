@@ -1,4 +1,4 @@
-"""Seeding: new checkpoints in which the failed records of an earlier run are all that is to do."""
+"""Make checkpoints in which only the failed records of an earlier run are open."""
 
 import os
 import shutil
@@ -8,7 +8,7 @@ from pathlib import Path
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent, folders, fresh
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.checkpoints.journal.failed_place import failed_records
-from dagster_dataops.checkpoints.journal.kept_journal import SEGMENT, Keeping
+from dagster_dataops.checkpoints.journal.kept_journal import SEGMENT, KeptJournal
 from dagster_dataops.checkpoints.journal.segment_reader import outputs
 from dagster_dataops.checkpoints.journal.segments import SegmentWriter, segment_path
 from dagster_dataops.datasets.dataset import JsonlDataset
@@ -23,9 +23,9 @@ from dagster_dataops.datasets.writer import link_or_copy
 
 
 def seeded_by_result(folder: NodeFolder) -> CheckpointContent:
-    """Return a new checkpoint whose only segment is the published result, by a link if it can be.
+    """Return a new checkpoint whose only segment is the published result, as a link if possible.
 
-    The journal comes last: without it there is no checkpoint.
+    The journal is written last: without it there is no checkpoint.
     """
     new = new_folder(folder)
     segment = segment_path(new, SEGMENT)
@@ -42,9 +42,9 @@ def seeded_by_result(folder: NodeFolder) -> CheckpointContent:
 def seeded_by_unfinished(
     folder: NodeFolder, content: CheckpointContent, dataset: JsonlDataset
 ) -> CheckpointContent:
-    """Return a new checkpoint with a copy of what ``content`` holds of records that did not fail.
+    """Return a new checkpoint with a copy of the records of ``content`` that did not fail.
 
-    Spans that turn out to be damaged are left out.
+    Damaged spans are left out.
     """
     new = new_folder(folder)
     try:
@@ -60,7 +60,7 @@ def _copy(content: CheckpointContent, new: Path, dataset: JsonlDataset) -> None:
     with (
         dataset.path.open("rb") as source,
         closing(SegmentWriter(new, SEGMENT)) as segment,
-        Keeping(
+        KeptJournal(
             draft,
             source.fileno(),
             check_input=dataset.fingerprint is None,
@@ -80,7 +80,7 @@ def _copy(content: CheckpointContent, new: Path, dataset: JsonlDataset) -> None:
 
 
 def new_folder(folder: NodeFolder) -> Path:
-    """Return the folder of a new checkpoint; what a killed run was about to make goes first."""
+    """Make the folder of a new checkpoint and return it; delete folders without a journal."""
     for path in folders(folder.checkpoints):
         if not (path / "journal").exists():
             shutil.rmtree(path, ignore_errors=True)

@@ -1,1 +1,1 @@
-"""Operators that take whole datasets, selections or streams, one module a kind."""
+"""Runners: one module for each kind of operator, registered in `runner`."""

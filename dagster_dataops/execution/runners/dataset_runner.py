@@ -96,7 +96,7 @@ class _Call:
             raise OutageError(self._name, found, f"The first: {self._first_refused}")
 
     def _called(self, datasets: Sequence[JsonlDataset]) -> Iterator[object]:
-        """Yield what the operator returns, one by one."""
+        """Yield the elements that the operator returns."""
         streamed = self._operator.__dataops__.spec.streamed
         sources = [self._read(dataset) for dataset in datasets]
         given = [
@@ -105,7 +105,7 @@ class _Call:
         ]
         try:
             yield from self._iterable(dataset_function(self._operator)(*given))
-        except GeneratorExit:  # the result cannot be written; nobody asks for more of it
+        except GeneratorExit:  # the result cannot be written, so the rest is not needed
             raise
         except self._attempt.context.interrupts:
             raise
@@ -136,7 +136,7 @@ class _Call:
                 raise DatasetOperatorError(self._name, reason, "") from None
 
     def _read(self, dataset: JsonlDataset) -> Iterator[Record]:
-        """Yield the records of an input; lines that are none go to the error file."""
+        """Yield the records of an input; lines that are no records go to the error file."""
         with dataset.path.open("rb") as file:
             counter = LineCounter(file.fileno())
             lines = iterate_lines(file.fileno(), [content_interval(dataset.path)])

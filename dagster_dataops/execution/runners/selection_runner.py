@@ -83,7 +83,7 @@ class _Selection:
 
 @contextmanager
 def _scratch(folder: Path) -> Iterator[Path]:
-    """Yield an empty folder, deleted afterwards; what a killed run left there goes first."""
+    """Yield an empty folder, deleted afterwards; files that a killed run left are deleted first."""
     shutil.rmtree(folder, ignore_errors=True)
     make_folder(folder)
     try:
@@ -106,7 +106,13 @@ def _sketches(job: Job, reader: SegmentReader) -> Iterator[Iterator[Any]]:
 
 
 class _Verdicts:
-    """What ``keep`` yields, checked."""
+    """Checks the bools that ``keep`` yields.
+
+    Args:
+        job: Of the operator.
+        sketches: The settled sketches in input order.
+        scratch: An empty folder for files of ``keep``.
+    """
 
     def __init__(self, job: Job, sketches: Iterator[Any], scratch: Path) -> None:
         self._job = job
@@ -128,12 +134,12 @@ class _Verdicts:
         return taken
 
     def finish(self) -> None:
-        """Refuse a verdict too many."""
+        """Check that ``keep`` yields no more bools than there are sketches."""
         if self._call(list, islice(self._verdicts, 1)):
             raise self._error("keep yielded more verdicts than it was given sketches")
 
     def _call(self, function: Callable[[Any], Any], given: Any) -> Any:
-        """Run what may be the operator's code; what it raises names the operator."""
+        """Call code of the operator; its exceptions become errors that name the operator."""
         try:
             return function(given)
         except DataOpsError:
@@ -166,12 +172,12 @@ def _copy(job: Job, failed: "array[int]", verdicts: _Verdicts, results: JsonlWri
 
 
 def _canonical(dataset: JsonlDataset) -> bool:
-    """Whether every line is as results are written; a foreign file among several counts no rows."""
+    """Whether this package wrote every line; it has counted the rows of its files only."""
     return dataset.fingerprint is not None and dataset.rows is not None
 
 
 def _blocks(descriptor: int, content: Interval) -> Iterator[tuple[int, bytes]]:
-    """Yield whole lines, some hundred at a time, with the position at which they start."""
+    """Yield whole lines, some hundred at a time, after the position where they start."""
     start = content.start
     while start < content.end:
         cut = next_line_start(descriptor, min(start + _BLOCK_BYTES, content.end), content.end)
@@ -180,7 +186,7 @@ def _blocks(descriptor: int, content: Interval) -> Iterator[tuple[int, bytes]]:
 
 
 def _sketched(lines: list[bytes], start: int, end: int, failed: "array[int]") -> list[bytes]:
-    """Return the lines of [start, end) less those of failed records."""
+    """Return the lines of [start, end) without those of failed records."""
     without = set(failed[bisect_left(failed, start) : bisect_left(failed, end)])
     if not without:
         return lines
@@ -191,5 +197,5 @@ def _sketched(lines: list[bytes], start: int, end: int, failed: "array[int]") ->
 def _encoded(line: bytes) -> bytes:
     try:
         return encode(decode(line))
-    except UnencodableError:  # it nests deeper than can be written, and is JSON all the same
+    except UnencodableError:  # it nests too deep for the encoder; keep its bytes
         return line.strip() + b"\n"

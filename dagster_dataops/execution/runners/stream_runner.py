@@ -62,9 +62,9 @@ def stream_of(operator: Operator, datasets: Sequence[JsonlDataset]) -> Reading:
 def stream_fingerprint(invocation: Invocation, stream: Reading) -> RunFingerprint:
     """Return the fingerprint of writing ``stream``.
 
-    Results that it reads count by their whole content, files of others by what the file system
-    knows of them as well: the ends of a file may stay as they were. A seed that was drawn counts
-    for nothing: it goes with the position, and what goes on goes on with it.
+    Published results that it reads count by their content. Other files count by the facts of the
+    file system as well, as only samples of their content are compared. A drawn seed does not count:
+    it is part of the position, and a resumed stream continues with it.
 
     Raises:
         StreamSourceError: A source cannot be read.
