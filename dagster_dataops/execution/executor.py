@@ -114,7 +114,7 @@ def _start_request(
         reuse_finished=context.reuse_finished,
         reuse_outcomes=attempt.settings.reuse_outcomes,
         own_runs=context.earlier_runs | {context.run},
-        unreported=lambda run: run == published_late or context.untold(run),
+        unreported=lambda run: run == published_late or context.unreported(run),
     )
 
 

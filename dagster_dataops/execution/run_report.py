@@ -15,7 +15,7 @@ def _never() -> str | None:
     return None
 
 
-def _reported(_: str) -> bool:
+def _all_reported(_: str) -> bool:
     return False
 
 
@@ -29,8 +29,9 @@ class RunContext:
         reuse_finished: Whether a finished result of the same operator, options, code and input
             is the result at once, whichever run made it.
         earlier_runs: Runs that this one continues; results that they published are kept.
-        untold: Return whether a run died before its published result was reported; that result is
-            kept as well, unless ``resume`` asks for a new one. Called under the folder's lock.
+        unreported: Return whether a run died before its published result was reported; this
+            result is kept as well, unless ``resume`` asks for a new one. Called under the lock of
+            the folder.
         flush_seconds: How much finished work may be lost to a power failure. A kill loses less:
             at most the last half second of process workers.
         lock_seconds: How long to wait for another run that may be dying.
@@ -43,7 +44,7 @@ class RunContext:
     resume: ResumePolicy = ResumePolicy.NEVER
     reuse_finished: bool = False
     earlier_runs: frozenset[str] = frozenset()
-    untold: Callable[[str], bool] = _reported
+    unreported: Callable[[str], bool] = _all_reported
     flush_seconds: float = 1.0
     lock_seconds: float = 3.0
     progress: Progress = field(default_factory=Quiet)

@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 import xxhash
 
-from dagster_dataops.checkpoints.journal.span import Column, Span, pack, pack_one, unpack
+from dagster_dataops.checkpoints.journal.span import IntArray, Span, pack, pack_one, unpack
 
 FORMAT: Final = f"4-{sys.byteorder}"  # of journals, kept journals and manifests
 _MAGIC: Final = b"DOJ1"
@@ -42,7 +42,7 @@ class FrameKind(IntEnum):
     REOPENED = 9  # starts of spans that count no more, as records in them are to be tried again
 
 
-class Frame(NamedTuple):
+class JournalFrame(NamedTuple):
     """One frame that passed its checksum."""
 
     kind: int
@@ -54,7 +54,7 @@ class PackedSpans(NamedTuple):
 
     segment: int
     offset: int
-    columns: list[Column]
+    columns: list[IntArray]
 
 
 class PackedDigests(NamedTuple):
@@ -74,34 +74,34 @@ def _check(kind: int, payload: bytes) -> int:
     return xxhash.xxh3_64_intdigest(payload, seed=kind)
 
 
-def read_frames(data: bytes) -> Iterator[Frame]:
+def read_frames(data: bytes) -> Iterator[JournalFrame]:
     """Yield every whole frame of ``data``; damaged ones are skipped."""
-    before: Frame | None = None
+    before: JournalFrame | None = None
     for found in _whole_frames(data):
         if found.kind != FrameKind.COPY:
             before = found
             yield found
         elif found.payload:
-            copied = Frame(found.payload[0], found.payload[1:])
+            copied = JournalFrame(found.payload[0], found.payload[1:])
             if copied != before:
                 yield copied
             before = None
 
 
-def _whole_frames(data: bytes) -> Iterator[Frame]:
+def _whole_frames(data: bytes) -> Iterator[JournalFrame]:
     at = data.find(_MAGIC)
     while 0 <= at <= len(data) - _HEAD.size:
         _, kind, length, check = _HEAD.unpack_from(data, at)
         payload = data[at + _HEAD.size : at + _HEAD.size + length]
         if len(payload) == length and _check(kind, payload) == check:
-            yield Frame(kind, payload)
+            yield JournalFrame(kind, payload)
             at = data.find(_MAGIC, at + _HEAD.size + length)
         else:
             at = data.find(_MAGIC, at + 1)
 
 
 def spans_frame(
-    segment: int, offset: int, columns: list[Column], digests: list[bytes] | None = None
+    segment: int, offset: int, columns: list[IntArray], digests: list[bytes] | None = None
 ) -> bytes:
     """Return the frame of spans, after the frame of the digests of their input if there are any.
 

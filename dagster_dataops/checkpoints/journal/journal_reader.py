@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, TypeAlias
 import orjson
 
 from dagster_dataops.checkpoints.journal.frames import (
-    Frame,
     FrameKind,
+    JournalFrame,
     PackedDigests,
     read_digests,
     read_frames,
@@ -16,7 +16,7 @@ from dagster_dataops.checkpoints.journal.frames import (
     read_spans,
 )
 from dagster_dataops.checkpoints.journal.positions import Position, unpack_position
-from dagster_dataops.checkpoints.journal.span import Column
+from dagster_dataops.checkpoints.journal.span import IntArray
 from dagster_dataops.datasets.durable_files import read_if_there
 
 
@@ -38,7 +38,7 @@ class SpansEntry(NamedTuple):
 
     segment: int
     offset: int
-    columns: list[Column]
+    columns: list[IntArray]
     digests: list[bytes] | None
 
 
@@ -77,7 +77,7 @@ def read_journal(path: Path) -> Iterator[Entry]:
             yield entry
 
 
-def _spans(found: Frame, digests: PackedDigests | None) -> SpansEntry | None:
+def _spans(found: JournalFrame, digests: PackedDigests | None) -> SpansEntry | None:
     """Return spans with the digests of the frame before, if these are of the same spans."""
     spans = read_spans(found.payload)
     if spans is None:
@@ -89,7 +89,7 @@ def _spans(found: Frame, digests: PackedDigests | None) -> SpansEntry | None:
     return SpansEntry(segment, offset, columns, digests.digests)
 
 
-def _entry(found: Frame) -> Entry | None:
+def _entry(found: JournalFrame) -> Entry | None:
     kind, payload = found
     if kind == FrameKind.ATTEMPT:
         return AttemptEntry(_object(payload))

@@ -14,7 +14,7 @@ from dagster_dataops.checkpoints.journal.frames import (
     spans_frame,
 )
 from dagster_dataops.checkpoints.journal.positions import Position, StageParts, pack_position
-from dagster_dataops.checkpoints.journal.span import Column, Span, columns_of
+from dagster_dataops.checkpoints.journal.span import IntArray, Span, columns_of
 from dagster_dataops.datasets.durable_files import storage, write_all
 
 
@@ -42,7 +42,7 @@ class JournalWriter:
         self.append(span_frame(segment, offset, span, digests))
 
     def spans(
-        self, segment: int, offset: int, columns: list[Column], digests: list[bytes] | None = None
+        self, segment: int, offset: int, columns: list[IntArray], digests: list[bytes] | None = None
     ) -> None:
         """Append settled spans.
 

@@ -5,7 +5,7 @@ import zlib
 from array import array
 from typing import Final, NamedTuple, TypeAlias
 
-Column: TypeAlias = "array[int]"
+IntArray: TypeAlias = "array[int]"
 
 
 class Span(NamedTuple):
@@ -43,13 +43,13 @@ _ROW: Final = struct.Struct("=" + "".join(COLUMN_TYPES))
 _COMPRESS_FROM: Final = 8
 
 
-def columns_of(spans: list[Span]) -> list[Column]:
+def columns_of(spans: list[Span]) -> list[IntArray]:
     """Return the fields of ``spans``, each as one array."""
     columns = zip(*spans, strict=True)
     return [array(kind, column) for kind, column in zip(COLUMN_TYPES, columns, strict=True)]
 
 
-def pack(columns: list[Column]) -> bytes:
+def pack(columns: list[IntArray]) -> bytes:
     """Return the fields of spans as bytes, compressed where that pays."""
     data = b"".join(columns)
     many = len(columns[0]) >= _COMPRESS_FROM
@@ -61,7 +61,7 @@ def pack_one(span: Span) -> bytes:
     return b"R" + _ROW.pack(*span)
 
 
-def unpack(data: bytes, count: int) -> list[Column]:
+def unpack(data: bytes, count: int) -> list[IntArray]:
     """Return the fields of ``count`` packed spans.
 
     Raises:

@@ -10,7 +10,7 @@ from itertools import accumulate, compress, islice
 from operator import add, gt, lt
 from typing import Final, NamedTuple
 
-from dagster_dataops.checkpoints.journal.span import COLUMN_TYPES, Column, Span
+from dagster_dataops.checkpoints.journal.span import COLUMN_TYPES, IntArray, Span
 from dagster_dataops.datasets.lines import Interval
 
 _PLACE: Final = [
@@ -21,9 +21,9 @@ _PLACE: Final = [
 class _Order(NamedTuple):
     """The rows of a table in input order, and the bytes [start, end) of each."""
 
-    rows: Column
-    starts: Column
-    ends: Column
+    rows: IntArray
+    starts: IntArray
+    ends: IntArray
 
 
 class SpanTable:
@@ -41,7 +41,7 @@ class SpanTable:
     def __len__(self) -> int:
         return len(self._segments)
 
-    def add(self, columns: list[Column], segment: int, offset: int) -> None:
+    def add(self, columns: list[IntArray], segment: int, offset: int) -> None:
         """Add spans whose outputs lie one after the other from ``offset`` in ``segment``."""
         self._known_order = None
         for mine, theirs in zip(self._columns, columns, strict=True):

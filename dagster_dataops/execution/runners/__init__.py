@@ -1,1 +1,4 @@
-"""Runners: one module for each kind of operator, registered in `runner`."""
+"""Runners: how each kind of operator is run, one module a kind.
+
+A new kind is a new module and a line in the table of `runner`.
+"""

@@ -3,8 +3,8 @@ import random
 import pytest
 
 from dagster_dataops.checkpoints.journal.frames import (
-    Frame,
     FrameKind,
+    JournalFrame,
     frame,
     json_frame,
     read_frames,
@@ -103,4 +103,4 @@ def test_the_kind_is_part_of_the_checksum() -> None:
     damaged = bytearray(_FRAMES[1])
     damaged[4] = FrameKind.ATTEMPT
     assert list(read_frames(bytes(damaged))) == []
-    assert list(read_frames(_FRAMES[1])) == [Frame(FrameKind.SPANS, _WHOLE[1].payload)]
+    assert list(read_frames(_FRAMES[1])) == [JournalFrame(FrameKind.SPANS, _WHOLE[1].payload)]
