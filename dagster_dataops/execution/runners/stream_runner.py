@@ -18,7 +18,6 @@ from dagster_dataops.checkpoints.journal.positions import Position, without_stag
 from dagster_dataops.checkpoints.publish.compose import Drafts
 from dagster_dataops.checkpoints.resume.resume_policy import runs_of
 from dagster_dataops.checkpoints.resume.stream_checkpoint import StreamCheckpoint, decide_stream
-from dagster_dataops.concurrency.timer import Bell
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import (
     OutageError,
@@ -185,12 +184,7 @@ class StreamWriter:
             StreamItemError: An item is no record.
             RunStoppedError: Somebody asked to stop; what is there is settled.
         """
-        bell = Bell(_TICK_SECONDS)
-        bell.start()
-        try:
-            self._write(iter(self._stream), bell)
-        finally:
-            bell.stop()
+        self._write(iter(self._stream))
         self._settle(time.monotonic())
 
     def check_any_item(self) -> None:
@@ -207,8 +201,9 @@ class StreamWriter:
             example = f"The first: {entry['exception']}: {entry['message']}"
         raise OutageError(self._name, f"no item came through and {failed:,} failed", example)
 
-    def _write(self, items: Iterator[Any], bell: Bell) -> None:
-        dumps, rung, written = orjson.dumps, bell.rung, self._written
+    def _write(self, items: Iterator[Any]) -> None:
+        dumps, clock, written = orjson.dumps, time.monotonic, self._written
+        next_tick = clock() + _TICK_SECONDS
         buffer = bytearray()
         for item in items:  # each call an item costs 5 %
             if type(item) is dict:
@@ -225,12 +220,13 @@ class StreamWriter:
                 line = self._encoded(item, written)
             buffer += line
             written += 1
-            if rung or len(buffer) >= _BUFFER_BYTES:
+            now = clock()
+            if now >= next_tick or len(buffer) >= _BUFFER_BYTES:
                 self._checkpoint.write(buffer)
                 self._written = written
                 buffer = bytearray()
-                if rung:
-                    bell.hush()
+                if now >= next_tick:
+                    next_tick = now + _TICK_SECONDS
                     self._tick()
         self._checkpoint.write(buffer)
         self._written = written
