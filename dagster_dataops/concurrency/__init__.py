@@ -1,1 +1,1 @@
-"""Threads beside the work: background threads, timers, and when a process may fork."""
+"""Threads beside the work: background threads, and when a process may fork."""

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import Final
 
 from dagster_dataops.checkpoints.journal.settled_span import Settled
@@ -51,12 +51,11 @@ def run_single(job: Job) -> None:
                 breaker=breaker,
                 settle_seconds=_SETTLE_SECONDS,
             )
-            with closing(loop):
-                for start, end in _ranges(descriptor, job.todo):
-                    failed = loop.run(start, end, one_by_one=job.keeps_outcomes)
-                    if failed is not None:
-                        job.last_failed = set(breaker.last_failed)
-                        raise job.error_of(failed) from failed.failure.error
+            for start, end in _ranges(descriptor, job.todo):
+                failed = loop.run(start, end, one_by_one=job.keeps_outcomes)
+                if failed is not None:
+                    job.last_failed = set(breaker.last_failed)
+                    raise job.error_of(failed) from failed.failure.error
     finally:
         original.end_clone()
         os.close(descriptor)

@@ -4,7 +4,9 @@ The only place where user code is called on a record, and so the only one that c
 it raises.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple, TypeAlias
 
@@ -54,8 +56,8 @@ class Stretch(NamedTuple):
     interrupt: BaseException | None = None
 
 
-# Settles lines into a buffer until one becomes no records, or a bell has rung: see `Bell.rung`.
-Settle: TypeAlias = Callable[[Iterator[bytes], bytearray, Sequence[bool]], Stretch]
+# Settles lines into a buffer until one becomes no records, or a monotonic time is over.
+Settle: TypeAlias = Callable[[Iterator[bytes], bytearray, float], Stretch]
 
 
 @contextmanager
@@ -103,8 +105,8 @@ def _retrying(settle: Settle, retries: Retries | None, interrupts: Interrupts) -
     It is in no record's way that did not fail.
     """
 
-    def settle_retrying(lines: Iterator[bytes], output: bytearray, rung: Sequence[bool]) -> Stretch:
-        stretch = settle(lines, output, rung)
+    def settle_retrying(lines: Iterator[bytes], output: bytearray, until: float) -> Stretch:
+        stretch = settle(lines, output, until)
         failure, line = stretch.failure, stretch.line
         if failure is None or line is None:
             return stretch
@@ -127,9 +129,9 @@ def _retrying(settle: Settle, retries: Retries | None, interrupts: Interrupts) -
 
 
 def _settler(forward: Callable[[Record], object], interrupts: Interrupts) -> Settle:  # noqa: C901, PLR0915 - see settle()
-    loads, dumps = orjson.loads, orjson.dumps
+    loads, dumps, clock = orjson.loads, orjson.dumps, time.monotonic
 
-    def settle(lines: Iterator[bytes], output: bytearray, rung: Sequence[bool]) -> Stretch:  # noqa: C901, PLR0912 - each call a record costs 5 %
+    def settle(lines: Iterator[bytes], output: bytearray, until: float) -> Stretch:  # noqa: C901, PLR0912 - each call a record costs 5 %
         settled = dropped = extra = 0
         for line in lines:
             try:
@@ -162,7 +164,7 @@ def _settler(forward: Callable[[Record], object], interrupts: Interrupts) -> Set
             else:
                 dropped += 1
             settled += 1
-            if rung:  # records of microseconds may be followed by ones of seconds
+            if clock() >= until:  # records of microseconds may be followed by ones of seconds
                 break
         return Stretch(settled, dropped, extra)
 
@@ -172,7 +174,7 @@ def _settler(forward: Callable[[Record], object], interrupts: Interrupts) -> Set
 def settle_one(settle: Settle, line: bytes) -> Outcome:
     """Settle a single line."""
     output = bytearray()
-    stretch = settle(iter((line,)), output, ())
+    stretch = settle(iter((line,)), output, math.inf)
     if stretch.interrupt is not None:
         raise stretch.interrupt
     return bytes(output) if stretch.line is None else stretch.failure

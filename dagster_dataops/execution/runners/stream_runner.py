@@ -17,7 +17,6 @@ from dagster_dataops.checkpoints.journal.positions import Position, StageParts, 
 from dagster_dataops.checkpoints.publish.compose import compose_stream
 from dagster_dataops.checkpoints.publish.drafts import Drafts
 from dagster_dataops.checkpoints.stream_checkpoint import StreamCheckpoint, quarantine_of
-from dagster_dataops.concurrency.timer import Bell
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import (
     OutageError,
@@ -178,12 +177,7 @@ class _StreamWriter:
             StreamItemError: An item is no record.
             RunStoppedError: A stop was requested; what is written is settled.
         """
-        bell = Bell(_TICK_SECONDS)
-        bell.start()
-        try:
-            self._write(iter(self._stream), bell, ticker)
-        finally:
-            bell.stop()
+        self._write(iter(self._stream), ticker)
         self._settle(time.monotonic())
 
     def check_any_item(self) -> None:
@@ -200,8 +194,9 @@ class _StreamWriter:
             example = f"The first: {entry['exception']}: {entry['message']}"
         raise OutageError(self._name, f"no item came through and {failed:,} failed", example)
 
-    def _write(self, items: Iterator[Any], bell: Bell, ticker: Ticker) -> None:
-        dumps, rung, written = orjson.dumps, bell.rung, self._written
+    def _write(self, items: Iterator[Any], ticker: Ticker) -> None:
+        dumps, clock, written = orjson.dumps, time.monotonic, self._written
+        next_tick = clock() + _TICK_SECONDS
         buffer = bytearray()
         for item in items:  # each call an item costs 5 %
             if type(item) is dict:
@@ -218,13 +213,14 @@ class _StreamWriter:
                 line = self._encoded(item, written)
             buffer += line
             written += 1
-            if rung or len(buffer) >= _BUFFER_BYTES:
+            now = clock()
+            if now >= next_tick or len(buffer) >= _BUFFER_BYTES:
                 self._checkpoint.write(buffer)
                 self._written = written
                 buffer = bytearray()
-                if rung:
-                    bell.hush()
-                    self._tick(ticker)
+                if now >= next_tick:
+                    next_tick = now + _TICK_SECONDS
+                    self._tick(now, ticker)
         self._checkpoint.write(buffer)
         self._written = written
 
@@ -246,8 +242,7 @@ class _StreamWriter:
         except UnencodableError as error:
             raise StreamItemError(self._name, index, f"cannot be written: {error}") from None
 
-    def _tick(self, ticker: Ticker) -> None:
-        now = time.monotonic()
+    def _tick(self, now: float, ticker: Ticker) -> None:
         if now >= self._next_settling:
             self._settle(now)
         try:

@@ -8,19 +8,21 @@ import gc
 import importlib
 import os
 import select
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
-from threading import Lock
+from threading import Event, Lock, Thread
 from typing import Final, NamedTuple, NoReturn
 
 import orjson
 
 from dagster_dataops.checkpoints.journal.segments import SegmentWriter
 from dagster_dataops.checkpoints.journal.settled_span import Settled
+from dagster_dataops.concurrency.fork_safety import hinder_no_fork
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.execution.records.breaker import Breaker
 from dagster_dataops.execution.records.fork_guard import Original
@@ -46,6 +48,8 @@ from dagster_dataops.operators.pickling import receive
 
 _IDLE_MS: Final = 60_000  # without a run, after which a worker ends
 _TIDY_MS: Final = 1_000  # without a run, after which it looks for garbage
+_WATCH_SECONDS: Final = 0.05  # after which the current range is checked for lateness
+_watching: Final[set[int]] = set()  # native ids of threads that only wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +168,10 @@ class _Worker:
             announce=means.heartbeat.announce if means.heartbeat else None,
             shortened=self._shorten,
         )
+        self._ended = Event()
+        self._watch = Thread(target=self._watch_range, name="dataops-range", daemon=True)
+        self._watch.start()
+        _watching.add(self._watch.native_id or 0)
 
     def run(self) -> bool:
         """Do what is ordered; whatever ends it leaves what was finished settled.
@@ -175,7 +183,6 @@ class _Worker:
             try:
                 return self._obey()
             finally:
-                self._loop.close()
                 if failed := self._breaker.last_failed:
                     self._say(protocol.pack_last_failed(failed))
         except DataOpsError as error:  # the disk
@@ -183,13 +190,22 @@ class _Worker:
             return False
 
     def close(self) -> None:
-        """Close the input and the segment."""
+        """End the thread and close the input and the segment."""
+        self._ended.set()
+        self._watch.join()
+        _watching.discard(self._watch.native_id or 0)
         os.close(self._input)
         self._segment.close()
 
     def _say(self, message: bytes) -> None:
         with self._speaking:
             self._connection.send_bytes(message)
+
+    def _watch_range(self) -> None:
+        """Return the rest of a range that takes too long, even while one record is stuck."""
+        signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+        while not self._ended.wait(_WATCH_SECONDS):
+            self._loop.shorten_if_late()
 
     def _shorten(self, end: int) -> None:
         with suppress(OSError):  # nobody is left to hear it
@@ -226,6 +242,9 @@ class _Worker:
         self._original.end_clone()
         offset = self._segment.append(settled.output, settled.errors)
         self._say(protocol.pack_span(offset, settled.span))
+
+
+hinder_no_fork(_watching.copy)
 
 
 def _opened(assignment: Assignment) -> int:

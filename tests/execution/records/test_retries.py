@@ -1,5 +1,6 @@
 import asyncio
 import builtins
+import math
 import socket
 import threading
 from pathlib import Path
@@ -175,7 +176,7 @@ def test_an_interrupt_during_a_pause_passes_through_and_keeps_what_came_before()
 
     with settling(divide(), (Stop,), retries=Retries(settings, interrupted)) as settle:
         output = bytearray()
-        stretch = settle(iter([b'{"n":1}', b'{"n":0}']), output, ())
+        stretch = settle(iter([b'{"n":1}', b'{"n":0}']), output, math.inf)
         assert bytes(output) == b'{"n":1}\n'
         assert (stretch.settled, stretch.line, stretch.failure) == (1, b'{"n":0}', None)
         assert isinstance(stretch.interrupt, Stop)
@@ -197,7 +198,7 @@ def test_lines_after_a_record_tried_again_are_not_lost() -> None:
         output, source = bytearray(), iter([b'{"n":%d}' % n for n in range(5)])
         settled = 0
         while settled < 5:
-            settled += settle(source, output, ()).settled
+            settled += settle(source, output, math.inf).settled
     assert seen == [0, 1, 2, 2, 3, 4]
     assert bytes(output) == lines({"n": n} for n in range(5))
 
