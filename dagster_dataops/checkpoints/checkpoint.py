@@ -84,7 +84,7 @@ class CheckpointContent:
         except (ValueError, KeyError, TypeError, AttributeError):
             self.fingerprint = None
 
-    def told(self, result: str | None = None) -> list[dict[str, Any]]:
+    def attempt_entries(self, result: str | None = None) -> list[dict[str, Any]]:
         """Return every attempt as the journal holds it.
 
         Args:
@@ -102,7 +102,7 @@ class CheckpointContent:
             for run in self.attempts
         ]
 
-    def kept_by(self, fingerprint: RunFingerprint) -> list[dict[str, str]]:
+    def kept_runs(self, fingerprint: RunFingerprint) -> list[dict[str, str]]:
         """Return `Manifest.kept_from` of a run with this fingerprint that continues here."""
         before = self.fingerprint
         if before is None or not set(before.differences(fingerprint)) & set(CHANGEABLE):
@@ -112,7 +112,7 @@ class CheckpointContent:
 
     def begun_by(self, run: str, fingerprint: RunFingerprint) -> "CheckpointContent":
         """Return the content after another run has continued it."""
-        kept_from = self.kept_by(fingerprint) if self.table.records else []
+        kept_from = self.kept_runs(fingerprint) if self.table.records else []
         attempts = [*self.attempts, run]
         return replace(self, fingerprint=fingerprint, attempts=attempts, kept_from=kept_from)
 
@@ -151,12 +151,12 @@ class Checkpoint:
         self._sync_fault: StorageError | None = None
         self._closed = False
         self._journal = JournalWriter(self.folder / "journal")
-        self._journal.attempt(self.told()[-1])
+        self._journal.attempt(self.attempt_entries()[-1])
         self._next_segment = max(_numbers(self.folder, _SEGMENT), default=0) + 1
 
-    def told(self, result: str | None = None) -> list[dict[str, Any]]:
-        """Return every attempt as the journal holds it; see `CheckpointContent.told`."""
-        return self._content.told(result)
+    def attempt_entries(self, result: str | None = None) -> list[dict[str, Any]]:
+        """Return every attempt as the journal holds it; see `CheckpointContent.attempt_entries`."""
+        return self._content.attempt_entries(result)
 
     def take_segment_number(self) -> int:
         """Return the number of a new segment."""

@@ -141,7 +141,7 @@ class Job:
         if first is not None:
             index, line = self._place_of(first.place.offset)
             example = f"The first, record {index} ({self.dataset.path}, line {line}): " + told(
-                first.told["exception"], first.told["message"], first.told["traceback"]
+                first.row["exception"], first.row["message"], first.row["traceback"]
             )
         raise OutageError(self.name, f"all records failed ({table.failed:,})", example)
 

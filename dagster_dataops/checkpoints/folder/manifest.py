@@ -164,10 +164,10 @@ class Manifest:
         made = JsonlDataset(path.absolute(), self.size_bytes, self.rows_out, self.fingerprint)
         try:
             state = FileState.of(path.stat())
-            told_ns = path.with_name(f"{path.name}.json").stat().st_ctime_ns
+            published_ns = path.with_name(f"{path.name}.json").stat().st_ctime_ns
         except OSError:  # a missing file is reported when it is read
             return made
-        return replace(made, state=state) if state.changed_ns <= told_ns else made
+        return replace(made, state=state) if state.changed_ns <= published_ns else made
 
     def tells_of(self, result: Path) -> bool:
         """Whether ``result`` is the file that was published: not replaced and not edited since."""

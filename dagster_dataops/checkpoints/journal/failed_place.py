@@ -27,11 +27,11 @@ class FailedRecord(NamedTuple):
     """An error line: the place of the record, and its fields in the error file."""
 
     place: FailedPlace
-    told: dict[str, Any]
+    row: dict[str, Any]
 
     def line(self) -> bytes:
         """Return the error line as a segment holds it."""
-        return orjson.dumps({**self.place._asdict(), **self.told}, option=orjson.OPT_APPEND_NEWLINE)
+        return orjson.dumps({**self.place._asdict(), **self.row}, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def failed_records(lines: bytes) -> list[FailedRecord]:
@@ -39,5 +39,5 @@ def failed_records(lines: bytes) -> list[FailedRecord]:
     return [_failed_record(orjson.loads(line)) for line in lines.splitlines()]
 
 
-def _failed_record(told: dict[str, Any]) -> FailedRecord:
-    return FailedRecord(FailedPlace(*map(told.pop, FailedPlace._fields)), told)
+def _failed_record(row: dict[str, Any]) -> FailedRecord:
+    return FailedRecord(FailedPlace(*map(row.pop, FailedPlace._fields)), row)

@@ -136,7 +136,7 @@ def _compose_keeping(
             return damaged
         batch.write()
         made = _finish(drafts, checkpoint, outcomes=outcomes)
-        keeping.finish(checkpoint.told(result=made.dataset.fingerprint))
+        keeping.finish(checkpoint.attempt_entries(result=made.dataset.fingerprint))
         return made
 
 

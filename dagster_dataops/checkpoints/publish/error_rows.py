@@ -32,12 +32,12 @@ class ErrorRows:
             failed: The failed records of the span.
             records_before: Input records before the span.
         """
-        for place, told in failed:
+        for place, fields in failed:
             row = {
                 "index": records_before + place.position,
                 "path": self._path,
                 "line": self._counter.line_at(place.offset),
-                **told,
+                **fields,
             }
             yield orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
 

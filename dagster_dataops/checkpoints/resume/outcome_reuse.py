@@ -193,12 +193,12 @@ class _Seed:
         """Write the attempts that made the outcomes, and put the journal in place."""
         self._write()
         used = [self._sources[number].content for number in sorted(self._used)]
-        told = {
+        entry = {
             "fingerprint": fingerprint.to_json(),
-            "kept_from": [run for content in used for run in content.kept_by(fingerprint)],
+            "kept_from": [run for content in used for run in content.kept_runs(fingerprint)],
         }
         for run in dict.fromkeys(content.attempts[-1] for content in reversed(used)):
-            self._journal.attempt({"run": run, **told})
+            self._journal.attempt({"run": run, **entry})
         self._journal.sync()
         path = self._folder / "journal"
         with storage(path, "put it in place"):

@@ -73,7 +73,7 @@ def _copy(content: CheckpointContent, new: Path, dataset: JsonlDataset) -> None:
             keeping.add(span, output, [record.place for record in failed])
         with storage(segment.path, "sync"):
             os.fdatasync(segment.descriptor)
-        keeping.finish(content.told())
+        keeping.finish(content.attempt_entries())
     with storage(draft, "put it in place"):
         sync_folder(new)  # a journal whose segment has no name would lose records
         draft.replace(new / "journal")

@@ -161,7 +161,7 @@ class _Call:
             )
         failed = Failed(line.start, line.text, Failure("InvalidLine", reason, ""))
         (record,) = failed_records(error_line(failed, self._name))
-        row = {"index": index, "path": str(dataset.path), "line": number, **record.told}
+        row = {"index": index, "path": str(dataset.path), "line": number, **record.row}
         self._drafts.errors.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
         self._failed += 1
 
