@@ -17,12 +17,11 @@ from dagster_dataops.checkpoints.folder.run_fingerprint import CHANGEABLE, RunFi
 from dagster_dataops.checkpoints.journal.journal_reader import (
     AttemptEntry,
     ReopenedEntry,
-    SpansEntry,
     read_journal,
 )
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.journal.segments import SegmentWriter, segment_path
-from dagster_dataops.checkpoints.journal.span import Span, columns_of
+from dagster_dataops.checkpoints.journal.span import Span, SpansEntry, columns_of
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
 from dagster_dataops.concurrency.background import background
 from dagster_dataops.datasets.durable_files import make_folder, storage, sync_folder

@@ -18,7 +18,7 @@ _ENGINE: Final = "dagster_dataops."
 IN_PARENT: Final[dict[str, tuple[str, str, str, int]]] = {
     "lock": ("checkpoints.folder_lock", "FolderLock", "__init__", 1),
     "read": ("checkpoints.checkpoint", "CheckpointContent", "read", 2),
-    "resume": ("checkpoints.resume.start", "", "resume_records", 1),
+    "resume": ("checkpoints.resume.start", "", "_resume_records", 1),
     "attempt": ("checkpoints.checkpoint", "Checkpoint", "__init__", 1),
     "settle": ("checkpoints.checkpoint", "Checkpoint", "settle", 60),
     "journal": ("checkpoints.journal.journal_writer", "JournalWriter", "append", 60),

@@ -21,7 +21,14 @@ from typing import Any, Final, NamedTuple
 import orjson
 import xxhash
 
-from dagster_dataops.checkpoints.journal.span import IntArray, Span, pack, pack_one, unpack
+from dagster_dataops.checkpoints.journal.span import (
+    IntArray,
+    Span,
+    SpansEntry,
+    pack,
+    pack_one,
+    unpack,
+)
 
 FORMAT: Final = f"4-{sys.byteorder}"  # of journals, kept journals and manifests
 _MAGIC: Final = b"DOJ1"
@@ -47,14 +54,6 @@ class JournalFrame(NamedTuple):
 
     kind: int
     payload: bytes
-
-
-class PackedSpans(NamedTuple):
-    """The content of a spans frame; ``columns`` are `Span`'s fields."""
-
-    segment: int
-    offset: int
-    columns: list[IntArray]
 
 
 class PackedDigests(NamedTuple):
@@ -124,11 +123,11 @@ def _spans_frame(place: bytes, packed: bytes, digests: list[bytes] | None) -> by
     return spans if digests is None else frame(FrameKind.DIGESTS, place + b"".join(digests)) + spans
 
 
-def read_spans(payload: bytes) -> PackedSpans | None:
+def read_spans(payload: bytes) -> SpansEntry | None:
     """Return the spans of a frame, or ``None`` if the payload is malformed."""
     try:
         segment, offset, count = _PLACE.unpack_from(payload)
-        return PackedSpans(segment, offset, unpack(payload[_PLACE.size :], count))
+        return SpansEntry(segment, offset, unpack(payload[_PLACE.size :], count))
     except (struct.error, ValueError):
         return None
 

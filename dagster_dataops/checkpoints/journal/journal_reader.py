@@ -16,7 +16,7 @@ from dagster_dataops.checkpoints.journal.frames import (
     read_spans,
 )
 from dagster_dataops.checkpoints.journal.positions import Position, unpack_position
-from dagster_dataops.checkpoints.journal.span import IntArray
+from dagster_dataops.checkpoints.journal.span import SpansEntry
 from dagster_dataops.datasets.durable_files import read_if_there
 
 
@@ -24,22 +24,6 @@ class AttemptEntry(NamedTuple):
     """The start of an attempt: its run and fingerprint as JSON; ``None`` if malformed."""
 
     content: dict[str, Any] | None
-
-
-class SpansEntry(NamedTuple):
-    """Settled spans.
-
-    Attributes:
-        segment: Number of the segment with their outputs.
-        offset: Where in the segment the first output starts; the others follow.
-        columns: The fields of `Span`, an array each.
-        digests: Of the input of each span; ``None`` if they were not written.
-    """
-
-    segment: int
-    offset: int
-    columns: list[IntArray]
-    digests: list[bytes] | None
 
 
 class ReopenedEntry(NamedTuple):
@@ -80,13 +64,10 @@ def read_journal(path: Path) -> Iterator[Entry]:
 def _spans(found: JournalFrame, digests: PackedDigests | None) -> SpansEntry | None:
     """Return spans with the digests of the frame before, if these are of the same spans."""
     spans = read_spans(found.payload)
-    if spans is None:
-        return None
-    segment, offset, columns = spans
-    theirs = digests is not None and digests[:2] == (segment, offset)
-    if digests is None or not theirs or len(digests.digests) != len(columns[0]):
-        return SpansEntry(segment, offset, columns, None)
-    return SpansEntry(segment, offset, columns, digests.digests)
+    if spans is None or digests is None or digests[:2] != spans[:2]:
+        return spans
+    whole = len(digests.digests) == len(spans.columns[0])
+    return spans._replace(digests=digests.digests) if whole else spans
 
 
 def _entry(found: JournalFrame) -> Entry | None:

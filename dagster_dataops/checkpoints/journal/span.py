@@ -36,6 +36,22 @@ class Span(NamedTuple):
     output_check: int
 
 
+class SpansEntry(NamedTuple):
+    """Settled spans.
+
+    Attributes:
+        segment: Number of the segment with their outputs.
+        offset: Where in the segment the first output starts; the others follow.
+        columns: The fields of `Span`, an array each.
+        digests: Of the input of each span; ``None`` if they were not written.
+    """
+
+    segment: int
+    offset: int
+    columns: list[IntArray]
+    digests: list[bytes] | None = None
+
+
 # One array a field: a journal of a million spans loads by a few memory copies. Sizes in bytes may
 # exceed 4 GiB, as what a single record becomes.
 COLUMN_TYPES: Final = tuple("QQIIIIQQII")

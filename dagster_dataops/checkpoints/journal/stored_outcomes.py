@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 import xxhash
 
 from dagster_dataops.checkpoints.journal.frames import DIGEST
-from dagster_dataops.checkpoints.journal.journal_reader import SpansEntry, read_journal
-from dagster_dataops.checkpoints.journal.span import Span
+from dagster_dataops.checkpoints.journal.journal_reader import read_journal
+from dagster_dataops.checkpoints.journal.span import Span, SpansEntry
 from dagster_dataops.datasets.durable_files import read_range, storage
 
 _BLANK: Final = b" \t\r\n"

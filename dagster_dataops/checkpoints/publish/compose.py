@@ -2,7 +2,7 @@
 
 from array import array
 from collections.abc import Callable, Iterator
-from typing import Final, Protocol
+from typing import Protocol
 
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
@@ -11,14 +11,12 @@ from dagster_dataops.checkpoints.journal.kept_journal import KeptJournal
 from dagster_dataops.checkpoints.journal.segment_reader import joined_outputs, outputs
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.publish.drafts import Drafts, DraftWriter
-from dagster_dataops.checkpoints.publish.error_rows import ErrorRows, draft_quarantined
+from dagster_dataops.checkpoints.publish.error_rows import draft_quarantined, error_row
 from dagster_dataops.checkpoints.stream_checkpoint import StreamCheckpoint
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import draft_of
 from dagster_dataops.datasets.lines import LineCounter
 from dagster_dataops.datasets.writer import JsonlWriter
-
-_BATCH_BYTES: Final = 1 << 20
 
 
 class Select(Protocol):
@@ -118,7 +116,6 @@ def _compose_keeping(
     outcomes: bool,
 ) -> Drafts | list[int]:
     damaged: list[int] = []
-    batch = _Batch(drafts.results)
     with (
         dataset.path.open("rb") as source,
         KeptJournal(
@@ -131,10 +128,9 @@ def _compose_keeping(
         for span, output, failed in _spans(checkpoint, dataset, drafts.errors, damaged):
             keeping.add(span, output, [record.place for record in failed])
             if not damaged:
-                batch.add(output[: span.output_bytes], span.emitted)
+                drafts.results.write(output[: span.output_bytes], span.emitted)
         if damaged:
             return damaged
-        batch.write()
         made = _finish(drafts, checkpoint, outcomes=outcomes)
         keeping.finish(checkpoint.attempt_entries(result=made.dataset.fingerprint))
         return made
@@ -171,34 +167,12 @@ def _spans(
     """
     records = 0
     with dataset.path.open("rb") as source:
-        rows = ErrorRows(dataset.path, LineCounter(source.fileno()))
+        counter = LineCounter(source.fileno())
         for span, output in outputs(checkpoint.folder, checkpoint.table, damaged):
             failed = failed_records(output[span.output_bytes :]) if span.failed else []
-            for row in rows.of_span(failed, records):
-                errors.write(row)
+            for record in failed:
+                errors.write(error_row(record, dataset.path, records, counter))
             yield span, output, failed
             records += span.records
             if tick is not None:
                 tick()
-
-
-class _Batch:
-    """Outputs on their way to the result, written a megabyte at a time."""
-
-    def __init__(self, writer: JsonlWriter) -> None:
-        self._writer = writer
-        self._outputs: list[bytes] = []
-        self._rows = self._bytes = 0
-
-    def add(self, output: bytes, rows: int) -> None:
-        self._outputs.append(output)
-        self._rows += rows
-        self._bytes += len(output)
-        if self._bytes >= _BATCH_BYTES:
-            self.write()
-
-    def write(self) -> None:
-        if self._bytes:
-            self._writer.write(b"".join(self._outputs), self._rows)
-            self._outputs.clear()
-            self._rows = self._bytes = 0

@@ -1,7 +1,7 @@
 """Rows of the error file: from the error lines of spans, and from failed items of streams."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import orjson
@@ -13,33 +13,22 @@ from dagster_dataops.datasets.writer import JsonlWriter
 from dagster_dataops.records import encode_anything
 
 
-class ErrorRows:
-    """Makes the rows of failed records: adds index and line to their byte positions.
+def error_row(record: FailedRecord, path: Path, records_before: int, counter: LineCounter) -> bytes:
+    """Return the row of a failed record: its error line with index and line number.
 
     Args:
+        record: The failed record.
         path: The input.
-        counter: Counts its lines.
+        records_before: Input records before the span of the record.
+        counter: Counts the lines of the input.
     """
-
-    def __init__(self, path: Path, counter: LineCounter) -> None:
-        self._path = str(path)
-        self._counter = counter
-
-    def of_span(self, failed: Sequence[FailedRecord], records_before: int) -> Iterator[bytes]:
-        """Yield the rows of one span. Call it for spans in input order.
-
-        Args:
-            failed: The failed records of the span.
-            records_before: Input records before the span.
-        """
-        for place, fields in failed:
-            row = {
-                "index": records_before + place.position,
-                "path": self._path,
-                "line": self._counter.line_at(place.offset),
-                **fields,
-            }
-            yield orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
+    row = {
+        "index": records_before + record.place.position,
+        "path": str(path),
+        "line": counter.line_at(record.place.offset),
+        **record.row,
+    }
+    return orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def draft_quarantined(quarantine: Path, errors: Path) -> None:

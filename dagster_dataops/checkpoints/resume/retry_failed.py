@@ -22,7 +22,6 @@ from dagster_dataops.checkpoints.resume.start_decision import (
     resuming,
     settled_by,
 )
-from dagster_dataops.checkpoints.resume.unfinished_records import resume_records
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import RetryOutdatedError, RetryRefusedError
 
@@ -43,12 +42,12 @@ def refuse_whole(folder: NodeFolder, kind: str) -> None:
         raise RetryRefusedError(str(folder.result), _WHOLE[kind])
 
 
-def retry_failed(request: StartRequest, dataset: JsonlDataset) -> StartDecision:
+def retry_failed(request: StartRequest, dataset: JsonlDataset) -> StartDecision | None:
     """Return whose failed records are retried; make the checkpoint to write to.
 
     A retry that was cut short is resumed. Otherwise the failed records of the published result
     are retried, or else those of an unfinished run over the same input. Code and options may have
-    changed.
+    changed. Without any of these, the result is ``None``.
 
     Raises:
         RetryOutdatedError: There is a result, but of another input.
@@ -76,7 +75,7 @@ def retry_failed(request: StartRequest, dataset: JsonlDataset) -> StartDecision:
         return StartDecision(StartKind.RETRY_FAILED, content, note)
     if usable:
         return _continue(request, usable[0], dataset)
-    return resume_records(request, dataset)
+    return None
 
 
 def _continue(

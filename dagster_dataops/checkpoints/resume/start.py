@@ -2,15 +2,25 @@
 
 from dagster_dataops.checkpoints.folder.manifest import Manifest, published
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
-from dagster_dataops.checkpoints.resume.checkpoint_match import changeable
+from dagster_dataops.checkpoints.resume.checkpoint_match import (
+    changeable,
+    differing_anywhere,
+    without_torn,
+)
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.checkpoints.resume.start_decision import (
+    SWITCHED_OFF,
+    UNKNOWN,
     StartDecision,
     StartKind,
     StartRequest,
+    have_changed,
+    not_used,
+    resuming,
+    settled_by,
     start_afresh,
 )
-from dagster_dataops.checkpoints.resume.unfinished_records import resume_records
+from dagster_dataops.datasets.dataset import JsonlDataset
 
 
 def decide_start(request: StartRequest) -> StartDecision:
@@ -39,17 +49,39 @@ def _unfinished(request: StartRequest) -> StartDecision:
         return resume_stream(request, request.stream)
     if request.records is None:
         return start_afresh(request)
-    decision = resume_records(request, request.records)
-    settled = decision.content.table.records
-    if settled or not request.reuse_outcomes or request.policy is ResumePolicy.NEVER:
+    decision = _resume_records(request, request.records)
+    reuses = request.policy in {ResumePolicy.AUTO, ResumePolicy.ACROSS_CODE}
+    if decision.content.table.records or not (request.reuse_outcomes and reuses):
         return decision
     from dagster_dataops.checkpoints.resume.outcome_reuse import reuse_outcomes  # sqlite3
 
     return reuse_outcomes(request, request.records) or decision
 
 
+def _resume_records(request: StartRequest, dataset: JsonlDataset) -> StartDecision:
+    """Return whether to resume a checkpoint of records, and which, or to start afresh."""
+    found = [content for content in request.found if content.table.records]
+    policy, fingerprint = request.policy, request.fingerprint
+    for content in found if policy is not ResumePolicy.NEVER else ():
+        differing = differing_anywhere(content, fingerprint, dataset)
+        if differing == [] or (differing == ["code"] and policy is ResumePolicy.ACROSS_CODE):
+            whole = without_torn(content, dataset)
+            return StartDecision(StartKind.RESUME, whole, resuming(whole, request))
+    unknown = fingerprint.unknown
+    if not found:
+        return start_afresh(request, f"this run cannot be resumed: {unknown}" if unknown else "")
+    if policy is ResumePolicy.NEVER:
+        reason = SWITCHED_OFF
+    elif unknown:
+        reason = unknown
+    else:
+        differing = differing_anywhere(found[0], fingerprint, dataset)
+        reason = UNKNOWN if differing is None else have_changed(differing)
+    return start_afresh(request, not_used(settled_by(found[0], found[0].table.records), reason))
+
+
 def _retry_failed(request: StartRequest) -> StartDecision | None:
-    """Return how failed records are retried; ``None`` if the operator has no result so far."""
+    """Return how failed records are retried; ``None`` if no earlier run holds any."""
     from dagster_dataops.checkpoints.resume.retry_failed import refuse_whole, retry_failed
 
     if request.records is not None:

@@ -108,39 +108,22 @@ class StartDecision:
     takes_over: bool = False
 
 
-def start_afresh(
-    request: StartRequest, note: str = "", unused: "Unused | None" = None
-) -> StartDecision:
-    """Return the decision to start with a new checkpoint.
-
-    Args:
-        request: Of the start.
-        note: The line for the log where no checkpoint is passed over.
-        unused: The checkpoint that is passed over, if any.
-    """
-    if unused is not None:
-        note = (
-            f"starting afresh: {settled_by(unused.content, unused.count, unused.unit)} are not "
-            f"used, since {unused.reason}; they are kept until this run's result is published"
-        )
+def start_afresh(request: StartRequest, note: str = "") -> StartDecision:
+    """Return the decision to start with a new checkpoint."""
     return StartDecision(StartKind.FRESH, fresh(request.folder.checkpoints), note)
 
 
-@dataclass(frozen=True, slots=True)
-class Unused:
-    """A checkpoint that a run does not use.
+def not_used(settled: str, reason: str) -> str:
+    """Return the log line of starting afresh although a checkpoint is there.
 
-    Attributes:
-        content: The checkpoint.
-        count: Records or items that it holds.
+    Args:
+        settled: What the checkpoint holds, by `settled_by`.
         reason: Why it is not used, as the end of a sentence.
-        unit: ``records`` or ``items``.
     """
-
-    content: CheckpointContent
-    count: int
-    reason: str
-    unit: str = "records"
+    return (
+        f"starting afresh: {settled} are not used, since {reason}; they are kept until this run's "
+        "result is published"
+    )
 
 
 def settled_by(content: CheckpointContent, count: int, unit: str = "records", of: str = "") -> str:

@@ -11,7 +11,7 @@ from dagster_dataops.checkpoints.resume.start_decision import (
     StartDecision,
     StartKind,
     StartRequest,
-    Unused,
+    not_used,
     settled_by,
     start_afresh,
 )
@@ -21,7 +21,7 @@ from dagster_dataops.streams.core.state_envelope import difference
 
 def resume_stream(request: StartRequest, stream: ResumableStream) -> StartDecision:
     """Return whether to resume a checkpoint of a stream, which and where, or to start afresh."""
-    unused = None
+    note = ""
     for content in request.found:
         known = read_positions(content.folder / "journal")
         if not known.positions:
@@ -32,10 +32,9 @@ def resume_stream(request: StartRequest, stream: ResumableStream) -> StartDecisi
             if positions:
                 return _resume_at(request, stream, content, known.positions, positions)
             reason = "none of it is as it was written; check the disk"
-        if unused is None:
-            items = max(position.items for position in known.positions)
-            unused = Unused(content, items, reason, "items")
-    return start_afresh(request, unused=unused)
+        items = max(position.items for position in known.positions)
+        note = note or not_used(settled_by(content, items, "items"), reason)
+    return start_afresh(request, note)
 
 
 def _resume_at(

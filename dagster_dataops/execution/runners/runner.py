@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Final, Protocol, cast
+from typing import Final, Protocol
 
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
 from dagster_dataops.checkpoints.publish.drafts import Drafts
@@ -40,10 +40,6 @@ class Runner(Protocol):
         ...
 
 
-class _MakeRunner(Protocol):
-    def __call__(self, operator: Operator, inputs: Sequence[JsonlDataset]) -> Runner: ...
-
-
 def make_runner(operator: Operator, inputs: Sequence[JsonlDataset]) -> Runner:
     """Return the runner of an operator; only its module is imported.
 
@@ -52,8 +48,8 @@ def make_runner(operator: Operator, inputs: Sequence[JsonlDataset]) -> Runner:
         inputs: The datasets that it reads.
     """
     module, name = _RUNNERS[operator.__dataops__.spec.kind]
-    make = cast("_MakeRunner", getattr(import_module(_MODULE + module), name))
-    return make(operator, inputs)
+    runner: Runner = getattr(import_module(_MODULE + module), name)(operator, inputs)
+    return runner
 
 
 def takes_separately(spec: OperatorSpec, count: int) -> bool:

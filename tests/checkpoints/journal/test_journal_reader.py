@@ -5,14 +5,13 @@ from dagster_dataops.checkpoints.journal.journal_reader import (
     AttemptEntry,
     PositionEntry,
     ReopenedEntry,
-    SpansEntry,
     StagesEntry,
     read_journal,
     read_positions,
 )
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.journal.positions import NOTHING, Position
-from dagster_dataops.checkpoints.journal.span import Span, columns_of
+from dagster_dataops.checkpoints.journal.span import Span, SpansEntry, columns_of
 
 _SPANS = [Span(n * 10, 10, 1, 1, 0, 0, 5, 0, n, n) for n in range(3)]
 _STAGES = [{"stage": "read_jsonl", "options": "1"}]
