@@ -192,6 +192,7 @@ class _Attempt:
             progress=self._context.progress,
             should_stop=self._context.should_stop,
             interrupts=self._context.interrupts,
+            unshared=(self._lock.descriptor,),
         )
 
     def _until_complete(self, job: Job) -> Drafts:
@@ -222,7 +223,7 @@ class _Attempt:
         """Settle what is open; after an outage failed records are open again for later attempts."""
         try:
             if job.todo:
-                run_backend(job, self._lock.descriptor)
+                run_backend(job)
             job.check_input_unchanged()
             job.check_complete()
             job.check_any_succeeded()
