@@ -19,12 +19,13 @@ from dagster_dataops.errors import UnencodableError
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 Record: TypeAlias = dict[str, JsonValue]
 
-DUMP_OPTIONS: Final = (
+_dumps: Final = orjson.dumps
+_DUMP_OPTIONS: Final = (
     orjson.OPT_APPEND_NEWLINE | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
 )
-# Types, besides the usual ``str`` and ``int``, of which a record may hold any value. Looking at the
-# types of a record's values is several times as fast as searching its bytes for ``null``.
-NEVER_NAN: Final = frozenset({bool, type(None)})
+# Types, besides the usual ``str`` and ``int``, whose values are never NaN. Checking the types of a
+# record's values is several times as fast as searching its bytes for ``null``.
+_NEVER_NAN: Final = frozenset({bool, type(None)})
 _MAX_DEPTH = 250  # orjson refuses what nests deeper than 254
 _SHOWN_DEPTH: Final = 100
 _SHOWN_PARTS: Final = 1_000_000
@@ -40,21 +41,21 @@ def encode(record: object) -> bytes:
         UnencodableError: Something in it cannot be held by JSON.
     """
     try:
-        line = orjson.dumps(record, None, DUMP_OPTIONS)
+        line = _dumps(record, None, _DUMP_OPTIONS)
     except TypeError as error:  # orjson's JSONEncodeError
-        raise unencodable(record, str(error)) from None
+        raise _unencodable(record, str(error)) from None
     if type(record) is not dict:
-        check_finite(line, record)
+        _check_finite(line, record)
         return line
     for value in record.values():
         kind = type(value)
-        if kind is not str and kind is not int and kind not in NEVER_NAN:
-            check_finite(line, record)
+        if kind is not str and kind is not int and kind not in _NEVER_NAN:
+            _check_finite(line, record)
             break
     return line
 
 
-def check_finite(line: bytes, record: object) -> None:
+def _check_finite(line: bytes, record: object) -> None:
     """Refuse a ``null`` in ``line`` that stands for a NaN: orjson writes that silently.
 
     Raises:
@@ -62,10 +63,10 @@ def check_finite(line: bytes, record: object) -> None:
     """
     # `in` would first take the needle for a number, and be twice as slow on a short line.
     if line.find(b"null") >= 0 and any(_not_finite(record)):
-        raise unencodable(record, "holds a number that JSON cannot hold")
+        raise _unencodable(record, "holds a number that JSON cannot hold")
 
 
-def unencodable(record: object, fallback: str) -> UnencodableError:
+def _unencodable(record: object, fallback: str) -> UnencodableError:
     """Return the error that names where in ``record`` something cannot be written as JSON."""
     for path, reason in _faults(record, "the record", 0):
         return UnencodableError(path, reason)

@@ -20,6 +20,7 @@ from dagster_dataops.execution.progress import Progress, ProgressState
 from dagster_dataops.execution.records.record_failures import Failed, Failure, told
 from dagster_dataops.execution.records.settle import Interrupts
 from dagster_dataops.execution.ticker import Ticker
+from dagster_dataops.operators.concurrency_modes import MODES
 from dagster_dataops.operators.operator import Operator
 from dagster_dataops.operators.settings import ResolvedSettings
 
@@ -39,6 +40,7 @@ class Job:
         progress: Whom to tell.
         should_stop: Asked once a second; a reason to stop, or ``None``.
         interrupts: What signals raise in the main thread.
+        unshared: Descriptors that forked workers must close, such as that of the folder's lock.
         last_failed: Where that ended the run: byte positions of the records that failed with
             nothing succeeding afterwards; ``None`` for all that failed.
         afterwards: What a backend need not wait for; it is over before the attempt is.
@@ -54,6 +56,7 @@ class Job:
     progress: Progress
     should_stop: Callable[[], str | None]
     interrupts: Interrupts
+    unshared: tuple[int, ...] = ()
     last_failed: "set[int] | None" = None
     afterwards: ExitStack = field(default_factory=ExitStack)
 
@@ -163,7 +166,8 @@ class Job:
 
     def outage_of(self, failure: Failure) -> OutageError:
         """Return the error of a run whose calls failed one after the other, as ``failure`` says."""
-        where = " in one worker process" if self.settings.concurrency_mode == "process" else ""
+        mode = MODES[self.settings.concurrency_mode]
+        where = " in one worker process" if mode.separate_processes else ""
         found = (
             f"{self.settings.stop_after_failures:,} calls failed with {failure.exception}{where}, "
             f"and none succeeded in between; the records left of {self.dataset.path} were not tried"

@@ -27,7 +27,7 @@ from dagster_dataops.execution.workers.scheduler import Schedule
 from dagster_dataops.execution.workers.worker_main import Assignment
 from dagster_dataops.execution.workers.worker_pool import WorkerPool
 from dagster_dataops.execution.workers.worker_process import Overdue, Worker
-from dagster_dataops.operators.settings import default_workers
+from dagster_dataops.operators.cores import usable_cores
 
 if TYPE_CHECKING:
     from dagster_dataops.checkpoints.journal.segments import SegmentWriter
@@ -45,12 +45,8 @@ _GRACE_SECONDS: Final = 1.0
 _LAST_WORDS_SECONDS: Final = 1.0  # for all workers together
 
 
-def run_processes(job: Job, unshared: tuple[int, ...]) -> None:
-    """Settle everything that is to do.
-
-    Args:
-        job: What to run.
-        unshared: Descriptors that forked workers must not keep, such as the folder's lock.
+def run(job: Job) -> None:
+    """Settle the open records of a job.
 
     Raises:
         RecordError: A record failed and failures are not ignored.
@@ -59,17 +55,17 @@ def run_processes(job: Job, unshared: tuple[int, ...]) -> None:
     """
     descriptor = os.open(job.dataset.path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        _Run(job, unshared, descriptor).run()
+        _Run(job, descriptor).run()
     finally:
         os.close(descriptor)
 
 
 class _Run:
-    def __init__(self, job: Job, unshared: tuple[int, ...], descriptor: int) -> None:
+    def __init__(self, job: Job, descriptor: int) -> None:
         self._job = job
         self._descriptor = descriptor
         self._schedule = Schedule(descriptor, job.todo, job.settings.max_workers)
-        self._pool = WorkerPool(job.operator, unshared)
+        self._pool = WorkerPool(job.operator, job.unshared)
         self._own_segment: SegmentWriter | None = None
         self._failed: Failed | None = None
         self._deaths = Breaker(job.settings.stop_after_failures)
@@ -137,7 +133,7 @@ class _Run:
         Those that start at once share the cores. Where workers that compute have taken these,
         another one brings little: only what is left for long is worth its start.
         """
-        workers, cores = self._pool.workers, default_workers("process")
+        workers, cores = self._pool.workers, usable_cores()
         demand = max(worker.demand for worker in workers)
         computing = len(workers) >= cores and demand > _COMPUTING_DEMAND
         return (1 + starting // cores) * (_LITTLE_GAIN if computing else 1)

@@ -19,7 +19,7 @@ _RANGE_BYTES = 4 << 20
 _SETTLE_SECONDS: Final = 0.01  # a call that takes longer is settled before the next one
 
 
-def run_single(job: Job) -> None:
+def run(job: Job) -> None:
     """Settle everything that is to do.
 
     Raises:

@@ -29,7 +29,7 @@ _QUICK_CALLS: Final = 4  # of one thread within that time
 _ALONE_SECONDS: Final = 0.05
 
 
-def run_threads(job: Job) -> None:
+def run(job: Job) -> None:
     """Settle everything that is to do.
 
     Raises:

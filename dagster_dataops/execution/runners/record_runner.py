@@ -50,7 +50,7 @@ class RecordRunner(Runner):
             for _ in range(1 + _MOST_REPAIRS):
                 job.todo = checkpoint.table.gaps(job.content)
                 with synced_on_failure(checkpoint):
-                    _settle(attempt, job)
+                    _settle(job)
                 checkpoint.check_synced()
                 made = self.compose(attempt, job)
                 if isinstance(made, Drafts):
@@ -72,6 +72,7 @@ class RecordRunner(Runner):
             progress=attempt.context.progress,
             should_stop=attempt.context.should_stop,
             interrupts=attempt.context.interrupts,
+            unshared=(attempt.lock.descriptor,),
             afterwards=attempt.resources,
         )
 
@@ -80,11 +81,11 @@ class RecordRunner(Runner):
         return compose(attempt.folder, job.checkpoint, job.dataset, outcomes=job.keeps_outcomes)
 
 
-def _settle(attempt: Attempt, job: Job) -> None:
+def _settle(job: Job) -> None:
     """Settle the open records; after an outage, reopen failed records for later attempts."""
     try:
         if job.todo:
-            run_backend(job, attempt.lock.descriptor)
+            run_backend(job)
         job.check_input_unchanged()
         job.check_complete()
         job.check_any_succeeded()

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import orjson
 from typing_extensions import override
 
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
@@ -34,7 +33,7 @@ from dagster_dataops.hashing.values import digest
 from dagster_dataops.operators.bound_methods import stream_function
 from dagster_dataops.operators.operator import Operator
 from dagster_dataops.operators.spec import Invocation
-from dagster_dataops.records import DUMP_OPTIONS, NEVER_NAN, check_finite, encode
+from dagster_dataops.records import encode
 from dagster_dataops.streams.core.stage import Stage
 from dagster_dataops.streams.files.file_stages import FileStage
 from dagster_dataops.streams.positioned_stream import Reading
@@ -195,22 +194,15 @@ class _StreamWriter:
         raise OutageError(self._name, f"no item came through and {failed:,} failed", example)
 
     def _write(self, items: Iterator[Any], ticker: Ticker) -> None:
-        dumps, clock, written = orjson.dumps, time.monotonic, self._written
+        clock, written = time.monotonic, self._written
         next_tick = clock() + _TICK_SECONDS
         buffer = bytearray()
-        for item in items:  # each call an item costs 5 %
-            if type(item) is dict:
-                try:
-                    line = dumps(item, None, DUMP_OPTIONS)
-                except TypeError:
-                    line = self._encoded(item, written)
-                for value in item.values():
-                    kind = type(value)
-                    if kind is not str and kind is not int and kind not in NEVER_NAN:
-                        self._check(line, item, written)
-                        break
-            else:
-                line = self._encoded(item, written)
+        for item in items:
+            try:
+                line = encode(item) if type(item) is dict else self._encoded(item, written)
+            except UnencodableError as error:
+                reason = f"cannot be written: {error}"
+                raise StreamItemError(self._name, written, reason) from None
             buffer += line
             written += 1
             now = clock()
@@ -231,16 +223,7 @@ class _StreamWriter:
                 "makes one of it"
             )
             raise StreamItemError(self._name, index, reason)
-        try:
-            return encode(item)
-        except UnencodableError as error:
-            raise StreamItemError(self._name, index, f"cannot be written: {error}") from None
-
-    def _check(self, line: bytes, item: object, index: int) -> None:
-        try:
-            check_finite(line, item)
-        except UnencodableError as error:
-            raise StreamItemError(self._name, index, f"cannot be written: {error}") from None
+        return encode(item)
 
     def _tick(self, now: float, ticker: Ticker) -> None:
         if now >= self._next_settling:

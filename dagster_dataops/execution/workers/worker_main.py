@@ -153,7 +153,9 @@ class _Worker:
         self._connection = connection
         self._termination = termination
         self._input = _opened(assignment)
-        self._segment = SegmentWriter(Path(assignment.folder), assignment.segment)
+        self._segment_place = Path(assignment.folder), assignment.segment
+        # Created with the first span: the parent may already delete the folder of an idle worker.
+        self._segment: SegmentWriter | None = None
         self._one_by_one = assignment.one_by_one
         self._speaking = Lock()  # one message at a time
         self._breaker = means.breaker
@@ -195,7 +197,8 @@ class _Worker:
         self._watch.join()
         _watching.discard(self._watch.native_id or 0)
         os.close(self._input)
-        self._segment.close()
+        if self._segment is not None:
+            self._segment.close()
 
     def _say(self, message: bytes) -> None:
         with self._speaking:
@@ -240,6 +243,8 @@ class _Worker:
     def _settle(self, settled: Settled) -> None:
         """Append a finished span to the segment and report it."""
         self._original.end_clone()
+        if self._segment is None:
+            self._segment = SegmentWriter(*self._segment_place)
         offset = self._segment.append(settled.output, settled.errors)
         self._say(protocol.pack_span(offset, settled.span))
 

@@ -55,6 +55,12 @@ def test_a_worker_settles_a_range_into_its_own_segment(tmp_path: Path) -> None:
     assert protocol.unpack_done(done).start == 0
 
 
+def test_a_worker_that_is_given_nothing_makes_no_segment(tmp_path: Path) -> None:
+    """The run may be over, and its folder is being deleted."""
+    _served(_assignment(tmp_path), STOP)
+    assert not segment_path(tmp_path, 5).exists()
+
+
 @pytest.mark.parametrize("mode", [Mode.CAREFUL, Mode.ALONE])
 def test_a_careful_worker_settles_every_record_at_once(tmp_path: Path, mode: Mode) -> None:
     size = _assignment(tmp_path) and (tmp_path / "input.jsonl").stat().st_size
@@ -80,7 +86,9 @@ def test_another_input_than_was_promised_is_a_fault(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("gone", ["input", "folder"])
 def test_files_that_cannot_be_opened_are_a_fault(tmp_path: Path, gone: str) -> None:
-    (said,) = _served(replace(_assignment(tmp_path), **{gone: str(tmp_path / "gone" / "x")}))
+    assignment = replace(_assignment(tmp_path), **{gone: str(tmp_path / "gone" / "x")})
+    orders = [protocol.pack_range(Range(0, 10))] if gone == "folder" else []
+    *_, said = _served(assignment, *orders)
     assert said[0] == Kind.FAULT
 
 

@@ -7,7 +7,6 @@ from multiprocessing.connection import Pipe
 import pytest
 
 from dagster_dataops.checkpoints.journal.span import Span
-from dagster_dataops.execution.workers.protocol import Range
 from dagster_dataops.execution.workers.worker_process import Worker
 
 
@@ -29,23 +28,9 @@ def worker() -> Iterator[Worker]:
     theirs.close()
 
 
-def test_a_span_of_the_range_under_way_moves_what_is_settled_of_it(worker: Worker) -> None:
-    worker.ranges.extend([Range(100, 200), Range(200, 300)])
+def test_a_span_moves_the_end_of_what_is_settled(worker: Worker) -> None:
     worker.take_note(_span(100, 40))
     assert worker.settled_to == 140
-    worker.take_note(_span(250, 50))  # of a range that is not under way
-    assert worker.settled_to == 140
-
-
-def test_a_span_of_a_held_range_leaves_only_the_rest_of_it_open(worker: Worker) -> None:
-    spans = [_span(0, 60), _span(60, 40)]
-    worker.held[0] = (Range(0, 100), spans)
-    worker.ranges.append(Range(100, 200))
-    worker.take_note(spans[0])
-    assert worker.held[0] == (Range(60, 100), spans)
-    worker.take_note(spans[1])
-    assert worker.held[0] == (Range(100, 100), spans)
-    assert worker.settled_to == 0
 
 
 def test_a_process_that_ended_is_seen_once_and_for_all(worker: Worker) -> None:
