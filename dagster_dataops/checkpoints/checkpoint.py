@@ -16,12 +16,11 @@ from typing import Any, Final
 from dagster_dataops.checkpoints.folder.run_fingerprint import CHANGEABLE, RunFingerprint
 from dagster_dataops.checkpoints.journal.journal_reader import (
     AttemptEntry,
-    ReopenedEntry,
     read_journal,
 )
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.journal.segments import SegmentWriter, segment_path
-from dagster_dataops.checkpoints.journal.span import Span, SpansEntry, columns_of
+from dagster_dataops.checkpoints.journal.span import ReopenedEntry, Span, SpansEntry, columns_of
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
 from dagster_dataops.concurrency.background import background
 from dagster_dataops.datasets.durable_files import make_folder, storage, sync_folder
@@ -66,6 +65,7 @@ class CheckpointContent:
                 content.digests = content.digests or entry.digests is not None
             elif isinstance(entry, ReopenedEntry):
                 content.table = content.table.without(entry.starts)
+                content.retries = content.retries or entry.retries
             elif isinstance(entry, AttemptEntry):
                 content.add_attempt(entry)
         content.table = content.table.without_overlaps()
@@ -140,8 +140,7 @@ class Checkpoint:
         self.table = content.table
         self.attempts = content.attempts
         self.kept_from = content.kept_from
-        self.resumed_records = content.table.records
-        self.resumed_from = list(dict.fromkeys(self.attempts[:-1])) if self.resumed_records else []
+        self._count_resumed()
         self._flush_seconds = flush_seconds
         self._dirty: set[int] = set()
         self._unsynced_parents = [self.folder.parent, self.folder.parent.parent]
@@ -152,6 +151,10 @@ class Checkpoint:
         self._journal = JournalWriter(self.folder / "journal")
         self._journal.attempt(self.attempt_entries()[-1])
         self._next_segment = max(_numbers(self.folder, _SEGMENT), default=0) + 1
+
+    def _count_resumed(self) -> None:
+        self.resumed_records = self.table.records
+        self.resumed_from = list(dict.fromkeys(self.attempts[:-1])) if self.resumed_records else []
 
     def attempt_entries(self, result: str | None = None) -> list[dict[str, Any]]:
         """Return every attempt as the journal holds it; see `CheckpointContent.attempt_entries`."""
@@ -250,20 +253,22 @@ class Checkpoint:
         """Forget spans whose output is damaged; they are open again."""
         self.table = self.table.without(starts)
 
-    def reopen(self, starts: list[int], segment: int, offset: int, spans: list[Span]) -> None:
+    def reopen(self, entry: ReopenedEntry, segment: int, offset: int, spans: list[Span]) -> None:
         """Replace spans in one step. Records that the new spans do not hold are open again.
 
         Args:
-            starts: Where in the input the replaced spans start.
+            entry: The replaced spans.
             segment: Number of the segment with the outputs of the new spans.
             offset: Where in the segment these outputs lie, one after the other.
             spans: The new spans, in that order.
         """
-        self.table = self.table.without(starts)
+        self.table = self.table.without(entry.starts)
         if spans:
             self.table.add(columns_of(spans), segment, offset)
             self._dirty.add(segment)
-        self._journal.reopened(starts, segment, offset, spans)
+        self._journal.reopened(entry, segment, offset, spans)
+        self._content.retries = self._content.retries or entry.retries
+        self._count_resumed()
 
     def close(self) -> None:
         """Close the journal. Settled records stay on disk."""

@@ -23,6 +23,7 @@ import xxhash
 
 from dagster_dataops.checkpoints.journal.span import (
     IntArray,
+    ReopenedEntry,
     Span,
     SpansEntry,
     pack,
@@ -149,15 +150,15 @@ def json_frame(kind: FrameKind, content: dict[str, Any]) -> bytes:
     return frame(kind, payload) + frame(FrameKind.COPY, bytes([kind]) + payload)
 
 
-def reopened_frame(starts: list[int]) -> bytes:
+def reopened_frame(starts: list[int], *, retries: bool) -> bytes:
     """Return the frame that revokes earlier spans that start at ``starts``."""
-    return frame(FrameKind.REOPENED, array("Q", starts).tobytes())
+    return frame(FrameKind.REOPENED, bytes([retries]) + array("Q", starts).tobytes())
 
 
-def read_reopened(payload: bytes) -> list[int]:
-    """Return the starts of the spans that a frame revokes; none if the payload is malformed."""
+def read_reopened(payload: bytes) -> ReopenedEntry | None:
+    """Return the spans that a frame revokes, or ``None`` if the payload is malformed."""
     starts = array("Q")
-    if len(payload) % starts.itemsize:
-        return []
-    starts.frombytes(payload)
-    return starts.tolist()
+    if len(payload) % starts.itemsize != 1:
+        return None
+    starts.frombytes(payload[1:])
+    return ReopenedEntry(starts.tolist(), retries=payload[0] == 1)

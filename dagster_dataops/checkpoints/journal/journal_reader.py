@@ -16,7 +16,7 @@ from dagster_dataops.checkpoints.journal.frames import (
     read_spans,
 )
 from dagster_dataops.checkpoints.journal.positions import Position, unpack_position
-from dagster_dataops.checkpoints.journal.span import SpansEntry
+from dagster_dataops.checkpoints.journal.span import ReopenedEntry, SpansEntry
 from dagster_dataops.datasets.durable_files import read_if_there
 
 
@@ -24,12 +24,6 @@ class AttemptEntry(NamedTuple):
     """The start of an attempt: its run and fingerprint as JSON; ``None`` if malformed."""
 
     content: dict[str, Any] | None
-
-
-class ReopenedEntry(NamedTuple):
-    """Starts of spans that count no more, as records in them are to be tried again."""
-
-    starts: list[int]
 
 
 class StagesEntry(NamedTuple):
@@ -75,7 +69,7 @@ def _entry(found: JournalFrame) -> Entry | None:
     if kind == FrameKind.ATTEMPT:
         return AttemptEntry(_object(payload))
     if kind == FrameKind.REOPENED:
-        return ReopenedEntry(read_reopened(payload))
+        return read_reopened(payload)
     if kind == FrameKind.STAGES:
         stages = (_object(payload) or {}).get("stages")
         return StagesEntry(stages) if isinstance(stages, list) else None

@@ -14,7 +14,7 @@ from dagster_dataops.checkpoints.journal.frames import (
     spans_frame,
 )
 from dagster_dataops.checkpoints.journal.positions import Position, StageParts, pack_position
-from dagster_dataops.checkpoints.journal.span import IntArray, Span, columns_of
+from dagster_dataops.checkpoints.journal.span import IntArray, ReopenedEntry, Span, columns_of
 from dagster_dataops.datasets.durable_files import storage, write_all
 
 
@@ -54,16 +54,16 @@ class JournalWriter:
         """
         self.append(spans_frame(segment, offset, columns, digests))
 
-    def reopened(self, starts: list[int], segment: int, offset: int, spans: list[Span]) -> None:
+    def reopened(self, entry: ReopenedEntry, segment: int, offset: int, spans: list[Span]) -> None:
         """Append that spans count no more, and the spans that replace them, in one step.
 
         Args:
-            starts: Where in the input the spans start that count no more.
+            entry: The spans that count no more.
             segment: Number of the segment with the outputs of the replacing spans.
             offset: Where in the segment the first of these outputs starts.
             spans: The replacing spans.
         """
-        frames = reopened_frame(starts)
+        frames = reopened_frame(entry.starts, retries=entry.retries)
         if spans:
             frames += spans_frame(segment, offset, columns_of(spans))
         self.append(frames)

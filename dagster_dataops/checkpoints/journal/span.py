@@ -52,6 +52,18 @@ class SpansEntry(NamedTuple):
     digests: list[bytes] | None = None
 
 
+class ReopenedEntry(NamedTuple):
+    """Spans that count no more, as records in them are to be tried again.
+
+    Attributes:
+        starts: Where in the input they start.
+        retries: Whether their failed records are retried alone; else an outage made them fail.
+    """
+
+    starts: list[int]
+    retries: bool
+
+
 # One array a field: a journal of a million spans loads by a few memory copies. Sizes in bytes may
 # exceed 4 GiB, as what a single record becomes.
 COLUMN_TYPES: Final = tuple("QQIIIIQQII")

@@ -1,7 +1,7 @@
 """Reopen failed records of an unfinished run, so that the next attempt tries them again.
 
-An outage is no fault of the records that failed. The other records of their spans stay settled:
-their output is copied to a new segment.
+They are reopened after an outage, which is no fault of the records, and if failed records are to be
+retried. The other records of their spans stay settled: their output is copied to a new segment.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -14,19 +14,26 @@ from dagster_dataops.checkpoints.journal.kept_journal import Cut, parts_between
 from dagster_dataops.checkpoints.journal.segment_reader import SegmentReader
 from dagster_dataops.checkpoints.journal.segments import checksum
 from dagster_dataops.checkpoints.journal.settled_span import Settled
-from dagster_dataops.checkpoints.journal.span import Span
+from dagster_dataops.checkpoints.journal.span import ReopenedEntry, Span
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import read_range
 
 
-def reopen(checkpoint: Checkpoint, dataset: JsonlDataset, failed: Collection[int] | None) -> None:
+def reopen(
+    checkpoint: Checkpoint,
+    dataset: JsonlDataset,
+    failed: Collection[int] | None = None,
+    *,
+    retries: bool = False,
+) -> None:
     """Reopen failed records of a checkpoint, durably.
 
     Args:
-        checkpoint: Of a run that ends without a result.
+        checkpoint: Of an unfinished run.
         dataset: Its input.
         failed: Byte positions of the records to reopen in the input; ``None`` for all failed ones.
+        retries: Whether a retry of the failed records alone begins here.
     """
     starts: list[int] = []
     spans: list[Span] = []
@@ -44,7 +51,7 @@ def reopen(checkpoint: Checkpoint, dataset: JsonlDataset, failed: Collection[int
                 for part in _parts(span, output, again, stay, descriptor):
                     segment.append(part.output, part.errors)
                     spans.append(part.span)
-    checkpoint.reopen(starts, segment.number, 0, spans)
+    checkpoint.reopen(ReopenedEntry(starts, retries), segment.number, 0, spans)
     checkpoint.sync()
 
 

@@ -12,7 +12,6 @@ from dagster_dataops.checkpoints.resume.checkpoint_match import (
 )
 from dagster_dataops.checkpoints.resume.seeded_checkpoint import (
     seeded_by_result,
-    seeded_by_unfinished,
 )
 from dagster_dataops.checkpoints.resume.start_decision import (
     StartDecision,
@@ -89,8 +88,7 @@ def _continue(
         content.retries = True
         return StartDecision(StartKind.RESUME, content, note)
     note = f"{note}; {failed:,} of them failed and are tried again"
-    seeded = seeded_by_unfinished(request.folder, content, dataset)
-    return StartDecision(StartKind.RETRY_FAILED, seeded, note)
+    return StartDecision(StartKind.RETRY_FAILED, content, note)
 
 
 def _published(

@@ -10,6 +10,7 @@ from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
 from dagster_dataops.checkpoints.publish.compose import compose
 from dagster_dataops.checkpoints.publish.drafts import Drafts
 from dagster_dataops.checkpoints.resume.reopen_failed import reopen
+from dagster_dataops.checkpoints.resume.start_decision import StartKind
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import content_interval
 from dagster_dataops.errors import OutageError, StorageError
@@ -46,6 +47,8 @@ class RecordRunner(Runner):
         content, flush_seconds = attempt.start.content, context.flush_seconds
         checkpoint = Checkpoint(content, self.fingerprint, context.run, flush_seconds)
         job = self._job(attempt, attempt.open_checkpoint(checkpoint))
+        if attempt.start.kind is StartKind.RETRY_FAILED and checkpoint.table.failed:
+            reopen(checkpoint, self._dataset, retries=True)
         with attempt.shown(job.state):
             for _ in range(1 + _MOST_REPAIRS):
                 job.todo = checkpoint.table.gaps(job.content)

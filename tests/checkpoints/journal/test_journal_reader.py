@@ -4,14 +4,13 @@ from dagster_dataops.checkpoints.journal.frames import FrameKind, frame
 from dagster_dataops.checkpoints.journal.journal_reader import (
     AttemptEntry,
     PositionEntry,
-    ReopenedEntry,
     StagesEntry,
     read_journal,
     read_positions,
 )
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.journal.positions import NOTHING, Position
-from dagster_dataops.checkpoints.journal.span import Span, SpansEntry, columns_of
+from dagster_dataops.checkpoints.journal.span import ReopenedEntry, Span, SpansEntry, columns_of
 
 _SPANS = [Span(n * 10, 10, 1, 1, 0, 0, 5, 0, n, n) for n in range(3)]
 _STAGES = [{"stage": "read_jsonl", "options": "1"}]
@@ -28,7 +27,7 @@ def test_every_entry_comes_back_as_it_was_written(tmp_path: Path) -> None:
     writer.attempt({"run": "one"})
     writer.span(1, 50, _SPANS[0])
     writer.spans(2, 0, columns_of(_SPANS), digests)
-    writer.reopened([10], 3, 7, _SPANS[1:])
+    writer.reopened(ReopenedEntry([10], retries=True), 3, 7, _SPANS[1:])
     writer.stages(_STAGES)
     writer.position(_POSITION)
     writer.close()
@@ -36,7 +35,7 @@ def test_every_entry_comes_back_as_it_was_written(tmp_path: Path) -> None:
         AttemptEntry({"run": "one"}),
         SpansEntry(1, 50, columns_of(_SPANS[:1]), None),
         SpansEntry(2, 0, columns_of(_SPANS), digests),
-        ReopenedEntry([10]),
+        ReopenedEntry([10], retries=True),
         SpansEntry(3, 7, columns_of(_SPANS[1:]), None),
         StagesEntry(_STAGES),
         PositionEntry(_POSITION),
@@ -54,7 +53,6 @@ def test_malformed_payloads_are_left_out_or_unknown(tmp_path: Path) -> None:
         writer.append(frame(kind, b"[]"))
     for payload in (b"{", b"[]"):
         writer.append(frame(FrameKind.ATTEMPT, payload))
-    writer.append(frame(FrameKind.REOPENED, b"123"))
+    writer.append(frame(FrameKind.REOPENED, b"1234"))
     writer.close()
-    found = list(read_journal(tmp_path / "journal"))
-    assert found == [AttemptEntry(None), AttemptEntry(None), ReopenedEntry([])]
+    assert list(read_journal(tmp_path / "journal")) == [AttemptEntry(None)] * 2
