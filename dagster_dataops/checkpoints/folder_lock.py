@@ -99,14 +99,14 @@ class FolderLock:
 
     def _holder(self) -> str:
         try:
-            with storage(self.path, "read who holds the lock"):
+            with storage(self.path, "read the holder of the lock"):
                 holder = orjson.loads(os.pread(self.descriptor, _LONGEST, 0))
             return (
                 f"run {holder['run']} (process {holder['pid']} on {holder['host']}, "
                 f"since {holder['since']})"
             )
         except (orjson.JSONDecodeError, KeyError, TypeError):
-            return "a run that has not yet said who it is"
+            return "a run that has not yet named itself"
 
     def release(self) -> None:
         """Release the lock; safe to call twice."""

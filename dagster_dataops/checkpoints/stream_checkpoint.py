@@ -114,7 +114,7 @@ class StreamCheckpoint(Checkpoint):
             StorageError: The file is not what was written.
         """
         if not borne_out(self.quarantine, {self._quarantined}):
-            reason = "is not what was written; check the disk, and run again to do the rest anew"
+            reason = "differs from what was written; check the disk, then run again"
             raise StorageError(str(self.quarantine), "read back the failed items", reason)
 
     def _take_in(self, size: int) -> None:

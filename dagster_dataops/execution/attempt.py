@@ -35,7 +35,7 @@ class Attempt:
         stamps: The states of their files before anything was read.
         start: How the attempt starts.
         checkpoint: What `open_checkpoint` was given; ``None`` where nothing is settled.
-        resources: What is closed once the result is published, or the attempt has failed.
+        resources: Closed once the result is published, or the attempt has failed.
         notes: Lines that the user should read.
         began: When the attempt began, in seconds of the monotonic clock.
     """

@@ -40,7 +40,7 @@ class Ticker:
         self._next_stop_check = 0.0
 
     def tick(self) -> None:
-        """Do what is due, at most ten times a second.
+        """Do every due action, at most ten times a second.
 
         Raises:
             RunStoppedError: A stop was requested.
@@ -52,7 +52,7 @@ class Ticker:
             self.tick_at(now)
 
     def tick_at(self, now: float) -> None:
-        """Do what is due at ``now``, in seconds of the monotonic clock; raises as `tick` does."""
+        """Do every action due at ``now``, a time of the monotonic clock; raise as `tick` does."""
         if self._checkpoint is not None:
             self._checkpoint.sync_if_due(now)
         self._progress.update(self._state())

@@ -27,7 +27,7 @@ class SegmentWriter:
     Args:
         folder: The checkpoint's folder.
         number: Which segment.
-        exists: Whether to go on with a segment that may exist; if not, it must not exist yet.
+        exists: Whether the segment may exist already; else its existence is an error.
     """
 
     def __init__(self, folder: Path, number: int, *, exists: bool = False) -> None:

@@ -42,7 +42,7 @@ def decide_start(request: StartRequest) -> StartDecision:
 
 
 def _unfinished(request: StartRequest) -> StartDecision:
-    """Return whether an unfinished run is resumed, outcomes are reused or all is done anew."""
+    """Return whether an unfinished run is resumed, outcomes are reused, or a fresh run starts."""
     if request.stream is not None:
         from dagster_dataops.checkpoints.resume.unfinished_stream import resume_stream
 

@@ -159,7 +159,7 @@ def check_ends(stream: Operations) -> None:
     """
     if stream.finitude is not Finitude.FINITE:
         reason = (
-            "never ends by itself, and what is written down must; give it an end, such as "
+            "never ends by itself, and a stream that is written must end; give it an end, such as "
             "`.take(n)` behind it or `.repeat(n)` in place of `.repeat()`"
         )
         raise StreamDefinitionError(stream.endless_stage or "stream", reason)

@@ -60,7 +60,7 @@ class RecordRunner(Runner):
                     return made
                 attempt.note(f"{len(made)} settled spans are damaged on disk; doing them again")
                 checkpoint.reject(made)
-        reason = "what is read back is not what was written, time and again; check the disk"
+        reason = "the output read back still differs from the output written; check the disk"
         raise StorageError(str(checkpoint.folder), "compose the result", reason)
 
     def _job(self, attempt: Attempt, checkpoint: Checkpoint) -> Job:

@@ -36,7 +36,7 @@ class Runner(Protocol):
     stream: ResumableStream | None = None
 
     def run(self, attempt: Attempt) -> Drafts:
-        """Settle what is open and return the drafts of the result."""
+        """Settle the open records and return the drafts of the result."""
         ...
 
 

@@ -174,7 +174,7 @@ class _StreamWriter:
 
         Raises:
             StreamItemError: An item is no record.
-            RunStoppedError: A stop was requested; what is written is settled.
+            RunStoppedError: A stop was requested; the written items are settled.
         """
         self._write(iter(self._stream), ticker)
         self._settle(time.monotonic())
