@@ -1,4 +1,4 @@
-"""Settled: a span together with its result and error lines."""
+"""SettledSpan: a span together with its result and error lines."""
 
 from typing import NamedTuple
 
@@ -7,7 +7,7 @@ import xxhash
 from dagster_dataops.checkpoints.journal.span import Span
 
 
-class Settled(NamedTuple):
+class SettledSpan(NamedTuple):
     """A span, its result lines and its error lines."""
 
     span: Span
@@ -27,7 +27,7 @@ class Settled(NamedTuple):
         output: bytes | bytearray,
         errors: bytes,
         source: bytes | memoryview | None = None,
-    ) -> "Settled":
+    ) -> "SettledSpan":
         """Return the span of ``length`` input bytes, newlines included, from ``start`` on.
 
         Args:

@@ -13,7 +13,7 @@ from dagster_dataops.checkpoints.journal.failed_place import FailedRecord, faile
 from dagster_dataops.checkpoints.journal.kept_journal import Cut, parts_between
 from dagster_dataops.checkpoints.journal.segment_reader import SegmentReader
 from dagster_dataops.checkpoints.journal.segments import checksum
-from dagster_dataops.checkpoints.journal.settled_span import Settled
+from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
 from dagster_dataops.checkpoints.journal.span import ReopenedEntry, Span
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
 from dagster_dataops.datasets.dataset import JsonlDataset
@@ -80,7 +80,7 @@ def _parts(
     again: Sequence[FailedRecord],
     stay: Sequence[FailedRecord],
     source: int | None,
-) -> Iterator[Settled]:
+) -> Iterator[SettledSpan]:
     """Yield a span in parts, without the records that are to be tried ``again``.
 
     The parts carry a checksum of their input if its descriptor is given as ``source``.
@@ -95,7 +95,7 @@ def _parts(
             if first.start <= record.place.offset < last.start
         ]
         lines = output[first.output : last.output]
-        yield Settled.of(
+        yield SettledSpan.of(
             first.start,
             length,
             records=records,

@@ -5,11 +5,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from dagster_dataops.checkpoints.journal.settled_span import Settled
+from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
 from dagster_dataops.datasets.lines import Interval, next_line_start
 from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.records.breaker import Breaker
-from dagster_dataops.execution.records.fork_guard import Original
 from dagster_dataops.execution.records.retries import Retries, retries_of, tell
 from dagster_dataops.execution.records.settle import Settle, settling
 from dagster_dataops.execution.records.span_loop import SpanLoop
@@ -28,10 +27,8 @@ def run(job: Job) -> None:
         OutageError: Call after call failed.
     """
     segment = job.checkpoint.new_segment()
-    original = Original()
 
-    def write(settled: Settled) -> None:
-        original.end_clone()
+    def write(settled: SettledSpan) -> None:
         offset = segment.append(settled.output, settled.errors)
         job.settle(segment.number, offset, [settled.span])
         job.tick()
@@ -57,7 +54,6 @@ def run(job: Job) -> None:
                     job.last_failed = set(breaker.last_failed)
                     raise job.error_of(failed) from failed.failure.error
     finally:
-        original.end_clone()
         os.close(descriptor)
         segment.close()
         tell(retries, job.progress)

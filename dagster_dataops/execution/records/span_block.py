@@ -1,10 +1,10 @@
-"""Pending: the lines of a block of the input, and the span under way in them."""
+"""SpanBlock: the lines of a block of the input, and the span under way in them."""
 
 import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from dagster_dataops.checkpoints.journal.settled_span import Settled
+from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
 from dagster_dataops.datasets.lines import split_lines
 from dagster_dataops.execution.records.breaker import Breaker
 from dagster_dataops.execution.records.record_failures import Failed, error_line
@@ -22,14 +22,14 @@ class Terms(NamedTuple):
         breaker: Counts failures; once it is open, the failure that opened it ends the range.
     """
 
-    write: Callable[[Settled], None]
+    write: Callable[[SettledSpan], None]
     operator: str
     ignore_errors: bool
     check_input: bool
     breaker: Breaker
 
 
-class Pending:
+class SpanBlock:
     """The lines of a block, and the span under way.
 
     A slice of lines counts once it is through. An interrupt during an operator's call keeps what
@@ -182,7 +182,7 @@ class Pending:
             return
         first = self.start - self._block_start
         source = memoryview(self._block)[first : first + end - self.start]
-        settled = Settled.of(
+        settled = SettledSpan.of(
             self.start,
             end - self.start,
             records=self._records,

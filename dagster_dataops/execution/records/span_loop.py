@@ -12,13 +12,13 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Final
 
-from dagster_dataops.checkpoints.journal.settled_span import Settled
+from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
 from dagster_dataops.datasets.lines import Interval, next_line_start, read_lines
 from dagster_dataops.execution.records.breaker import Breaker
-from dagster_dataops.execution.records.fork_guard import Original
+from dagster_dataops.execution.records.fork_guard import ForkGuard
 from dagster_dataops.execution.records.record_failures import Failed
 from dagster_dataops.execution.records.settle import Settle
-from dagster_dataops.execution.records.span_block import Pending, Terms
+from dagster_dataops.execution.records.span_block import SpanBlock, Terms
 
 SETTLE_SECONDS: Final = 0.5
 _PARTS: Final = 10  # of that time; a slice that takes longer than one ends after its record
@@ -54,7 +54,7 @@ class SpanLoop:
         self,
         settle: Settle,
         descriptor: int,
-        write: Callable[[Settled], None],
+        write: Callable[[SettledSpan], None],
         *,
         operator: str,
         ignore_errors: bool,
@@ -69,10 +69,10 @@ class SpanLoop:
         self._slice = 1
         self._settle_seconds = SETTLE_SECONDS if settle_seconds is None else settle_seconds
         self._announce = announce
-        self._original = Original()
+        self._fork_guard = ForkGuard()
         self._shortened = shortened
         self._lock = Lock()  # held to change what others may begin
-        self._pending: Pending | None = None
+        self._pending: SpanBlock | None = None
         self._end = 0  # of the range
         self._until = math.inf
         self.position = 0
@@ -100,13 +100,12 @@ class SpanLoop:
         while self.position < self._end:
             start = self.position
             cut = next_line_start(self._descriptor, min(start + BLOCK_BYTES, end), end)
-            pending = Pending(
+            pending = SpanBlock(
                 self._terms, read_lines(self._descriptor, Interval(start, cut)), start
             )
             try:
                 failed = self._run(pending, fixed_slice)
             finally:  # an interrupt as well leaves what was finished settled
-                self._original.end_clone()  # whose lock might stay locked
                 with self._lock:
                     self._pending = None
                 pending.flush()
@@ -115,7 +114,7 @@ class SpanLoop:
                 return failed
         return None
 
-    def _run(self, pending: Pending, fixed_slice: int) -> Failed | None:
+    def _run(self, pending: SpanBlock, fixed_slice: int) -> Failed | None:
         self._pending = pending
         settled_at = began = time.monotonic()
         while not pending.exhausted:
@@ -124,8 +123,10 @@ class SpanLoop:
                 self._announce(pending.position)
             with self._lock:
                 pending.begin(fixed_slice or self._slice)
-            failed = pending.advance(self._settle, began + SETTLE_SECONDS / _PARTS)
-            self._original.end_clone()
+            try:
+                failed = pending.advance(self._settle, began + SETTLE_SECONDS / _PARTS)
+            finally:
+                self._fork_guard.check()
             if failed is not None:
                 return failed
             now = time.monotonic()
@@ -152,7 +153,7 @@ class SpanLoop:
                 if self._pending is not None:
                     self._shorten(self._pending)
 
-    def _shorten(self, pending: Pending) -> None:
+    def _shorten(self, pending: SpanBlock) -> None:
         end = pending.shorten()
         if end is not None and end < self._end:
             self._end = end

@@ -45,18 +45,6 @@ class Range(NamedTuple):
     patience: float = math.inf
 
 
-class Done(NamedTuple):
-    """A finished range.
-
-    Attributes:
-        start: Byte position of its first line.
-        seconds: Time that it took.
-    """
-
-    start: int
-    seconds: float
-
-
 class Kind(IntEnum):
     """First byte of a worker's message."""
 
@@ -75,7 +63,7 @@ class Kind(IntEnum):
 _RANGE: Final = struct.Struct("<QQBd")
 _SPAN: Final = struct.Struct(f"<{''.join(COLUMN_TYPES)}")
 _POSITION: Final = struct.Struct("<BQ")
-_DONE: Final = struct.Struct("<BQd")
+_DONE: Final = struct.Struct("<Bd")
 STOP: Final = b""
 
 
@@ -101,14 +89,14 @@ def unpack_span(message: bytes) -> tuple[int, Span]:
     return offset, Span(*_SPAN.unpack_from(message, _POSITION.size))
 
 
-def pack_done(done: Done) -> bytes:
-    """Return the message for a finished range."""
-    return _DONE.pack(Kind.DONE, *done)
+def pack_done(seconds: float) -> bytes:
+    """Return the message that the current range is finished, and the time that it took."""
+    return _DONE.pack(Kind.DONE, seconds)
 
 
-def unpack_done(message: bytes) -> Done:
-    """Return the finished range of a message."""
-    return Done(*_DONE.unpack(message)[1:])
+def unpack_done(message: bytes) -> float:
+    """Return the seconds that a range took."""
+    return float(_DONE.unpack(message)[1])
 
 
 def pack_shortened(end: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Schedule: cuts what is to do into ranges of about a quarter second of work each.
+"""Scheduler: cuts what is to do into ranges of about a quarter second of work each.
 
 How long a range takes is not known beforehand. The first is a single record; then who is still
 alone is given much, to give back after some milliseconds what it has not begun: often it is through
@@ -27,7 +27,7 @@ _TRIAL_SECONDS: Final = 0.008
 _PATIENCE_SECONDS: Final = 0.5  # twice what ranges are cut for; the rest is for whoever is free
 
 
-class Schedule:
+class Scheduler:
     """What is left to do.
 
     Args:

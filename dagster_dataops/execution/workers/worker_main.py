@@ -21,11 +21,10 @@ from typing import Final, NamedTuple, NoReturn
 import orjson
 
 from dagster_dataops.checkpoints.journal.segments import SegmentWriter
-from dagster_dataops.checkpoints.journal.settled_span import Settled
+from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
 from dagster_dataops.concurrency.fork_safety import hinder_no_fork
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.execution.records.breaker import Breaker
-from dagster_dataops.execution.records.fork_guard import Original
 from dagster_dataops.execution.records.retries import retries_of
 from dagster_dataops.execution.records.settle import Settle, settling
 from dagster_dataops.execution.records.span_loop import SpanLoop
@@ -36,7 +35,7 @@ from dagster_dataops.execution.workers.heartbeat import Heartbeat
 from dagster_dataops.execution.workers.loaded_modules import LoadedModules
 from dagster_dataops.execution.workers.parent_death import bind_to_lifeline
 from dagster_dataops.execution.workers.process_environment import place
-from dagster_dataops.execution.workers.protocol import STOP, Done, Kind, Mode, Range
+from dagster_dataops.execution.workers.protocol import STOP, Kind, Mode, Range
 from dagster_dataops.execution.workers.signals import Terminated, Termination, set_signals
 from dagster_dataops.execution.workers.standard_streams import (
     flush_streams,
@@ -149,7 +148,6 @@ class _Worker:
         means: _Means,
         termination: Termination,
     ) -> None:
-        self._original = Original()
         self._connection = connection
         self._termination = termination
         self._input = _opened(assignment)
@@ -233,16 +231,14 @@ class _Worker:
             one_by_one=order.mode is not Mode.NORMAL or self._one_by_one,
             patience=order.patience,
         )
-        self._original.end_clone()
         if failed is not None:
             self._say(protocol.pack_failed(failed))
             return False
-        self._say(protocol.pack_done(Done(order.start, time.monotonic() - began)))
+        self._say(protocol.pack_done(time.monotonic() - began))
         return True
 
-    def _settle(self, settled: Settled) -> None:
+    def _settle(self, settled: SettledSpan) -> None:
         """Append a finished span to the segment and report it."""
-        self._original.end_clone()
         if self._segment is None:
             self._segment = SegmentWriter(*self._segment_place)
         offset = self._segment.append(settled.output, settled.errors)

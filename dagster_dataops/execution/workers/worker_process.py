@@ -1,4 +1,4 @@
-"""Worker: one worker process, seen from its parent."""
+"""WorkerProcess: one worker process, seen from its parent."""
 
 import math
 import os
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 _NONE: Final = -1
-_open: "Final[set[Worker]]" = set()
+_open: "Final[set[WorkerProcess]]" = set()
 
 
 class Overdue(NamedTuple):
@@ -32,7 +32,7 @@ class Overdue(NamedTuple):
     kill_at: float
 
 
-class Worker:
+class WorkerProcess:
     """One worker process, seen from its parent.
 
     Args:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dagster_dataops.checkpoints.journal.segments import checksum
-from dagster_dataops.checkpoints.journal.settled_span import Settled
+from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.data import data_register
 from dagster_dataops.execution.records import span_loop
@@ -64,7 +64,7 @@ class _Ranges:
         options = {"operator": "o", "ignore_errors": True, "check_input": True, **given}
         self._loop = SpanLoop(in_bulk(settle), self._descriptor, self._take, **options)
 
-    def _take(self, settled: Settled) -> None:
+    def _take(self, settled: SettledSpan) -> None:
         self.spans.append((settled.span, bytes(settled.output) + settled.errors))
 
     def run(self, start: int = 0, end: int | None = None, **given: Any) -> Any:
