@@ -349,9 +349,10 @@ def test_a_finished_run_leaves_nothing_to_resume(tmp_path: Path, registry, calls
     assert report.notes == ()
 
 
+@pytest.mark.parametrize("policy", [ResumePolicy.AUTO, ResumePolicy.FAILED_RECORDS])
 @pytest.mark.parametrize("ours", [False, True], ids=["a user's file", "a published file"])
 def test_a_line_read_while_its_file_was_cut_short_is_done_again(
-    tmp_path: Path, registry, calls, ours: bool
+    tmp_path: Path, registry, calls, ours: bool, policy: ResumePolicy
 ) -> None:
     """As if a copy over the input had been under way: it is whole again when the run goes on."""
     dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
@@ -384,7 +385,7 @@ def test_a_line_read_while_its_file_was_cut_short_is_done_again(
             checkpoint.settle(segment.number, segment.append(output + error), [span])
     checkpoint.close()
     os.utime(dataset.path, ns=(1, 1))
-    report = _go_on(operator, dataset, tmp_path)
+    report = _go_on(operator, dataset, tmp_path, policy)
     assert report.notes == ("resuming: 1 records settled by run killed",)
     assert calls == list(range(1, 20))
     assert node(tmp_path).result.read_bytes() == _expected()
