@@ -19,13 +19,14 @@ from dagster_dataops.errors import UnencodableError
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 Record: TypeAlias = dict[str, JsonValue]
 
-DUMP_OPTIONS: Final = (
+_dumps: Final = orjson.dumps
+_DUMP_OPTIONS: Final = (
     orjson.OPT_APPEND_NEWLINE | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
 )
-# Types, besides ``str`` and ``int``, that never hold a NaN. Checking the types of a record's
-# values is several times as fast as searching its bytes for ``null``.
-NEVER_NAN: Final = frozenset({bool, type(None)})
-_MAX_DEPTH = 250  # orjson refuses more than 254 levels
+# Types, besides the usual ``str`` and ``int``, whose values are never NaN. Checking the types of a
+# record's values is several times as fast as searching its bytes for ``null``.
+_NEVER_NAN: Final = frozenset({bool, type(None)})
+_MAX_DEPTH = 250  # orjson refuses what nests deeper than 254
 _SHOWN_DEPTH: Final = 100
 _SHOWN_PARTS: Final = 1_000_000
 _SHOWN_TEXT: Final = 2000  # characters of the text of an object without a JSON form
@@ -40,33 +41,33 @@ def encode(record: object) -> bytes:
         UnencodableError: JSON cannot hold a value in it.
     """
     try:
-        line = orjson.dumps(record, None, DUMP_OPTIONS)
+        line = _dumps(record, None, _DUMP_OPTIONS)
     except TypeError as error:  # orjson's JSONEncodeError
-        raise unencodable(record, str(error)) from None
+        raise _unencodable(record, str(error)) from None
     if type(record) is not dict:
-        check_finite(line, record)
+        _check_finite(line, record)
         return line
     for value in record.values():
         kind = type(value)
-        if kind is not str and kind is not int and kind not in NEVER_NAN:
-            check_finite(line, record)
+        if kind is not str and kind is not int and kind not in _NEVER_NAN:
+            _check_finite(line, record)
             break
     return line
 
 
-def check_finite(line: bytes, record: object) -> None:
-    """Raise an error if a ``null`` in ``line`` stands for a NaN, which orjson writes silently.
+def _check_finite(line: bytes, record: object) -> None:
+    """Refuse a ``null`` in ``line`` that stands for a NaN: orjson writes that silently.
 
     Raises:
         UnencodableError: ``record`` contains a NaN or an infinity.
     """
     # `in` first tries to convert its operand to an integer, and is half as fast on short lines.
     if line.find(b"null") >= 0 and any(_not_finite(record)):
-        raise unencodable(record, "holds a number that JSON cannot hold")
+        raise _unencodable(record, "holds a number that JSON cannot hold")
 
 
-def unencodable(record: object, fallback: str) -> UnencodableError:
-    """Return the error that gives the path of a value that JSON cannot hold."""
+def _unencodable(record: object, fallback: str) -> UnencodableError:
+    """Return the error that names where in ``record`` something cannot be written as JSON."""
     for path, reason in _faults(record, "the record", 0):
         return UnencodableError(path, reason)
     return UnencodableError("the record", f"cannot be written as JSON: {fallback}")

@@ -1,7 +1,7 @@
-"""Checkpoint: one unfinished run on disk, and the way back into it.
+"""Checkpoint: the settled records of one unfinished run, on disk.
 
-A checkpoint is a folder with a journal and segments. Each belongs to a `RunFingerprint`; what
-does not match is left alone until a new result is published, never mixed in.
+A checkpoint is a folder with a journal and segments. It belongs to a `RunFingerprint`. A run with
+another fingerprint does not use it, and keeps it until a new result is published.
 """
 
 import os
@@ -13,27 +13,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-import orjson
-
 from dagster_dataops.checkpoints.folder.run_fingerprint import CHANGEABLE, RunFingerprint
-from dagster_dataops.checkpoints.journal.frames import (
-    FrameKind,
-    Journal,
-    json_frame,
-    read_clock,
-    read_frames,
-    read_reopened,
-    read_spans,
-    reopened_frame,
-    span_frame,
-    spans_frame,
+from dagster_dataops.checkpoints.journal.journal_reader import (
+    AttemptEntry,
+    read_journal,
 )
+from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.journal.segments import SegmentWriter, segment_path
-from dagster_dataops.checkpoints.journal.span import Span, columns_of
+from dagster_dataops.checkpoints.journal.span import ReopenedEntry, Span, SpansEntry, columns_of
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
-from dagster_dataops.checkpoints.journal.stopwatch import Stopwatch
 from dagster_dataops.concurrency.background import background
-from dagster_dataops.datasets.durable_files import make_folder, read_if_there, storage, sync_folder
+from dagster_dataops.datasets.durable_files import make_folder, storage, sync_folder
 from dagster_dataops.errors import StorageError
 
 _CHECKPOINT: Final = re.compile(r"([1-9][0-9]*)")
@@ -43,18 +33,16 @@ _SYNC_SHARE: Final = 50  # at most 1/50 of the run is spent syncing
 
 @dataclass
 class CheckpointContent:
-    """What the journal of a checkpoint says.
+    """The content of the journal of a checkpoint.
 
     Attributes:
-        folder: Where it is.
-        fingerprint: Of the latest attempt.
+        folder: The folder of the checkpoint.
+        fingerprint: Of the latest attempt; ``None`` if it cannot be read.
         attempts: The runs that worked on it, in order.
-        table: What is settled.
+        table: The settled spans.
         kept_from: As `Manifest.kept_from`.
-        retries: Whether it goes on from where failed records were to be retried alone.
-        result: Digest of the result, if it is that of a published one; else empty.
-        seconds: For how long the attempts were at work, each until it settled its last record;
-            0 if they did not say.
+        retries: Whether it was made to retry failed records alone.
+        result: Digest of the published result that the journal belongs to; empty if there is none.
         digests: Whether outcomes of single records can be found by their digests.
     """
 
@@ -65,52 +53,42 @@ class CheckpointContent:
     kept_from: list[dict[str, str]] = field(default_factory=list)
     retries: bool = False
     result: str = ""
-    seconds: float = 0.0
     digests: bool = False
 
     @classmethod
     def read(cls, folder: Path, name: str = "journal") -> "CheckpointContent":
-        """Read a journal; a missing or damaged one yields what is left of it."""
+        """Read a journal. Damaged entries are left out; a missing journal is empty."""
         content = cls(folder, None, [], SpanTable())
-        data = read_if_there(folder / name, "read the journal")
-        before = 0.0
-        for kind, payload in read_frames(data):
-            if kind == FrameKind.SPANS:
-                content.add_spans(payload)
-            elif kind == FrameKind.REOPENED:
-                content.table = content.table.without(read_reopened(payload))
-            elif kind == FrameKind.ATTEMPT:
-                content.add_attempt(payload)
-                before = content.seconds
-            elif kind == FrameKind.DIGESTS:
-                content.digests = True
-            elif kind == FrameKind.CLOCK:
-                content.seconds = before + (read_clock(payload) or 0.0)
+        for entry in read_journal(folder / name):
+            if isinstance(entry, SpansEntry):
+                content.table.add(entry.columns, entry.segment, entry.offset)
+                content.digests = content.digests or entry.digests is not None
+            elif isinstance(entry, ReopenedEntry):
+                content.table = content.table.without(entry.starts)
+                content.retries = content.retries or entry.retries
+            elif isinstance(entry, AttemptEntry):
+                content.add_attempt(entry)
         content.table = content.table.without_overlaps()
         return content
 
-    def add_spans(self, payload: bytes) -> None:
-        """Take note of settled spans."""
-        spans = read_spans(payload)
-        if spans:
-            self.table.add(spans.columns, spans.segment, spans.offset)
-
-    def add_attempt(self, payload: bytes) -> None:
-        """Take note of an attempt; what is none makes this a checkpoint of nobody knows what."""
+    def add_attempt(self, entry: AttemptEntry) -> None:
+        """Add an attempt. A malformed one makes the fingerprint unknown."""
         try:
-            attempt: dict[str, Any] = orjson.loads(payload)
+            attempt = entry.content or {}
             self.fingerprint = RunFingerprint.from_json(attempt["fingerprint"])
             self.attempts.append(str(attempt["run"]))
             self.kept_from = [dict(run) for run in attempt.get("kept_from", ())]
             self.retries = attempt.get("retries") is True
             self.result = str(attempt.get("result", ""))
-            seconds = attempt.get("seconds")  # older versions did not write it
-            self.seconds = seconds if isinstance(seconds, (int, float)) else self.seconds
         except (ValueError, KeyError, TypeError, AttributeError):
             self.fingerprint = None
 
-    def told(self, result: str | None = None) -> list[dict[str, Any]]:
-        """Return what is written down of every attempt."""
+    def attempt_entries(self, result: str | None = None) -> list[dict[str, Any]]:
+        """Return every attempt as the journal holds it.
+
+        Args:
+            result: Digest of the result that the attempts have made, if it is published.
+        """
         fingerprint = self.fingerprint.to_json() if self.fingerprint else None
         return [
             {
@@ -119,13 +97,12 @@ class CheckpointContent:
                 "kept_from": self.kept_from,
                 "retries": self.retries,
                 "result": result or "",
-                "seconds": self.seconds,
             }
             for run in self.attempts
         ]
 
-    def kept_by(self, fingerprint: RunFingerprint) -> list[dict[str, str]]:
-        """Return the runs of other options or code whose records a run keeps with these."""
+    def kept_runs(self, fingerprint: RunFingerprint) -> list[dict[str, str]]:
+        """Return `Manifest.kept_from` of a run with this fingerprint that continues here."""
         before = self.fingerprint
         if before is None or not set(before.differences(fingerprint)) & set(CHANGEABLE):
             return self.kept_from
@@ -133,17 +110,21 @@ class CheckpointContent:
         return [*self.kept_from, {"run": self.attempts[-1], **kept}]
 
     def begun_by(self, run: str, fingerprint: RunFingerprint) -> "CheckpointContent":
-        """Return the content once another run goes on from it."""
-        kept_from = self.kept_by(fingerprint) if self.table.records else []
+        """Return the content after another run has continued it."""
+        kept_from = self.kept_runs(fingerprint) if self.table.records else []
         attempts = [*self.attempts, run]
-        seconds = self.seconds if self.table.records else 0.0
-        return replace(
-            self, fingerprint=fingerprint, attempts=attempts, kept_from=kept_from, seconds=seconds
-        )
+        return replace(self, fingerprint=fingerprint, attempts=attempts, kept_from=kept_from)
 
 
 class Checkpoint:
-    """A checkpoint that this run writes to."""
+    """A checkpoint that this run writes to.
+
+    Args:
+        content: The content to continue, or that of a new checkpoint.
+        fingerprint: Of this run.
+        run: Name of this run.
+        flush_seconds: How much finished work may be lost to a power failure.
+    """
 
     def __init__(
         self,
@@ -159,9 +140,7 @@ class Checkpoint:
         self.table = content.table
         self.attempts = content.attempts
         self.kept_from = content.kept_from
-        self.resumed_records = content.table.records
-        self.resumed_from = list(dict.fromkeys(self.attempts[:-1])) if self.resumed_records else []
-        self.stopwatch = Stopwatch(content.seconds)
+        self._count_resumed()
         self._flush_seconds = flush_seconds
         self._dirty: set[int] = set()
         self._unsynced_parents = [self.folder.parent, self.folder.parent.parent]
@@ -169,28 +148,25 @@ class Checkpoint:
         self._syncing = threading.Lock()
         self._sync_fault: StorageError | None = None
         self._closed = False
-        self._journal = Journal(self.folder / "journal")
-        self._journal.append(json_frame(FrameKind.ATTEMPT, self.told()[-1]))
+        self._journal = JournalWriter(self.folder / "journal")
+        self._journal.attempt(self.attempt_entries()[-1])
         self._next_segment = max(_numbers(self.folder, _SEGMENT), default=0) + 1
-        self.main_segment: int | None = None
 
-    def told(self, result: str | None = None) -> list[dict[str, Any]]:
-        """Return what is written down of every attempt, as of the result of that digest."""
-        return replace(self._content, seconds=self.stopwatch.seconds).told(result)
+    def _count_resumed(self) -> None:
+        self.resumed_records = self.table.records
+        self.resumed_from = list(dict.fromkeys(self.attempts[:-1])) if self.resumed_records else []
+
+    def attempt_entries(self, result: str | None = None) -> list[dict[str, Any]]:
+        """Return every attempt as the journal holds it; see `CheckpointContent.attempt_entries`."""
+        return self._content.attempt_entries(result)
 
     def take_segment_number(self) -> int:
-        """Return the number of a segment that nobody has written to."""
+        """Return the number of a new segment."""
         self._next_segment += 1
         return self._next_segment - 1
 
-    def take_main_segment(self) -> int:
-        """Return the number of the segment in which outputs are put where they belong."""
-        if self.main_segment is None:
-            self.main_segment = self.take_segment_number()
-        return self.main_segment
-
     def new_segment(self) -> SegmentWriter:
-        """Return a new segment, written by this process."""
+        """Return the writer of a new segment."""
         return SegmentWriter(self.folder, self.take_segment_number())
 
     def settle(
@@ -202,16 +178,14 @@ class Checkpoint:
             segment: Number of the segment.
             offset: Where in it.
             spans: In that order.
-            digests: Of their input, from `span_digests`, if their outcomes are to be found by it.
+            digests: Of their input, from `span_digests`, if outcomes are to be found by it.
         """
-        if len(spans) == 1:  # the usual case of calls in flight, in a third of the time
-            told = span_frame(segment, offset, spans[0], digests)
-            self._journal.append(told + self.stopwatch.settled())
+        if len(spans) == 1:  # the usual case of calls in flight
+            self._journal.span(segment, offset, spans[0], digests)
             self.table.add_one(spans[0], segment, offset)
         else:
             columns = columns_of(spans)
-            told = spans_frame(segment, offset, columns, digests)
-            self._journal.append(told + self.stopwatch.settled())
+            self._journal.spans(segment, offset, columns, digests)
             self.table.add(columns, segment, offset)
         self._dirty.add(segment)
 
@@ -221,7 +195,7 @@ class Checkpoint:
         Args:
             now: A monotonic time in seconds.
         """
-        if self._next_sync is None:  # a short run is over before anything is due
+        if self._next_sync is None:  # a short run ends before a sync is due
             self._next_sync = now + self._flush_seconds
         if not self._dirty or now < self._next_sync:
             return
@@ -232,10 +206,10 @@ class Checkpoint:
             background.run(partial(self._sync_beside, now))
 
     def check_synced(self) -> None:
-        """Refuse to go on if a sync beside the work failed: the disk may have dropped something.
+        """Wait for background syncs, and check that none has failed.
 
         Raises:
-            StorageError: It did.
+            StorageError: A sync failed: the disk may have lost settled records.
         """
         background.finish()
         if self._sync_fault is not None:
@@ -251,7 +225,7 @@ class Checkpoint:
         self._next_sync = due + max(self._flush_seconds, spent * _SYNC_SHARE)
 
     def sync(self) -> None:
-        """Make every settled span survive a power loss: outputs, then the journal, then names."""
+        """Make every settled span survive a power loss: sync outputs, then journal, then names."""
         with self._syncing:
             if self._closed:
                 return
@@ -268,7 +242,7 @@ class Checkpoint:
             self._sync_names()
 
     def _sync_names(self) -> None:
-        """Make the names of journal and segments survive a power loss, and that of the folder."""
+        """Sync the names of journal and segments, and that of the folder."""
         with storage(self.folder, "sync"):
             sync_folder(self.folder)
             while self._unsynced_parents:
@@ -276,38 +250,28 @@ class Checkpoint:
                 del self._unsynced_parents[0]
 
     def reject(self, starts: list[int]) -> None:
-        """Forget spans whose output turned out to be damaged."""
+        """Forget spans whose output is damaged; they are open again."""
         self.table = self.table.without(starts)
-        self.main_segment = None
 
-    def reopen(self, starts: list[int], segment: int, offset: int, spans: list[Span]) -> None:
-        """Take spans back, and settle in their place what of them stays, in one step.
+    def reopen(self, entry: ReopenedEntry, segment: int, offset: int, spans: list[Span]) -> None:
+        """Replace spans in one step. Records that the new spans do not hold are open again.
 
         Args:
-            starts: Where in the input the spans start that count no more.
-            segment: Number of the segment with the outputs of those that count instead.
-            offset: Where in it these lie, one after the other.
-            spans: In that order.
+            entry: The replaced spans.
+            segment: Number of the segment with the outputs of the new spans.
+            offset: Where in the segment these outputs lie, one after the other.
+            spans: The new spans, in that order.
         """
-        told = reopened_frame(starts)
-        self.table = self.table.without(starts)
+        self.table = self.table.without(entry.starts)
         if spans:
-            columns = columns_of(spans)
-            told += spans_frame(segment, offset, columns)
-            self.table.add(columns, segment, offset)
+            self.table.add(columns_of(spans), segment, offset)
             self._dirty.add(segment)
-        self._journal.append(told)
-
-    def adoptable(self) -> Path | None:
-        """Return the main segment if it can become the result, what is missing being put in."""
-        number = self.main_segment
-        if number is None or not self.table.lies_in_order(number):
-            return None
-        path = segment_path(self.folder, number)
-        return path if path.exists() else None
+        self._journal.reopened(entry, segment, offset, spans)
+        self._content.retries = self._content.retries or entry.retries
+        self._count_resumed()
 
     def close(self) -> None:
-        """Close the journal; what is settled stays."""
+        """Close the journal. Settled records stay on disk."""
         with self._syncing:
             self._closed = True
             self._journal.close()
@@ -328,12 +292,12 @@ def folders(folder: Path) -> list[Path]:
 
 
 def fresh(folder: Path) -> CheckpointContent:
-    """Return the content of a checkpoint that does not exist yet, beside those that do."""
+    """Return the content of a new checkpoint below ``folder``; nothing is written yet."""
     new = folder / str(max(_numbers(folder, _CHECKPOINT), default=0) + 1)
     return CheckpointContent(new, None, [], SpanTable())
 
 
 def _numbers(folder: Path, name: re.Pattern[str]) -> list[int]:
-    """Return the numbers of what is called so in ``folder``; files of others are passed over."""
+    """Return the numbers in the names in ``folder`` that match; other names are skipped."""
     matches = [name.fullmatch(path.name) for path in folder.glob("*")]
     return [int(found[1]) for found in matches if found]

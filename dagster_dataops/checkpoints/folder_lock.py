@@ -1,7 +1,8 @@
-"""One exclusive lock a folder, so that two attempts never write at once.
+"""FolderLock: one exclusive lock for each folder, so that two runs never write at once.
 
-``flock`` dies with its process, so a killed run leaves no stale lock. A forked child would hold it
-on; children forget it, those that an operator forks as well. The file says who holds it.
+The lock is a ``flock``: it ends with its process, so that a killed run leaves no stale lock. A
+forked child inherits it and closes it at once, also a child that an operator forks. The lock file
+names the holder.
 """
 
 import errno
@@ -21,22 +22,22 @@ from dagster_dataops.datasets.durable_files import make_folder_durably, storage
 from dagster_dataops.errors import FolderLockedError, StorageError
 
 _POLL_SECONDS: Final = 0.05
-_LONGEST: Final = 4096  # bytes of what a holder says that are read
+_LONGEST: Final = 4096  # bytes of the lock file that are read
 _NO_LOCKS: Final = frozenset(
     {errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL}
 )
 
 
 class FolderLock:
-    """Held from construction until `release`.
+    """An exclusive lock on a folder; held from construction until `release`.
 
     Args:
-        folder: What to lock; made if missing.
-        run: Who locks it, as others will read it.
+        folder: The folder to lock; made if it is missing.
+        run: Name of this run, for the messages of others.
         wait_seconds: How long to wait for a run that may be dying.
 
     Raises:
-        FolderLockedError: Another run holds it; host, process and run are named.
+        FolderLockedError: Another run holds the lock; host, process and run are named.
         StorageError: The lock file cannot be written, or this file system has no locks.
     """
 
@@ -44,7 +45,7 @@ class FolderLock:
         make_folder_durably(folder)
         self.path = folder / ".lock"
         with storage(self.path, "open the lock file"):
-            # Whoever may write here could make it a link to a file that we would overwrite.
+            # A link in its place could lead to another file, which would be overwritten.
             flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
             self.descriptor = os.open(self.path, flags, 0o666)
         _HELD.add(self)
@@ -57,10 +58,10 @@ class FolderLock:
             raise
 
     def check(self) -> None:
-        """Refuse to go on if the folder was removed: another run may hold the lock of a new one.
+        """Check that the folder was not removed: another run may hold the lock of a new one.
 
         Raises:
-            StorageError: The lock file is not the one that is locked.
+            StorageError: The lock file is not the one that this run has locked.
         """
         with storage(self.path, "find the lock file"):
             ours, there = os.fstat(self.descriptor), self.path.stat()
@@ -76,7 +77,7 @@ class FolderLock:
             "since": datetime.now(UTC).isoformat(timespec="seconds"),
         }
         with storage(self.path, "write the lock file"):
-            # Over what an earlier holder said: cutting a file short waits for the disk.
+            # Overwrite the entry of an earlier holder: truncating the file waits for the disk.
             said = orjson.dumps(holder)
             before = os.fstat(self.descriptor).st_size
             os.pwrite(self.descriptor, said.ljust(min(before, _LONGEST)), 0)
@@ -98,25 +99,25 @@ class FolderLock:
 
     def _holder(self) -> str:
         try:
-            with storage(self.path, "read who holds the lock"):
+            with storage(self.path, "read the holder of the lock"):
                 holder = orjson.loads(os.pread(self.descriptor, _LONGEST, 0))
             return (
                 f"run {holder['run']} (process {holder['pid']} on {holder['host']}, "
                 f"since {holder['since']})"
             )
         except (orjson.JSONDecodeError, KeyError, TypeError):
-            return "a run that has not yet said who it is"
+            return "a run that has not yet named itself"
 
     def release(self) -> None:
-        """Give the lock up; safe to call twice."""
+        """Release the lock; safe to call twice."""
         descriptor, self.descriptor = self.descriptor, -1
         _HELD.discard(self)
         if descriptor >= 0:
-            with suppress(OSError):  # closed all the same; another's file may have its number now
+            with suppress(OSError):  # closed all the same; the number may belong to another file
                 os.close(descriptor)
 
     def _forget(self) -> None:
-        """Let go in a forked child; the number stays taken, so that closing it stays harmless."""
+        """Close the lock in a forked child; keep its number in use: `release` closes it again."""
         os.close(self.descriptor)
         empty = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         if empty != self.descriptor:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from dagster_dataops.concurrency.fork_safety import hinder_no_fork
+from dagster_dataops.concurrency.fork_safety import register_waiting_threads
 
 
 class Background:
@@ -102,4 +102,4 @@ def native_ids() -> set[int]:
     return {number for each in (background, deleting) if (number := each.latest_id) is not None}
 
 
-hinder_no_fork(native_ids)
+register_waiting_threads(native_ids)

@@ -5,13 +5,11 @@ import os
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Self
 
 import xxhash
 
-from dagster_dataops.concurrency.background import background
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import (
     copy_durably,
@@ -27,19 +25,16 @@ from dagster_dataops.hashing.file_digests import has_content
 from dagster_dataops.records import encode
 
 _BUFFER_BYTES = 1 << 20
-_SOON_SYNCED = 1 << 20  # fsynced by finish(); starting a thread would take longer
 
 
 class JsonlWriter:
     """Collects lines in a draft file; `publish` replaces ``path`` by it, whole or not at all.
 
     Args:
-        path: The file to be.
-        source: A file that holds part of the lines already, each where it belongs; it becomes
-            the draft where the file system has links.
+        path: The file to write.
     """
 
-    def __init__(self, path: Path, source: Path | None = None) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
         self.rows = 0
         self.size_bytes = 0
@@ -47,31 +42,12 @@ class JsonlWriter:
         self._digest = xxhash.xxh3_128()
         make_folder(path.parent)
         with storage(self._draft, "create the file"):
-            self.adopted = source is not None and linked(source, self._draft)
-            if self.adopted:
-                descriptor = os.open(self._draft, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-                if os.fstat(descriptor).st_size > _SOON_SYNCED:
-                    background.run(partial(_write_back, self._draft))
-            else:
-                descriptor = create_anew(self._draft)
-            self._file = os.fdopen(descriptor, "wb", _BUFFER_BYTES)
+            self._file = os.fdopen(create_anew(self._draft), "wb", _BUFFER_BYTES)
 
     def write(self, lines: bytes, rows: int = 1) -> None:
         """Append ``lines``, which hold ``rows`` records and end with a newline."""
         with storage(self._draft, "write"):
             self._file.write(lines)
-        self._count(lines, rows)
-
-    def keep(self, lines: bytes, rows: int) -> None:
-        """Take ``lines`` as the next ones, which are there already if the draft was adopted."""
-        if self.adopted:
-            with storage(self._draft, "write"):
-                self._file.seek(len(lines), os.SEEK_CUR)
-            self._count(lines, rows)
-        else:
-            self.write(lines, rows)
-
-    def _count(self, lines: bytes, rows: int) -> None:
         self._digest.update(lines)
         self.rows += rows
         self.size_bytes += len(lines)
@@ -80,8 +56,6 @@ class JsonlWriter:
         """Fsync the draft and return its handle after publication."""
         with storage(self._draft, "write"):
             self._file.flush()
-            if self.adopted:
-                self._file.truncate(self.size_bytes)
             os.fsync(self._file.fileno())
             self._file.close()
         return JsonlDataset(
@@ -111,15 +85,6 @@ class JsonlWriter:
                 self._file.close()
             with suppress(OSError):
                 self._draft.unlink(missing_ok=True)
-
-
-def _write_back(path: Path) -> None:
-    """Have a file on its way to the disk; that it arrives is for the sync of its writer to say."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fdatasync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def linked(source: Path, target: Path) -> bool:

@@ -1,4 +1,4 @@
-"""Exports: a published result copied to where ``set_output`` says."""
+"""Export a published result: copy it to the output of its operator."""
 
 from pathlib import Path
 
@@ -12,8 +12,8 @@ def exported_path(output: Path, name: str) -> Path:
     """Return the file that a result is exported to.
 
     Args:
-        output: As given to ``set_output``: a file if it ends in ``.jsonl``, else a folder.
-        name: Of the node; names the file in a folder.
+        output: The argument of ``set_output``: a file if it ends in ``.jsonl``, else a folder.
+        name: Of the node; the file in a folder is named after it.
     """
     target = output.expanduser().absolute()
     return target if target.suffix == ".jsonl" else target / f"{name}.jsonl"
@@ -22,8 +22,8 @@ def exported_path(output: Path, name: str) -> Path:
 def export(dataset: JsonlDataset, output: Path, folder: NodeFolder) -> Path:
     """Copy a published result to its export and return the file.
 
-    The export is replaced whole or not at all. One that holds the same bytes already stays as it
-    is. Call it under the lock of ``folder``: no other run can replace the result meanwhile.
+    The export is replaced whole or not at all. An export that holds the same bytes already stays as
+    it is. Call this under the lock of ``folder``, so that no other run replaces the result.
 
     Raises:
         StorageError: The target cannot be written.

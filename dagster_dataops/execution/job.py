@@ -1,32 +1,28 @@
 """Job: what an execution backend is given, and where it settles what it finishes."""
 
-import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Final
 
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
-from dagster_dataops.checkpoints.journal.digest_frames import digests_in
 from dagster_dataops.checkpoints.journal.span import Span
+from dagster_dataops.checkpoints.journal.stored_outcomes import digests_in
+from dagster_dataops.checkpoints.resume.checkpoint_match import holds_settled
 from dagster_dataops.checkpoints.resume.reopen_failed import first_failure
-from dagster_dataops.checkpoints.resume.resume_policy import holds_settled
 from dagster_dataops.datasets.dataset import FileState, JsonlDataset
 from dagster_dataops.datasets.lines import Interval, LineCounter, count_records
 from dagster_dataops.errors import (
     OutageError,
     RecordError,
-    RunStoppedError,
     WorkerError,
 )
 from dagster_dataops.execution.progress import Progress, ProgressState
 from dagster_dataops.execution.records.record_failures import Failed, Failure, told
 from dagster_dataops.execution.records.settle import Interrupts
+from dagster_dataops.execution.ticker import Ticker
+from dagster_dataops.operators.concurrency_modes import MODES
 from dagster_dataops.operators.operator import Operator
 from dagster_dataops.operators.settings import ResolvedSettings
-
-_TICK_SECONDS: Final = 0.1
-_STOP_CHECK_SECONDS: Final = 1.0
 
 
 @dataclass
@@ -44,6 +40,7 @@ class Job:
         progress: Whom to tell.
         should_stop: Asked once a second; a reason to stop, or ``None``.
         interrupts: What signals raise in the main thread.
+        unshared: Descriptors that forked workers must close, such as that of the folder's lock.
         last_failed: Where that ended the run: byte positions of the records that failed with
             nothing succeeding afterwards; ``None`` for all that failed.
         afterwards: What a backend need not wait for; it is over before the attempt is.
@@ -59,10 +56,14 @@ class Job:
     progress: Progress
     should_stop: Callable[[], str | None]
     interrupts: Interrupts
+    unshared: tuple[int, ...] = ()
     last_failed: "set[int] | None" = None
     afterwards: ExitStack = field(default_factory=ExitStack)
-    _next_tick: float = field(default=0.0, init=False)
-    _next_stop_check: float = field(default=0.0, init=False)
+
+    def __post_init__(self) -> None:
+        self._ticker = Ticker(
+            self.name, self.state, self.progress, self.should_stop, self.checkpoint
+        )
 
     @property
     def name(self) -> str:
@@ -85,22 +86,8 @@ class Job:
         self.checkpoint.settle(segment, offset, spans, digests)
 
     def tick(self) -> None:
-        """Show progress, sync, and stop if told to; cheap when called often.
-
-        Raises:
-            RunStoppedError: Somebody asked to stop.
-        """
-        now = time.monotonic()
-        if now < self._next_tick:
-            return
-        self._next_tick = now + _TICK_SECONDS
-        self.checkpoint.sync_if_due(now)
-        self.progress.update(self.state())
-        if now >= self._next_stop_check:
-            self._next_stop_check = now + _STOP_CHECK_SECONDS
-            reason = self.should_stop()
-            if reason is not None:
-                raise RunStoppedError(self.name, reason)
+        """Show progress, sync the checkpoint and check for a stop request; see `Ticker.tick`."""
+        self._ticker.tick()
 
     def state(self) -> ProgressState:
         """Return how far the job is."""
@@ -157,7 +144,7 @@ class Job:
         if first is not None:
             index, line = self._place_of(first.place.offset)
             example = f"The first, record {index} ({self.dataset.path}, line {line}): " + told(
-                first.told["exception"], first.told["message"], first.told["traceback"]
+                first.row["exception"], first.row["message"], first.row["traceback"]
             )
         raise OutageError(self.name, f"all records failed ({table.failed:,})", example)
 
@@ -179,7 +166,8 @@ class Job:
 
     def outage_of(self, failure: Failure) -> OutageError:
         """Return the error of a run whose calls failed one after the other, as ``failure`` says."""
-        where = " in one worker process" if self.settings.concurrency_mode == "process" else ""
+        mode = MODES[self.settings.concurrency_mode]
+        where = " in one worker process" if mode.separate_processes else ""
         found = (
             f"{self.settings.stop_after_failures:,} calls failed with {failure.exception}{where}, "
             f"and none succeeded in between; the records left of {self.dataset.path} were not tried"

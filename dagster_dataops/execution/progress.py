@@ -1,4 +1,4 @@
-"""Progress: who is told how far a run is, and the bar that plain Python shows."""
+"""Progress: the interface that shows the state of a run, and the bar for plain Python."""
 
 import logging
 import sys
@@ -11,21 +11,21 @@ from typing_extensions import override
 _LOG: Final = logging.getLogger("dagster_dataops")
 _FIRST_LINE_SECONDS: Final = 10.0
 _LINE_GROWTH: Final = 1.3
-_FIRST_BAR_SECONDS: Final = 0.2  # what is over sooner is shown once
+_FIRST_BAR_SECONDS: Final = 0.2  # shorter runs show the bar once, at the end
 _LONGEST_PAUSE_SECONDS: Final = 600.0
 
 
 @dataclass(frozen=True, slots=True)
 class ProgressState:
-    """How far a run is.
+    """The state of a run.
 
     Attributes:
-        records: Input records settled, those of earlier attempts included.
-        failed: How many of them failed.
-        input_bytes: Input bytes settled.
+        records: Settled input records, those of earlier attempts included.
+        failed: Failed records among them.
+        input_bytes: Settled input bytes.
         total_bytes: Bytes of the whole input.
-        total_records: Records of the whole input, or ``None`` if nobody counted them.
-        resumed: Records that earlier attempts had settled.
+        total_records: Records of the whole input; ``None`` if they are not counted.
+        resumed: Records that earlier attempts settled.
     """
 
     records: int
@@ -37,23 +37,23 @@ class ProgressState:
 
     @property
     def estimated_records(self) -> int | None:
-        """Total records, from the bytes settled so far where they were never counted."""
+        """Total records; estimated from the settled bytes if they are not counted."""
         if self.total_records is not None or not self.input_bytes:
             return self.total_records
         return round(self.records * self.total_bytes / self.input_bytes)
 
     @property
     def share(self) -> float | None:
-        """How much of the input is settled, from 0 to 1; ``None`` if that is not known."""
+        """The settled share of the input, from 0 to 1; ``None`` if it is not known."""
         total = self.estimated_records
         return self.records / total if total else None
 
     def records_per_second(self, seconds: float) -> float:
-        """Return the rate of this attempt, which has been running for ``seconds``."""
+        """Return the rate of this attempt after ``seconds`` of work."""
         return (self.records - self.resumed) / seconds if seconds > 0 else 0.0
 
     def seconds_left(self, seconds: float) -> float | None:
-        """Return how long the rest takes at that rate; ``None`` if that is not known."""
+        """Return the time left at that rate; ``None`` if it is not known."""
         total, rate = self.estimated_records, self.records_per_second(seconds)
         return (total - self.records) / rate if total and rate else None
 
@@ -61,7 +61,7 @@ class ProgressState:
         """Return one line: done, total, rate, time left, failed.
 
         Args:
-            seconds: How long this attempt has been running.
+            seconds: Duration of this attempt so far.
         """
         total, left = self.estimated_records, self.seconds_left(seconds)
         mark = "~" if self.total_records is None else ""
@@ -83,24 +83,24 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {seconds_left:02d} s" if minutes else f"{seconds_left} s"
 
 
-def saved(seconds: float) -> str:
-    """Return what to tell of work that need not be done again; nothing of moments."""
-    return f"; {duration(seconds)} of work saved" if seconds >= 1 else ""
-
-
 class Progress(Protocol):
-    """Is told how far a run is; called from the thread that started it."""
+    """Shows the state of a run. Its methods are called from the thread that started the run."""
 
     def start(self, name: str, state: ProgressState) -> None:
-        """Begin; ``state`` holds what earlier attempts settled."""
+        """Begin to show a run.
+
+        Args:
+            name: Of the node.
+            state: What earlier attempts settled.
+        """
         ...
 
     def note(self, text: str) -> None:
-        """Take one line that the user should read, such as where the run resumes."""
+        """Show one line that the user should read, such as where the run resumes."""
         ...
 
     def update(self, state: ProgressState) -> None:
-        """Take the present state; called about ten times a second."""
+        """Show the present state; called about ten times a second."""
         ...
 
     def finish(self, state: ProgressState) -> None:
@@ -109,11 +109,11 @@ class Progress(Protocol):
 
 
 class LogPace:
-    """Says when the next progress line is due: soon at first, ever more rarely on long runs.
+    """Schedules progress lines: soon at first, then more and more rarely.
 
     Args:
-        first_seconds: When the first is due.
-        growth: By how much each pause is longer than the one before.
+        first_seconds: When the first line is due.
+        growth: Factor from one pause to the next.
         longest_seconds: The longest pause.
     """
 
@@ -130,11 +130,11 @@ class LogPace:
         self._next = self.began + first_seconds
 
     def seconds(self) -> float:
-        """Return how long the run has been going on."""
+        """Return the duration of the run so far."""
         return time.monotonic() - self.began
 
     def due(self) -> bool:
-        """Whether a line is due now; if so, the next one is scheduled."""
+        """Return whether a line is due now; if so, schedule the next one."""
         if time.monotonic() < self._next:
             return False
         self._pause = min(self._pause * self._growth, self._longest)
@@ -143,10 +143,10 @@ class LogPace:
 
 
 class ConsoleProgress(Progress):
-    """A tqdm bar on a terminal; elsewhere one line in the log every so often.
+    """Shows a tqdm bar on a terminal, and elsewhere lines in the log.
 
     Args:
-        bar: Whether to draw the bar; ``None`` asks whether standard error is a terminal.
+        bar: Whether to draw the bar; ``None`` draws it if standard error is a terminal.
         seconds_between: The least time between two redraws.
     """
 
@@ -164,7 +164,7 @@ class ConsoleProgress(Progress):
         if self._draw:
             from tqdm import tqdm
 
-            tqdm.monitor_interval = 0  # no monitor thread: it would forbid forking workers
+            tqdm.monitor_interval = 0  # a monitor thread would prevent forking workers
             self._bar = tqdm(
                 total=state.estimated_records,
                 initial=state.records,
@@ -189,7 +189,7 @@ class ConsoleProgress(Progress):
     @override
     def finish(self, state: ProgressState) -> None:
         if self._bar is not None:
-            self._bar.delay = 0  # now it is shown in any case
+            self._bar.delay = 0  # show the bar even after a short run
             self._show(state)
             self._bar.close()
             self._bar = None
@@ -202,7 +202,7 @@ class ConsoleProgress(Progress):
 
 
 class Quiet(Progress):
-    """Tells nobody."""
+    """Shows nothing."""
 
     @override
     def start(self, name: str, state: ProgressState) -> None: ...

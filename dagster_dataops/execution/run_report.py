@@ -1,4 +1,4 @@
-"""RunContext: how one attempt is made. RunReport: what came of it."""
+"""RunContext: how an attempt is made. RunReport: its result."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,35 +15,36 @@ def _never() -> str | None:
     return None
 
 
-def _told(_: str) -> bool:
+def _all_reported(_: str) -> bool:
     return False
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunContext:
-    """How one attempt is made.
+    """How an attempt is made.
 
     Attributes:
-        run: Name of the attempt, as logs, locks and manifests show it.
-        resume: When finished records of an unfinished run are used again.
+        run: Name of the run in logs, locks and manifests.
+        resume: Which finished records of an unfinished run are used.
         reuse_finished: Whether a finished result of the same operator, options, code and input
-            is the result at once, whoever made it.
-        earlier_runs: Runs that this one continues; what one of them published is not made again.
-        untold: Asked, under the folder's lock, whether a run died before anybody was told of what
-            it published; that is not made again either, unless everything is to be.
+            is the result at once, whichever run made it.
+        earlier_runs: Runs that this one continues; results that they published are kept.
+        unreported: Return whether a run died before its published result was reported; this
+            result is kept as well, unless ``resume`` asks for a new one. Called under the lock of
+            the folder.
         flush_seconds: How much finished work may be lost to a power failure. A kill loses less:
-            what process workers finished in the last half second, at most.
+            at most the last half second of process workers.
         lock_seconds: How long to wait for another run that may be dying.
-        progress: Whom to tell.
-        should_stop: Asked once a second; a reason to stop, or ``None``.
-        interrupts: What signals raise in the main thread.
+        progress: Shows the state of the run.
+        should_stop: Return a reason to stop, or ``None``; called once a second.
+        interrupts: Exceptions that signals raise in the main thread.
     """
 
     run: str
     resume: ResumePolicy = ResumePolicy.NEVER
     reuse_finished: bool = False
     earlier_runs: frozenset[str] = frozenset()
-    untold: Callable[[str], bool] = _told
+    unreported: Callable[[str], bool] = _all_reported
     flush_seconds: float = 1.0
     lock_seconds: float = 3.0
     progress: Progress = field(default_factory=Quiet)
@@ -53,17 +54,17 @@ class RunContext:
 
 @dataclass(frozen=True, kw_only=True)
 class RunReport:
-    """What came of running one operator over one dataset.
+    """The result of running one operator.
 
     Attributes:
         node: Name of the node.
         dataset: The published result.
-        manifest: Its counts.
+        manifest: Facts about the result, such as counts.
         error_path: The file with the failed records, if any failed.
-        reused: Whether an earlier run's result was taken as it is.
-        notes: What the user was told.
+        reused: Whether the result was published before this attempt.
+        notes: Lines that the user was shown.
         seconds: Duration of this attempt.
-        exported: The file that the result was exported to as well, if any.
+        exported: The file that the result was exported to, if any.
     """
 
     node: str
@@ -77,21 +78,16 @@ class RunReport:
 
     @property
     def rows_resumed(self) -> int:
-        """Input records that this attempt did not have to settle."""
+        """Input records that earlier attempts had settled."""
         return self.manifest.rows_in if self.reused else self.manifest.resumed
 
     @property
     def resumed_from(self) -> tuple[str, ...]:
-        """The runs that had settled them, in order."""
+        """The runs that had settled these records, in order."""
         return (self.manifest.run,) if self.reused else tuple(self.manifest.resumed_from)
 
     @property
-    def seconds_saved(self) -> float:
-        """For how long those had been at work on them; 0 if they did not say."""
-        return self.manifest.all_seconds if self.reused else self.manifest.seconds_saved
-
-    @property
     def records_per_second(self) -> float:
-        """Input records of this attempt by its seconds."""
+        """Input records that this attempt settled, by its seconds."""
         fresh = self.manifest.rows_in - self.rows_resumed
         return fresh / self.seconds if self.seconds > 0 else 0.0

@@ -35,7 +35,7 @@ from enum import Enum
 from fractions import Fraction
 from functools import cached_property, partial
 from operator import attrgetter, itemgetter, methodcaller
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from typing_extensions import override
 
@@ -137,7 +137,7 @@ class _CodeForms(FormBuilder):
         return self._ignored(name) and not callable(value)
 
     def _named_value(self, code: types.CodeType, name: str, value: Any) -> Any:
-        if not issubclass(type(value), types.ModuleType):
+        if not _is_module(value):
             return self.form(value)
         origin = self._home.origin(value.__name__)
         if origin is not None:
@@ -152,7 +152,7 @@ class _CodeForms(FormBuilder):
         """
         for name in chain:
             value = vars(module).get(name)
-            if not issubclass(type(value), types.ModuleType):
+            if not _is_module(value):
                 unknown = name not in vars(module)
                 return self._import_reference(module.__name__) if unknown else self.form(value)
             module = value
@@ -282,6 +282,11 @@ class _CodeForms(FormBuilder):
             return all(map(callable, value.values()))
         plain = isinstance(value, (types.FunctionType, type, str, int, float, *_CALLS))
         return plain or self._home.origin(type(value).__module__) is None
+
+
+def _is_module(value: object) -> TypeGuard[types.ModuleType]:
+    """Return whether ``value`` is a module, without reading an attribute of it."""
+    return issubclass(type(value), types.ModuleType)
 
 
 def _module_of(target: Any) -> str:

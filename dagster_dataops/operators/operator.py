@@ -19,6 +19,7 @@ from dagster_dataops.errors import (
     OperatorOptionError,
     UnknownOperatorError,
 )
+from dagster_dataops.operators.concurrency_modes import MODES
 from dagster_dataops.operators.declared_columns import DECLARATIONS, ColumnDeclarations
 from dagster_dataops.operators.secret_options import holds_secret, shown, without_secrets
 from dagster_dataops.operators.settings import SETTING_NAMES, ExecutionSettings, parse_settings
@@ -279,8 +280,9 @@ def _check_settings(spec: OperatorSpec, settings: ExecutionSettings) -> None:
             f"needs a record operator; a {spec.kind} operator has no outcome per record to keep"
         )
         raise OperatorOptionError(spec.qualified_name, "_reuse_outcomes", reason)
-    if settings.concurrency_mode == "async" and not spec.asynchronous:
-        reason = "is 'async', which needs an `async def` operator; use 'thread' for this one"
+    mode = settings.concurrency_mode
+    if mode is not None and MODES[mode].only_coroutines and not spec.asynchronous:
+        reason = f"is {mode!r}, which needs an `async def` operator; use 'thread' for this one"
         raise OperatorOptionError(spec.qualified_name, "_concurrency_mode", reason)
 
 

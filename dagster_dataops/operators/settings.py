@@ -8,19 +8,14 @@ operator instance over registration over default.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Final, Literal, TypeAlias, cast, get_args
+from typing import Final, TypeAlias, cast
 
 from dagster_dataops.errors import OperatorOptionError
-from dagster_dataops.operators.cores import usable_cores
+from dagster_dataops.operators.concurrency_modes import MODES, default_stop_after
 
-ConcurrencyMode: TypeAlias = Literal["process", "thread", "async", "single"]
-MODES: Final[tuple[str, ...]] = get_args(ConcurrencyMode)
 # Exception classes, or the names of such: ``TimeoutError``, ``httpx.HTTPError``.
 RetryOn: TypeAlias = tuple[type[BaseException] | str, ...]
 DEFAULT_BACKOFF: Final = 0.5
-_STOP_AFTER_CALLS: Final = 150  # at least
-_STOP_AFTER_ROUNDS: Final = 4  # times the calls in flight
-_STOP_AFTER_COMPUTING: Final = 1000  # of all worker processes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +42,7 @@ class ExecutionSettings:
             records all failed.
     """
 
-    concurrency_mode: ConcurrencyMode | None = None
+    concurrency_mode: str | None = None
     max_workers: int | None = None
     save_data: bool | None = None
     ignore_errors: bool | None = None
@@ -72,7 +67,7 @@ class ExecutionSettings:
     def resolved(self, *, asynchronous: bool) -> "ResolvedSettings":
         """Return these settings with every default filled in."""
         mode = self.concurrency_mode or ("async" if asynchronous else "process")
-        workers = self.max_workers or default_workers(mode)
+        workers = self.max_workers or MODES[mode].default_workers()
         stop_after = self.stop_after_failures
         return ResolvedSettings(
             concurrency_mode=mode,
@@ -99,7 +94,7 @@ class ResolvedSettings:
     operator counts.
     """
 
-    concurrency_mode: ConcurrencyMode
+    concurrency_mode: str
     max_workers: int
     save_data: bool
     ignore_errors: bool
@@ -113,40 +108,6 @@ class ResolvedSettings:
 
 
 SETTING_NAMES: Final = frozenset(f"_{field.name}" for field in fields(ExecutionSettings))
-
-
-def default_workers(mode: ConcurrencyMode) -> int:
-    """Return the workers of ``mode``: the usable cores, or calls in flight as LazyLLM has them."""
-    cores = usable_cores()
-    match mode:
-        case "process":
-            return cores
-        case "thread" | "async":
-            return min(max(32, 5 * cores), 128)
-        case "single":
-            return 1
-
-
-def default_stop_after(mode: ConcurrencyMode, workers: int) -> int:
-    """Return how many failures of one kind in a row stop a run that does not say it.
-
-    An endpoint that is down or refuses the key fails every call, so any number finds that out;
-    what limits the number from below is input whose records are at fault. Failing calls are often
-    over sooner than others: of ``w`` calls in flight, ``w * p / (1 - p)`` fail on average before
-    the first that succeeds returns, if the share ``p`` fails. Four times the calls in flight leaves
-    room for four records in five to fail; 150 leaves room for as many bad records in a row, as at
-    the start of sorted input, and with 32 calls in flight costs fewer than 200 calls.
-
-    Each worker process counts its own failures. Its calls are mostly computation, which costs
-    little to try, and bad records of one origin come in longer rows: there are about 1,000 failures
-    of all workers together, or 150 of each if that is more.
-
-    Args:
-        mode: How the operator is run.
-        workers: Processes, or calls in flight.
-    """
-    more = _STOP_AFTER_COMPUTING // workers if mode == "process" else _STOP_AFTER_ROUNDS * workers
-    return max(_STOP_AFTER_CALLS, more)
 
 
 def parse_settings(operator: str, given: Mapping[str, object]) -> ExecutionSettings:
@@ -176,7 +137,7 @@ def _fault(name: str, value: object) -> str | None:
     """Return why the setting ``name`` cannot be ``value``, or ``None`` if it can."""
     match name:
         case "_concurrency_mode":
-            fits, wanted = value in MODES, f"one of {', '.join(MODES)}"
+            fits, wanted = value in list(MODES), f"one of {', '.join(MODES)}"
         case "_max_workers":
             fits = type(value) is int and value >= 0
             wanted = "0 for the default, or a whole number of at least 1"

@@ -14,6 +14,7 @@ import orjson
 
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops.concurrency.background import deleting
 from dagster_dataops.configuration import Resume, config
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.writer import write_records
@@ -80,6 +81,7 @@ def materialize(graph: OperatorGraph, data: object, *, scratch: Path) -> dict[st
             _warn_of_failures(node, report, report.error_path)
         results[node.name] = report.dataset
         reports[node.name] = report
+    deleting.finish()  # a caller may delete the folders at once
     return reports
 
 

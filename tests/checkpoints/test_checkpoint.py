@@ -156,14 +156,14 @@ class EnoughError(Exception):
 def _settled_but_unpublished(
     tmp_path: Path, patch: pytest.MonkeyPatch, mode: str, dataset: object
 ) -> Path:
-    from dagster_dataops.execution import executor
+    from dagster_dataops.execution.runners import record_runner
 
     def refuse(*_: object, **named: object) -> None:
         raise EnoughError
 
     with patch.context() as inner, pytest.raises(EnoughError):
         cut_by(inner, SMALL)
-        inner.setattr(executor, "compose", refuse)
+        inner.setattr(record_runner, "compose", refuse)
         run(operator_for(mode, 2), dataset, node(tmp_path))
     return node(tmp_path).checkpoints / "1"
 
@@ -215,9 +215,9 @@ def test_lost_segments_are_done_again(
 def test_spans_done_again_replace_the_damaged_ones_after_another_kill(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from dagster_dataops.checkpoints.publish.compose import compose
     from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
-    from dagster_dataops.execution import executor
-    from dagster_dataops.execution.executor import compose
+    from dagster_dataops.execution.runners import record_runner
 
     dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
     checkpoint = _settled_but_unpublished(tmp_path, monkeypatch, "single", dataset)
@@ -231,7 +231,7 @@ def test_spans_done_again_replace_the_damaged_ones_after_another_kill(
         return compose(*given, **named)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patch, pytest.raises(EnoughError):
-        patch.setattr(executor, "compose", second_time_lucky)
+        patch.setattr(record_runner, "compose", second_time_lucky)
         run(operator_for("single", 1), dataset, node(tmp_path), resume=ResumePolicy.AUTO)
     content = CheckpointContent.read(checkpoint)
     assert content.table.records == len(_RECORDS)

@@ -77,7 +77,7 @@ def test_releasing_twice_is_harmless(tmp_path: Path) -> None:
 def test_a_holder_that_has_not_said_who_it_is_is_called_so(tmp_path: Path) -> None:
     first = FolderLock(tmp_path, "one", 0)
     first.path.write_bytes(b"")
-    with pytest.raises(FolderLockedError, match="not yet said who it is"):
+    with pytest.raises(FolderLockedError, match="not yet named itself"):
         FolderLock(tmp_path, "two", 0)
     first.release()
 

@@ -144,17 +144,3 @@ def test_a_full_disk_is_a_storage_error_and_leaves_no_draft(run_python, tmp_path
         )
     )
     assert names(path.parent) == []
-
-
-def test_what_lies_behind_the_lines_of_an_adopted_draft_is_cut_off(tmp_path):
-    source = tmp_path / "segment"
-    source.write_bytes(b'{"a":1}\n{"a":2}\n{"left":"behind"}\n')
-
-    with JsonlWriter(tmp_path / "a.jsonl", source) as writer:
-        assert writer.adopted
-        writer.keep(b'{"a":1}\n', 1)
-        writer.write(b'{"a":3}\n')
-        dataset = writer.publish()
-
-    assert dataset.path.read_bytes() == b'{"a":1}\n{"a":3}\n'
-    assert dataset.size_bytes == len(dataset.path.read_bytes())

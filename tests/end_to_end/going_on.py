@@ -73,5 +73,4 @@ def check_went_on(
     if manifest["resumed"]:
         assert f"resuming: {manifest['resumed']} " in server.log(run)
         assert manifest["resumed_from"] == list(dict.fromkeys(manifest["attempts"][:-1]))
-        assert manifest["seconds_saved"] > 0
     return len(calls) - RECORDS

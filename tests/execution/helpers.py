@@ -14,7 +14,7 @@ import pytest
 from dagster_dataops.checkpoints.checkpoint import Checkpoint, fresh
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
-from dagster_dataops.concurrency.background import background
+from dagster_dataops.concurrency.background import background, deleting
 from dagster_dataops.data import data_register
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import content_interval
@@ -140,6 +140,7 @@ def run(
         return OperatorExecutor(RunContext(**context)).run(operator, inputs, folder)
     finally:
         background.finish()
+        deleting.finish()
 
 
 def error_rows(folder: NodeFolder) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ import pytest
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import InputError, RecordError, RunStoppedError, WorkerError
-from dagster_dataops.execution import executor
+from dagster_dataops.execution.runners import record_runner
 from tests.execution.helpers import (
     MODES,
     TINY,
@@ -199,7 +199,7 @@ def test_an_input_that_changes_after_its_last_record_was_read_publishes_nothing(
 def test_a_backend_that_leaves_records_undone_publishes_nothing(
     tmp_path: Path, dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(executor, "run_backend", lambda *_: None)
+    monkeypatch.setattr(record_runner, "run_backend", lambda *_: None)
     with pytest.raises(WorkerError, match="20 records were left undone; run again"):
         run(counted(), dataset, node(tmp_path))
     assert not node(tmp_path).result.exists()

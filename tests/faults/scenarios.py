@@ -24,9 +24,10 @@ from dagster_dataops.checkpoints.folder.manifest import (
 )
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops.concurrency.background import deleting
 from dagster_dataops.data import data_register
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.execution import job
+from dagster_dataops.execution import ticker
 from dagster_dataops.execution.executor import OperatorExecutor
 from dagster_dataops.execution.run_report import RunContext
 from dagster_dataops.execution.runners import stream_runner
@@ -188,9 +189,9 @@ class Scenario:
 
     def disturbed(self) -> None:
         """Make the attempt that is recorded or disturbed; it syncs and looks up all the time."""
-        for module in (job, stream_runner):
+        for module in (ticker, stream_runner):
             module._TICK_SECONDS = 0.0005  # type: ignore[attr-defined]
-            module._STOP_CHECK_SECONDS = 0.0  # type: ignore[attr-defined]
+        ticker._STOP_CHECK_SECONDS = 0.0  # type: ignore[misc]
         _SWITCHES.seconds = 0.001
         self.attempt("disturbed")
 
@@ -224,6 +225,7 @@ class Scenario:
 
     def state(self) -> dict[str, Any]:
         """Return what a reader finds: bytes, counts, and the names in the folder."""
+        deleting.finish()
         folder = self.folder
         manifest = Manifest.load(folder.manifest)
         counts = ("rows_in", "rows_out", "dropped", "failed", "size_bytes", "fingerprint")

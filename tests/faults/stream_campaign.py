@@ -20,7 +20,7 @@ from typing_extensions import override
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from dagster_dataops.checkpoints.journal.positions import read_positions
+from dagster_dataops.checkpoints.journal.journal_reader import read_positions
 from tests.faults.crashing import slowness
 from tests.faults.moments import IN_STREAM
 from tests.faults.rounds import Kill, Round, play_rounds

@@ -18,7 +18,7 @@ from dagster_dataops.concurrency.fork_safety import may_fork
 from dagster_dataops.data import data_register
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import InputError, StorageError
-from dagster_dataops.execution import job as job_module
+from dagster_dataops.execution import ticker
 from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.run_report import RunReport
 from tests.execution.helpers import (
@@ -146,9 +146,7 @@ _WHILE_SETTLING = {
 def test_a_disk_that_refuses_while_records_settle_costs_no_settled_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str, mode: str
 ) -> None:
-    from dagster_dataops.execution import job
-
-    monkeypatch.setattr(job, "_TICK_SECONDS", 0.0, raising=False)  # sync whenever something settled
+    monkeypatch.setattr(ticker, "_TICK_SECONDS", 0.0)  # sync whenever something settled
     runs = _Runs(tmp_path, mode)
     if "synced" in fault:
         _HOOKS.seconds = 0.02  # long enough for a sync beside the work to be seen to have failed
@@ -195,7 +193,7 @@ def test_a_disk_that_refuses_to_publish_keeps_the_previous_result(
 
 _AFTER_THE_LAST_WORD = {
     "the result cannot be put in place": ("replace", "_results.jsonl.draft", errno.EROFS),
-    "the checkpoints cannot be removed": ("rmdir", "checkpoints", errno.EIO),
+    "the checkpoints cannot be removed": ("rename", "checkpoints", errno.EIO),
 }
 
 
@@ -225,9 +223,7 @@ def test_a_sync_that_fails_at_the_very_end_publishes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Linux tells of lost pages once: the draft, the same file, would then sync without a word."""
-    from dagster_dataops.execution import job
-
-    monkeypatch.setattr(job, "_TICK_SECONDS", 0.0)
+    monkeypatch.setattr(ticker, "_TICK_SECONDS", 0.0)
     runs = _Runs(tmp_path, "single")
 
     def slow_failure(descriptor: int) -> None:
@@ -433,7 +429,7 @@ def test_a_sync_that_fails_while_the_result_is_about_to_be_composed_is_no_result
         real(descriptor)
 
     with monkeypatch.context() as patch, pytest.raises(StorageError, match="Input/output error"):
-        patch.setattr(job_module, "_TICK_SECONDS", 0.0)
+        patch.setattr(ticker, "_TICK_SECONDS", 0.0)
         patch.setattr(Job, "check_complete", checked)
         patch.setattr(os, "fdatasync", refuse)
         runs.attempt("first")

@@ -1,4 +1,4 @@
-"""Memory of a run whose first record holds up the place of everything after it."""
+"""Memory of a run whose first record takes longer than all others together."""
 
 from pathlib import Path
 
@@ -39,7 +39,7 @@ def _peak(folder: Path, records: int) -> int:
     return peak
 
 
-def test_outputs_that_cannot_be_placed_yet_are_not_kept_in_memory(tmp_path: Path) -> None:
+def test_outputs_of_later_records_are_not_kept_in_memory(tmp_path: Path) -> None:
     few, many = _peak(tmp_path / "few", 150_000), _peak(tmp_path / "many", 600_000)
     more = (tmp_path / "many" / "input.jsonl").stat().st_size * 3 // 4
     assert many - few < more // 2

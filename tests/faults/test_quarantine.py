@@ -10,7 +10,8 @@ from typing import Any, Final
 
 import pytest
 
-from dagster_dataops.checkpoints.journal.positions import Position, read_positions
+from dagster_dataops.checkpoints.journal.journal_reader import read_positions
+from dagster_dataops.checkpoints.journal.positions import Position
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.errors import StorageError
 from dagster_dataops.execution.executor import OperatorExecutor

@@ -12,7 +12,7 @@ import pytest
 
 from dagster_dataops.checkpoints.checkpoint import existing
 from dagster_dataops.checkpoints.folder.manifest import published
-from dagster_dataops.checkpoints.journal.digest_frames import line_digest, outcomes_in
+from dagster_dataops.checkpoints.journal.stored_outcomes import line_digest, outcomes_in
 from tests.execution.helpers import lines, node
 from tests.faults.crashing import HANG_SECONDS, Script, alive_in_session, wait_until
 

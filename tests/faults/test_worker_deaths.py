@@ -12,8 +12,7 @@ import pytest
 from dagster_dataops.checkpoints.journal.segments import SegmentWriter
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import WorkerError
-from dagster_dataops.execution.workers import fork_server, worker_main, worker_pool
-from dagster_dataops.execution.workers.held_output import HOLD_SECONDS
+from dagster_dataops.execution.workers import fork_server, protocol, worker_main, worker_pool
 from tests.execution.helpers import error_rows, lines, node, run, second_thread, write_input
 from tests.faults.crashing import wait_until
 
@@ -22,11 +21,11 @@ _RECORDS = 20_000
 
 @data_register("data.deaths", _concurrency_mode="process", _max_workers=3)
 def waits_first(record, until=""):
-    """Hold up the first record, so that nothing after it learns its place in time."""
+    """Take long for the first record, so that other workers finish later ones before it."""
     if record["n"] == 0 and until:
         wait_until(Path(until).exists, 20, until)
     elif record["n"] == 0:
-        threading.Event().wait(HOLD_SECONDS + 0.2)
+        threading.Event().wait(0.7)
     return {"n": record["n"]}
 
 
@@ -71,11 +70,9 @@ class _Dying:
 @pytest.mark.parametrize(
     ("owner", "name"),
     [
-        (worker_main._Worker, "_spill"),
+        (worker_main._Worker, "_work"),
         (worker_main._Worker, "_settle"),
-        (worker_main._Worker, "_place"),
-        (worker_main._Worker, "_take"),
-        (SegmentWriter, "write_at"),
+        (SegmentWriter, "append"),
     ],
     ids=lambda given: given if isinstance(given, str) else "",
 )
@@ -99,16 +96,9 @@ def test_a_worker_that_dies_at_any_step_costs_no_record_and_doubles_none(
 def test_a_worker_that_dies_after_its_last_span_leaves_nothing_to_do_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it held is settled, and it has not yet said that the range is through."""
-    spill, pack_done = worker_main._Worker._spill, worker_main.messages.pack_done
-    dying = _Dying(pack_done, 1, before=True, flag=tmp_path / "died")
-
-    def spill_and_die(self: worker_main._Worker, held: object) -> None:
-        monkeypatch.setattr(worker_main.messages, "pack_done", dying._call)
-        spill(self, held)  # type: ignore[arg-type]
-        monkeypatch.setattr(worker_main.messages, "pack_done", pack_done)
-
-    monkeypatch.setattr(worker_main._Worker, "_spill", spill_and_die)
+    """Its spans are settled, and it has not reported that the range is finished."""
+    dying = _Dying(protocol.pack_done, 1, before=True, flag=tmp_path / "died")
+    monkeypatch.setattr(protocol, "pack_done", dying._call)
     dataset = write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(_RECORDS)])
     report = run(waits_first(until=str(tmp_path / "died")), dataset, node(tmp_path))
     assert (tmp_path / "died").exists()

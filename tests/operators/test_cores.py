@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops.operators import cores, settings
+from dagster_dataops.operators import cores
+from dagster_dataops.operators.concurrency_modes import MODES
 
 
 def _files(root: Path, files: dict[str, str]) -> tuple[Path, Path]:
@@ -69,6 +70,6 @@ def test_a_quota_limits_the_default_number_of_workers(
     cores._quota.cache_clear()
     try:
         expected = workers or len(os.sched_getaffinity(0))
-        assert settings.default_workers("process") == cores.usable_cores() == expected
+        assert MODES["process"].default_workers() == cores.usable_cores() == expected
     finally:
         cores._quota.cache_clear()

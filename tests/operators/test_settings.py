@@ -6,11 +6,10 @@ import pytest
 
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
 from dagster_dataops.errors import OperatorOptionError
+from dagster_dataops.operators.concurrency_modes import MODES
 from dagster_dataops.operators.settings import (
-    MODES,
     SETTING_NAMES,
     ExecutionSettings,
-    default_workers,
     parse_settings,
 )
 
@@ -79,7 +78,7 @@ def test_no_workers_count_as_not_given():
 
     assert settings == ExecutionSettings()
     assert settings.over(ExecutionSettings(max_workers=5)).max_workers == 5
-    assert settings.resolved(asynchronous=False).max_workers == default_workers("process")
+    assert settings.resolved(asynchronous=False).max_workers == MODES["process"].default_workers()
 
 
 def test_none_counts_as_not_given():
@@ -122,12 +121,12 @@ def test_what_nobody_says_is_the_default():
 def test_every_mode_has_a_default_number_of_workers(mode):
     resolved = ExecutionSettings(concurrency_mode=mode).resolved(asynchronous=False)
 
-    assert resolved.max_workers == default_workers(mode) >= 1
+    assert resolved.max_workers == MODES[mode].default_workers() >= 1
 
 
 def test_waiting_work_has_as_many_calls_in_flight_as_the_reference():
-    assert 32 <= default_workers("thread") == default_workers("async") <= 128
-    assert default_workers("single") == 1
+    assert 32 <= MODES["thread"].default_workers() == MODES["async"].default_workers() <= 128
+    assert MODES["single"].default_workers() == 1
 
 
 @pytest.mark.parametrize(("save", "ignore"), list(itertools.product([True, False], repeat=2)))

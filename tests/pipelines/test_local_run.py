@@ -5,6 +5,7 @@ import copy
 import dataclasses
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -96,6 +97,19 @@ def test_anything_else_is_an_error_of_that_record_alone(root, mode, returned):
     assert operator([{"n": 1}, {"n": 2}, {"n": 3}]) == [{"n": 1}, {"n": 3}]
     [error] = errors_of(root, "answer")
     assert (error["index"], error["input"], error["exception"]) == (1, {"n": 2}, "InvalidResult")
+
+
+def test_no_deletion_continues_after_a_call(root, monkeypatch):
+    removed = threading.Event()
+    rmtree = shutil.rmtree
+
+    def slowly(*given, **named):
+        removed.wait(0.2)
+        rmtree(*given, **named)
+
+    monkeypatch.setattr(shutil, "rmtree", slowly)
+    assert suffix()([{"text": "a"}]) == [{"text": "a!"}]
+    assert not list(root.rglob(".removed"))
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -33,13 +33,14 @@ from dagster_dataops.errors import (
     PipelineDefinitionError,
     UnknownOperatorError,
 )
+from dagster_dataops.operators.concurrency_modes import MODES
 from dagster_dataops.operators.operator import (
     Operator,
     setting_without_underscore,
     unknown_operator,
 )
 from dagster_dataops.operators.secret_options import without_secrets
-from dagster_dataops.operators.settings import MODES, SETTING_NAMES
+from dagster_dataops.operators.settings import SETTING_NAMES
 from dagster_dataops.pipelines.pipeline import Pipeline
 
 _OWN: Final = " Operators of your own are known once `modules` names the file that registers them."

@@ -9,7 +9,7 @@ is left before a record is touched, for good.
 """
 
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 from weakref import WeakKeyDictionary
 
 import dagster as dg
@@ -20,14 +20,17 @@ from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.errors import ConfigurationError, DataOpsError, OperatorOptionError
 from dagster_dataops.graph.graph import OperatorNode
 from dagster_dataops.hashing.values import digest
+from dagster_dataops.operators.concurrency_modes import MODES
 from dagster_dataops.operators.operator import Operator, reconfigured
 from dagster_dataops.operators.settings import ExecutionSettings, parse_settings
 
 # Enums: Dagster takes no `Literal` that may be left empty.
-Mode = StrEnum("Mode", {"process": "process", "thread": "thread", "single": "single"})
-AsyncMode = StrEnum(
-    "AsyncMode", {"process": "process", "thread": "thread", "async": "async", "single": "single"}
-)
+if TYPE_CHECKING:
+    Mode: TypeAlias = StrEnum
+    AsyncMode: TypeAlias = StrEnum
+else:
+    Mode = StrEnum("Mode", {n: n for n, mode in MODES.items() if not mode.only_coroutines})
+    AsyncMode = StrEnum("AsyncMode", {name: name for name in MODES})
 
 
 class OperatorConfig(dg.Config):

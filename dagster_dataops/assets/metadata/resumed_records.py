@@ -17,7 +17,6 @@ def resumed_metadata(report: RunReport) -> dict[str, Any]:
     metadata: dict[str, Any] = {f"{METADATA_PREFIX}/rows_resumed": report.rows_resumed}
     if report.rows_resumed and report.resumed_from:
         metadata[f"{METADATA_PREFIX}/resumed_from"] = _runs(report.resumed_from)
-        metadata[f"{METADATA_PREFIX}/seconds_saved"] = round(report.seconds_saved, 3)
     return metadata
 
 

@@ -19,8 +19,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from dagster_dataops.operators.concurrency_modes import MODES
 from dagster_dataops.operators.operator import Operator
-from dagster_dataops.operators.settings import ExecutionSettings, default_workers
+from dagster_dataops.operators.settings import ExecutionSettings
 
 _LOG: Final = logging.getLogger("dagster_dataops")
 
@@ -36,11 +37,12 @@ def fair_settings(operator: Operator, settings: ExecutionSettings) -> Iterator[E
         settings: The settings of the operator, completed by those of the resource.
     """
     resolved = settings.resolved(asynchronous=operator.__dataops__.spec.asynchronous)
-    if settings.max_workers is not None or resolved.concurrency_mode != "process":
+    mode = MODES[resolved.concurrency_mode]
+    if settings.max_workers is not None or not mode.separate_processes:
         yield settings
         return
     with running_step() as running:
-        yield replace(settings, max_workers=max(1, default_workers("process") // running))
+        yield replace(settings, max_workers=max(1, mode.default_workers() // running))
 
 
 @contextmanager

@@ -132,7 +132,7 @@ class DataOpsResource(dg.ConfigurableResource[None]):
             resume=resume,
             reuse_finished=refreshes(context) and resume is ResumePolicy.AUTO,
             earlier_runs=_continued_runs(context),
-            untold=unreported_in(context, self.root_path, folder),
+            unreported=unreported_in(context, self.root_path, folder),
             flush_seconds=self.flush_seconds,
             lock_seconds=self.lock_seconds,
             progress=DagsterProgress(context.log, observations, messenger),

@@ -1,1 +1,1 @@
-"""The folder of a node: its files, its manifest, and the fingerprint of a run."""
+"""The folder of a node: its files, the manifest of its result, and the fingerprint of a run."""

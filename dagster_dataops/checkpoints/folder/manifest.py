@@ -1,4 +1,4 @@
-"""NodeFolder: the files of one operator node. Manifest: what its published result is."""
+"""NodeFolder: the files of one operator node. Manifest: facts about its published result."""
 
 import os
 import time
@@ -22,7 +22,7 @@ _SUFFIX: Final = "_results.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class NodeFolder:
-    """Where one operator node keeps its files.
+    """The files of one operator node.
 
     Attributes:
         path: ``<root>/<...>/<name>``.
@@ -37,8 +37,8 @@ class NodeFolder:
         """Return the folder at ``path``, or that of the result at ``path``.
 
         Raises:
-            ResultMissingError: There is no result in it by which it could be known.
-            ConfigurationError: It is a URL.
+            ResultMissingError: The folder holds no result.
+            ConfigurationError: The path is a URL.
         """
         check_local("folder", path)
         given = Path(path).expanduser().absolute()
@@ -55,26 +55,25 @@ class NodeFolder:
 
     @property
     def manifest(self) -> Path:
-        """What the published result is: counts, fingerprints, the run."""
+        """The manifest of the published result: counts, fingerprints, the run."""
         return self.path / f"{self.name}_results.jsonl.json"
 
     @property
     def errors(self) -> Path:
-        """The records that failed; there only if any did."""
+        """The error file; it exists only if records failed."""
         return self.path / f"{self.name}_error.jsonl"
 
     @property
     def kept(self) -> Path:
-        """What of the result came of which input; there only if any records failed.
+        """The map from input records to result bytes, which a retry of failed records needs.
 
-        With it those can be retried alone. It alone counts for that, not the error file. It is
-        always there where outcomes are to be used again for other inputs.
+        It exists only if records failed, or if outcomes are reused for other inputs.
         """
         return self.path / f".{self.name}_results.kept"
 
     @property
     def input(self) -> Path:
-        """Where several inputs are gathered for the run; removed with the checkpoints."""
+        """The concatenation of several inputs during a run; removed afterwards."""
         return self.checkpoints / "input.jsonl"
 
     @property
@@ -85,7 +84,7 @@ class NodeFolder:
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """What a published result is; stands beside it as JSON.
+    """Facts about a published result, in a JSON file beside it.
 
     Attributes:
         done: Always true: a manifest is written when a result is published.
@@ -98,18 +97,17 @@ class Manifest:
         size_bytes: Size of the result.
         modified_ns: Modification time of the result.
         fingerprint: Digest of the result's bytes.
-        run: Which run published it, or took it over from one that had died before anybody was
-            told of it.
+        run: The run that published the result, or took it over from a run that died before it
+            reported the result.
         attempts: The runs that worked on it, in order.
         seconds: Duration of the last attempt.
         made_from: Fingerprint of operator, options, code and input; of a source function the
             digest of its code, as ``source``.
-        kept_from: Runs whose records were kept, as asked, although their options or code were
-            others; each with ``run``, ``options`` and ``code``. Almost always empty.
+        kept_from: Runs whose records were kept on request although options or code have changed;
+            each with ``run``, ``options`` and ``code``. Almost always empty.
         resumed_from: The runs that had settled the ``resumed`` records, in order.
-        seconds_saved: For how long they had been at work on them; 0 if they did not say.
-        seeds: Of the stages of a stream that draw, by their paths.
-        outcomes: Whether what became of each record can be used again for other inputs.
+        seeds: Seeds that the stages of a stream have drawn, by their paths.
+        outcomes: Whether the outcome of each record can be reused for other inputs.
     """
 
     done: bool = True
@@ -128,7 +126,6 @@ class Manifest:
     made_from: dict[str, str]
     kept_from: list[dict[str, str]] = field(default_factory=list)
     resumed_from: list[str] = field(default_factory=list)
-    seconds_saved: float = 0.0
     seeds: dict[str, int] = field(default_factory=dict)
     outcomes: bool = False
 
@@ -138,7 +135,7 @@ class Manifest:
 
     @classmethod
     def load(cls, path: Path) -> "Manifest | None":
-        """Return the manifest at ``path``, or ``None`` if there is none that can be read."""
+        """Return the manifest at ``path``; ``None`` if it is missing or malformed."""
         try:
             return cls.parse(path.read_bytes())
         except OSError:
@@ -146,7 +143,7 @@ class Manifest:
 
     @classmethod
     def parse(cls, data: bytes) -> "Manifest | None":
-        """Return the manifest that ``data`` is, or ``None`` if it is none."""
+        """Return the manifest in ``data``; ``None`` if it is malformed."""
         try:
             content: dict[str, Any] = orjson.loads(data)
             loaded = cls(**content)
@@ -158,39 +155,34 @@ class Manifest:
         return loaded
 
     def dataset(self, path: Path) -> JsonlDataset:
-        """Return the handle on the result, which is at ``path``.
+        """Return the handle of the result, which is at ``path``.
 
-        The manifest is put in place last. A file that was touched after that may be another one
-        with its modification time set back: the handle then has no state, so that whoever goes by
-        the digest reads the file first.
+        The manifest is put in place last. A file that was changed later may be another file with
+        its modification time set back. The handle of such a file has no state, so that its digest
+        is checked before it is used.
         """
         made = JsonlDataset(path.absolute(), self.size_bytes, self.rows_out, self.fingerprint)
         try:
             state = FileState.of(path.stat())
-            told_ns = path.with_name(f"{path.name}.json").stat().st_ctime_ns
-        except OSError:  # it is gone, which whoever reads it will find
+            published_ns = path.with_name(f"{path.name}.json").stat().st_ctime_ns
+        except OSError:  # a missing file is reported when it is read
             return made
-        return replace(made, state=state) if state.changed_ns <= told_ns else made
+        return replace(made, state=state) if state.changed_ns <= published_ns else made
 
     def tells_of(self, result: Path) -> bool:
-        """Whether the file at ``result`` is there and was not replaced or edited by other hands."""
+        """Whether ``result`` is the file that was published: not replaced and not edited since."""
         try:
             status = result.stat()
         except OSError:
             return False
         return (status.st_size, status.st_mtime_ns) == (self.size_bytes, self.modified_ns)
 
-    @property
-    def all_seconds(self) -> float:
-        """How long all attempts together were at work on it."""
-        return self.seconds + self.seconds_saved
-
     def made_by(self, fingerprint: RunFingerprint) -> bool:
-        """Whether all of this result came of that operator, options, code and input."""
+        """Whether the whole result was made by this operator, options, code and input."""
         return self.finished_by(fingerprint) and not fingerprint.differs_from(self.kept_from)
 
     def finished_by(self, fingerprint: RunFingerprint) -> bool:
-        """Whether it is what a run of these published, whatever that run was told to keep."""
+        """Whether a run with this fingerprint published it, perhaps with kept records."""
         return RunFingerprint.from_json(self.made_from) == fingerprint
 
 
@@ -199,7 +191,7 @@ _KINDS: Final[dict[str, tuple[type, ...]]] = {
     **dict.fromkeys(("rows_in", "rows_out", "dropped", "failed", "resumed"), (int,)),
     **dict.fromkeys(("size_bytes", "modified_ns"), (int,)),
     **dict.fromkeys(("attempts", "kept_from", "resumed_from"), (list,)),
-    **dict.fromkeys(("seconds", "seconds_saved"), (float, int)),
+    "seconds": (float, int),
     "made_from": (dict,),
     "seeds": (dict,),
     "outcomes": (bool,),
@@ -207,7 +199,7 @@ _KINDS: Final[dict[str, tuple[type, ...]]] = {
 
 
 def published(folder: NodeFolder) -> tuple[JsonlDataset, Manifest] | None:
-    """Return a node's published result, or ``None`` if there is none that is intact."""
+    """Return a node's published result and manifest; ``None`` if there is no intact result."""
     manifest = Manifest.load(folder.manifest)
     if manifest is None or not manifest.tells_of(folder.result):
         return None
@@ -215,7 +207,7 @@ def published(folder: NodeFolder) -> tuple[JsonlDataset, Manifest] | None:
 
 
 def load_result(folder: NodeFolder | str | os.PathLike[str]) -> JsonlDataset:
-    """Return a node's published result; one edited by hand counts as a file of unknown rows.
+    """Return a node's published result. The rows of a result that was edited are unknown.
 
     Args:
         folder: The node's folder, or that of one of its partitions, or the path of the result.
@@ -242,13 +234,13 @@ def write_result(
     """Publish records that no operator made, such as those of a source.
 
     Args:
-        folder: Where to.
+        folder: The folder to publish in.
         records: Dicts.
-        run: Whose they are.
-        made_from: What they were made from, for those who look for it.
+        run: The run that publishes.
+        made_from: As `Manifest.made_from`.
 
     Raises:
-        InputError: One of them is no record.
+        InputError: An element is not a record.
     """
     began = time.monotonic()
     dataset = write_records(folder.result, records, str(folder.path))

@@ -1,15 +1,14 @@
-"""RunFingerprint: to which operator, options, code and input a checkpoint belongs."""
+"""RunFingerprint: the operator, options, code and input that a checkpoint belongs to."""
 
-import sys
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from dagster_dataops.checkpoints.journal.frames import FORMAT
 from dagster_dataops.operators.spec import Invocation
 
-FORMAT: Final = f"3-{sys.byteorder}"
-_UNKNOWN: Final = "unknown "  # then what is equal to nothing, and why
+_UNKNOWN: Final = "unknown "  # followed by a random number and the reason
 _WORDS: Final = {
     "format": "the checkpoint format",
     "operator": "the operator",
@@ -18,12 +17,12 @@ _WORDS: Final = {
     "input": "the input",
 }
 
-CHANGEABLE: Final = ("options", "code")  # across a change of these, records are kept if asked for
+CHANGEABLE: Final = ("options", "code")  # records can be kept on request if these have changed
 
 
 @dataclass(frozen=True, slots=True)
 class RunFingerprint:
-    """What must be equal for finished records to be used again."""
+    """The facts that must be equal for finished records to be used again."""
 
     format: str
     operator: str
@@ -44,14 +43,14 @@ class RunFingerprint:
 
     @classmethod
     def from_json(cls, parts: object) -> "RunFingerprint | None":
-        """Return the fingerprint that `to_json` wrote, or ``None`` if ``parts`` is none."""
+        """Return the fingerprint that `to_json` wrote; ``None`` if ``parts`` is malformed."""
         if not isinstance(parts, Mapping) or set(parts) != set(_WORDS):
             return None
         return cls(**{name: str(value) for name, value in parts.items()})
 
     @property
     def unknown(self) -> str:
-        """Why nothing made with these options can be used again; empty if it can."""
+        """Why records made with these options cannot be used again; empty if they can."""
         return self.options.split(" ", 2)[2] if self.options.startswith(_UNKNOWN) else ""
 
     def to_json(self) -> dict[str, str]:
@@ -59,13 +58,13 @@ class RunFingerprint:
         return {name: getattr(self, name) for name in _WORDS}
 
     def differences(self, other: "RunFingerprint") -> list[str]:
-        """Return the names of the parts that differ; of another format, no part can be compared."""
+        """Return the names of the parts that differ. Parts of another format cannot be compared."""
         if self.format != other.format:
             return ["format"]
         return [name for name in _WORDS if getattr(self, name) != getattr(other, name)]
 
     def differs_from(self, kept: Iterable[Mapping[str, str]]) -> list[str]:
-        """Return in which parts any run of ``kept`` differs, as `Manifest.kept_from` has them."""
+        """Return the parts in which any run of `Manifest.kept_from` differs."""
         return [
             part for part in CHANGEABLE if any(run.get(part) != getattr(self, part) for run in kept)
         ]
@@ -83,5 +82,5 @@ def _options(invocation: Invocation) -> str:
 
 
 def in_words(parts: list[str]) -> str:
-    """Return the parts of a fingerprint as a person would name them."""
+    """Return the parts of a fingerprint in words."""
     return " and ".join(_WORDS[part] for part in parts)

@@ -1,1 +1,5 @@
-"""The files of an unfinished run: journal frames, spans, segments, and how they are read back."""
+"""The files of an unfinished run: one journal and its segments.
+
+The format of journals is known in this folder alone: other packages use `journal_writer` and
+`journal_reader`.
+"""

@@ -1,4 +1,4 @@
-"""FailedPlace: where in its span a record failed, as the error lines of segments say it."""
+"""FailedPlace: the place of a failed record in its span. FailedRecord: its error line."""
 
 from typing import Any, NamedTuple
 
@@ -6,14 +6,14 @@ import orjson
 
 
 class FailedPlace(NamedTuple):
-    """Where a record failed: what is needed to put its result there, should it have one later.
+    """The place of a failed record, where a retry puts its result.
 
     Attributes:
         offset: Byte position of its line in the input.
         length: Bytes of the line, without its newline.
-        position: How many records of the span come before it.
-        output: How many bytes of the span's result lines come before it.
-        dropped: How many of the records before it emitted nothing and did not fail.
+        position: Records of the span before it.
+        output: Bytes of the result lines of the span before it.
+        dropped: Records of the span before it that emitted nothing and did not fail.
     """
 
     offset: int
@@ -24,20 +24,20 @@ class FailedPlace(NamedTuple):
 
 
 class FailedRecord(NamedTuple):
-    """An error line: where the record failed, and what the error file tells of it."""
+    """An error line: the place of the record, and its fields in the error file."""
 
     place: FailedPlace
-    told: dict[str, Any]
+    row: dict[str, Any]
 
     def line(self) -> bytes:
-        """Return it as it stands in a segment."""
-        return orjson.dumps({**self.place._asdict(), **self.told}, option=orjson.OPT_APPEND_NEWLINE)
+        """Return the error line as a segment holds it."""
+        return orjson.dumps({**self.place._asdict(), **self.row}, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def failed_records(lines: bytes) -> list[FailedRecord]:
-    """Return what the error lines of a span say, in input order."""
+    """Return the failed records of a span from its error lines, in input order."""
     return [_failed_record(orjson.loads(line)) for line in lines.splitlines()]
 
 
-def _failed_record(told: dict[str, Any]) -> FailedRecord:
-    return FailedRecord(FailedPlace(*map(told.pop, FailedPlace._fields)), told)
+def _failed_record(row: dict[str, Any]) -> FailedRecord:
+    return FailedRecord(FailedPlace(*map(row.pop, FailedPlace._fields)), row)

@@ -1,63 +1,60 @@
-"""The journal: one append-only file that is the whole truth about an unfinished run.
+"""Frames: how the entries of a journal lie in its file. Only the modules of this folder know them.
 
-It is a row of frames, each written by a single ``write``::
+A journal is one append-only file. It is the whole truth about an unfinished run. It is a row of
+frames, each written by a single ``write``::
 
     magic "DOJ1" | kind, 1 byte | payload length, 4 bytes | checksum of kind and payload, 8 bytes
     payload
 
-A crash can only cut the last frame short. Reading stops at nothing: a frame that fails its
-checksum is passed over and the next magic looked for, so damage costs the spans it hit. The few
-frames that everything hangs on are there twice.
+A crash can only cut the last frame short. A reader skips a frame that fails its checksum and looks
+for the next magic, so that damage costs only the spans that it hit. Frames that all others depend
+on are written twice. If the format changes, raise `FORMAT`.
 """
 
-import math
-import os
 import struct
+import sys
 from array import array
 from collections.abc import Iterator
 from enum import IntEnum
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import orjson
 import xxhash
 
-from dagster_dataops.checkpoints.journal.span import Column, Span, pack, pack_one, unpack
-from dagster_dataops.datasets.durable_files import storage, write_all
+from dagster_dataops.checkpoints.journal.span import (
+    IntArray,
+    ReopenedEntry,
+    Span,
+    SpansEntry,
+    pack,
+    pack_one,
+    unpack,
+)
 
+FORMAT: Final = f"4-{sys.byteorder}"  # of journals, kept journals and manifests
 _MAGIC: Final = b"DOJ1"
 _HEAD: Final = struct.Struct("<4sBIQ")
 _PLACE: Final = struct.Struct("<IQI")
-_SECONDS: Final = struct.Struct("<d")
 DIGEST: Final = 16  # bytes of the digest of a record's line
 
 
 class FrameKind(IntEnum):
-    """What a frame says."""
+    """Kinds of frames."""
 
-    ATTEMPT = 1  # JSON: which run, with which fingerprint, goes on from here
+    ATTEMPT = 1  # JSON: run and fingerprint of the attempt that continues here
     SPANS = 2  # spans whose outputs lie one after the other in one segment
-    COPY = 4  # kind and payload of the frame before, which count if that one is damaged
-    CLOCK = 5  # seconds for which the attempt had been at work when it settled what is before
-    POSITION = 6  # where a stream stood when all items before it were written
-    STAGES = 7  # JSON: what the stream of those positions consists of
-    DIGESTS = 8  # of the input of spans of one record each: those of the frame that follows
-    REOPENED = 9  # where spans start that count no more, as records in them are to be tried again
+    COPY = 4  # kind and payload of the frame before; used if that frame is damaged
+    POSITION = 6  # a position of a stream
+    STAGES = 7  # JSON: the stages of the stream
+    DIGESTS = 8  # of the input of the spans in the frame that follows, one record each
+    REOPENED = 9  # starts of spans that count no more, as records in them are to be tried again
 
 
-class Frame(NamedTuple):
+class JournalFrame(NamedTuple):
     """One frame that passed its checksum."""
 
     kind: int
     payload: bytes
-
-
-class PackedSpans(NamedTuple):
-    """The content of a spans frame; ``columns`` are `Span`'s fields."""
-
-    segment: int
-    offset: int
-    columns: list[Column]
 
 
 class PackedDigests(NamedTuple):
@@ -77,41 +74,41 @@ def _check(kind: int, payload: bytes) -> int:
     return xxhash.xxh3_64_intdigest(payload, seed=kind)
 
 
-def read_frames(data: bytes) -> Iterator[Frame]:
-    """Yield every frame of ``data`` that is whole, passing over what is not."""
-    before: Frame | None = None
+def read_frames(data: bytes) -> Iterator[JournalFrame]:
+    """Yield every whole frame of ``data``; damaged ones are skipped."""
+    before: JournalFrame | None = None
     for found in _whole_frames(data):
         if found.kind != FrameKind.COPY:
             before = found
             yield found
         elif found.payload:
-            copied = Frame(found.payload[0], found.payload[1:])
+            copied = JournalFrame(found.payload[0], found.payload[1:])
             if copied != before:
                 yield copied
             before = None
 
 
-def _whole_frames(data: bytes) -> Iterator[Frame]:
+def _whole_frames(data: bytes) -> Iterator[JournalFrame]:
     at = data.find(_MAGIC)
     while 0 <= at <= len(data) - _HEAD.size:
         _, kind, length, check = _HEAD.unpack_from(data, at)
         payload = data[at + _HEAD.size : at + _HEAD.size + length]
         if len(payload) == length and _check(kind, payload) == check:
-            yield Frame(kind, payload)
+            yield JournalFrame(kind, payload)
             at = data.find(_MAGIC, at + _HEAD.size + length)
         else:
             at = data.find(_MAGIC, at + 1)
 
 
 def spans_frame(
-    segment: int, offset: int, columns: list[Column], digests: list[bytes] | None = None
+    segment: int, offset: int, columns: list[IntArray], digests: list[bytes] | None = None
 ) -> bytes:
-    """Return the frame of spans, after that of the digests of their input if there are any.
+    """Return the frame of spans, after the frame of the digests of their input if there are any.
 
     Args:
-        segment: Where their outputs are.
-        offset: Where in it the first of them begins.
-        columns: Their fields.
+        segment: Number of the segment with their outputs.
+        offset: Where in the segment the first output begins.
+        columns: The fields of `Span`, an array each.
         digests: One for each span.
     """
     return _spans_frame(_PLACE.pack(segment, offset, len(columns[0])), pack(columns), digests)
@@ -127,17 +124,17 @@ def _spans_frame(place: bytes, packed: bytes, digests: list[bytes] | None) -> by
     return spans if digests is None else frame(FrameKind.DIGESTS, place + b"".join(digests)) + spans
 
 
-def read_spans(payload: bytes) -> PackedSpans | None:
-    """Return the spans of a frame, or ``None`` if they cannot be what was written."""
+def read_spans(payload: bytes) -> SpansEntry | None:
+    """Return the spans of a frame, or ``None`` if the payload is malformed."""
     try:
         segment, offset, count = _PLACE.unpack_from(payload)
-        return PackedSpans(segment, offset, unpack(payload[_PLACE.size :], count))
+        return SpansEntry(segment, offset, unpack(payload[_PLACE.size :], count))
     except (struct.error, ValueError):
         return None
 
 
 def read_digests(payload: bytes) -> PackedDigests | None:
-    """Return the digests of a frame, or ``None`` if they cannot be what was written."""
+    """Return the digests of a frame, or ``None`` if the payload is malformed."""
     try:
         segment, offset, count = _PLACE.unpack_from(payload)
     except struct.error:
@@ -147,66 +144,21 @@ def read_digests(payload: bytes) -> PackedDigests | None:
     return PackedDigests(segment, offset, digests) if whole else None
 
 
-def clock_frame(seconds: float) -> bytes:
-    """Return the frame that says how long an attempt has been at work."""
-    return frame(FrameKind.CLOCK, _SECONDS.pack(seconds))
-
-
-def read_clock(payload: bytes) -> float | None:
-    """Return the seconds of a frame, or ``None`` if they cannot be what was written."""
-    if len(payload) != _SECONDS.size:
-        return None
-    (seconds,) = _SECONDS.unpack(payload)
-    return seconds if 0 <= seconds < math.inf else None
-
-
 def json_frame(kind: FrameKind, content: dict[str, Any]) -> bytes:
     """Return the frame of a JSON object, and its copy."""
     payload = orjson.dumps(content)
     return frame(kind, payload) + frame(FrameKind.COPY, bytes([kind]) + payload)
 
 
-def reopened_frame(starts: list[int]) -> bytes:
-    """Return the frame that takes back the spans before it that start at ``starts``."""
-    return frame(FrameKind.REOPENED, array("Q", starts).tobytes())
+def reopened_frame(starts: list[int], *, retries: bool) -> bytes:
+    """Return the frame that revokes earlier spans that start at ``starts``."""
+    return frame(FrameKind.REOPENED, bytes([retries]) + array("Q", starts).tobytes())
 
 
-def read_reopened(payload: bytes) -> list[int]:
-    """Return where the spans start that a frame takes back; nothing if it cannot be read."""
+def read_reopened(payload: bytes) -> ReopenedEntry | None:
+    """Return the spans that a frame revokes, or ``None`` if the payload is malformed."""
     starts = array("Q")
-    if len(payload) % starts.itemsize:
-        return []
-    starts.frombytes(payload)
-    return starts.tolist()
-
-
-class Journal:
-    """Appends frames to a file."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        with storage(path, "open the journal"):
-            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
-            self._descriptor = os.open(path, flags, 0o666)
-
-    def append(self, data: bytes) -> None:
-        """Append one frame; after a SIGKILL it is there, after a power loss only if synced."""
-        with storage(self.path, "write"):
-            before = os.lseek(self._descriptor, 0, os.SEEK_END)
-            try:
-                write_all(self._descriptor, data)
-            except OSError:
-                os.ftruncate(self._descriptor, before)  # no half frame before later ones
-                raise
-
-    def sync(self) -> None:
-        """Make everything appended survive a power loss."""
-        with storage(self.path, "sync"):
-            os.fdatasync(self._descriptor)
-
-    def close(self) -> None:
-        """Close the file; safe to call twice."""
-        descriptor, self._descriptor = self._descriptor, -1
-        if descriptor >= 0:
-            with storage(self.path, "close"):  # network file systems may refuse data this late
-                os.close(descriptor)
+    if len(payload) % starts.itemsize != 1:
+        return None
+    starts.frombytes(payload[1:])
+    return ReopenedEntry(starts.tolist(), retries=payload[0] == 1)

@@ -1,7 +1,7 @@
-"""Keeping: writes down which bytes of an output came of which input, failed records left out.
+"""KeptJournal: maps input records to the bytes of an output, without the failed records.
 
-What it writes is the journal of a checkpoint whose only segment is that output, and in which
-nothing but the failed records is still to do: going on from there retries them alone.
+It is the journal of a checkpoint whose only segment is this output. Only the failed records are
+open in this checkpoint: a run that continues it retries them alone.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,16 +12,11 @@ from typing import Any, Final, NamedTuple, Self
 
 import xxhash
 
-from dagster_dataops.checkpoints.journal.digest_frames import span_digests
 from dagster_dataops.checkpoints.journal.failed_place import FailedPlace
-from dagster_dataops.checkpoints.journal.frames import (
-    FrameKind,
-    Journal,
-    json_frame,
-    spans_frame,
-)
+from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.journal.segments import checksum
 from dagster_dataops.checkpoints.journal.span import Span, columns_of
+from dagster_dataops.checkpoints.journal.stored_outcomes import span_digests
 from dagster_dataops.datasets.durable_files import read_range, storage
 
 SEGMENT: Final = 1  # the only one
@@ -30,7 +25,7 @@ _BATCH_SPANS: Final = 4096
 
 
 class Cut(NamedTuple):
-    """A place between two records of a span: how much of it comes before."""
+    """A place between two records of a span: how many records and output bytes come before it."""
 
     start: int
     records: int = 0
@@ -41,7 +36,7 @@ class Cut(NamedTuple):
 def parts_between(span: Span, failed: Sequence[FailedPlace]) -> Iterator[tuple[Cut, Cut]]:
     """Yield start and end of each part of a span before, between and after its failed records.
 
-    There is one part more than there are failed records; some hold no records.
+    There is one part more than there are failed records. Some parts hold no records.
     """
     end = span.start + span.length
     before = Cut(span.start)
@@ -53,7 +48,7 @@ def parts_between(span: Span, failed: Sequence[FailedPlace]) -> Iterator[tuple[C
 
 
 class _Piece:
-    """Records that follow one another and did not fail, whatever spans they were settled in."""
+    """Consecutive records that did not fail, from one span or several."""
 
     def __init__(self, start: int) -> None:
         self.start = self.end = start
@@ -69,11 +64,11 @@ class _Piece:
         self._digest.update(output)
 
     def holds(self, start: int, end: int, size: int) -> bool:
-        """Whether so much more from ``start`` on would leave it of a size that is handy to read."""
+        """Whether more bytes from ``start`` on still fit into a megabyte of input and output."""
         return start >= self.end and max(end - self.start, self.size + size) <= _PIECE_BYTES
 
     def span(self, source: int | None) -> Span:
-        """Return it as one span, with a checksum of its input if that is open as ``source``."""
+        """Return the piece as one span; with a checksum of its input if ``source`` is given."""
         length = self.end - self.start
         return Span(
             start=self.start,
@@ -89,21 +84,21 @@ class _Piece:
         )
 
 
-class Keeping:
+class KeptJournal:
     """Writes such a journal; without `finish` there is none.
 
     Args:
-        path: A file that does not count yet, such as a draft; replaced.
+        path: The file, such as a draft; replaced.
         source: Descriptor of the input.
-        check_input: Whether spans must carry a checksum of it.
+        check_input: Whether spans must carry a checksum of their input.
         apart: Whether spans stay as they are, with digests of their input, so that outcomes of
-            single records are found again; else they are joined.
+            single records are found by it; else spans are joined.
     """
 
     def __init__(self, path: Path, source: int, *, check_input: bool, apart: bool = False) -> None:
         with storage(path, "replace the file"):
             path.unlink(missing_ok=True)
-        self._journal = Journal(path)
+        self._journal = JournalWriter(path)
         self._source = source
         self._check_input = check_input
         self._apart = apart
@@ -113,12 +108,13 @@ class Keeping:
         self._finished = False
 
     def add(self, span: Span, output: bytes, failed: Sequence[FailedPlace]) -> None:
-        """Take the next span of the input.
+        """Add the next span of the input.
 
         Args:
-            span: Of the records.
-            output: Its result lines, at least; they are the next ones of the whole output.
-            failed: Where in it records failed, in order.
+            span: The span.
+            output: Its result lines, which are the next lines of the output; lines that follow
+                them are ignored.
+            failed: The places of its failed records, in order.
         """
         if self._apart and not failed:
             self._take(span)
@@ -132,7 +128,7 @@ class Keeping:
 
     def _keep(self, first: Cut, last: Cut, output: bytes) -> None:
         records = last.records - first.records
-        if not records:  # blank lines at most
+        if not records:  # there may be blank lines
             return
         size = last.output - first.output
         if self._piece is not None and not self._piece.holds(first.start, last.start, size):
@@ -155,17 +151,16 @@ class Keeping:
     def _write_spans(self) -> None:
         if self._spans:
             digests = span_digests(self._source, self._spans) if self._apart else None
-            columns = columns_of(self._spans)
-            self._journal.append(spans_frame(SEGMENT, self._offset, columns, digests))
+            self._journal.spans(SEGMENT, self._offset, columns_of(self._spans), digests)
             self._offset += sum(span.output_bytes for span in self._spans)
             self._spans.clear()
 
     def finish(self, attempts: Sequence[dict[str, Any]]) -> None:
-        """Say which runs made all this, and make it durable."""
+        """Write the attempts that made the output, and make the journal durable."""
         self._end_piece()
         self._write_spans()
         for attempt in attempts:
-            self._journal.append(json_frame(FrameKind.ATTEMPT, attempt))
+            self._journal.attempt(attempt)
         self._journal.sync()
         self._finished = True
 
@@ -180,5 +175,5 @@ class Keeping:
     ) -> None:
         self._journal.close()
         if not self._finished:
-            with suppress(OSError):  # a draft, which the next attempt deletes
+            with suppress(OSError):  # the next attempt deletes the draft
                 self._journal.path.unlink(missing_ok=True)

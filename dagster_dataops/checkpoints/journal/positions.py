@@ -1,9 +1,8 @@
-"""Positions: where a stream stood when so many of its items were safe on disk.
+"""Positions: where a stream can continue, and how many of its items are on disk by then.
 
-They are frames of a checkpoint's journal. Each tells how much of the segment the items before it
-take, how much of the quarantine file the failures before it, and the digests of both, so that a
-position stands for itself: whatever else is torn or damaged, it counts if both files begin with
-the very bytes it was taken behind.
+A position is an entry of the journal. It holds the sizes and digests of two files at that moment:
+the segment with the items, and the quarantine file with the failed items. It counts if both files
+still begin with these bytes, whatever else is damaged.
 """
 
 import io
@@ -16,7 +15,6 @@ from typing import IO, Any, Final, NamedTuple
 import orjson
 import xxhash
 
-from dagster_dataops.checkpoints.journal.frames import FrameKind, frame, json_frame, read_frames
 from dagster_dataops.datasets.durable_files import COPY_BYTES, storage
 
 _HEAD: Final = struct.Struct("<QQ16sQ16s")
@@ -36,14 +34,14 @@ NOTHING: Final = Extent(0, xxhash.xxh3_128().digest())
 
 
 class Position(NamedTuple):
-    """Where a stream stood.
+    """Where a stream can continue.
 
     Attributes:
-        items: Items before it.
-        size: Bytes that they take.
+        items: Number of items before the position.
+        size: Their bytes in the segment.
         digest: Of these bytes.
-        state: What the stream goes on from, as JSON, less what it consists of.
-        quarantined: What of the quarantine file the failures before it take.
+        state: The state of the stream as JSON, without its stages.
+        quarantined: The part of the quarantine file with the failed items before the position.
     """
 
     items: int
@@ -53,28 +51,16 @@ class Position(NamedTuple):
     quarantined: Extent = NOTHING
 
     def state_of(self, stages: StageParts) -> dict[str, Any]:
-        """Return the state as the stream gave it.
+        """Return the state that the stream loads.
 
         Args:
-            stages: What the stream consists of.
+            stages: The stages of the stream.
         """
         return {**json.loads(self.state), _STAGES: [dict(parts) for parts in stages]}
 
 
-class Known(NamedTuple):
-    """What a journal says of a stream.
-
-    Attributes:
-        stages: What the stream consists of; ``None`` if the journal does not say.
-        positions: In the order in which they were taken.
-    """
-
-    stages: list[dict[str, str]] | None
-    positions: list[Position]
-
-
 def without_stages(state: Mapping[str, Any]) -> bytes:
-    """Return a state as JSON, less what the stream consists of: that is journalled once."""
+    """Return a state as JSON, without the stages: the journal holds these once."""
     rest = {name: value for name, value in state.items() if name != _STAGES}
     try:
         return orjson.dumps(rest)
@@ -82,37 +68,22 @@ def without_stages(state: Mapping[str, Any]) -> bytes:
         return json.dumps(rest).encode()
 
 
-def position_frame(position: Position) -> bytes:
-    """Return the frame of a position."""
+def pack_position(position: Position) -> bytes:
+    """Return a position as bytes."""
     items, size, digest, state, quarantined = position
-    return frame(FrameKind.POSITION, _HEAD.pack(items, size, digest, *quarantined) + state)
+    return _HEAD.pack(items, size, digest, *quarantined) + state
 
 
-def stages_frame(stages: StageParts) -> bytes:
-    """Return the frame, and its copy, of what a stream consists of."""
-    return json_frame(FrameKind.STAGES, {_STAGES: [dict(parts) for parts in stages]})
-
-
-def read_positions(journal: Path) -> Known:
-    """Return what a journal says of a stream; a missing one says nothing."""
-    stages: list[dict[str, str]] | None = None
-    positions = []
-    try:
-        data = journal.read_bytes()
-    except FileNotFoundError:
-        return Known(None, [])
-    for kind, payload in read_frames(data):
-        if kind == FrameKind.STAGES:
-            stages = json.loads(payload)[_STAGES]
-        elif kind == FrameKind.POSITION and len(payload) >= _HEAD.size:
-            items, size, digest, *quarantined = _HEAD.unpack_from(payload)
-            state = payload[_HEAD.size :]
-            positions.append(Position(items, size, digest, state, Extent(*quarantined)))
-    return Known(stages, positions)
+def unpack_position(data: bytes) -> Position | None:
+    """Return a packed position; ``None`` if ``data`` is too short."""
+    if len(data) < _HEAD.size:
+        return None
+    items, size, digest, *quarantined = _HEAD.unpack_from(data)
+    return Position(items, size, digest, data[_HEAD.size :], Extent(*quarantined))
 
 
 def intact(positions: Iterable[Position], segment: Path, quarantine: Path) -> list[Position]:
-    """Return the positions that segment and quarantine file bear out, the furthest first."""
+    """Return the positions whose bytes both files still hold, the furthest first."""
     given = sorted(positions, key=lambda one: one.size)
     items = borne_out(segment, {Extent(one.size, one.digest) for one in given})
     failures = borne_out(quarantine, {one.quarantined for one in given})
@@ -124,9 +95,9 @@ def intact(positions: Iterable[Position], segment: Path, quarantine: Path) -> li
 
 
 def borne_out(path: Path, extents: Iterable[Extent]) -> set[Extent]:
-    """Return the extents that a file begins with; a missing one has no bytes.
+    """Return the extents that a file begins with. A missing file is empty.
 
-    It is read once, up to the end of the longest.
+    The file is read once, up to the end of the longest extent.
     """
     found: set[Extent] = set()
     digest, at = xxhash.xxh3_128(), 0

@@ -1,4 +1,4 @@
-"""Reads span outputs back from segments: mostly forward, a little back and forth."""
+"""Read span outputs back from segments, mostly in the order in which they were written."""
 
 import os
 from collections import OrderedDict
@@ -17,48 +17,44 @@ _JOINED: Final = 1 << 20
 _FILES: Final = 64
 
 
-def outputs(
-    folder: Path, table: SpanTable, damaged: list[int]
-) -> Iterator[tuple[int, Span, bytes]]:
-    """Yield segment, span, and result and error lines of every span, in input order.
+def outputs(folder: Path, table: SpanTable, damaged: list[int]) -> Iterator[tuple[Span, bytes]]:
+    """Yield every span with its result and error lines, in input order.
 
     Args:
-        folder: Of the checkpoint.
+        folder: The checkpoint's folder.
         table: Its spans.
-        damaged: Takes the starts of those that do not pass their checksum, and are left out.
+        damaged: Receives the starts of spans whose checksum is wrong; these spans are left out.
     """
     reader = SegmentReader(folder)
     try:
         for span, segment, offset in table.ordered():
             output = reader.read(segment, offset, span.output_bytes + span.error_bytes)
             if checksum(output) == span.output_check:
-                yield segment, span, output
+                yield span, output
             else:
                 damaged.append(span.start)
     finally:
         reader.close()
 
 
-def joined_outputs(  # noqa: PLR0915 - a call for every span costs a third more
-    folder: Path, table: SpanTable, placed: int | None, damaged: list[int]
-) -> Iterator[tuple[bool, int, bytes]]:
+def joined_outputs(
+    folder: Path, table: SpanTable, damaged: list[int]
+) -> Iterator[tuple[int, bytes]]:
     """Yield the outputs of spans without error lines, about a megabyte at a time, in input order.
 
-    Spans of one record come by the hundred thousand, so that each is looked at in this one loop.
+    There may be hundreds of thousands of spans of one record, so a single loop handles each.
 
     Args:
-        folder: Of the checkpoint.
+        folder: The checkpoint's folder.
         table: Its spans; none has error lines.
-        placed: A segment whose outputs are not joined with others.
-        damaged: Takes the starts of spans that do not pass their checksum, and are left out.
+        damaged: Receives the starts of spans whose checksum is wrong; their output is left out.
 
     Yields:
-        Whether this is of segment ``placed``; the result records; their lines.
+        Number of result records; their lines.
     """
     reader = SegmentReader(folder)
     joined: list[bytes] = []
     rows = size = 0
-    apart = False
     try:
         for start, emitted, length, check, segment, offset in table.places():
             number = offset // _BLOCK
@@ -70,20 +66,18 @@ def joined_outputs(  # noqa: PLR0915 - a call for every span costs a third more
             if checksum(output) != check:
                 damaged.append(start)
                 continue
-            in_place = segment == placed
-            if size and (in_place is not apart or size + length > _JOINED):
-                yield apart, rows, b"".join(joined)
+            if size and size + length > _JOINED:
+                yield rows, b"".join(joined)
                 joined.clear()
                 rows = size = 0
             if length >= _BLOCK and not size:  # not kept: the next one takes its memory
-                yield in_place, emitted, output
+                yield emitted, output
                 continue
-            apart = in_place
             joined.append(output)
             rows += emitted
             size += length
         if size:
-            yield apart, rows, b"".join(joined)
+            yield rows, b"".join(joined)
     finally:
         reader.close()
 
@@ -91,8 +85,8 @@ def joined_outputs(  # noqa: PLR0915 - a call for every span costs a third more
 class SegmentReader:
     """Random access to the segments of one checkpoint, with a small cache of blocks.
 
-    Spans of one record are read in input order but were written in the order they finished:
-    near one another, not in a row.
+    Spans of one record are read in input order, and were written in the order in which they
+    finished: close to one another, but not in a row.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -123,7 +117,7 @@ class SegmentReader:
         return block
 
     def _read(self, segment: int, offset: int, length: int) -> bytes:
-        # An error is no damage: what a network file system cannot read now, it can tomorrow.
+        # An error is no damage: a network file system may be able to read the file later.
         with storage(segment_path(self._folder, segment), "read it back"):
             return read_range(self._file(segment), offset, length) if self._exists(segment) else b""
 

@@ -1,8 +1,4 @@
-"""Segments: files that hold the output of settled spans.
-
-Most are append-only, with one writer each. The main segment of a run is written by all workers at
-once, each output where it belongs in the result, so that publishing need not copy it.
-"""
+"""Segments: append-only files that hold the output of settled spans, one writer each."""
 
 import os
 from pathlib import Path
@@ -31,38 +27,34 @@ class SegmentWriter:
     Args:
         folder: The checkpoint's folder.
         number: Which segment.
-        shared: Whether others write to it as well; if not, it must not exist yet.
+        exists: Whether the segment may exist already; else its existence is an error.
     """
 
-    def __init__(self, folder: Path, number: int, *, shared: bool = False) -> None:
+    def __init__(self, folder: Path, number: int, *, exists: bool = False) -> None:
         self.number = number
         self.path = segment_path(folder, number)
         self.offset = 0
         with storage(self.path, "create the segment"):
             flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-            flags |= 0 if shared else os.O_EXCL
+            flags |= 0 if exists else os.O_EXCL
             self.descriptor = os.open(self.path, flags, 0o666)
 
     def append(self, *parts: Bytes) -> int:
-        """Append ``parts`` one after the other and return the offset of the first."""
-        offset = self.offset
-        self.write_at(offset, *parts)
-        self.offset = offset + sum(map(len, parts))
-        return offset
+        """Append ``parts`` one after the other and return the offset of the first.
 
-    def write_at(self, offset: int, *parts: Bytes) -> None:
-        """Write ``parts`` one after the other from ``offset``.
-
-        A write cut short by a full disk leaves bytes that nobody refers to, and that the next
-        write goes over.
+        A write cut short by a full disk leaves bytes that no span refers to. The next write
+        overwrites them.
         """
+        first = end = self.offset
         with storage(self.path, "write"):
             for part in parts:
-                written = os.pwrite(self.descriptor, part, offset) if part else 0
+                written = os.pwrite(self.descriptor, part, end) if part else 0
                 while written < len(part):
                     rest = memoryview(part)[written:]
-                    written += os.pwrite(self.descriptor, rest, offset + written)
-                offset += len(part)
+                    written += os.pwrite(self.descriptor, rest, end + written)
+                end += len(part)
+        self.offset = end
+        return first
 
     def close(self) -> None:
         """Close the file; safe to call twice."""

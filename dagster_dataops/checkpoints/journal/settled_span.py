@@ -1,4 +1,4 @@
-"""Settled: a span together with the bytes that are written for it."""
+"""SettledSpan: a span together with its result and error lines."""
 
 from typing import NamedTuple
 
@@ -7,7 +7,7 @@ import xxhash
 from dagster_dataops.checkpoints.journal.span import Span
 
 
-class Settled(NamedTuple):
+class SettledSpan(NamedTuple):
     """A span, its result lines and its error lines."""
 
     span: Span
@@ -15,7 +15,7 @@ class Settled(NamedTuple):
     errors: bytes
 
     @classmethod
-    def of(  # noqa: PLR0913 - what a span consists of
+    def of(  # noqa: PLR0913 - the fields of a span
         cls,
         start: int,
         length: int,
@@ -27,7 +27,7 @@ class Settled(NamedTuple):
         output: bytes | bytearray,
         errors: bytes,
         source: bytes | memoryview | None = None,
-    ) -> "Settled":
+    ) -> "SettledSpan":
         """Return the span of ``length`` input bytes, newlines included, from ``start`` on.
 
         Args:

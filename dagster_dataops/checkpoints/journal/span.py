@@ -5,7 +5,7 @@ import zlib
 from array import array
 from typing import Final, NamedTuple, TypeAlias
 
-Column: TypeAlias = "array[int]"
+IntArray: TypeAlias = "array[int]"
 
 
 class Span(NamedTuple):
@@ -36,21 +36,48 @@ class Span(NamedTuple):
     output_check: int
 
 
+class SpansEntry(NamedTuple):
+    """Settled spans.
+
+    Attributes:
+        segment: Number of the segment with their outputs.
+        offset: Where in the segment the first output starts; the others follow.
+        columns: The fields of `Span`, an array each.
+        digests: Of the input of each span; ``None`` if they were not written.
+    """
+
+    segment: int
+    offset: int
+    columns: list[IntArray]
+    digests: list[bytes] | None = None
+
+
+class ReopenedEntry(NamedTuple):
+    """Spans that count no more, as records in them are to be tried again.
+
+    Attributes:
+        starts: Where in the input they start.
+        retries: Whether their failed records are retried alone; else an outage made them fail.
+    """
+
+    starts: list[int]
+    retries: bool
+
+
 # One array a field: a journal of a million spans loads by a few memory copies. Sizes in bytes may
 # exceed 4 GiB, as what a single record becomes.
 COLUMN_TYPES: Final = tuple("QQIIIIQQII")
 _ROW: Final = struct.Struct("=" + "".join(COLUMN_TYPES))
-_OLDER_TYPES: Final = tuple("QIIIIIIIII")  # of journals that older versions wrote
 _COMPRESS_FROM: Final = 8
 
 
-def columns_of(spans: list[Span]) -> list[Column]:
+def columns_of(spans: list[Span]) -> list[IntArray]:
     """Return the fields of ``spans``, each as one array."""
     columns = zip(*spans, strict=True)
     return [array(kind, column) for kind, column in zip(COLUMN_TYPES, columns, strict=True)]
 
 
-def pack(columns: list[Column]) -> bytes:
+def pack(columns: list[IntArray]) -> bytes:
     """Return the fields of spans as bytes, compressed where that pays."""
     data = b"".join(columns)
     many = len(columns[0]) >= _COMPRESS_FROM
@@ -62,25 +89,24 @@ def pack_one(span: Span) -> bytes:
     return b"R" + _ROW.pack(*span)
 
 
-def unpack(data: bytes, count: int) -> list[Column]:
+def unpack(data: bytes, count: int) -> list[IntArray]:
     """Return the fields of ``count`` packed spans.
 
     Raises:
         ValueError: ``data`` is not ``count`` packed spans.
     """
     try:
-        plain = zlib.decompress(data[1:]) if data[:1] in {b"Z", b"z"} else data[1:]
+        plain = zlib.decompress(data[1:]) if data[:1] == b"Z" else data[1:]
     except zlib.error as error:
         raise ValueError(str(error)) from None
-    kinds = _OLDER_TYPES if data[:1] in {b"z", b"r"} else COLUMN_TYPES
     columns = []
     at = 0
-    for kind, wanted in zip(kinds, COLUMN_TYPES, strict=True):
+    for kind in COLUMN_TYPES:
         column = array(kind)
         end = at + count * column.itemsize
         column.frombytes(plain[at:end])
         at = end
-        columns.append(column if kind == wanted else array(wanted, column))
+        columns.append(column)
     if at != len(plain) or any(len(column) != count for column in columns):
         msg = f"{len(plain)} bytes are not {count} spans"
         raise ValueError(msg)

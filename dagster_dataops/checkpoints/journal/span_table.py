@@ -1,7 +1,7 @@
 """SpanTable: every settled span and where its output lies.
 
-A million spans are gone through in a fraction of a second: each field is an array, and whatever
-looks at all rows does so inside the interpreter's own loops.
+Each field is an array, and passes over all rows run inside the interpreter's own loops: a million
+spans take a fraction of a second.
 """
 
 from array import array
@@ -10,7 +10,7 @@ from itertools import accumulate, compress, islice
 from operator import add, gt, lt
 from typing import Final, NamedTuple
 
-from dagster_dataops.checkpoints.journal.span import COLUMN_TYPES, Column, Span
+from dagster_dataops.checkpoints.journal.span import COLUMN_TYPES, IntArray, Span
 from dagster_dataops.datasets.lines import Interval
 
 _PLACE: Final = [
@@ -21,9 +21,9 @@ _PLACE: Final = [
 class _Order(NamedTuple):
     """The rows of a table in input order, and the bytes [start, end) of each."""
 
-    rows: Column
-    starts: Column
-    ends: Column
+    rows: IntArray
+    starts: IntArray
+    ends: IntArray
 
 
 class SpanTable:
@@ -36,12 +36,12 @@ class SpanTable:
         self.records = 0
         self.failed = 0
         self.input_bytes = 0
-        self._known_order: _Order | None = None  # until something is added
+        self._known_order: _Order | None = None  # reset when a span is added
 
     def __len__(self) -> int:
         return len(self._segments)
 
-    def add(self, columns: list[Column], segment: int, offset: int) -> None:
+    def add(self, columns: list[IntArray], segment: int, offset: int) -> None:
         """Add spans whose outputs lie one after the other from ``offset`` in ``segment``."""
         self._known_order = None
         for mine, theirs in zip(self._columns, columns, strict=True):
@@ -75,9 +75,9 @@ class SpanTable:
         )
 
     def places(self) -> Iterator[tuple[int, int, int, int, int, int]]:
-        """Yield what is needed to read outputs without error lines back, in input order.
+        """Yield the fields to read outputs without error lines back, in input order.
 
-        That is: start of the span, result records, output bytes, their checksum, segment, offset.
+        They are: start of the span, result records, output bytes, their checksum, segment, offset.
         """
         columns = [*(self._columns[field] for field in _PLACE), self._segments, self._offsets]
         rows = self._order().rows
@@ -87,17 +87,6 @@ class SpanTable:
     def dropped(self) -> int:
         """Input records that emitted nothing and did not fail."""
         return sum(self._columns[4])
-
-    def lies_in_order(self, segment: int) -> bool:
-        """Whether each output in ``segment`` is where it belongs in the result as a whole."""
-        if segment not in self._segments:
-            return False
-        rows = self._order().rows
-        places = accumulate(map(self._columns[6].__getitem__, rows), initial=0)
-        return all(
-            self._segments[row] != segment or self._offsets[row] == place
-            for row, place in zip(rows, places, strict=False)
-        )
 
     def _order(self) -> _Order:
         if self._known_order is None:
@@ -112,7 +101,7 @@ class SpanTable:
         return _Order(rows, ordered, ends)
 
     def without(self, rejected: Iterable[int]) -> "SpanTable":
-        """Return the table less the spans that start at ``rejected``."""
+        """Return the table without the spans that start at ``rejected``."""
         refused = set(rejected)
         if not refused:
             return self
@@ -123,7 +112,7 @@ class SpanTable:
         return (row for row in self.ordered() if row[0].failed)
 
     def without_overlaps(self) -> "SpanTable":
-        """Return the table with the latest of spans that overlap, as a damaged one's successor."""
+        """Return the table with the latest of overlapping spans: it replaced a damaged one."""
         order = self._order()
         if not any(map(gt, order.ends, islice(order.starts, 1, None))):
             return self
@@ -164,7 +153,7 @@ class SpanTable:
         return table
 
     def gaps(self, content: Interval) -> list[Interval]:
-        """Return what of ``content`` is not settled, in order; no two spans overlap."""
+        """Return the open parts of ``content``, in order; no two spans may overlap."""
         _, starts, ends = self._order()
         if not starts:
             return [content] if content.start < content.end else []

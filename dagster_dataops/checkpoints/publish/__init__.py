@@ -1,1 +1,1 @@
-"""From settled spans to a published result: compose drafts, commit them, clean up."""
+"""From settled records to a published result: compose drafts, commit them, clean up."""

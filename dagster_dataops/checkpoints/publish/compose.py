@@ -1,185 +1,178 @@
-"""Composing: settled spans, in input order, become drafts of result and error file.
+"""Compose: make the drafts of result and error file from settled spans, in input order."""
 
-Where a run wrote its outputs where they belong, its main segment itself becomes the draft, and is
-only looked through.
-"""
-
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Final
-
-import orjson
+from array import array
+from collections.abc import Callable, Iterator
+from typing import Protocol
 
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.checkpoints.journal.failed_place import FailedRecord, failed_records
-from dagster_dataops.checkpoints.journal.kept_journal import Keeping
+from dagster_dataops.checkpoints.journal.kept_journal import KeptJournal
 from dagster_dataops.checkpoints.journal.segment_reader import joined_outputs, outputs
+from dagster_dataops.checkpoints.journal.span import Span
+from dagster_dataops.checkpoints.publish.drafts import Drafts, DraftWriter
+from dagster_dataops.checkpoints.publish.error_rows import draft_quarantined, error_row
+from dagster_dataops.checkpoints.stream_checkpoint import StreamCheckpoint
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.durable_files import draft_of, storage
+from dagster_dataops.datasets.durable_files import draft_of
 from dagster_dataops.datasets.lines import LineCounter
 from dagster_dataops.datasets.writer import JsonlWriter
 
-_BATCH_BYTES: Final = 1 << 20
 
+class Select(Protocol):
+    """Chooses the result lines of a selection operator."""
 
-@dataclass
-class Drafts:
-    """The complete drafts of a result and its error file.
+    def tick(self) -> None:
+        """Show progress and check for a stop request; called once a span."""
+        ...
 
-    Attributes:
-        dataset: The result, as it will be once in place.
-        modified_ns: Modification time of its file.
-        records: Input records.
-        dropped: Input records that emitted nothing and did not fail.
-        failed: Records in the error file's draft.
-        outcomes: Whether what is kept says of every record what became of it.
-        damaged: Starts of spans whose output did not pass its checksum; if there are any, the
-            drafts are of no use and those spans must be done again.
-    """
+    def write(self, results: JsonlWriter, failed: "array[int]") -> None:
+        """Write the chosen lines of the input.
 
-    dataset: JsonlDataset | None = None
-    modified_ns: int = 0
-    records: int = 0
-    dropped: int = 0
-    failed: int = 0
-    outcomes: bool = False
-    damaged: list[int] = field(default_factory=list)
-
-    def finish(self, results: JsonlWriter, errors: JsonlWriter) -> JsonlDataset:
-        """Make both drafts durable and return the result as it will be.
-
-        There is no draft of an empty error file: syncing it would cost as much as a small result.
+        Args:
+            results: Writes them.
+            failed: Byte positions of the failed records in the input, in rising order.
         """
-        self.dataset = results.finish()
-        self.modified_ns = draft_of(results.path).stat().st_mtime_ns
-        if errors.rows:
-            errors.finish()
-        return self.dataset
+        ...
 
 
 def compose(
-    folder: NodeFolder, checkpoint: Checkpoint, dataset: JsonlDataset, *, outcomes: bool = False
-) -> Drafts:
-    """Write result and error file as drafts, checking every span on the way.
+    folder: NodeFolder,
+    checkpoint: Checkpoint,
+    dataset: JsonlDataset,
+    *,
+    outcomes: bool = False,
+    select: Select | None = None,
+) -> Drafts | list[int]:
+    """Write result and error file as drafts; check every span on the way.
 
-    If any records failed, there is a third draft: what a retry of these alone goes on from.
+    If records failed, there is a third draft: the journal that a retry of these records alone
+    starts from. A selection has none, as its records cannot be retried alone.
 
     Args:
         folder: Of the operator's node.
         checkpoint: With every record settled.
         dataset: The input.
-        outcomes: Whether that third draft is made in any case, and every outcome can be found in
-            it by its input.
+        outcomes: Whether the third draft is made in any case, and holds every outcome with the
+            digest of its input.
+        select: Chooses the result lines; ``None`` takes the outputs of the spans.
+
+    Returns:
+        The drafts, or the starts of the spans that do not pass their checksum: these spans must
+        be done again.
     """
-    table = checkpoint.table
-    drafts = Drafts(
-        records=table.records, dropped=table.dropped, failed=table.failed, outcomes=outcomes
+    with DraftWriter(folder, "compose the result") as drafts:
+        if select is not None:
+            return _compose_selected(checkpoint, dataset, drafts, select)
+        if checkpoint.table.failed or outcomes:
+            return _compose_keeping(folder, checkpoint, dataset, drafts, outcomes=outcomes)
+        return _compose_plainly(checkpoint, drafts)
+
+
+def compose_stream(
+    folder: NodeFolder, checkpoint: StreamCheckpoint, failed: int, seeds: dict[str, int]
+) -> Drafts:
+    """Write result and error file of a stream as drafts.
+
+    Args:
+        folder: Of the operator's node.
+        checkpoint: With every item settled.
+        failed: How many items failed.
+        seeds: Seeds that the stream has drawn, by the paths of its stages.
+    """
+    checkpoint.check_quarantine()
+    dataset, modified_ns = checkpoint.draft(folder.result)
+    draft_quarantined(checkpoint.quarantine, folder.errors)
+    return Drafts(
+        dataset=dataset,
+        modified_ns=modified_ns,
+        records=(dataset.rows or 0) + failed,
+        failed=failed,
+        seeds=seeds,
     )
-    with (
-        storage(folder.path, "compose the result"),
-        JsonlWriter(folder.result, checkpoint.adoptable()) as results,
-        JsonlWriter(folder.errors) as errors,
-    ):
-        if table.failed or outcomes:
-            _compose_keeping(folder, checkpoint, dataset, drafts, results, errors)
-        else:
-            _compose_plainly(checkpoint, drafts, results, errors)
-    return drafts
 
 
-def _compose_plainly(
-    checkpoint: Checkpoint, drafts: Drafts, results: JsonlWriter, errors: JsonlWriter
-) -> None:
-    placed = checkpoint.main_segment if results.adopted else None
-    parts = joined_outputs(checkpoint.folder, checkpoint.table, placed, drafts.damaged)
-    for in_place, rows, output in parts:
-        if drafts.damaged:
-            continue  # the rest is only looked through: places are no longer known
-        if in_place:
-            results.keep(output, rows)
-        else:
-            results.write(output, rows)
-    if not drafts.damaged:
-        drafts.finish(results, errors)
+def _finish(drafts: DraftWriter, checkpoint: Checkpoint, *, outcomes: bool = False) -> Drafts:
+    table = checkpoint.table
+    return drafts.finish(
+        records=table.records, failed=table.failed, dropped=table.dropped, outcomes=outcomes
+    )
+
+
+def _compose_plainly(checkpoint: Checkpoint, drafts: DraftWriter) -> Drafts | list[int]:
+    damaged: list[int] = []
+    for rows, output in joined_outputs(checkpoint.folder, checkpoint.table, damaged):
+        if not damaged:  # else the remaining spans are only checked
+            drafts.results.write(output, rows)
+    return damaged or _finish(drafts, checkpoint)
 
 
 def _compose_keeping(
     folder: NodeFolder,
     checkpoint: Checkpoint,
     dataset: JsonlDataset,
-    drafts: Drafts,
-    results: JsonlWriter,
-    errors: JsonlWriter,
-) -> None:
-    records = 0
-    batch = _Batch(results)
+    drafts: DraftWriter,
+    *,
+    outcomes: bool,
+) -> Drafts | list[int]:
+    damaged: list[int] = []
     with (
         dataset.path.open("rb") as source,
-        Keeping(
+        KeptJournal(
             draft_of(folder.kept),
             source.fileno(),
             check_input=dataset.fingerprint is None,
-            apart=drafts.outcomes,
+            apart=outcomes,
         ) as keeping,
     ):
-        rows = ErrorRows(dataset.path, LineCounter(source.fileno()))
-        for segment, span, output in outputs(checkpoint.folder, checkpoint.table, drafts.damaged):
-            failed = failed_records(output[span.output_bytes :]) if span.failed else []
-            for row in rows.of_span(failed, records):
-                errors.write(row)
+        for span, output, failed in _spans(checkpoint, dataset, drafts.errors, damaged):
             keeping.add(span, output, [record.place for record in failed])
+            if not damaged:
+                drafts.results.write(output[: span.output_bytes], span.emitted)
+        if damaged:
+            return damaged
+        made = _finish(drafts, checkpoint, outcomes=outcomes)
+        keeping.finish(checkpoint.attempt_entries(result=made.dataset.fingerprint))
+        return made
+
+
+def _compose_selected(
+    checkpoint: Checkpoint, dataset: JsonlDataset, drafts: DraftWriter, select: Select
+) -> Drafts | list[int]:
+    damaged: list[int] = []
+    failed_at = array("Q")
+    for _, _, failed in _spans(checkpoint, dataset, drafts.errors, damaged, select.tick):
+        failed_at.extend(record.place.offset for record in failed)
+    if damaged:
+        return damaged
+    select.write(drafts.results, failed_at)
+    return drafts.finish(records=checkpoint.table.records, failed=checkpoint.table.failed)
+
+
+def _spans(
+    checkpoint: Checkpoint,
+    dataset: JsonlDataset,
+    errors: JsonlWriter,
+    damaged: list[int],
+    tick: Callable[[], None] | None = None,
+) -> Iterator[tuple[Span, bytes, list[FailedRecord]]]:
+    """Yield every span with its lines and failed records, in input order; write the error rows.
+
+    Args:
+        checkpoint: With every record settled.
+        dataset: The input.
+        errors: Takes the rows.
+        damaged: Takes the starts of spans that do not pass their checksum; they are left out.
+        tick: Called once a span.
+    """
+    records = 0
+    with dataset.path.open("rb") as source:
+        counter = LineCounter(source.fileno())
+        for span, output in outputs(checkpoint.folder, checkpoint.table, damaged):
+            failed = failed_records(output[span.output_bytes :]) if span.failed else []
+            for record in failed:
+                errors.write(error_row(record, dataset.path, records, counter))
+            yield span, output, failed
             records += span.records
-            if drafts.damaged:
-                continue
-            if segment == checkpoint.main_segment and results.adopted:
-                batch.write()
-                results.keep(output, span.emitted)
-            else:
-                batch.add(output[: span.output_bytes], span.emitted)
-        if not drafts.damaged:
-            batch.write()
-            made = drafts.finish(results, errors)
-            keeping.finish(checkpoint.told(result=made.fingerprint))
-
-
-class _Batch:
-    """Outputs on their way to the result, written a megabyte at a time."""
-
-    def __init__(self, writer: JsonlWriter) -> None:
-        self._writer = writer
-        self._outputs: list[bytes] = []
-        self._rows = self._bytes = 0
-
-    def add(self, output: bytes, rows: int) -> None:
-        self._outputs.append(output)
-        self._rows += rows
-        self._bytes += len(output)
-        if self._bytes >= _BATCH_BYTES:
-            self.write()
-
-    def write(self) -> None:
-        if self._bytes:
-            self._writer.write(b"".join(self._outputs), self._rows)
-            self._outputs.clear()
-            self._rows = self._bytes = 0
-
-
-class ErrorRows:
-    """Turns the error lines of spans, which know byte offsets, into rows with record and line."""
-
-    def __init__(self, path: Path, counter: LineCounter) -> None:
-        self._path = str(path)
-        self._counter = counter
-
-    def of_span(self, failed: Sequence[FailedRecord], records_before: int) -> Iterator[bytes]:
-        """Yield the rows of one span; spans must come in input order."""
-        for place, told in failed:
-            row = {
-                "index": records_before + place.position,
-                "path": self._path,
-                "line": self._counter.line_at(place.offset),
-                **told,
-            }
-            yield orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
+            if tick is not None:
+                tick()

@@ -1,4 +1,4 @@
-"""OutcomeIndex: outcomes by the digests of their input, on disk: memory might not hold them."""
+"""OutcomeIndex: find outcomes by the digests of their input. It is on disk, not in memory."""
 
 import sqlite3
 from collections.abc import Iterable, Iterator
@@ -6,10 +6,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, Self
 
-from dagster_dataops.checkpoints.journal.digest_frames import Outcome
+from dagster_dataops.checkpoints.journal.stored_outcomes import StoredOutcome
 from dagster_dataops.errors import StorageError
 
-_SETTINGS: Final = {"journal_mode": "OFF", "synchronous": "OFF"}  # nobody reads it after a crash
+_SETTINGS: Final = {"journal_mode": "OFF", "synchronous": "OFF"}  # not read after a crash
 _COLUMNS: Final = "source, segment, place, size, emitted, checksum"
 
 
@@ -17,7 +17,7 @@ class OutcomeIndex:
     """Outcomes of several sources, for as long as the ``with`` block lasts.
 
     Args:
-        path: A file of its own, deleted in the end.
+        path: A new file, deleted at the end.
     """
 
     def __init__(self, path: Path) -> None:
@@ -29,8 +29,8 @@ class OutcomeIndex:
             table = f"CREATE TABLE outcome (digest BLOB PRIMARY KEY, {_COLUMNS}) WITHOUT ROWID"
             self._database.execute(table)
 
-    def add(self, source: int, outcomes: Iterable[Outcome]) -> None:
-        """Add the outcomes of a source; those of records that are known already stay.
+    def add(self, source: int, outcomes: Iterable[StoredOutcome]) -> None:
+        """Add the outcomes of a source. An outcome with a known digest is ignored.
 
         Raises:
             StorageError: The disk refuses.
@@ -42,8 +42,8 @@ class OutcomeIndex:
             self._database.executemany(insert, rows)
             self._database.execute("COMMIT")
 
-    def find(self, digest: bytes) -> tuple[int, Outcome] | None:
-        """Return a source that knows what became of a record, and what did; ``None`` if none does.
+    def find(self, digest: bytes) -> tuple[int, StoredOutcome] | None:
+        """Return the source and the outcome with this digest; ``None`` if there is none.
 
         Raises:
             StorageError: The disk refuses.
@@ -53,7 +53,7 @@ class OutcomeIndex:
             row = self._database.execute(select, (digest,)).fetchone()
         except sqlite3.Error as error:
             raise self._refused("read the index of outcomes", error) from error
-        return None if row is None else (row[0], Outcome(digest, *row[1:]))
+        return None if row is None else (row[0], StoredOutcome(digest, *row[1:]))
 
     @contextmanager
     def _storage(self, action: str) -> Iterator[None]:

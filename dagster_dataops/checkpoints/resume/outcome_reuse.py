@@ -1,11 +1,10 @@
-"""Reusing: new checkpoints that hold what became of records that other inputs held before.
+"""Reuse outcomes: make a checkpoint from the results of records that earlier inputs held as well.
 
-An input that has changed in a few of its records, such as a file that grows every night or the
-result of an operator that was mended, has most of its records as they were. What the operator
-made of these, with the same options and code, is looked up by digests of their lines: in the
-published result, and in runs that were never finished. The files with the outcomes become segments
-of the new checkpoint, by links where there are any; that they hold what was written is checked
-when the result is composed, as always.
+Often only a few records of an input have changed: a file grows every night, or an earlier operator
+was corrected. The results of the other records, made with the same options and code, are looked up
+by digests of their lines, in the published result and in unfinished runs. Their files become
+segments of the new checkpoint, as links if possible. Checksums are checked when the result is
+composed, as always.
 """
 
 import shutil
@@ -16,20 +15,24 @@ from pathlib import Path
 from typing import Final, Self
 
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent
-from dagster_dataops.checkpoints.folder.manifest import NodeFolder, published
+from dagster_dataops.checkpoints.folder.manifest import published
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
-from dagster_dataops.checkpoints.journal.digest_frames import Outcome, line_digest, outcomes_in
-from dagster_dataops.checkpoints.journal.frames import (
-    FrameKind,
-    Journal,
-    json_frame,
-    spans_frame,
-)
+from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.journal.segments import checksum, segment_path
 from dagster_dataops.checkpoints.journal.span import Span, columns_of
+from dagster_dataops.checkpoints.journal.stored_outcomes import (
+    StoredOutcome,
+    line_digest,
+    outcomes_in,
+)
 from dagster_dataops.checkpoints.resume.outcome_index import OutcomeIndex
-from dagster_dataops.checkpoints.resume.resume_policy import Decision, ResumePolicy
+from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.checkpoints.resume.seeded_checkpoint import new_folder
+from dagster_dataops.checkpoints.resume.start_decision import (
+    StartDecision,
+    StartKind,
+    StartRequest,
+)
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import draft_of, storage, sync_folder
 from dagster_dataops.datasets.lines import Line, content_interval, iterate_lines
@@ -40,11 +43,12 @@ _BATCH: Final = 4096  # spans of one frame
 
 @dataclass(frozen=True)
 class _Source:
-    """Where outcomes are known.
+    """A checkpoint or published result with outcomes.
 
     Attributes:
-        content: What its journal says, which is at ``journal``.
-        segment: Where the file of a segment is.
+        content: The content of its journal.
+        journal: The file of its journal.
+        segment: Return the file of a segment.
     """
 
     content: CheckpointContent
@@ -52,23 +56,15 @@ class _Source:
     segment: Callable[[int], Path]
 
 
-def reuse(
-    folder: NodeFolder,
-    found: list[CheckpointContent],
-    fingerprint: RunFingerprint,
-    policy: ResumePolicy,
-    dataset: JsonlDataset,
-) -> Decision | None:
-    """Make the checkpoint to go on from; ``None`` if no record of the input is known.
+def reuse_outcomes(request: StartRequest, dataset: JsonlDataset) -> StartDecision | None:
+    """Make a checkpoint of the known outcomes; return ``None`` if no record of the input is known.
 
     Args:
-        folder: Of the operator's node.
-        found: Its checkpoints, newest first; none of them is of this run's input.
-        fingerprint: Of this run.
-        policy: Whether records count that other code has finished.
+        request: Of the start. None of its checkpoints is of this run's input.
         dataset: The input.
     """
-    sources = list(_sources(folder, found, fingerprint, policy))
+    folder, fingerprint = request.folder, request.fingerprint
+    sources = list(_sources(request))
     if not sources:
         return None
     new = new_folder(folder)
@@ -88,11 +84,12 @@ def reuse(
     content = CheckpointContent.read(new)
     runs = " and ".join(content.attempts)
     note = f"{seed.records:,} of {records:,} records are as they were for run {runs}"
-    return Decision(content, f"{note}: what became of them is kept")
+    note += ": what became of them is kept"
+    return StartDecision(StartKind.REUSE_OUTCOMES, content, note)
 
 
 def _look_up(known: OutcomeIndex, seed: "_Seed", dataset: JsonlDataset) -> int:
-    """Seed a checkpoint with what is known of an input; return how many records that has."""
+    """Add the known outcomes of an input to a checkpoint; return the number of its records."""
     records = 0
     check_input = dataset.fingerprint is None
     with dataset.path.open("rb") as file:
@@ -104,7 +101,7 @@ def _look_up(known: OutcomeIndex, seed: "_Seed", dataset: JsonlDataset) -> int:
     return records
 
 
-def _span(line: Line, outcome: Outcome, *, check_input: bool) -> Span:
+def _span(line: Line, outcome: StoredOutcome, *, check_input: bool) -> Span:
     return Span(
         start=line.start,
         length=line.end - line.start,
@@ -119,14 +116,11 @@ def _span(line: Line, outcome: Outcome, *, check_input: bool) -> Span:
     )
 
 
-def _sources(
-    folder: NodeFolder,
-    found: list[CheckpointContent],
-    fingerprint: RunFingerprint,
-    policy: ResumePolicy,
-) -> Iterator[_Source]:
-    """Yield what outcomes may be taken from, the latest first."""
-    accepted = {"input", "code"} if policy is ResumePolicy.ACROSS_CODE else {"input"}
+def _sources(request: StartRequest) -> Iterator[_Source]:
+    """Yield the checkpoints that outcomes may be taken from, the latest first."""
+    folder, fingerprint = request.folder, request.fingerprint
+    across = request.policy is ResumePolicy.ACROSS_CODE
+    accepted = {"input", "code"} if across else {"input"}
 
     def usable(content: CheckpointContent) -> bool:
         before = content.fingerprint
@@ -135,7 +129,7 @@ def _sources(
         differing = [*before.differences(fingerprint), *fingerprint.differs_from(content.kept_from)]
         return set(differing) <= accepted
 
-    for content in found:
+    for content in request.found:
         if usable(content):
             place = content.folder
             yield _Source(content, place / "journal", partial(segment_path, place))
@@ -147,30 +141,30 @@ def _sources(
 
 
 class _Seed:
-    """The journal of the new checkpoint; it counts once `finish` has put it in place.
+    """Writes the journal of the new checkpoint; `finish` puts it in place.
 
     Args:
         folder: Of the checkpoint.
-        sources: What it has its outcomes from.
+        sources: Where the outcomes are from.
 
     Attributes:
-        records: How many records it holds.
+        records: Number of records that the journal holds.
     """
 
     def __init__(self, folder: Path, sources: Sequence[_Source]) -> None:
         self.records = 0
         self._folder = folder
         self._sources = sources
-        self._journal = Journal(draft_of(folder / "journal"))
+        self._journal = JournalWriter(draft_of(folder / "journal"))
         self._segments: dict[tuple[int, int], int] = {}
-        self._taken = [0] * len(sources)  # records of each
-        self._place = (0, 0)  # segment and offset of what is not written yet
+        self._used: set[int] = set()  # numbers of sources that records were taken from
+        self._place = (0, 0)  # segment and offset of the spans that are not written yet
         self._end = 0
         self._spans: list[Span] = []
         self._digests: list[bytes] = []
 
-    def add(self, source: int, outcome: Outcome, span: Span) -> None:
-        """Add the next record of the input, of which a source knows what became."""
+    def add(self, source: int, outcome: StoredOutcome, span: Span) -> None:
+        """Add the next record of the input, whose outcome a source holds."""
         segment = self._segment(source, outcome.segment)
         follows = (segment, outcome.offset) == (self._place[0], self._end)
         if not follows or len(self._spans) >= _BATCH:
@@ -179,11 +173,11 @@ class _Seed:
         self._spans.append(span)
         self._digests.append(outcome.digest)
         self._end = outcome.offset + outcome.size
-        self._taken[source] += 1
+        self._used.add(source)
         self.records += 1
 
     def _segment(self, source: int, number: int) -> int:
-        """Return the number that a source's segment has here, where it is linked or copied to."""
+        """Return the number of a source's segment here; link or copy the file at its first use."""
         known = self._segments.get((source, number))
         if known is None:
             known = self._segments[source, number] = len(self._segments) + 1
@@ -192,25 +186,19 @@ class _Seed:
 
     def _write(self) -> None:
         if self._spans:
-            columns = columns_of(self._spans)
-            self._journal.append(spans_frame(*self._place, columns, self._digests))
+            self._journal.spans(*self._place, columns_of(self._spans), self._digests)
             self._spans, self._digests = [], []
 
     def finish(self, fingerprint: RunFingerprint) -> None:
-        """Say whose outcomes these are, and put the journal in place."""
+        """Write the attempts that made the outcomes, and put the journal in place."""
         self._write()
-        used = [
-            (source.content, taken / max(source.content.table.records, 1))
-            for source, taken in zip(self._sources, self._taken, strict=True)
-            if taken
-        ]
-        told = {
+        used = [self._sources[number].content for number in sorted(self._used)]
+        entry = {
             "fingerprint": fingerprint.to_json(),
-            "kept_from": [run for content, _ in used for run in content.kept_by(fingerprint)],
-            "seconds": sum(content.seconds * share for content, share in used),
+            "kept_from": [run for content in used for run in content.kept_runs(fingerprint)],
         }
-        for run in dict.fromkeys(content.attempts[-1] for content, _ in reversed(used)):
-            self._journal.append(json_frame(FrameKind.ATTEMPT, {"run": run, **told}))
+        for run in dict.fromkeys(content.attempts[-1] for content in reversed(used)):
+            self._journal.attempt({"run": run, **entry})
         self._journal.sync()
         path = self._folder / "journal"
         with storage(path, "put it in place"):

@@ -1,7 +1,7 @@
 """Reopen failed records of an unfinished run, so that the next attempt tries them again.
 
-Failures of an outage say nothing of their records. What else is in the spans that hold them stays
-settled: it is copied to a segment of its own.
+They are reopened after an outage, which is no fault of the records, and if failed records are to be
+retried. The other records of their spans stay settled: their output is copied to a new segment.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -13,20 +13,27 @@ from dagster_dataops.checkpoints.journal.failed_place import FailedRecord, faile
 from dagster_dataops.checkpoints.journal.kept_journal import Cut, parts_between
 from dagster_dataops.checkpoints.journal.segment_reader import SegmentReader
 from dagster_dataops.checkpoints.journal.segments import checksum
-from dagster_dataops.checkpoints.journal.settled_span import Settled
-from dagster_dataops.checkpoints.journal.span import Span
+from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
+from dagster_dataops.checkpoints.journal.span import ReopenedEntry, Span
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import read_range
 
 
-def reopen(checkpoint: Checkpoint, dataset: JsonlDataset, failed: Collection[int] | None) -> None:
-    """Let failed records of a checkpoint count as not tried, durably.
+def reopen(
+    checkpoint: Checkpoint,
+    dataset: JsonlDataset,
+    failed: Collection[int] | None = None,
+    *,
+    retries: bool = False,
+) -> None:
+    """Reopen failed records of a checkpoint, durably.
 
     Args:
-        checkpoint: Of a run that ends without a result.
+        checkpoint: Of an unfinished run.
         dataset: Its input.
-        failed: Byte positions of those records in the input; ``None`` for all that failed.
+        failed: Byte positions of the records to reopen in the input; ``None`` for all failed ones.
+        retries: Whether a retry of the failed records alone begins here.
     """
     starts: list[int] = []
     spans: list[Span] = []
@@ -44,12 +51,12 @@ def reopen(checkpoint: Checkpoint, dataset: JsonlDataset, failed: Collection[int
                 for part in _parts(span, output, again, stay, descriptor):
                     segment.append(part.output, part.errors)
                     spans.append(part.span)
-    checkpoint.reopen(starts, segment.number, 0, spans)
+    checkpoint.reopen(ReopenedEntry(starts, retries), segment.number, 0, spans)
     checkpoint.sync()
 
 
 def first_failure(folder: Path, table: SpanTable) -> FailedRecord | None:
-    """Return the first failed record of a checkpoint that can be read, ``None`` if none can."""
+    """Return the first failed record of a checkpoint that can be read; ``None`` if none can."""
     for span, output in _with_failed(folder, table):
         return failed_records(output[span.output_bytes :])[0]
     return None
@@ -73,10 +80,10 @@ def _parts(
     again: Sequence[FailedRecord],
     stay: Sequence[FailedRecord],
     source: int | None,
-) -> Iterator[Settled]:
-    """Yield a span in parts, less the records that are to be tried ``again``.
+) -> Iterator[SettledSpan]:
+    """Yield a span in parts, without the records that are to be tried ``again``.
 
-    The parts carry a checksum of their input if that is open as ``source``.
+    The parts carry a checksum of their input if its descriptor is given as ``source``.
     """
     for first, last in parts_between(span, [record.place for record in again]):
         records, length = last.records - first.records, last.start - first.start
@@ -88,7 +95,7 @@ def _parts(
             if first.start <= record.place.offset < last.start
         ]
         lines = output[first.output : last.output]
-        yield Settled.of(
+        yield SettledSpan.of(
             first.start,
             length,
             records=records,
@@ -102,7 +109,7 @@ def _parts(
 
 
 def _moved(record: FailedRecord, first: Cut) -> FailedRecord:
-    """Return a failed record as it stands in the part of its span that starts at ``first``."""
+    """Return a failed record with its place in the part of its span that starts at ``first``."""
     place = record.place._replace(
         position=record.place.position - first.records,
         output=record.place.output - first.output,

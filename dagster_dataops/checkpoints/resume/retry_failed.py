@@ -1,23 +1,25 @@
-"""Decides which failed records are retried alone: a published result's, or an unfinished run's."""
+"""Decide which failed records are retried: those of a published result or an unfinished run."""
 
 from typing import Final
 
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, published
 from dagster_dataops.checkpoints.folder.run_fingerprint import CHANGEABLE, RunFingerprint, in_words
-from dagster_dataops.checkpoints.resume.resume_policy import (
-    Decision,
-    ResumePolicy,
-    changed_since,
-    decide,
+from dagster_dataops.checkpoints.resume.checkpoint_match import (
+    changeable,
     differing_parts,
-    resuming,
-    runs_of,
-    torn,
+    without_torn,
 )
 from dagster_dataops.checkpoints.resume.seeded_checkpoint import (
     seeded_by_result,
-    seeded_by_unfinished,
+)
+from dagster_dataops.checkpoints.resume.start_decision import (
+    StartDecision,
+    StartKind,
+    StartRequest,
+    changed_since,
+    resuming,
+    settled_by,
 )
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import RetryOutdatedError, RetryRefusedError
@@ -29,103 +31,74 @@ _WHOLE: Final = {
 }
 
 
-def standing(folder: NodeFolder, fingerprint: RunFingerprint) -> Manifest | None:
-    """Return the manifest of the published result if it is this run's and no record failed."""
-    found = published(folder)
-    if found is None or found[1].failed:
-        return None
-    made_from = RunFingerprint.from_json(found[1].made_from)
-    if made_from is None or not _acceptable(made_from.differences(fingerprint)):
-        return None
-    return found[1]
-
-
 def refuse_whole(folder: NodeFolder, kind: str) -> None:
-    """Refuse to retry single records of an operator that needs all of them at once.
+    """Check that single records of an operator of this kind can be retried.
 
     Raises:
-        RetryRefusedError: It is one, and there is a result.
+        RetryRefusedError: The operator needs all records at once, and there is a result.
     """
     if kind in _WHOLE and folder.result.exists():
         raise RetryRefusedError(str(folder.result), _WHOLE[kind])
 
 
-def decide_retry(
-    folder: NodeFolder,
-    found: list[CheckpointContent],
-    fingerprint: RunFingerprint,
-    dataset: JsonlDataset,
-    kind: str,
-) -> Decision:
-    """Choose whose failed records to retry, and make the checkpoint to go on from.
+def retry_failed(request: StartRequest, dataset: JsonlDataset) -> StartDecision | None:
+    """Return whose failed records are retried; make the checkpoint to write to.
 
-    A retry that was cut short goes on. Otherwise it is the published result, or else an
-    unfinished run over the same input. Code and options may have changed.
-
-    Args:
-        folder: Of the operator's node.
-        found: Its checkpoints, newest first.
-        fingerprint: Of this run.
-        dataset: Its input.
-        kind: Of the operator.
+    A retry that was cut short is resumed. Otherwise the failed records of the published result
+    are retried, or else those of an unfinished run over the same input. Code and options may have
+    changed. Without any of these, the result is ``None``.
 
     Raises:
         RetryOutdatedError: There is a result, but of another input.
-        RetryRefusedError: There is one of another operator, or edited since, or without what
-            tells where its records' results lie.
+        RetryRefusedError: The result is of another operator, was edited since, or lacks the map
+            from records to result lines.
     """
     usable = [
         content
-        for content in found
-        if content.table.records and _acceptable(differing_parts(content, fingerprint, dataset))
+        for content in request.found
+        if content.table.records
+        and changeable(differing_parts(content, request.fingerprint, dataset))
     ]
     for content in usable:
         if content.retries:
-            return _go_on(folder, content, fingerprint, dataset)
+            return _continue(request, content, dataset)
     try:
-        result = _published(folder, fingerprint, dataset, kind)
+        result = _published(request, dataset)
     except RetryRefusedError:
         if not usable:
             raise
         result = None
     if result is not None:
-        note = _retrying(*result, fingerprint, usable)
-        content = seeded_by_result(folder)
-        content.table = content.table.without(torn(content, dataset))
-        return Decision(content, note)
+        note = _retrying(*result, request.fingerprint, usable)
+        content = without_torn(seeded_by_result(request.folder), dataset)
+        return StartDecision(StartKind.RETRY_FAILED, content, note)
     if usable:
-        return _go_on(folder, usable[0], fingerprint, dataset)
-    return decide(folder, found, fingerprint, ResumePolicy.FAILED_RECORDS, dataset)
+        return _continue(request, usable[0], dataset)
+    return None
 
 
-def _acceptable(differing: list[str] | None) -> bool:
-    return differing is not None and set(differing) <= set(CHANGEABLE)
-
-
-def _go_on(
-    folder: NodeFolder,
-    content: CheckpointContent,
-    fingerprint: RunFingerprint,
-    dataset: JsonlDataset,
-) -> Decision:
-    """Go on from an unfinished run, trying its failed records again unless that has begun."""
-    content.table = content.table.without(torn(content, dataset))
-    note = resuming(content, fingerprint, dataset)
+def _continue(
+    request: StartRequest, content: CheckpointContent, dataset: JsonlDataset
+) -> StartDecision:
+    """Resume an unfinished run; retry its failed records unless a retry of them has begun."""
+    content = without_torn(content, dataset)
+    note = resuming(content, request)
     failed = content.table.failed
-    if not failed or (content.retries and not changed_since(content, fingerprint)):
+    if not failed or (content.retries and not changed_since(content, request.fingerprint)):
         content.retries = True
-        return Decision(content, note)
+        return StartDecision(StartKind.RESUME, content, note)
     note = f"{note}; {failed:,} of them failed and are tried again"
-    return Decision(seeded_by_unfinished(folder, content, dataset), note)
+    return StartDecision(StartKind.RETRY_FAILED, content, note)
 
 
 def _published(
-    folder: NodeFolder, fingerprint: RunFingerprint, dataset: JsonlDataset, kind: str
+    request: StartRequest, dataset: JsonlDataset
 ) -> tuple[CheckpointContent, Manifest] | None:
-    """Return what can be kept of the published result; ``None`` if nothing was published."""
+    """Return the records of the published result that did not fail; ``None`` without a result."""
+    folder, fingerprint = request.folder, request.fingerprint
     if not folder.result.exists():
         return None
-    refuse_whole(folder, kind)
+    refuse_whole(folder, request.kind)
     found = published(folder)
     if found is None:
         reason = "it was edited or replaced since it was published"
@@ -136,10 +109,10 @@ def _published(
     if not whole:
         kept.fingerprint = RunFingerprint.from_json(manifest.made_from)
     differing = differing_parts(kept, fingerprint, dataset if whole else None)
-    if not _acceptable(differing):
+    if not changeable(differing):
         changed = in_words([part for part in differing or [] if part not in CHANGEABLE])
         reason = f"{changed or 'its origin'} is not that of run {manifest.run}, which made it"
-        outdated = _acceptable([part for part in differing or ["format"] if part != "input"])
+        outdated = changeable([part for part in differing or ["format"] if part != "input"])
         refused = RetryOutdatedError if outdated else RetryRefusedError
         raise refused(str(folder.result), reason)
     if not whole or kept.table.records != manifest.rows_in - manifest.failed:
@@ -162,6 +135,5 @@ def _retrying(
     if changed:
         note += f", as asked, although {changed}"
     for content in unused[:1]:
-        settled = f"{content.table.records:,} records settled by {runs_of(content)}"
-        note += f"; {settled} since then are not used"
+        note += f"; {settled_by(content, content.table.records)} since then are not used"
     return note

@@ -16,7 +16,7 @@ from dagster_dataops.execution.timeouts.event_loop import event_loop, run_throug
 from dagster_dataops.execution.timeouts.record_timeout import TooManyStuckError
 
 
-def run_async(job: Job) -> None:
+def run(job: Job) -> None:
     """Settle everything that is to do.
 
     Raises:

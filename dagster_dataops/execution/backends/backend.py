@@ -1,29 +1,37 @@
-"""Which backend runs a job."""
+"""Backends: a module for each concurrency mode, which settles the open records of a job.
+
+To add one, write its module, register it in `BACKENDS`, and describe its mode in
+`dagster_dataops.operators.concurrency_modes.MODES`.
+"""
+
+from importlib import import_module
+from typing import Final, Protocol, cast
 
 from dagster_dataops.execution.job import Job
 
+BACKENDS: Final = {
+    "process": "dagster_dataops.execution.backends.processes",
+    "thread": "dagster_dataops.execution.backends.threads",
+    "async": "dagster_dataops.execution.backends.asynchronous",
+    "single": "dagster_dataops.execution.backends.single",
+}
 
-def run_backend(job: Job, lock_descriptor: int) -> None:
-    """Settle what is to do as the concurrency mode says; only that backend is imported.
 
-    Args:
-        job: What to run.
-        lock_descriptor: Of the folder's lock, which no worker may keep.
-    """
-    match job.settings.concurrency_mode:
-        case "single":
-            from dagster_dataops.execution.backends.single import run_single
+class Backend(Protocol):
+    """The interface of a backend's module."""
 
-            run_single(job)
-        case "thread":
-            from dagster_dataops.execution.backends.threads import run_threads
+    def run(self, job: Job) -> None:
+        """Settle the open records of a job.
 
-            run_threads(job)
-        case "async":
-            from dagster_dataops.execution.backends.asynchronous import run_async
+        Raises:
+            RecordError: A record failed and failures are not ignored.
+            OutageError: Call after call failed.
+            RunStoppedError: The run was asked to stop.
+        """
+        ...
 
-            run_async(job)
-        case "process":
-            from dagster_dataops.execution.backends.processes import run_processes
 
-            run_processes(job, (lock_descriptor,))
+def run_backend(job: Job) -> None:
+    """Settle the open records of a job in its concurrency mode; import that backend alone."""
+    backend = cast("Backend", import_module(BACKENDS[job.settings.concurrency_mode]))
+    backend.run(job)

@@ -17,12 +17,12 @@ from operator import itemgetter
 from typing import Final, TypeAlias
 
 from dagster_dataops.checkpoints.journal.segments import checksum
-from dagster_dataops.checkpoints.journal.settled_span import Settled
+from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.datasets.lines import Line, iterate_lines
 from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.records.breaker import Breaker
-from dagster_dataops.execution.records.fork_guard import Original
+from dagster_dataops.execution.records.fork_guard import ForkGuard
 from dagster_dataops.execution.records.record_failures import Failed, Failure, Outcome, error_line
 
 _LOOK_SECONDS: Final = 0.02  # how often the main thread settles what no worker did
@@ -54,7 +54,7 @@ class Collector:
 
     def __init__(self, job: Job) -> None:
         self._job = job
-        self._original = Original()
+        self._fork_guard = ForkGuard()
         self._apart = job.keeps_outcomes
         self._segment = job.checkpoint.new_segment()
         self._descriptor = os.open(job.dataset.path, os.O_RDONLY | os.O_CLOEXEC)
@@ -115,7 +115,7 @@ class Collector:
 
     def put(self, line: Line, outcome: Outcome) -> None:
         """Take the outcome of ``line``; called by whoever finished it."""
-        self._original.end_clone()
+        self._fork_guard.check()
         if isinstance(outcome, Failure) and not self._job.settings.ignore_errors:
             self._first_failure = self._first_failure or Failed(line.start, line.text, outcome)
             self._stop.set()
@@ -177,7 +177,7 @@ class Collector:
             line.start, length, 1, emitted, not output, 0, size, 0, source, checksum(output)
         )
 
-    def _joined(self, finished: list[_Finished]) -> Settled:
+    def _joined(self, finished: list[_Finished]) -> SettledSpan:
         output = bytearray()
         errors: list[bytes] = []
         dropped = 0
@@ -191,7 +191,7 @@ class Collector:
             else:
                 dropped += 1
         first, last = finished[0][0], finished[-1][0]
-        return Settled.of(
+        return SettledSpan.of(
             first.start,
             last.end - first.start,
             records=len(finished),

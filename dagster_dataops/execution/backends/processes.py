@@ -11,7 +11,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from dagster_dataops.checkpoints.journal.settled_span import Settled
+from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.concurrency.fork_safety import may_fork
 from dagster_dataops.datasets.durable_files import read_range
@@ -22,13 +22,12 @@ from dagster_dataops.execution.records.breaker import Breaker
 from dagster_dataops.execution.records.record_failures import Failed, Failure, error_line, timed_out
 from dagster_dataops.execution.workers import fork_server, protocol
 from dagster_dataops.execution.workers.idle_workers import idle_workers
-from dagster_dataops.execution.workers.output_placement import Placing
-from dagster_dataops.execution.workers.protocol import Done, Kind, Mode, Place, Range
-from dagster_dataops.execution.workers.scheduler import Schedule
+from dagster_dataops.execution.workers.protocol import Kind, Range
+from dagster_dataops.execution.workers.scheduler import Scheduler
 from dagster_dataops.execution.workers.worker_main import Assignment
 from dagster_dataops.execution.workers.worker_pool import WorkerPool
-from dagster_dataops.execution.workers.worker_process import Overdue, Worker
-from dagster_dataops.operators.settings import default_workers
+from dagster_dataops.execution.workers.worker_process import Overdue, WorkerProcess
+from dagster_dataops.operators.cores import usable_cores
 
 if TYPE_CHECKING:
     from dagster_dataops.checkpoints.journal.segments import SegmentWriter
@@ -46,12 +45,8 @@ _GRACE_SECONDS: Final = 1.0
 _LAST_WORDS_SECONDS: Final = 1.0  # for all workers together
 
 
-def run_processes(job: Job, unshared: tuple[int, ...]) -> None:
-    """Settle everything that is to do.
-
-    Args:
-        job: What to run.
-        unshared: Descriptors that forked workers must not keep, such as the folder's lock.
+def run(job: Job) -> None:
+    """Settle the open records of a job.
 
     Raises:
         RecordError: A record failed and failures are not ignored.
@@ -60,21 +55,18 @@ def run_processes(job: Job, unshared: tuple[int, ...]) -> None:
     """
     descriptor = os.open(job.dataset.path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        _Run(job, unshared, descriptor).run()
+        _Run(job, descriptor).run()
     finally:
         os.close(descriptor)
 
 
 class _Run:
-    def __init__(self, job: Job, unshared: tuple[int, ...], descriptor: int) -> None:
+    def __init__(self, job: Job, descriptor: int) -> None:
         self._job = job
         self._descriptor = descriptor
-        self._schedule = Schedule(descriptor, job.todo, job.settings.max_workers)
-        self._pool = WorkerPool(job.operator, unshared)
+        self._scheduler = Scheduler(descriptor, job.todo, job.settings.max_workers)
+        self._pool = WorkerPool(job.operator, job.unshared)
         self._own_segment: SegmentWriter | None = None
-        # Where outputs belong is only asked where nothing was settled before.
-        self._placing = Placing(job.content.start) if job.todo == [job.content] else None
-        self._main_segment = job.checkpoint.take_main_segment()
         self._failed: Failed | None = None
         self._deaths = Breaker(job.settings.stop_after_failures)
         self._last_failed: list[int] = []  # records, told by workers that end
@@ -106,7 +98,7 @@ class _Run:
 
     def _busy(self) -> bool:
         workers = self._pool.workers
-        return bool(self._schedule) or any(worker.ranges or worker.held for worker in workers)
+        return bool(self._scheduler) or any(worker.ranges for worker in workers)
 
     def _start_missing(self) -> None:
         """Start further workers as long as what is left for each takes longer than a start.
@@ -114,7 +106,7 @@ class _Run:
         A range that takes its time tells of that sooner than the pace of those before it. Time
         counts from when the first worker was ready.
         """
-        left, at_work = self._schedule.seconds_left, time.monotonic() - self._last_done
+        left, at_work = self._scheduler.seconds_left, time.monotonic() - self._last_done
         if max(left, at_work) <= _FORK_SECONDS:  # asked after every range: no look at the rest
             return
         workers, seconds = self._pool.workers, self._start_seconds()
@@ -123,7 +115,7 @@ class _Run:
             price = seconds * self._start_factor(starting)
             if max(left / len(workers), at_work) <= price:
                 return
-            if not self._schedule.has_more_than(starting):
+            if not self._scheduler.has_more_than(starting):
                 return
             self._missing -= 1
             self._start_worker()
@@ -141,7 +133,7 @@ class _Run:
         Those that start at once share the cores. Where workers that compute have taken these,
         another one brings little: only what is left for long is worth its start.
         """
-        workers, cores = self._pool.workers, default_workers("process")
+        workers, cores = self._pool.workers, usable_cores()
         demand = max(worker.demand for worker in workers)
         computing = len(workers) >= cores and demand > _COMPUTING_DEMAND
         return (1 + starting // cores) * (_LITTLE_GAIN if computing else 1)
@@ -153,32 +145,24 @@ class _Run:
             stamp=self._stamp,
             folder=str(job.checkpoint.folder),
             segment=job.checkpoint.take_segment_number(),
-            main_segment=self._main_segment,
             ignore_errors=job.settings.ignore_errors,
             check_input=job.check_input,
             one_by_one=job.keeps_outcomes,
         )
         self._pool.start(assignment)
 
-    def _supply(self, worker: Worker) -> None:
+    def _supply(self, worker: WorkerProcess) -> None:
         """Give a worker its next ranges; it may have died in the meantime, which shows later."""
         if self._ending or not worker.ready:
             return
-        depth = 1 if worker.late else self._schedule.depth
+        depth = 1 if worker.late else self._scheduler.depth
         while len(worker.ranges) < depth and (given := self._take()):
-            if self._placing is not None:
-                given = given._replace(place=self._placing.place_of(given.start))
-            elif given.mode is Mode.QUICK:
-                given = given._replace(mode=Mode.NORMAL)
             worker.ranges.append(given)
-            self._tell(worker, given)
+            with suppress(OSError):
+                worker.connection.send_bytes(protocol.pack_range(given))
 
     def _take(self) -> Range | None:
-        return self._schedule.take(len(self._pool.workers))
-
-    def _tell(self, worker: Worker, order: Range | Place) -> None:
-        with suppress(OSError):
-            worker.connection.send_bytes(protocol.pack_order(order))
+        return self._scheduler.take(len(self._pool.workers))
 
     def _listen(self, seconds: float) -> None:
         for worker, said in self._pool.heard(seconds).items():
@@ -187,7 +171,7 @@ class _Run:
         if self._job.settings.timeout is not None:
             self._end_overdue(self._job.settings.timeout, time.monotonic())
 
-    def _heard(self, worker: Worker) -> bool:
+    def _heard(self, worker: WorkerProcess) -> bool:
         """Hear what a worker says; return whether it is still there to say it."""
         try:
             message = worker.hear()
@@ -214,20 +198,16 @@ class _Run:
                     worker.overdue = Overdue(offset, now + _GRACE_SECONDS)
                     worker.signal(signal.SIGTERM)
 
-    def _hear(self, worker: Worker, message: bytes) -> None:
+    def _hear(self, worker: WorkerProcess, message: bytes) -> None:
         match message[0]:
             case Kind.READY:
                 self._welcome(worker)
-            case Kind.SPAN | Kind.SPAN_IN_PLACE:
-                span = self._settle(worker, message)
-                worker.take_note(span)
-                self._place(span.start, span.start + span.length, span.output_bytes)
-            case Kind.DONE | Kind.HELD:
-                self._finished(worker, *protocol.unpack_done(message))
-            case Kind.PLACED:
-                self._settle_placed(worker, protocol.unpack_position(message))
+            case Kind.SPAN:
+                worker.take_note(self._settle(worker, message))
+            case Kind.DONE:
+                self._finished(worker, protocol.unpack_done(message))
             case Kind.SHORTENED:
-                self._shorten(worker, protocol.unpack_position(message))
+                self._shorten(worker, protocol.unpack_shortened(message))
             case Kind.STALE:
                 self._pool.discard(worker)
                 self._start_worker()
@@ -243,15 +223,14 @@ class _Run:
         else:
             self._last_failed += protocol.unpack_last_failed(message)
 
-    def _settle(self, worker: Worker, message: bytes) -> Span:
-        in_place = message[0] == Kind.SPAN_IN_PLACE
+    def _settle(self, worker: WorkerProcess, message: bytes) -> Span:
         offset, span = protocol.unpack_span(message)
-        self._job.settle(self._main_segment if in_place else worker.segment, offset, [span])
+        self._job.settle(worker.segment, offset, [span])
         if span.failed < span.records:
             self._deaths.succeeded()
         return span
 
-    def _welcome(self, worker: Worker) -> None:
+    def _welcome(self, worker: WorkerProcess) -> None:
         if not self._ever_ready:
             self._last_done = time.monotonic()
         self._ever_ready = True
@@ -259,43 +238,23 @@ class _Run:
         self._stillborn = 0
         self._supply(worker)
 
-    def _finished(self, worker: Worker, done: Done, held: list[Span]) -> None:
-        """Take note that a range is done: settled, or held with the spans ``held``."""
-        start, seconds = done
-        worker.places.pop(start, None)
-        if worker.held.pop(start, None) is None:
-            given = worker.ranges.popleft()
-            worker.late = False
-            self._last_done = time.monotonic()
-            worker.settled_to = 0  # the next range may lie before this one
-            self._schedule.measured(given.end - start, seconds)
-            if held:
-                worker.held[start] = (given, held)
-                self._place(start, given.end, sum(span.output_bytes for span in held))
+    def _finished(self, worker: WorkerProcess, seconds: float) -> None:
+        """Record that a worker has finished a range, and give it the next one."""
+        given = worker.ranges.popleft()
+        worker.late = False
+        worker.settled_to = 0  # the next range may lie before this one
+        self._last_done = time.monotonic()
+        self._scheduler.measured(given.end - given.start, seconds)
         self._supply(worker)
 
-    def _shorten(self, worker: Worker, end: int) -> None:
+    def _shorten(self, worker: WorkerProcess, end: int) -> None:
         """Hand what is behind ``end`` in the range under way to whoever is free."""
         given = worker.ranges[0]
         worker.ranges[0] = given._replace(end=end)
         worker.late = True
-        self._schedule.put_back(Interval(end, given.end))
+        self._scheduler.put_back(Interval(end, given.end))
         for other in self._pool.workers:
             self._supply(other)
-
-    def _place(self, start: int, end: int, size: int) -> None:
-        """Tell who holds outputs where they belong, now that another size is known."""
-        if self._placing is None:
-            return
-        for place in self._placing.add(start, end, size):
-            for worker in self._pool.workers:
-                if place.start in worker.held:
-                    worker.places[place.start] = place.offset
-                    self._tell(worker, place)
-
-    def _settle_placed(self, worker: Worker, start: int) -> None:
-        _, spans = worker.held.pop(start)
-        self._job.settle(self._main_segment, worker.places.pop(start), spans)
 
     def _raise_fault(self, kind: int, text: str) -> None:
         self._job.check_input_unchanged()
@@ -303,7 +262,7 @@ class _Run:
             raise WorkerError(self._job.name, text)
         raise StorageError(str(self._job.checkpoint.folder), "settle records", text)
 
-    def _bury(self, worker: Worker) -> None:
+    def _bury(self, worker: WorkerProcess) -> None:
         """Replace a worker that died; what it was doing is done again by another."""
         self._pool.discard(worker)
         if self._failed is not None:
@@ -316,29 +275,27 @@ class _Run:
             if worker.overdue is not None:
                 self._give_back_overdue(given, max(given.start, worker.settled_to), worker.overdue)
             else:
-                killer = self._schedule.give_back_after_death(given, worker.settled_to)
+                killer = self._scheduler.give_back_after_death(given, worker.settled_to)
                 if killer is not None:
                     self._blame(killer, _died(worker.cause_of_death))
-        held = [given for given, _ in worker.held.values()]
-        for queued in reversed([*held, *untouched]):
-            self._schedule.give_back(queued)
+        for queued in reversed(untouched):
+            self._scheduler.give_back(queued)
         worker.ranges.clear()
-        worker.held.clear()
-        if self._schedule:
+        if self._scheduler:
             self._start_worker()
 
     def _give_back_overdue(self, given: Range, start: int, overdue: Overdue) -> None:
         """Settle the overdue record as failed; what is left of its range is done by another."""
         limit = self._job.settings.timeout
         if limit is None or not start <= overdue.offset < given.end:  # it ended after all
-            self._schedule.give_back(given._replace(start=start))
+            self._scheduler.give_back(given._replace(start=start))
             return
         after = next_line_start(self._descriptor, overdue.offset + 1, given.end)
-        self._schedule.give_back(given._replace(start=after))
-        self._schedule.give_back(given._replace(start=start, end=overdue.offset))
+        self._scheduler.give_back(given._replace(start=after))
+        self._scheduler.give_back(given._replace(start=start, end=overdue.offset))
         self._blame(Range(overdue.offset, after), timed_out(limit))
 
-    def _count_stillborn(self, worker: Worker) -> None:
+    def _count_stillborn(self, worker: WorkerProcess) -> None:
         """Bear with a worker killed from outside while it starts, not with ones that never do.
 
         SIGKILL is nothing that a worker's own start could end in; anything else is, unless
@@ -358,7 +315,7 @@ class _Run:
         if self._deaths.open or not self._job.settings.ignore_errors:
             self._failed = failed
             return
-        settled = Settled.of(
+        settled = SettledSpan.of(
             killer.start,
             len(data),
             records=1,
@@ -373,7 +330,6 @@ class _Run:
             self._own_segment = self._job.checkpoint.new_segment()
         offset = self._own_segment.append(settled.errors)
         self._job.settle(self._own_segment.number, offset, [settled.span])
-        self._place(killer.start, killer.end, 0)
 
     def _end(self) -> None:
         """End the workers; on failure or interrupt settle what they have finished first.
@@ -408,15 +364,11 @@ class _Run:
             except (EOFError, OSError):
                 continue
 
-    def _settle_last(self, worker: Worker, message: bytes) -> None:
-        if message[0] in (Kind.SPAN, Kind.SPAN_IN_PLACE):
+    def _settle_last(self, worker: WorkerProcess, message: bytes) -> None:
+        if message[0] == Kind.SPAN:
             self._settle(worker, message)
         elif message[0] == Kind.LAST_FAILED:
             self._hear_failures(message)
-        elif message[0] == Kind.PLACED:
-            start = protocol.unpack_position(message)
-            if start in worker.held and start in worker.places:
-                self._settle_placed(worker, start)
 
 
 def _from_now(until: float) -> float:

@@ -2,15 +2,13 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import Final
 
-from dagster_dataops.checkpoints.journal.segments import SegmentWriter
-from dagster_dataops.checkpoints.journal.settled_span import Settled
+from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
 from dagster_dataops.datasets.lines import Interval, next_line_start
 from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.records.breaker import Breaker
-from dagster_dataops.execution.records.fork_guard import Original
 from dagster_dataops.execution.records.retries import Retries, retries_of, tell
 from dagster_dataops.execution.records.settle import Settle, settling
 from dagster_dataops.execution.records.span_loop import SpanLoop
@@ -20,7 +18,7 @@ _RANGE_BYTES = 4 << 20
 _SETTLE_SECONDS: Final = 0.01  # a call that takes longer is settled before the next one
 
 
-def run_single(job: Job) -> None:
+def run(job: Job) -> None:
     """Settle everything that is to do.
 
     Raises:
@@ -28,17 +26,10 @@ def run_single(job: Job) -> None:
             operator raised.
         OutageError: Call after call failed.
     """
-    main = SegmentWriter(job.checkpoint.folder, job.checkpoint.take_main_segment())
-    beside = job.checkpoint.new_segment()
-    original = Original()
+    segment = job.checkpoint.new_segment()
 
-    def write(settled: Settled) -> None:
-        original.end_clone()
-        # What has error lines lies beside, and its place in the main segment is left free.
-        segment = beside if settled.errors else main
+    def write(settled: SettledSpan) -> None:
         offset = segment.append(settled.output, settled.errors)
-        if segment is beside:
-            main.offset += len(settled.output)
         job.settle(segment.number, offset, [settled.span])
         job.tick()
 
@@ -57,17 +48,14 @@ def run_single(job: Job) -> None:
                 breaker=breaker,
                 settle_seconds=_SETTLE_SECONDS,
             )
-            with closing(loop):
-                for start, end in _ranges(descriptor, job.todo):
-                    failed = loop.run(start, end, one_by_one=job.keeps_outcomes)
-                    if failed is not None:
-                        job.last_failed = set(breaker.last_failed)
-                        raise job.error_of(failed) from failed.failure.error
+            for start, end in _ranges(descriptor, job.todo):
+                failed = loop.run(start, end, one_by_one=job.keeps_outcomes)
+                if failed is not None:
+                    job.last_failed = set(breaker.last_failed)
+                    raise job.error_of(failed) from failed.failure.error
     finally:
-        original.end_clone()
         os.close(descriptor)
-        main.close()
-        beside.close()
+        segment.close()
         tell(retries, job.progress)
 
 

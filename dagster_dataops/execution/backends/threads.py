@@ -5,6 +5,7 @@ workers would cost 2.6 to 8 times the time under heavy-tailed latencies. A finis
 journal before its worker takes the next one; see `Collector` for where that is put off.
 """
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -28,7 +29,7 @@ _QUICK_CALLS: Final = 4  # of one thread within that time
 _ALONE_SECONDS: Final = 0.05
 
 
-def run_threads(job: Job) -> None:
+def run(job: Job) -> None:
     """Settle everything that is to do.
 
     Raises:
@@ -75,7 +76,7 @@ def _settle_all(collector: Collector, settle: Settle) -> None:
 
     given = texts()
     while True:
-        stretch = settle(given, output, ())
+        stretch = settle(given, output, math.inf)
         if stretch.interrupt is not None:
             raise stretch.interrupt
         if line is None:

@@ -1,4 +1,4 @@
-"""Coroutines: settling with ``async def`` operators, within their time limit."""
+"""Settle input lines with ``async def`` operators, within their time limit."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
@@ -23,14 +23,14 @@ from dagster_dataops.records import Record, decode
 
 @contextmanager
 def calls_in_a_loop(operator: Operator) -> Iterator[Forward]:
-    """Yield the operator as a plain function, each call of which runs an event loop."""
+    """Yield the operator as a plain function that runs each call in one event loop."""
     call = _limited(operator)
     with event_loop() as loop:
         yield lambda record: run_through(loop, call(record))
 
 
 def _limited(operator: Operator) -> Callable[[Record], Coroutine[Any, Any, object]]:
-    """Return ``forward`` with the time limit that the operator's settings say."""
+    """Return ``forward`` with the time limit of the operator's settings."""
     forward = record_function(operator)
     settings = operator.__dataops__.resolved
     if settings.timeout is None:
@@ -42,42 +42,38 @@ def _limited(operator: Operator) -> Callable[[Record], Coroutine[Any, Any, objec
 def async_settler(
     operator: Operator, retries: Retries | None = None
 ) -> Callable[[bytes], Awaitable[Outcome]]:
-    """Return the coroutine function that settles one line, within its time limit.
+    """Return the coroutine function that settles one line, as `settling` does.
 
     It raises `TooManyStuckError` if too many coroutines go on although they were cancelled.
     """
     retries = retries or retries_of(operator.__dataops__.resolved)
     forward = _limited(operator)
 
-    async def settle(line: bytes) -> Outcome:
+    async def attempt(line: bytes) -> Outcome:
         try:
             record = decode(line)
         except ValueError:
             return failure_of_line(line)
         try:
             return encode_outcome(await forward(record), record)
-        except asyncio.CancelledError as error:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise
-            return raised(error)
         except TooManyStuckError:
             raise
-        except BaseException as error:  # noqa: BLE001 - user code may raise anything
+        except BaseException as error:
+            if _is_cancelled(error):
+                raise
             return raised(error)
 
-    return _retrying_async(settle, retries)
-
-
-def _retrying_async(
-    settle: Callable[[bytes], Awaitable[Outcome]], retries: Retries | None
-) -> Callable[[bytes], Awaitable[Outcome]]:
-    """Return ``settle`` with further tries, and with the texts of what fails in the end."""
-
-    async def settle_retrying(line: bytes) -> Outcome:
-        outcome = await settle(line)
+    async def settle(line: bytes) -> Outcome:
+        outcome = await attempt(line)
         if retries is not None and isinstance(outcome, Failure) and retries.worthwhile(outcome):
-            outcome = await retries.again_async(outcome, lambda: settle(line))
+            outcome = await retries.again_async(outcome, lambda: attempt(line))
         return in_full(outcome) if isinstance(outcome, Failure) else outcome
 
-    return settle_retrying
+    return settle
+
+
+def _is_cancelled(error: BaseException) -> bool:
+    """Return whether ``error`` cancels the current task; the operator may raise one of its own."""
+    task = asyncio.current_task()
+    cancelled = isinstance(error, asyncio.CancelledError)
+    return cancelled and task is not None and task.cancelling() > 0

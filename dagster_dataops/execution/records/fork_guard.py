@@ -1,6 +1,8 @@
-"""Clones: what is left of a run in a process that an operator forked and let come back.
+"""End a forked copy of this process that returns from an operator's call.
 
-It would go on with the run as if it were the run, and settle everything a second time.
+An operator may fork. A copy that returns would continue the run, and settle every record a second
+time. Check for it wherever control returns from the operator, before any lock is taken: another
+thread may have held that lock when the copy was made.
 """
 
 import os
@@ -12,14 +14,14 @@ _MESSAGE: Final = (
 )
 
 
-class Original:
-    """The process in which this was made."""
+class ForkGuard:
+    """Remember the process that creates it."""
 
     def __init__(self) -> None:
         self._pid = os.getpid()
 
-    def end_clone(self) -> None:
-        """End this process at once if it is another one."""
+    def check(self) -> None:
+        """End this process at once if it is a copy."""
         if os.getpid() != self._pid:
             try:
                 os.write(2, _MESSAGE.encode())

@@ -1,34 +1,32 @@
 """Retries: whether a failed record is tried again, when, and how often."""
 
+import random
 import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Final
 
 from dagster_dataops.errors import UnencodableError
 from dagster_dataops.execution.progress import Progress
 from dagster_dataops.execution.records.breaker import Breaker
-from dagster_dataops.execution.records.record_failures import Failure
+from dagster_dataops.execution.records.record_failures import Failure, Outcome
 from dagster_dataops.operators.return_contract import ContractError
 from dagster_dataops.operators.settings import ResolvedSettings, RetryOn
 
-if TYPE_CHECKING:
-    from tenacity import RetryCallState
-
-T = TypeVar("T")
 _LONGEST_PAUSE_SECONDS: Final = 60.0
+_MOST_DOUBLINGS: Final = 60
 
 
 class Retries:
-    """The further tries of one run's records; shared by its threads.
+    """The further tries of failed records in one run; shared by its threads.
 
     Args:
-        settings: How many, after what, how soon. Each pause is about twice the one before it and
-            a minute at most; a random half of it keeps many callers from coming back together.
-        pause: Waits that many seconds; what it raises ends the tries.
-        breaker: Counts every failed try but a record's last, which whoever settles it counts. Once
-            it is open there are no further tries.
+        settings: How many, after which exceptions, how soon. Each pause is about twice the one
+            before it and a minute at most. A random half of it spreads the calls of many callers.
+        pause: Waits for a number of seconds; an exception that it raises ends the tries.
+        breaker: Counts every failed try but a record's last, which is counted with the record. No
+            further try is made once it is open.
     """
 
     def __init__(
@@ -37,94 +35,75 @@ class Retries:
         pause: Callable[[float], None] = time.sleep,
         breaker: Breaker | None = None,
     ) -> None:
-        from tenacity import (
-            retry_if_result,
-            stop_after_attempt,
-            wait_exponential,
-            wait_random_exponential,
-        )
-
-        half, cap = settings.backoff / 2, _LONGEST_PAUSE_SECONDS / 2
-        self._retry_on = settings.retry_on
+        self._settings = settings
         self._lock = threading.Lock()
         self._tried_again = 0
         self._recovered = 0
         self._pause = pause
         self._breaker = breaker or Breaker(0)
-        self._policy: dict[str, Any] = {
-            "stop": stop_after_attempt(settings.retries + 1),
-            "wait": wait_exponential(half, max=cap) + wait_random_exponential(half, max=cap),
-            "retry": retry_if_result(self.worthwhile),
-            "before_sleep": self._count_failed,
-            "retry_error_callback": _last_outcome,
-        }
 
     def worthwhile(self, outcome: object) -> bool:
-        """Whether another try may end otherwise: not for a bad line, nor for a bad result."""
+        """Whether another try may succeed; not for a bad line or a bad result."""
         return (
             isinstance(outcome, Failure)
             and outcome.error is not None
             and not self._breaker.open
-            and matches(outcome.error, self._retry_on)
+            and matches(outcome.error, self._settings.retry_on)
         )
 
-    def again(self, failure: Failure, attempt: Callable[[], T]) -> T | Failure:
-        """Try until it works, is not worthwhile, or enough is enough.
+    def again(self, failure: Failure, attempt: Callable[[], Outcome]) -> Outcome:
+        """Try a record until it succeeds, further tries are not worthwhile, or none is left.
 
         Args:
-            failure: What the first try came to.
-            attempt: Makes another one; returns a `Failure` if it fails.
+            failure: The outcome of the first try.
+            attempt: Makes another try and returns its outcome.
 
         Returns:
-            What the last try came to.
+            The outcome of the last try.
         """
-        from tenacity import Retrying
-
-        count = 0
-
-        def tried() -> T | Failure:
-            nonlocal count
-            if count and self._breaker.open:
-                return failure
-            count += 1
-            return failure if count == 1 else attempt()
-
-        outcome = Retrying(sleep=self._wait, **self._policy)(tried)
-        return self._counted(outcome, count)
+        tries = _Tries(failure)
+        while (seconds := self._next_pause(tries)) is not None:
+            self._pause(seconds)
+            if self._breaker.open:
+                break
+            tries.add(attempt())
+        return self._counted(tries)
 
     async def again_async(
-        self, failure: Failure, attempt: Callable[[], Awaitable[T]]
-    ) -> T | Failure:
+        self, failure: Failure, attempt: Callable[[], Awaitable[Outcome]]
+    ) -> Outcome:
         """Do what `again` does, in an event loop."""
-        from tenacity import AsyncRetrying
+        import asyncio  # slow to import, and loaded already where a loop runs
 
-        count = 0
+        tries = _Tries(failure)
+        while (seconds := self._next_pause(tries)) is not None:
+            await asyncio.sleep(seconds)
+            if self._breaker.open:
+                break
+            tries.add(await attempt())
+        return self._counted(tries)
 
-        async def tried() -> T | Failure:
-            nonlocal count
-            if count and self._breaker.open:
-                return failure
-            count += 1
-            return failure if count == 1 else await attempt()
-
-        outcome: T | Failure = await AsyncRetrying(**self._policy)(tried)
-        return self._counted(outcome, count)
-
-    def _wait(self, seconds: float) -> None:
-        if not self._breaker.open:
-            self._pause(seconds)
-
-    def _count_failed(self, state: "RetryCallState") -> None:
-        outcome = _last_outcome(state)
+    def _next_pause(self, tries: "_Tries") -> float | None:
+        """Count a failed try and return the seconds before the next one; ``None`` for the last."""
+        outcome = tries.outcome
+        if tries.count > self._settings.retries or not self.worthwhile(outcome):
+            return None
         if isinstance(outcome, Failure):
             self._breaker.failed(outcome)
+        if self._breaker.open:
+            return None
+        doublings = min(tries.count - 1, _MOST_DOUBLINGS)
+        half = min(self._settings.backoff * 2.0**doublings, _LONGEST_PAUSE_SECONDS) / 2
+        return half + random.uniform(0, half)  # noqa: S311 - spreads calls, protects nothing
 
-    def _counted(self, outcome: T | Failure, attempts: int) -> T | Failure:
+    def _counted(self, tries: "_Tries") -> Outcome:
+        """Return the outcome of the last try, with the number of tries if it failed."""
+        outcome = tries.outcome
         failed = isinstance(outcome, Failure)
         with self._lock:
             self._tried_again += 1
             self._recovered += not failed
-        return outcome._replace(attempts=attempts) if isinstance(outcome, Failure) else outcome
+        return outcome._replace(attempts=tries.count) if isinstance(outcome, Failure) else outcome
 
     def summary(self) -> str | None:
         """Return what came of the further tries, or ``None`` if there were none."""
@@ -134,6 +113,24 @@ class Retries:
             f"{self._tried_again:,} records failed and were tried again; "
             f"{self._recovered:,} of them went well then"
         )
+
+
+class _Tries:
+    """The tries of one record.
+
+    Attributes:
+        outcome: The outcome of the latest try.
+        count: Number of tries.
+    """
+
+    def __init__(self, failure: Failure) -> None:
+        self.outcome: Outcome = failure
+        self.count = 1
+
+    def add(self, outcome: Outcome) -> None:
+        """Record another try."""
+        self.outcome = outcome
+        self.count += 1
 
 
 def retries_of(
@@ -171,7 +168,3 @@ def _is_a(error: BaseException, wanted: type[BaseException] | str) -> bool:
     return any(
         wanted in {kind.__name__, f"{kind.__module__}.{kind.__qualname__}"} for kind in kinds
     )
-
-
-def _last_outcome(state: "RetryCallState") -> object:
-    return state.outcome.result() if state.outcome is not None else None

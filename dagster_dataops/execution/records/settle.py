@@ -1,10 +1,13 @@
-"""Settling: one input line in, its encoded outcome or its failure out, the same in every mode.
+"""Settle input lines: decode a line, call the operator, encode the outcome or keep the failure.
 
-The only place where user code is called on a record, and so the only one that catches whatever
-it raises.
+Built of layers: decode, retries, time limit, operator, encode. A layer that is not asked for is
+left out. Together with `async_settle`, which awaits the call, this is the only code that calls
+record operators, and the only code that catches their exceptions.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple, TypeAlias
 
@@ -22,28 +25,22 @@ from dagster_dataops.execution.timeouts.record_timeout import Forward, TooManySt
 from dagster_dataops.operators.bound_methods import record_function
 from dagster_dataops.operators.operator import Operator
 from dagster_dataops.operators.return_contract import encode_outcome
-from dagster_dataops.records import (
-    DUMP_OPTIONS,
-    NEVER_NAN,
-    Record,
-    check_finite,
-    unencodable,
-)
+from dagster_dataops.records import Record, encode
 
 Interrupts: TypeAlias = tuple[type[BaseException], ...]
 
 
 class Stretch(NamedTuple):
-    """How far a stretch of lines was settled before a line that became no records.
+    """The result of settling lines up to one that yields no outcome.
 
     Attributes:
-        settled: Lines whose records, if any, are in the output.
-        dropped: How many of them have none.
-        extra: Result records beyond one a line, of lines that became several.
-        line: The line that ended it; ``None`` at the end of the lines or of the time.
-        failure: What happened to that line; ``None`` if it is blank.
-        interrupt: What came from outside while that line was worked on; it is to be raised
-            once what was settled before is safe.
+        settled: Number of settled lines; their records are in the output.
+        dropped: How many of these emitted nothing.
+        extra: Result records beyond one for each line.
+        line: The line that ended the stretch; ``None`` at the end of the lines or of the time.
+        failure: The failure of that line; ``None`` for a blank line.
+        interrupt: An exception from outside, such as a signal's, that interrupted that line. Raise
+            it once the lines before are safe.
     """
 
     settled: int
@@ -54,8 +51,8 @@ class Stretch(NamedTuple):
     interrupt: BaseException | None = None
 
 
-# Settles lines into a buffer until one becomes no records, or a bell has rung: see `Bell.rung`.
-Settle: TypeAlias = Callable[[Iterator[bytes], bytearray, Sequence[bool]], Stretch]
+# Settles lines into a buffer until one yields no outcome, or until a monotonic time.
+Settle: TypeAlias = Callable[[Iterator[bytes], bytearray, float], Stretch]
 
 
 @contextmanager
@@ -65,17 +62,16 @@ def settling(
     around: Callable[[Forward], Forward] | None = None,
     retries: Retries | None = None,
 ) -> Iterator[Settle]:
-    """Yield the function that settles lines, for the thread that calls this.
+    """Yield the function that settles lines in this thread.
 
     Args:
-        operator: A record operator; an ``async def`` one runs in an event loop of its own, which
-            keeps its time limit.
-        interrupts: What may be raised into the operator from outside, by a signal; it passes
-            through and is nobody's failure.
-        around: Puts something around every call of the operator, such as a time limit. Further
-            tries are calls of their own, the pauses before them are none.
-        retries: Further tries of failed records; without it what the operator's settings say,
-            with pauses that a signal's exception ends.
+        operator: A record operator. An ``async def`` operator runs in an event loop of its own,
+            which applies its time limit.
+        interrupts: Exceptions that signals raise into the operator. They are no failures of the
+            record, and are passed on.
+        around: Wraps every call of the operator, such as in a time limit. It does not cover the
+            pauses between tries.
+        retries: Further tries of failed records; by default those of the operator's settings.
     """
     around = around or _as_it_is
     settings = operator.__dataops__.resolved
@@ -84,9 +80,7 @@ def settling(
     if not operator.__dataops__.spec.asynchronous:
         yield _retrying(_settler(around(forward), interrupts), retries, interrupts)
         return
-    from dagster_dataops.execution.records.async_settle import (
-        calls_in_a_loop,  # asyncio takes its time
-    )
+    from dagster_dataops.execution.records.async_settle import calls_in_a_loop  # slow to import
 
     interrupts = (*interrupts, TooManyStuckError)
     with calls_in_a_loop(operator) as call:
@@ -98,13 +92,10 @@ def _as_it_is(forward: Forward) -> Forward:
 
 
 def _retrying(settle: Settle, retries: Retries | None, interrupts: Interrupts) -> Settle:
-    """Return ``settle`` with further tries, and with the texts of what fails in the end.
+    """Return ``settle`` with further tries of failed lines, and with the texts of failures."""
 
-    It is in no record's way that did not fail.
-    """
-
-    def settle_retrying(lines: Iterator[bytes], output: bytearray, rung: Sequence[bool]) -> Stretch:
-        stretch = settle(lines, output, rung)
+    def settle_retrying(lines: Iterator[bytes], output: bytearray, until: float) -> Stretch:
+        stretch = settle(lines, output, until)
         failure, line = stretch.failure, stretch.line
         if failure is None or line is None:
             return stretch
@@ -126,10 +117,10 @@ def _retrying(settle: Settle, retries: Retries | None, interrupts: Interrupts) -
     return settle_retrying
 
 
-def _settler(forward: Callable[[Record], object], interrupts: Interrupts) -> Settle:  # noqa: C901, PLR0915 - see settle()
-    loads, dumps = orjson.loads, orjson.dumps
+def _settler(forward: Callable[[Record], object], interrupts: Interrupts) -> Settle:  # noqa: C901 - see settle()
+    loads, clock = orjson.loads, time.monotonic
 
-    def settle(lines: Iterator[bytes], output: bytearray, rung: Sequence[bool]) -> Stretch:  # noqa: C901, PLR0912 - each call a record costs 5 %
+    def settle(lines: Iterator[bytes], output: bytearray, until: float) -> Stretch:  # noqa: C901, PLR0912 - each call a record costs 2 %
         settled = dropped = extra = 0
         for line in lines:
             try:
@@ -138,31 +129,25 @@ def _settler(forward: Callable[[Record], object], interrupts: Interrupts) -> Set
                 return Stretch(settled, dropped, extra, line, failure_of_line(line))
             if type(record) is not dict:
                 return Stretch(settled, dropped, extra, line, failure_of_line(line))
-            kept: object = record
             try:
                 kept = forward(record)
                 if kept is None:
                     kept = record
                 if type(kept) is dict:  # the usual case, without a further call
-                    encoded = dumps(kept, None, DUMP_OPTIONS)
-                    for value in kept.values():
-                        kind = type(value)
-                        if kind is not str and kind is not int and kind not in NEVER_NAN:
-                            check_finite(encoded, kept)
-                            break
+                    encoded = encode(kept)
                 else:
                     encoded = encode_outcome(kept, record)
                     extra += len(kept) - 1 if encoded and isinstance(kept, list) else 0
             except interrupts as error:
                 return Stretch(settled, dropped, extra, line, interrupt=error)
             except BaseException as error:  # noqa: BLE001 - user code may raise anything
-                return Stretch(settled, dropped, extra, line, raised(_made_clear(error, kept)))
+                return Stretch(settled, dropped, extra, line, raised(error))
             if encoded:
                 output += encoded
             else:
                 dropped += 1
             settled += 1
-            if rung:  # records of microseconds may be followed by ones of seconds
+            if clock() >= until:  # records of microseconds may be followed by ones of seconds
                 break
         return Stretch(settled, dropped, extra)
 
@@ -172,15 +157,7 @@ def _settler(forward: Callable[[Record], object], interrupts: Interrupts) -> Set
 def settle_one(settle: Settle, line: bytes) -> Outcome:
     """Settle a single line."""
     output = bytearray()
-    stretch = settle(iter((line,)), output, ())
+    stretch = settle(iter((line,)), output, math.inf)
     if stretch.interrupt is not None:
         raise stretch.interrupt
     return bytes(output) if stretch.line is None else stretch.failure
-
-
-def _made_clear(error: BaseException, kept: object) -> BaseException:
-    """Return ``error``; if it is ours for a result that is no JSON, one that says where."""
-    trace = error.__traceback__
-    if isinstance(error, orjson.JSONEncodeError) and trace is not None and trace.tb_next is None:
-        return unencodable(kept, str(error))
-    return error  # of the operator, which may use orjson itself

@@ -1,9 +1,10 @@
-"""Pending: the lines of a block of the input, and the span under way in them."""
+"""SpanBlock: the lines of a block of the input, and the span under way in them."""
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable
 from typing import NamedTuple
 
-from dagster_dataops.checkpoints.journal.settled_span import Settled
+from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
 from dagster_dataops.datasets.lines import split_lines
 from dagster_dataops.execution.records.breaker import Breaker
 from dagster_dataops.execution.records.record_failures import Failed, error_line
@@ -18,19 +19,17 @@ class Terms(NamedTuple):
         operator: Qualified name, for error lines.
         ignore_errors: Whether a failure is written down or ends the range.
         check_input: Whether spans carry a checksum of their input.
-        rung: Holds something once a slice has taken long enough; see `Bell.rung`.
         breaker: Counts failures; once it is open, the failure that opened it ends the range.
     """
 
-    write: Callable[[Settled], None]
+    write: Callable[[SettledSpan], None]
     operator: str
     ignore_errors: bool
     check_input: bool
-    rung: Sequence[bool]
     breaker: Breaker
 
 
-class Pending:
+class SpanBlock:
     """The lines of a block, and the span under way.
 
     A slice of lines counts once it is through. An interrupt during an operator's call keeps what
@@ -94,8 +93,8 @@ class Pending:
         self._limit = self._begun
         return self._block_start + sum(map(len, self._lines[: self._limit]))
 
-    def advance(self, settle: Settle) -> Failed | None:
-        """Settle the slice under way, or less if the bell rings meanwhile.
+    def advance(self, settle: Settle, until: float) -> Failed | None:
+        """Settle the current slice, or a part of it if it takes until a monotonic time.
 
         Returns:
             A failure that is not to be ignored, or that opened the breaker.
@@ -103,7 +102,7 @@ class Pending:
         mark, errors_mark, anchor = len(self._output), len(self._errors), self._anchor
         lines = self._lines[self._next : self._begun]
         try:
-            refused, interrupt = self._advance(settle, lines)
+            refused, interrupt = self._advance(settle, lines, until)
         except BaseException:  # an interrupt between two records
             del self._output[mark:], self._errors[errors_mark:]
             self._anchor = anchor
@@ -113,14 +112,14 @@ class Pending:
         return refused
 
     def _advance(
-        self, settle: Settle, lines: list[bytes]
+        self, settle: Settle, lines: list[bytes], until: float
     ) -> tuple[Failed | None, BaseException | None]:
         """Return the failure that ends the range, and what interrupted the operator."""
-        iterator, rung = iter(lines), self._terms.rung
+        iterator = iter(lines)
         done = blank = dropped = emitted = 0
         refused: Failed | None = None
         while True:
-            stretch = settle(iterator, self._output, rung)
+            stretch = settle(iterator, self._output, until)
             done += stretch.settled
             dropped += stretch.dropped
             emitted += stretch.settled - stretch.dropped + stretch.extra
@@ -148,7 +147,7 @@ class Pending:
                 )
                 self._errors.append(line)
             done += 1
-            if rung:
+            if time.monotonic() >= until:
                 break
         self._next += done
         self._records += done - blank
@@ -183,7 +182,7 @@ class Pending:
             return
         first = self.start - self._block_start
         source = memoryview(self._block)[first : first + end - self.start]
-        settled = Settled.of(
+        settled = SettledSpan.of(
             self.start,
             end - self.start,
             records=self._records,

@@ -12,17 +12,16 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Final
 
-from dagster_dataops.checkpoints.journal.settled_span import Settled
-from dagster_dataops.concurrency.timer import Bell
+from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
 from dagster_dataops.datasets.lines import Interval, next_line_start, read_lines
 from dagster_dataops.execution.records.breaker import Breaker
-from dagster_dataops.execution.records.fork_guard import Original
+from dagster_dataops.execution.records.fork_guard import ForkGuard
 from dagster_dataops.execution.records.record_failures import Failed
 from dagster_dataops.execution.records.settle import Settle
-from dagster_dataops.execution.records.span_block import Pending, Terms
+from dagster_dataops.execution.records.span_block import SpanBlock, Terms
 
 SETTLE_SECONDS: Final = 0.5
-_RINGS: Final = 10  # how often it is looked in that time whether a record took long
+_PARTS: Final = 10  # of that time; a slice that takes longer than one ends after its record
 BLOCK_BYTES: Final = 1 << 20
 _BUFFER_BYTES: Final = 4 << 20
 _SLICE_SECONDS: Final = 0.01  # how often the clock is looked at
@@ -55,7 +54,7 @@ class SpanLoop:
         self,
         settle: Settle,
         descriptor: int,
-        write: Callable[[Settled], None],
+        write: Callable[[SettledSpan], None],
         *,
         operator: str,
         ignore_errors: bool,
@@ -70,16 +69,15 @@ class SpanLoop:
         self._slice = 1
         self._settle_seconds = SETTLE_SECONDS if settle_seconds is None else settle_seconds
         self._announce = announce
-        self._original = Original()
+        self._fork_guard = ForkGuard()
         self._shortened = shortened
         self._lock = Lock()  # held to change what others may begin
-        self._pending: Pending | None = None
+        self._pending: SpanBlock | None = None
         self._end = 0  # of the range
         self._until = math.inf
         self.position = 0
-        self.bell = Bell(SETTLE_SECONDS / _RINGS, self._look)
         breaker = breaker or Breaker(0)
-        self._terms = Terms(write, operator, ignore_errors, check_input, self.bell.rung, breaker)
+        self._terms = Terms(write, operator, ignore_errors, check_input, breaker)
 
     def run(
         self, start: int, end: int, *, one_by_one: bool = False, patience: float = math.inf
@@ -99,17 +97,15 @@ class SpanLoop:
         fixed_slice = 1 if one_by_one else 0
         self._until = time.monotonic() + patience
         self.position, self._end = start, end
-        self.bell.start()
         while self.position < self._end:
             start = self.position
             cut = next_line_start(self._descriptor, min(start + BLOCK_BYTES, end), end)
-            pending = Pending(
+            pending = SpanBlock(
                 self._terms, read_lines(self._descriptor, Interval(start, cut)), start
             )
             try:
                 failed = self._run(pending, fixed_slice)
             finally:  # an interrupt as well leaves what was finished settled
-                self._original.end_clone()  # whose lock might stay locked
                 with self._lock:
                     self._pending = None
                 pending.flush()
@@ -118,18 +114,19 @@ class SpanLoop:
                 return failed
         return None
 
-    def _run(self, pending: Pending, fixed_slice: int) -> Failed | None:
+    def _run(self, pending: SpanBlock, fixed_slice: int) -> Failed | None:
         self._pending = pending
         settled_at = began = time.monotonic()
         while not pending.exhausted:
             if self._announce is not None:
                 self._slice = 1
                 self._announce(pending.position)
-            self.bell.hush()
             with self._lock:
                 pending.begin(fixed_slice or self._slice)
-            failed = pending.advance(self._settle)
-            self._original.end_clone()
+            try:
+                failed = pending.advance(self._settle, began + SETTLE_SECONDS / _PARTS)
+            finally:
+                self._fork_guard.check()
             if failed is not None:
                 return failed
             now = time.monotonic()
@@ -146,14 +143,17 @@ class SpanLoop:
                 settled_at = now
         return None
 
-    def _look(self) -> None:
-        """Shorten the range if it takes too long; called by the bell's thread."""
+    def shorten_if_late(self) -> None:
+        """Shorten the range if its time is over; safe to call in another thread.
+
+        So the lines behind a record that takes long are returned while it is being processed.
+        """
         if time.monotonic() >= self._until:
             with self._lock:
                 if self._pending is not None:
                     self._shorten(self._pending)
 
-    def _shorten(self, pending: Pending) -> None:
+    def _shorten(self, pending: SpanBlock) -> None:
         end = pending.shorten()
         if end is not None and end < self._end:
             self._end = end
@@ -165,7 +165,3 @@ class SpanLoop:
             self._slice = min(self._slice * 2, _MAX_SLICE)
         elif seconds > 2 * _SLICE_SECONDS or size > 2 * _SLICE_BYTES:
             self._slice = max(self._slice // 2, 1)
-
-    def close(self) -> None:
-        """Run no more."""
-        self.bell.stop()

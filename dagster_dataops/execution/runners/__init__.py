@@ -1,1 +1,4 @@
-"""Operators that take whole datasets, selections or streams, one module a kind."""
+"""Runners: how each kind of operator is run, one module a kind.
+
+A new kind is a new module and a line in the table of `runner`.
+"""

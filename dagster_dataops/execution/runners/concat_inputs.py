@@ -1,4 +1,4 @@
-"""Makes one input of several: their lines one after the other, in one file."""
+"""Concatenate several inputs into one file."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -12,9 +12,9 @@ from dagster_dataops.datasets.writer import JsonlWriter
 
 
 def gathered(inputs: Sequence[JsonlDataset], path: Path) -> JsonlDataset:
-    """Return the only input, or all of them copied into ``path`` in order.
+    """Return the only input, or the concatenation of all inputs in a file at ``path``.
 
-    Rows are counted only if every input's are known.
+    The rows of the file are known only if the rows of every input are.
 
     Raises:
         InputError: An input cannot be read, or changed since its handle was made.

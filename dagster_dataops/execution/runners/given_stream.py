@@ -1,6 +1,6 @@
-"""GivenStream: a stream as an operator without inputs, so that it is run and written as one.
+"""GivenStream: wrap a stream as an operator without inputs, so that it is run and written as one.
 
-So is the source of a pipeline: a stream, a function that returns one, or an object that makes one.
+The source of a pipeline can be a stream, a function that returns one, or an object that makes one.
 """
 
 import copy
@@ -26,10 +26,10 @@ _SINGLE: Final = ExecutionSettings(concurrency_mode="single")
 
 @runtime_checkable
 class Streamed(Protocol):
-    """What makes a stream, such as a reader.
+    """An object that makes a stream, such as a reader.
 
     Attributes:
-        name: Names its asset.
+        name: Name of its asset.
     """
 
     name: str
@@ -43,8 +43,9 @@ class GivenStream(Operator):
     """A stream as an operator without inputs; made by `given_stream`.
 
     Attributes:
-        partition: Which one its function is asked for; ``None`` where there are none.
-        limit: After how many items it ends; ``None`` where it ends by itself.
+        make: Return the stream; called with the partition if there is one.
+        partition: Key of the partition; ``None`` without partitions.
+        limit: Number of items after which the stream ends; ``None`` for all.
     """
 
     make: Callable[..., object]
@@ -74,13 +75,13 @@ class GivenStream(Operator):
 
 
 def given_stream(name: str, make: Callable[..., object], target: object = None) -> GivenStream:
-    """Return an operator without inputs of what ``make`` returns.
+    """Return an operator without inputs that writes the stream that ``make`` returns.
 
     Args:
         name: Of the stream.
-        make: Returns a stream, a builder of one or what has one; given a partition's key if there
-            are partitions.
-        target: The function whose code counts as the stream's; ``None`` for its stages alone.
+        make: Return a stream, a builder of one or an object that makes one; called with the key of
+            the partition if there are partitions.
+        target: The function whose code is part of the code version; ``None`` for the stages alone.
     """
     operator: GivenStream = object.__new__(GivenStream)
     spec = OperatorSpec(
@@ -104,17 +105,17 @@ def _given() -> None: ...
 
 
 def of_partition(operator: Operator, partition: str | None) -> Operator:
-    """Return an operator as it is run for one partition; most are the same for all."""
+    """Return the operator to run for one partition; only a `GivenStream` depends on it."""
     return operator.of_partition(partition) if isinstance(operator, GivenStream) else operator
 
 
 def of_first(operator: Operator, limit: int) -> Operator:
-    """Return an operator as it previews: one without inputs ends after so many items."""
+    """Return the operator of a preview; a `GivenStream` ends after ``limit`` items."""
     return operator.first(limit) if isinstance(operator, GivenStream) else operator
 
 
 def is_stream(value: object) -> bool:
-    """Whether ``value`` is a stream, or a builder of one, or makes one."""
+    """Whether ``value`` is a stream, a builder of one, or an object that makes one."""
     if isinstance(value, (Operations, Readable)):
         return True
     if isinstance(value, (type, JsonlDataset, Operator)):
@@ -123,11 +124,11 @@ def is_stream(value: object) -> bool:
 
 
 def as_reading(value: object, name: str) -> PositionedStream:
-    """Return a stream at its start of what `is_stream`.
+    """Return the stream of a value for which `is_stream` is true, at its start.
 
     Raises:
-        StreamArgumentError: It is no stream.
-        StreamDefinitionError: It never ends.
+        StreamArgumentError: The value is no stream.
+        StreamDefinitionError: The stream never ends.
     """
     found = opened(value, name)
     check_ends(found)
@@ -135,10 +136,10 @@ def as_reading(value: object, name: str) -> PositionedStream:
 
 
 def opened(value: object, name: str) -> PositionedStream:
-    """Return a stream at its start of what `is_stream`, even if it never ends.
+    """Return what `as_reading` returns, even if the stream never ends.
 
     Raises:
-        StreamArgumentError: It is no stream.
+        StreamArgumentError: The value is no stream.
     """
     if isinstance(value, PositionedStream):
         return value.fresh_copy()
@@ -151,21 +152,21 @@ def opened(value: object, name: str) -> PositionedStream:
 
 
 def check_ends(stream: Operations) -> None:
-    """Refuse a stream that never ends.
+    """Check that a stream ends.
 
     Raises:
-        StreamDefinitionError: It does not; the stage that makes it so is named.
+        StreamDefinitionError: The stream never ends; the error names the stage that causes this.
     """
     if stream.finitude is not Finitude.FINITE:
         reason = (
-            "never ends by itself, and what is written down must; give it an end, such as "
+            "never ends by itself, and a stream that is written must end; give it an end, such as "
             "`.take(n)` behind it or `.repeat(n)` in place of `.repeat()`"
         )
         raise StreamDefinitionError(stream.endless_stage or "stream", reason)
 
 
 def name_of_stream(stream: object) -> str:
-    """Return what to call a stream: its own name, the first of its files, or its last stage."""
+    """Return the name of a stream: its own, that of its first file, or that of its last stage."""
     own = getattr(stream, "name", None)
     if isinstance(own, str):
         return _plain(own)
@@ -178,13 +179,13 @@ def name_of_stream(stream: object) -> str:
 
 
 def stem_of(path: str) -> str:
-    """Return the name of a file without what its kind adds, as of ``docs.jsonl.gz``."""
+    """Return the name of a file without suffixes, such as ``docs`` for ``docs.jsonl.gz``."""
     name = file_name(path)
     return name.partition(".")[0] if not name.startswith(".") else name
 
 
 def file_name(path: str) -> str:
-    """Return the last part of a path; of one of Windows too, on whatever system this is."""
+    """Return the last part of a path; Windows paths are understood on every system."""
     windows = PureWindowsPath(path)
     return windows.name if windows.is_absolute() else Path(path).name
 

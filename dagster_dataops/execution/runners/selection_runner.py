@@ -1,81 +1,89 @@
-"""Runs the second half of selection operators: ``keep``, and copying what it keeps.
+"""SelectionRunner: settle the sketches as records, then copy the lines of records to keep.
 
-The first half, ``sketch``, is settled as any record operator's ``forward`` is, so a checkpoint
-holds the sketches and a kill loses none of them. This half goes through them in one thread, in
-input order, and copies the lines of kept records: as bytes where this package wrote them,
-otherwise encoded as results are.
+A checkpoint holds the sketches, so that a kill loses none of them. ``keep`` reads them in one
+thread, in input order. Lines that this package wrote are copied as bytes; other lines are encoded
+as results are.
 """
 
 import shutil
-from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import closing, contextmanager
 from itertools import accumulate, chain, compress, islice
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
+from typing_extensions import override
 
-from dagster_dataops.checkpoints.folder.manifest import NodeFolder
-from dagster_dataops.checkpoints.journal.failed_place import failed_records
 from dagster_dataops.checkpoints.journal.segment_reader import SegmentReader
-from dagster_dataops.checkpoints.journal.segments import checksum
-from dagster_dataops.checkpoints.publish.compose import Drafts, ErrorRows
+from dagster_dataops.checkpoints.publish.compose import compose
+from dagster_dataops.checkpoints.publish.drafts import Drafts
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.durable_files import make_folder, storage
+from dagster_dataops.datasets.durable_files import make_folder
 from dagster_dataops.datasets.lines import (
     Interval,
-    LineCounter,
     next_line_start,
     read_lines,
     split_lines,
 )
 from dagster_dataops.datasets.writer import JsonlWriter
 from dagster_dataops.errors import DataOpsError, DatasetOperatorError, UnencodableError
+from dagster_dataops.execution.attempt import Attempt
 from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.records.record_failures import failure_of
+from dagster_dataops.execution.runners.record_runner import RecordRunner
 from dagster_dataops.operators.bound_methods import SKETCH, keep_function
 from dagster_dataops.records import decode, encode
+
+if TYPE_CHECKING:
+    from array import array
 
 _BLOCK_BYTES: Final = 256 << 10  # small enough to stay in the processor's cache
 _SKETCH_BYTES: Final = 256 << 10  # decoded at a time; as objects they take some ten times that
 
 
-def compose_kept(folder: NodeFolder, job: Job) -> Drafts:
-    """Write result and error file of a selection operator as drafts.
+class SelectionRunner(RecordRunner):
+    """Runs selection operators."""
+
+    @override
+    def compose(self, attempt: Attempt, job: Job) -> Drafts | list[int]:
+        return compose(attempt.folder, job.checkpoint, job.dataset, select=_Selection(job))
+
+
+class _Selection:
+    """Writes the lines of kept records.
 
     Args:
-        folder: Where the drafts are written.
         job: Of the operator's sketches, all settled.
-
-    Raises:
-        DatasetOperatorError: ``keep`` raised, or did not yield one bool a sketch.
-        InputError: The input changed in the meantime.
-        RunStoppedError: Told to stop.
     """
-    with ExitStack() as stack:
-        stack.enter_context(storage(folder.path, "compose the result"))
-        results = stack.enter_context(JsonlWriter(folder.result))
-        errors = stack.enter_context(JsonlWriter(folder.errors))
-        reader = SegmentReader(job.checkpoint.folder)
-        stack.callback(reader.close)
-        sketches = _Sketches(job, reader)
-        drafts = sketches.check(errors)
-        if not drafts.damaged:
-            scratch = stack.enter_context(_scratch(job.checkpoint.folder / "scratch"))
-            verdicts = _Verdicts(job, iter(sketches), scratch)
-            _copy(job, sketches.failed, verdicts, results)
-            job.check_input_unchanged()
-            drafts.dropped = drafts.records - drafts.failed - results.rows
-            drafts.finish(results, errors)
-        return drafts
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self.tick = job.tick
+
+    def write(self, results: JsonlWriter, failed: "array[int]") -> None:
+        """Write the lines of kept records.
+
+        Raises:
+            DatasetOperatorError: ``keep`` raised, or did not yield one bool a sketch.
+            InputError: The input changed in the meantime.
+            RunStoppedError: A stop was requested.
+        """
+        job = self._job
+        with (
+            closing(SegmentReader(job.checkpoint.folder)) as reader,
+            _scratch(job.checkpoint.folder / "scratch") as scratch,
+        ):
+            sketches = chain.from_iterable(_sketches(job, reader))
+            _copy(job, failed, _Verdicts(job, sketches, scratch), results)
+        job.check_input_unchanged()
 
 
 @contextmanager
 def _scratch(folder: Path) -> Iterator[Path]:
-    """Yield an empty folder, deleted afterwards; what a killed run left there goes first."""
+    """Yield an empty folder, deleted afterwards; files that a killed run left are deleted first."""
     shutil.rmtree(folder, ignore_errors=True)
     make_folder(folder)
     try:
@@ -84,56 +92,27 @@ def _scratch(folder: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-class _Sketches:
-    """The settled sketches of a job, in input order.
-
-    Attributes:
-        failed: Byte positions of the records that have none, in rising order.
-    """
-
-    def __init__(self, job: Job, reader: SegmentReader) -> None:
-        self._job = job
-        self._reader = reader
-        self.failed = array("Q")
-
-    def check(self, errors: JsonlWriter) -> Drafts:
-        """Go through every settled span once, writing the rows of what failed."""
-        drafts = Drafts()
-        path = self._job.dataset.path
-        with path.open("rb") as source:
-            rows = ErrorRows(path, LineCounter(source.fileno()))
-            for span, segment, offset in self._job.checkpoint.table.ordered():
-                size = span.output_bytes + span.error_bytes
-                output = self._reader.read(segment, offset, size)
-                if checksum(output) != span.output_check:
-                    drafts.damaged.append(span.start)
-                elif span.failed:
-                    failed = failed_records(output[span.output_bytes :])
-                    self.failed.extend(record.place.offset for record in failed)
-                    for row in rows.of_span(failed, drafts.records):
-                        errors.write(row)
-                drafts.records += span.records
-                drafts.failed += span.failed
-                self._job.tick()
-        return drafts
-
-    def __iter__(self) -> Iterator[Any]:
-        return chain.from_iterable(self._decoded())
-
-    def _decoded(self) -> Iterator[Iterator[Any]]:
-        for span, segment, offset in self._job.checkpoint.table.ordered():
-            output = self._reader.read(segment, offset, span.output_bytes)
-            at = 0
-            while at < len(output):
-                end = output.find(b"\n", at + _SKETCH_BYTES) + 1 or len(output)
-                rows = orjson.loads(b"[" + output[at : end - 1].replace(b"\n", b",") + b"]")
-                self._job.tick()
-                yield map(itemgetter(SKETCH), rows)
-                at = end
+def _sketches(job: Job, reader: SegmentReader) -> Iterator[Iterator[Any]]:
+    """Yield the settled sketches in input order, some hundred at a time."""
+    for span, segment, offset in job.checkpoint.table.ordered():
+        output = reader.read(segment, offset, span.output_bytes)
+        at = 0
+        while at < len(output):
+            end = output.find(b"\n", at + _SKETCH_BYTES) + 1 or len(output)
+            rows = orjson.loads(b"[" + output[at : end - 1].replace(b"\n", b",") + b"]")
+            job.tick()
+            yield map(itemgetter(SKETCH), rows)
+            at = end
 
 
 class _Verdicts:
-    """What ``keep`` yields, checked."""
+    """Checks the bools that ``keep`` yields.
+
+    Args:
+        job: Of the operator.
+        sketches: The settled sketches in input order.
+        scratch: An empty folder for files of ``keep``.
+    """
 
     def __init__(self, job: Job, sketches: Iterator[Any], scratch: Path) -> None:
         self._job = job
@@ -155,12 +134,12 @@ class _Verdicts:
         return taken
 
     def finish(self) -> None:
-        """Refuse a verdict too many."""
+        """Check that ``keep`` yields no more bools than there are sketches."""
         if self._call(list, islice(self._verdicts, 1)):
             raise self._error("keep yielded more verdicts than it was given sketches")
 
     def _call(self, function: Callable[[Any], Any], given: Any) -> Any:
-        """Run what may be the operator's code; what it raises names the operator."""
+        """Call code of the operator; its exceptions become errors that name the operator."""
         try:
             return function(given)
         except DataOpsError:
@@ -193,12 +172,12 @@ def _copy(job: Job, failed: "array[int]", verdicts: _Verdicts, results: JsonlWri
 
 
 def _canonical(dataset: JsonlDataset) -> bool:
-    """Whether every line is as results are written; a foreign file among several counts no rows."""
+    """Whether this package wrote every line; it has counted the rows of its files only."""
     return dataset.fingerprint is not None and dataset.rows is not None
 
 
 def _blocks(descriptor: int, content: Interval) -> Iterator[tuple[int, bytes]]:
-    """Yield whole lines, some hundred at a time, with the position at which they start."""
+    """Yield whole lines, some hundred at a time, after the position where they start."""
     start = content.start
     while start < content.end:
         cut = next_line_start(descriptor, min(start + _BLOCK_BYTES, content.end), content.end)
@@ -207,7 +186,7 @@ def _blocks(descriptor: int, content: Interval) -> Iterator[tuple[int, bytes]]:
 
 
 def _sketched(lines: list[bytes], start: int, end: int, failed: "array[int]") -> list[bytes]:
-    """Return the lines of [start, end) less those of failed records."""
+    """Return the lines of [start, end) without those of failed records."""
     without = set(failed[bisect_left(failed, start) : bisect_left(failed, end)])
     if not without:
         return lines
@@ -218,5 +197,5 @@ def _sketched(lines: list[bytes], start: int, end: int, failed: "array[int]") ->
 def _encoded(line: bytes) -> bytes:
     try:
         return encode(decode(line))
-    except UnencodableError:  # it nests deeper than can be written, and is JSON all the same
+    except UnencodableError:  # it nests too deep for the encoder; keep its bytes
         return line.strip() + b"\n"

@@ -1,24 +1,21 @@
-"""Runs stream operators: their items are written one after the other, and positions with them.
+"""StreamRunner: write the items of a stream, and settle them with the position of the stream.
 
-Items are settled together with the stream's position, at most a second apart, so that a run that
-was killed goes on from there: the items are neither read nor written twice.
+Positions are at most a second apart. A killed run continues at the last one: the items before it
+are neither read nor written again.
 """
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
-import orjson
+from typing_extensions import override
 
-from dagster_dataops.checkpoints.checkpoint import CheckpointContent, fresh
-from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
-from dagster_dataops.checkpoints.journal.positions import Position, without_stages
-from dagster_dataops.checkpoints.publish.compose import Drafts
-from dagster_dataops.checkpoints.resume.resume_policy import runs_of
-from dagster_dataops.checkpoints.resume.stream_checkpoint import StreamCheckpoint, decide_stream
-from dagster_dataops.concurrency.timer import Bell
+from dagster_dataops.checkpoints.journal.positions import Position, StageParts, without_stages
+from dagster_dataops.checkpoints.publish.compose import compose_stream
+from dagster_dataops.checkpoints.publish.drafts import Drafts
+from dagster_dataops.checkpoints.stream_checkpoint import StreamCheckpoint, quarantine_of
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import (
     OutageError,
@@ -27,26 +24,25 @@ from dagster_dataops.errors import (
     StreamStateError,
     UnencodableError,
 )
+from dagster_dataops.execution.attempt import Attempt, synced_on_failure
 from dagster_dataops.execution.progress import ProgressState
-from dagster_dataops.execution.run_report import RunContext
 from dagster_dataops.execution.runners.given_stream import GivenStream, as_reading
-from dagster_dataops.execution.runners.quarantine import draft_errors
+from dagster_dataops.execution.runners.runner import Runner
+from dagster_dataops.execution.ticker import Ticker
 from dagster_dataops.hashing.values import digest
 from dagster_dataops.operators.bound_methods import stream_function
 from dagster_dataops.operators.operator import Operator
 from dagster_dataops.operators.spec import Invocation
-from dagster_dataops.records import DUMP_OPTIONS, NEVER_NAN, check_finite, encode
+from dagster_dataops.records import encode
 from dagster_dataops.streams.core.stage import Stage
 from dagster_dataops.streams.files.file_stages import FileStage
 from dagster_dataops.streams.positioned_stream import PositionedStream
 from dagster_dataops.streams.result_stream import ResultRecords
 
 _TICK_SECONDS: Final = 0.1
-_STOP_CHECK_SECONDS: Final = 1.0
-_SECOND: Final = 1.0  # what a kill may cost
+_SECOND: Final = 1.0  # a kill costs at most this much work
 _SHARE: Final = 50  # at most 1/50 of the run is spent on positions
 _BUFFER_BYTES: Final = 256 << 10
-_FORMAT: Final = 2  # of positions
 
 
 def stream_of(operator: Operator, datasets: Sequence[JsonlDataset]) -> PositionedStream:
@@ -64,9 +60,9 @@ def stream_of(operator: Operator, datasets: Sequence[JsonlDataset]) -> Positione
 def stream_fingerprint(invocation: Invocation, stream: PositionedStream) -> RunFingerprint:
     """Return the fingerprint of writing ``stream``.
 
-    Results that it reads count by their whole content, files of others by what the file system
-    knows of them as well: the ends of a file may stay as they were. A seed that was drawn counts
-    for nothing: it goes with the position, and what goes on goes on with it.
+    Published results that it reads count by their content. Other files count by the facts of the
+    file system as well, as only samples of their content are compared. A drawn seed does not count:
+    it is part of the position, and a resumed stream continues with it.
 
     Raises:
         StreamSourceError: A source cannot be read.
@@ -76,7 +72,7 @@ def stream_fingerprint(invocation: Invocation, stream: PositionedStream) -> RunF
     of = {aspect: [one.get(aspect) for one in parts] for aspect in ("options", "code", "data")}
     options = digest([own.options, of["options"], stream.given_seeds])
     return RunFingerprint(
-        format=f"{own.format}-{_FORMAT}",
+        format=own.format,
         operator=own.operator,
         options=own.options if own.unknown else options,
         code=digest([own.code, [one["stage"] for one in parts], of["code"]]),
@@ -90,114 +86,108 @@ def _stamps(stage: Stage) -> list[list[int] | None]:
     return [location.stamp() for location in stage.files.locations()]
 
 
-@dataclass(frozen=True)
-class Flow:
-    """A stream that is to be written.
+class StreamRunner(Runner):
+    """Runs stream operators.
 
-    Attributes:
-        name: Qualified name of its operator.
-        stream: At its start.
-        fingerprint: Of writing it.
+    Args:
+        operator: The operator.
+        inputs: One dataset for each of its parameters.
     """
 
-    name: str
-    stream: PositionedStream
-    fingerprint: RunFingerprint
+    def __init__(self, operator: Operator, inputs: Sequence[JsonlDataset]) -> None:
+        self._given = stream_of(operator, inputs)
+        self._reading = self._given
+        self.stream = self
+        self.fingerprint = stream_fingerprint(operator.__dataops__, self._given)
 
-    @classmethod
-    def of(cls, operator: Operator, datasets: Sequence[JsonlDataset]) -> "Flow":
-        """Return the flow of an operator over its inputs."""
-        invocation = operator.__dataops__
-        stream = stream_of(operator, datasets)
-        fingerprint = stream_fingerprint(invocation, stream)
-        return cls(invocation.spec.qualified_name, stream, fingerprint)
+    @property
+    def parts(self) -> StageParts:
+        """The stages of the stream."""
+        return self._given.parts
 
-    def checkpoint(
-        self, context: RunContext, folder: NodeFolder, found: list[CheckpointContent]
-    ) -> "tuple[StreamCheckpoint, PositionedStream, str | None]":
-        """Return the checkpoint to write to, the stream where it goes on, and what to tell."""
-        stages = self.stream.parts
-        decision = decide_stream(folder, found, self.fingerprint, stages, context.resume)
-        content, note = decision.content, decision.note
-        refused = ""
-        place = StreamCheckpoint.quarantine_of(content.folder)
-        for position in decision.positions:
-            StreamCheckpoint.cut_quarantine(content.folder, position)
-            stream = self.stream.fresh_copy(place)
-            try:
-                stream.load_state_dict(position.state_of(stages))
-            except StreamStateError as error:
-                refused = f"starting afresh: no position of the run before can be used: {error}"
-                continue
-            told = f"resuming: {position.items:,} items settled by {runs_of(content)}"
-            told = f"{told}; {note}" if note else told
-            return self._made(context, content, position), stream, told
-        content = fresh(folder.checkpoints)
-        place = StreamCheckpoint.quarantine_of(content.folder)
-        return self._made(context, content, None), self.stream.fresh_copy(place), refused or note
+    def restore(self, folder: Path, position: Position) -> str:
+        """Continue at a position of the checkpoint in ``folder``; return why not, if so."""
+        self._reading = self._given.fresh_copy(quarantine_of(folder))
+        try:
+            self._reading.load_state_dict(position.state_of(self.parts))
+        except StreamStateError as error:
+            return str(error)
+        return ""
 
-    def _made(
-        self, context: RunContext, content: CheckpointContent, position: Position | None
-    ) -> StreamCheckpoint:
-        return StreamCheckpoint(
-            content,
-            self.fingerprint,
-            context.run,
-            context.flush_seconds,
-            self.stream.parts,
-            position,
+    @override
+    def run(self, attempt: Attempt) -> Drafts:
+        """Write the rest of the stream and compose the result."""
+        context, start = attempt.context, attempt.start
+        if start.position is None:
+            self._reading = self._given.fresh_copy(quarantine_of(start.content.folder))
+        checkpoint = attempt.open_checkpoint(
+            StreamCheckpoint(
+                start.content,
+                self.fingerprint,
+                context.run,
+                context.flush_seconds,
+                self.parts,
+                start.position,
+            )
         )
+        stream = self._reading
+        writer = _StreamWriter(attempt.name, stream, checkpoint, context.flush_seconds)
+        with attempt.shown(writer.state) as ticker:
+            with synced_on_failure(checkpoint):
+                writer.run(ticker)
+                if attempt.settings.stop_after_failures:
+                    writer.check_any_item()
+            attempt.check_inputs_unchanged()
+            checkpoint.check_synced()
+        return compose_stream(attempt.folder, checkpoint, stream.errors, stream.seeds)
 
 
-class StreamWriter:
+class _StreamWriter:
     """Writes the rest of a stream to its checkpoint.
 
     Args:
-        name: Of the stream, for errors.
-        stream: Where it goes on.
-        checkpoint: Where it is written to.
-        context: How this attempt is made.
+        name: Of the operator, for errors.
+        stream: At the position where it continues.
+        checkpoint: Takes the items.
+        flush_seconds: How much finished work may be lost to a power failure.
     """
 
     def __init__(
-        self, name: str, stream: PositionedStream, checkpoint: StreamCheckpoint, context: RunContext
+        self,
+        name: str,
+        stream: PositionedStream,
+        checkpoint: StreamCheckpoint,
+        flush_seconds: float,
     ) -> None:
         self._name = name
         self._stream = stream
         self._checkpoint = checkpoint
-        self._context = context
-        self._pause = min(context.flush_seconds, _SECOND)
+        self._pause = min(flush_seconds, _SECOND)
         self._next_settling = time.monotonic() + self._pause
-        self._next_stop_check = 0.0
         self._written = checkpoint.items
 
     def state(self) -> ProgressState:
-        """Return how far it is; how far it has to go nobody knows."""
+        """Return the progress; the total is not known."""
         checkpoint = self._checkpoint
         return ProgressState(
             self._written, self._stream.errors, 0, 0, None, checkpoint.resumed_records
         )
 
-    def run(self) -> None:
+    def run(self, ticker: Ticker) -> None:
         """Write until the stream has ended, and settle all of it.
 
         Raises:
             StreamItemError: An item is no record.
-            RunStoppedError: Somebody asked to stop; what is there is settled.
+            RunStoppedError: A stop was requested; the written items are settled.
         """
-        bell = Bell(_TICK_SECONDS)
-        bell.start()
-        try:
-            self._write(iter(self._stream), bell)
-        finally:
-            bell.stop()
+        self._write(iter(self._stream), ticker)
         self._settle(time.monotonic())
 
     def check_any_item(self) -> None:
-        """Refuse to publish if items failed and no item came through.
+        """Check that an item came through if any failed.
 
         Raises:
-            OutageError: So it is.
+            OutageError: Items failed, and no item came through.
         """
         failed = self._stream.errors
         if self._written or not failed:
@@ -207,31 +197,26 @@ class StreamWriter:
             example = f"The first: {entry['exception']}: {entry['message']}"
         raise OutageError(self._name, f"no item came through and {failed:,} failed", example)
 
-    def _write(self, items: Iterator[Any], bell: Bell) -> None:
-        dumps, rung, written = orjson.dumps, bell.rung, self._written
+    def _write(self, items: Iterator[Any], ticker: Ticker) -> None:
+        clock, written = time.monotonic, self._written
+        next_tick = clock() + _TICK_SECONDS
         buffer = bytearray()
-        for item in items:  # each call an item costs 5 %
-            if type(item) is dict:
-                try:
-                    line = dumps(item, None, DUMP_OPTIONS)
-                except TypeError:
-                    line = self._encoded(item, written)
-                for value in item.values():
-                    kind = type(value)
-                    if kind is not str and kind is not int and kind not in NEVER_NAN:
-                        self._check(line, item, written)
-                        break
-            else:
-                line = self._encoded(item, written)
+        for item in items:
+            try:
+                line = encode(item) if type(item) is dict else self._encoded(item, written)
+            except UnencodableError as error:
+                reason = f"cannot be written: {error}"
+                raise StreamItemError(self._name, written, reason) from None
             buffer += line
             written += 1
-            if rung or len(buffer) >= _BUFFER_BYTES:
+            now = clock()
+            if now >= next_tick or len(buffer) >= _BUFFER_BYTES:
                 self._checkpoint.write(buffer)
                 self._written = written
                 buffer = bytearray()
-                if rung:
-                    bell.hush()
-                    self._tick()
+                if now >= next_tick:
+                    next_tick = now + _TICK_SECONDS
+                    self._tick(now, ticker)
         self._checkpoint.write(buffer)
         self._written = written
 
@@ -242,40 +227,18 @@ class StreamWriter:
                 "makes one of it"
             )
             raise StreamItemError(self._name, index, reason)
-        try:
-            return encode(item)
-        except UnencodableError as error:
-            raise StreamItemError(self._name, index, f"cannot be written: {error}") from None
+        return encode(item)
 
-    def _check(self, line: bytes, item: object, index: int) -> None:
-        try:
-            check_finite(line, item)
-        except UnencodableError as error:
-            raise StreamItemError(self._name, index, f"cannot be written: {error}") from None
-
-    def _tick(self) -> None:
-        now = time.monotonic()
+    def _tick(self, now: float, ticker: Ticker) -> None:
         if now >= self._next_settling:
             self._settle(now)
-        self._checkpoint.sync_if_due(now)
-        self._context.progress.update(self.state())
-        if now >= self._next_stop_check:
-            self._next_stop_check = now + _STOP_CHECK_SECONDS
-            reason = self._context.should_stop()
-            if reason is not None:
-                self._settle(now)
-                raise RunStoppedError(self._name, reason)
+        try:
+            ticker.tick_at(now)
+        except RunStoppedError:
+            self._settle(now)
+            raise
 
     def _settle(self, now: float) -> None:
         self._checkpoint.settle_items(self._written, without_stages(self._stream.state_dict()))
         spent = time.monotonic() - now
         self._next_settling = now + max(self._pause, spent * _SHARE)
-
-    def drafts(self, folder: NodeFolder) -> Drafts:
-        """Make the drafts of what is settled."""
-        failed = self._stream.errors
-        self._checkpoint.check_quarantine()
-        dataset, modified_ns = self._checkpoint.draft(folder.result)
-        draft_errors(self._checkpoint.quarantine, folder.errors)
-        items = dataset.rows or 0
-        return Drafts(dataset, modified_ns, records=items + failed, failed=failed)

@@ -12,7 +12,7 @@ import threading
 from typing import Final
 
 from dagster_dataops.execution.workers.process_environment import environment, surroundings
-from dagster_dataops.execution.workers.worker_process import Worker, close_all
+from dagster_dataops.execution.workers.worker_process import WorkerProcess, close_all
 
 _GRACE_SECONDS: Final = 1.0
 
@@ -21,7 +21,7 @@ class IdleWorkers:
     """The idle workers of this process; runs in several threads share them."""
 
     def __init__(self) -> None:
-        self._workers: list[Worker] = []
+        self._workers: list[WorkerProcess] = []
         self._lock = threading.Lock()
 
     def __bool__(self) -> bool:
@@ -32,7 +32,7 @@ class IdleWorkers:
         """Process ids of the idle workers."""
         return [worker.pid for worker in list(self._workers)]
 
-    def keep(self, worker: Worker) -> None:
+    def keep(self, worker: WorkerProcess) -> None:
         """Keep ``worker`` for another run."""
         with self._lock:
             ended = [each for each in self._workers if each.poll()]
@@ -42,7 +42,7 @@ class IdleWorkers:
         for each in ended:
             each.close()
 
-    def take(self) -> Worker | None:
+    def take(self) -> WorkerProcess | None:
         """Return a worker whose circumstances have not changed since; ``None`` if there is none.
 
         Ends the workers looked at before it, whose circumstances have changed.
@@ -64,7 +64,7 @@ class IdleWorkers:
         self._workers = []
         self._lock = threading.Lock()
 
-    def _pop(self) -> Worker | None:
+    def _pop(self) -> WorkerProcess | None:
         with self._lock:
             return self._workers.pop() if self._workers else None
 

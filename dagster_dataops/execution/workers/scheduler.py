@@ -1,4 +1,4 @@
-"""Schedule: cuts what is to do into ranges of about a quarter second of work each.
+"""Scheduler: cuts what is to do into ranges of about a quarter second of work each.
 
 How long a range takes is not known beforehand. The first is a single record; then who is still
 alone is given much, to give back after some milliseconds what it has not begun: often it is through
@@ -27,7 +27,7 @@ _TRIAL_SECONDS: Final = 0.008
 _PATIENCE_SECONDS: Final = 0.5  # twice what ranges are cut for; the rest is for whoever is free
 
 
-class Schedule:
+class Scheduler:
     """What is left to do.
 
     Args:
@@ -57,11 +57,8 @@ class Schedule:
     def depth(self) -> int:
         """How many ranges a worker should have: two where they are quick, so it never waits."""
         many = self._left > _MIN_BYTES * self._workers
-        return 2 if many and self._is_quick(self._size) else 1
-
-    def _is_quick(self, length: int) -> bool:
-        """Whether a range of so many bytes will be done in a moment."""
-        return length * (self._seconds_per_byte or 1.0) < _QUICK_SECONDS
+        quick = self._size * (self._seconds_per_byte or 1.0) < _QUICK_SECONDS
+        return 2 if many and quick else 1
 
     @property
     def seconds_left(self) -> float:
@@ -101,8 +98,7 @@ class Schedule:
         if cut < end:
             self._gaps.appendleft(Interval(cut, end))
         self._left -= cut - start
-        mode = Mode.QUICK if self._is_quick(cut - start) else Mode.NORMAL
-        return Range(start, cut, mode, patience)
+        return Range(start, cut, patience=patience)
 
     def _is_brief(self) -> bool:
         """Whether one worker will be done before another would be there."""
@@ -134,9 +130,8 @@ class Schedule:
     def give_back(self, given: Range) -> None:
         """Put a range first in the queue again."""
         if given.start < given.end:
-            careful = given.mode in (Mode.CAREFUL, Mode.ALONE)
-            again = Range(given.start, given.end, Mode.NORMAL, _PATIENCE_SECONDS)
-            self._returned.appendleft(given if careful else again)
+            patience = _PATIENCE_SECONDS if given.mode is Mode.NORMAL else given.patience
+            self._returned.appendleft(given._replace(patience=patience))
 
     def give_back_after_death(self, given: Range, settled_to: int) -> Range | None:
         """Put a dead worker's range back, ever more carefully.
@@ -152,7 +147,7 @@ class Schedule:
         start = max(given.start, settled_to)
         if start >= given.end:
             return None
-        if given.mode in (Mode.QUICK, Mode.NORMAL):
+        if given.mode is Mode.NORMAL:
             most = next_line_start(self._descriptor, start + self._most, given.end)
             if most < given.end:
                 self.put_back(Interval(most, given.end))

@@ -1,7 +1,7 @@
 """Termination: how a worker takes SIGTERM, settling what is finished before it ends."""
 
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Final
@@ -55,11 +55,9 @@ class Termination:
         then is no outcome, nor is what came after.
         """
 
-        def interruptible(
-            lines: Iterator[bytes], output: bytearray, rung: Sequence[bool]
-        ) -> Stretch:
+        def interruptible(lines: Iterator[bytes], output: bytearray, until: float) -> Stretch:
             with self:
-                stretch = settle(lines, output, rung)
+                stretch = settle(lines, output, until)
                 if self._raised and stretch.interrupt is None:
                     raise Terminated
                 return stretch

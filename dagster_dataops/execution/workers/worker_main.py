@@ -8,23 +8,23 @@ import gc
 import importlib
 import os
 import select
+import signal
 import time
-from collections import deque
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
-from threading import Lock
+from threading import Event, Lock, Thread
 from typing import Final, NamedTuple, NoReturn
 
 import orjson
 
 from dagster_dataops.checkpoints.journal.segments import SegmentWriter
-from dagster_dataops.checkpoints.journal.settled_span import Settled
-from dagster_dataops.errors import DataOpsError, StorageError
+from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
+from dagster_dataops.concurrency.fork_safety import register_waiting_threads
+from dagster_dataops.errors import DataOpsError
 from dagster_dataops.execution.records.breaker import Breaker
-from dagster_dataops.execution.records.fork_guard import Original
 from dagster_dataops.execution.records.retries import retries_of
 from dagster_dataops.execution.records.settle import Settle, settling
 from dagster_dataops.execution.records.span_loop import SpanLoop
@@ -32,11 +32,10 @@ from dagster_dataops.execution.timeouts.record_timeout import Forward
 from dagster_dataops.execution.timeouts.sigalrm import Alarm
 from dagster_dataops.execution.workers import protocol
 from dagster_dataops.execution.workers.heartbeat import Heartbeat
-from dagster_dataops.execution.workers.held_output import HeldRange, Holding
 from dagster_dataops.execution.workers.loaded_modules import LoadedModules
 from dagster_dataops.execution.workers.parent_death import bind_to_lifeline
 from dagster_dataops.execution.workers.process_environment import place
-from dagster_dataops.execution.workers.protocol import STOP, Done, Kind, Mode, Place, Range
+from dagster_dataops.execution.workers.protocol import STOP, Kind, Mode, Range
 from dagster_dataops.execution.workers.signals import Terminated, Termination, set_signals
 from dagster_dataops.execution.workers.standard_streams import (
     flush_streams,
@@ -48,6 +47,8 @@ from dagster_dataops.operators.pickling import receive
 
 _IDLE_MS: Final = 60_000  # without a run, after which a worker ends
 _TIDY_MS: Final = 1_000  # without a run, after which it looks for garbage
+_WATCH_SECONDS: Final = 0.05  # after which the current range is checked for lateness
+_watching: Final[set[int]] = set()  # native ids of threads that only wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,6 @@ class Assignment:
         stamp: `FileState` that the input must have, the time of change left aside.
         folder: The checkpoint's folder.
         segment: Number of the worker's own segment.
-        main_segment: Number of the segment that all workers write to.
         ignore_errors: Whether a failing record ends the run.
         check_input: Whether spans carry a checksum of their input.
         one_by_one: Whether every record is a span of its own.
@@ -70,7 +70,6 @@ class Assignment:
     stamp: tuple[int, ...]
     folder: str
     segment: int
-    main_segment: int
     ignore_errors: bool
     check_input: bool
     one_by_one: bool = False
@@ -149,27 +148,19 @@ class _Worker:
         means: _Means,
         termination: Termination,
     ) -> None:
-        self._original = Original()
         self._connection = connection
         self._termination = termination
-        self._orders: deque[bytes] = deque()
-        self._poll = select.poll()
-        self._poll.register(connection.fileno(), select.POLLIN)
-        self._folder = Path(assignment.folder)
-        self._number = assignment.segment
-        self._segment: SegmentWriter | None = None  # made when it is needed
         self._input = _opened(assignment)
-        self._main = SegmentWriter(self._folder, assignment.main_segment, shared=True)
-        self._holding = Holding(self._spill)
-        self._current: HeldRange | None = None
-        self._at: int | None = None  # where the next span of the range under way belongs
+        self._segment_place = Path(assignment.folder), assignment.segment
+        # Created with the first span: the parent may already delete the folder of an idle worker.
+        self._segment: SegmentWriter | None = None
         self._one_by_one = assignment.one_by_one
         self._speaking = Lock()  # one message at a time
         self._breaker = means.breaker
         self._loop = SpanLoop(
             termination.during(means.settle),
             self._input,
-            self._take,
+            self._settle,
             operator=operator.__dataops__.spec.qualified_name,
             ignore_errors=assignment.ignore_errors,
             check_input=assignment.check_input,
@@ -177,6 +168,10 @@ class _Worker:
             announce=means.heartbeat.announce if means.heartbeat else None,
             shortened=self._shorten,
         )
+        self._ended = Event()
+        self._watch = Thread(target=self._watch_range, name="dataops-range", daemon=True)
+        self._watch.start()
+        _watching.add(self._watch.native_id or 0)
 
     def run(self) -> bool:
         """Do what is ordered; whatever ends it leaves what was finished settled.
@@ -188,8 +183,6 @@ class _Worker:
             try:
                 return self._obey()
             finally:
-                self._loop.close()
-                self._holding.spill_all()
                 if failed := self._breaker.last_failed:
                     self._say(protocol.pack_last_failed(failed))
         except DataOpsError as error:  # the disk
@@ -197,9 +190,11 @@ class _Worker:
             return False
 
     def close(self) -> None:
-        """Let go of the input and the segments."""
+        """End the thread and close the input and the segment."""
+        self._ended.set()
+        self._watch.join()
+        _watching.discard(self._watch.native_id or 0)
         os.close(self._input)
-        self._main.close()
         if self._segment is not None:
             self._segment.close()
 
@@ -207,122 +202,50 @@ class _Worker:
         with self._speaking:
             self._connection.send_bytes(message)
 
+    def _watch_range(self) -> None:
+        """Return the rest of a range that takes too long, even while one record is stuck."""
+        signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+        while not self._ended.wait(_WATCH_SECONDS):
+            self._loop.shorten_if_late()
+
     def _shorten(self, end: int) -> None:
         with suppress(OSError):  # nobody is left to hear it
             self._say(protocol.pack_shortened(end))
 
     def _obey(self) -> bool:
         while (message := self._next_order()) != STOP:
-            order = protocol.unpack_order(message)
-            if isinstance(order, Place):
-                self._place(order)
-            elif not self._work(order):
+            if not self._work(protocol.unpack_range(message)):
                 return False
         return True
 
     def _next_order(self) -> bytes:
-        if self._orders:
-            return self._orders.popleft()
-        while True:
-            with self._termination:
-                if not self._holding or self._poll.poll(self._holding.patience_ms):
-                    return self._connection.recv_bytes()
-            self._holding.spill_overdue()
+        with self._termination:
+            return self._connection.recv_bytes()
 
-    def _work(self, given: Range) -> bool:
-        """Settle or hold one range; return whether to go on."""
+    def _work(self, order: Range) -> bool:
+        """Settle one range; return whether to go on."""
         began = time.monotonic()
-        self._current = held = None
-        self._at = given.place
-        if given.mode is Mode.QUICK and given.place is None:
-            self._current = held = self._holding.begin(given.start)
-        careful = given.mode in (Mode.CAREFUL, Mode.ALONE)
         failed = self._loop.run(
-            given.start,
-            given.end,
-            one_by_one=careful or self._one_by_one,
-            patience=given.patience,
+            order.start,
+            order.end,
+            one_by_one=order.mode is not Mode.NORMAL or self._one_by_one,
+            patience=order.patience,
         )
-        self._at = None
-        self._original.end_clone()
         if failed is not None:
-            self._holding.spill_all()
             self._say(protocol.pack_failed(failed))
             return False
-        done = Done(given.start, time.monotonic() - began)
-        if held is not None and self._holding.holds(held):
-            held.done = done
-            spans = [settled.span for settled in held.settled]
-            self._say(protocol.pack_held(done, spans))
-            self._heed()
-        else:
-            self._say(protocol.pack_done(done))
+        self._say(protocol.pack_done(time.monotonic() - began))
         return True
 
-    def _take(self, settled: Settled) -> None:
-        """Hold a finished span or settle it, and do what cannot wait for the range's end."""
-        self._original.end_clone()
-        held = self._current
-        if held is not None and self._holding.holds(held):
-            held.add(settled)
-            if settled.errors:  # these have no place in the result
-                self._holding.spill(held.start)
-        elif self._at is not None:
-            self._settle_at(self._at, settled)
-        else:
-            self._settle(settled)
-        self._heed()
-
-    def _heed(self) -> None:
-        """Do what was ordered in the meantime and cannot wait."""
-        while self._poll.poll(self._holding.patience_ms if self._holding.full else 0):
-            message = self._connection.recv_bytes()
-            order = protocol.unpack_order(message) if message != STOP else None
-            if isinstance(order, Place):
-                self._place(order)
-            else:
-                self._orders.append(message)
-            self._holding.spill_overdue()
-        self._holding.spill_overdue()
-
-    def _settle_at(self, offset: int, settled: Settled) -> None:
-        self._at = offset + len(settled.output)
-        if settled.errors or not self._written(offset, [settled]):  # errors have no place there
-            self._settle(settled)
-        else:
-            self._say(protocol.pack_span(offset, settled.span, Kind.SPAN_IN_PLACE))
-
-    def _written(self, offset: int, several: list[Settled]) -> bool:
-        """Write outputs where they belong; return whether they could be.
-
-        Where files may only be so long, a segment of the worker's own may still take them.
-        """
-        try:
-            self._main.write_at(offset, *[settled.output for settled in several])
-        except StorageError:
-            return False
-        return True
-
-    def _settle(self, settled: Settled) -> None:
+    def _settle(self, settled: SettledSpan) -> None:
+        """Append a finished span to the segment and report it."""
         if self._segment is None:
-            self._segment = SegmentWriter(self._folder, self._number)
+            self._segment = SegmentWriter(*self._segment_place)
         offset = self._segment.append(settled.output, settled.errors)
         self._say(protocol.pack_span(offset, settled.span))
 
-    def _spill(self, held: HeldRange) -> None:
-        for settled in held.settled:
-            self._settle(settled)
-        if held.done is not None:
-            self._say(protocol.pack_done(held.done))
 
-    def _place(self, place: Place) -> None:
-        held = self._holding.take(place.start)
-        if held is None:
-            return
-        if self._written(place.offset, held.settled):
-            self._say(protocol.pack_placed(place.start))
-        else:
-            self._spill(held)
+register_waiting_threads(_watching.copy)
 
 
 def _opened(assignment: Assignment) -> int:

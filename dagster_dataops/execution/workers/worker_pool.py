@@ -28,7 +28,7 @@ from dagster_dataops.execution.workers.protocol import STOP
 from dagster_dataops.execution.workers.signals import set_signals, signals_held_back
 from dagster_dataops.execution.workers.standard_streams import send_streams
 from dagster_dataops.execution.workers.worker_main import Assignment, end, serve
-from dagster_dataops.execution.workers.worker_process import Worker
+from dagster_dataops.execution.workers.worker_process import WorkerProcess
 from dagster_dataops.operators.operator import Operator
 from dagster_dataops.operators.pickling import ship
 
@@ -64,11 +64,11 @@ class WorkerPool:
         self._unshared = unshared
         self._payload: bytes | None = None
         self._dismissed = False
-        self.workers: list[Worker] = []
+        self.workers: list[WorkerProcess] = []
         self._poll = select.poll()
-        self._by_descriptor: dict[int, Worker] = {}
+        self._by_descriptor: dict[int, WorkerProcess] = {}
 
-    def start(self, assignment: Assignment) -> Worker:
+    def start(self, assignment: Assignment) -> WorkerProcess:
         """Start one worker, or take an idle one; it may die at once, which shows as its end.
 
         Raises:
@@ -89,7 +89,7 @@ class WorkerPool:
         """How long a new worker took to be ready, with the operator's module; 0 if unknown."""
         return _start_seconds.get(self._module, 0.0)
 
-    def welcome(self, worker: Worker) -> None:
+    def welcome(self, worker: WorkerProcess) -> None:
         """Take note that a worker is ready."""
         worker.welcome()
         if worker.circumstances is not None:
@@ -100,19 +100,19 @@ class WorkerPool:
     def _heartbeat(self) -> Heartbeat | None:
         return Heartbeat() if self._settings.timeout is not None else None
 
-    def _added(self, worker: Worker) -> Worker:
+    def _added(self, worker: WorkerProcess) -> WorkerProcess:
         self.workers.append(worker)
         for descriptor in worker.descriptors:
             self._by_descriptor[descriptor] = worker
             self._poll.register(descriptor, select.POLLIN)
         return worker
 
-    def _remove(self, worker: Worker) -> None:
+    def _remove(self, worker: WorkerProcess) -> None:
         for descriptor in worker.descriptors:
             self._poll.unregister(descriptor)
         self.workers.remove(worker)
 
-    def _send(self, worker: Worker, assignment: Assignment, payload: bytes) -> None:
+    def _send(self, worker: WorkerProcess, assignment: Assignment, payload: bytes) -> None:
         """Tell a worker which run to serve."""
         heartbeat = self._heartbeat()
         worker.begin(assignment.segment, heartbeat)
@@ -121,20 +121,20 @@ class WorkerPool:
             worker.connection.send_bytes(payload)
             worker.connection.send_bytes(orjson.dumps(asdict(assignment), tuple))
 
-    def heard(self, seconds: float) -> dict[Worker, bool]:
+    def heard(self, seconds: float) -> dict[WorkerProcess, bool]:
         """Wait up to ``seconds`` for workers to say something or to end.
 
         Returns:
             The workers that have, and whether there is something to hear; one without has ended,
             though a process that it started may still hold its pipe.
         """
-        found: dict[Worker, bool] = {}
+        found: dict[WorkerProcess, bool] = {}
         for number, _ in self._poll.poll(seconds * 1000):
             worker = self._by_descriptor[number]
             found[worker] = found.get(worker, False) or number == worker.connection.fileno()
         return found
 
-    def _forked(self, assignment: Assignment, heartbeat: Heartbeat | None) -> Worker:
+    def _forked(self, assignment: Assignment, heartbeat: Heartbeat | None) -> WorkerProcess:
         """Return a worker with a copy of this process's memory, the operator in it."""
         told = replace(assignment, heartbeat=_descriptor_of(heartbeat))
         mine, theirs = Pipe()
@@ -151,7 +151,7 @@ class WorkerPool:
         finally:
             os.close(reader)
             theirs.close()
-        return Worker(pid, mine, assignment.segment, heartbeat, lifeline=writer)
+        return WorkerProcess(pid, mine, assignment.segment, heartbeat, lifeline=writer)
 
     def _live_as_worker(
         self,
@@ -171,7 +171,7 @@ class WorkerPool:
             os._exit(70)
         end()
 
-    def discard(self, worker: Worker) -> None:
+    def discard(self, worker: WorkerProcess) -> None:
         """Forget a worker that has ended."""
         worker.wait(_GRACE_SECONDS)
         self._remove(worker)
@@ -213,12 +213,12 @@ class WorkerPool:
                 worker.close()
             self.workers.clear()
 
-    def _serves_others(self, worker: Worker) -> bool:
+    def _serves_others(self, worker: WorkerProcess) -> bool:
         """Whether a worker may serve other runs; nothing was cut short in it."""
         shared = worker.circumstances is not None and not self._settings.fresh_workers
         return self._dismissed and shared and worker.overdue is None
 
-    def _give_back(self, worker: Worker, seconds: float) -> None:
+    def _give_back(self, worker: WorkerProcess, seconds: float) -> None:
         """Keep a worker for other runs, unless it does not become idle."""
         if worker.ready and not worker.has_forgotten(seconds):
             return
@@ -229,7 +229,7 @@ class WorkerPool:
             idle_workers.keep(worker)
 
 
-def _started() -> Worker:
+def _started() -> WorkerProcess:
     """Return a worker that shares no memory with this process, and is to be sent everything."""
     reader, writer = os.pipe()
     try:
@@ -244,14 +244,14 @@ def _started() -> Worker:
         os.close(reader)
 
 
-def _served(lifeline: int, writer: int) -> Worker | None:
+def _served(lifeline: int, writer: int) -> WorkerProcess | None:
     mine, theirs = Pipe()
     with theirs:
         process = fork_server.forked(theirs.fileno(), lifeline)
     if process is None:
         mine.close()
         return None
-    return Worker(
+    return WorkerProcess(
         process.pid,
         mine,
         _NO_SEGMENT,
@@ -261,7 +261,7 @@ def _served(lifeline: int, writer: int) -> Worker | None:
     )
 
 
-def _spawned(lifeline: int, writer: int) -> Worker:
+def _spawned(lifeline: int, writer: int) -> WorkerProcess:
     mine, theirs = Pipe()
     with theirs:  # closed before anything is sent: a full pipe that nobody reads would block
         boot = {"path": sys.path, "connection": theirs.fileno(), "lifeline": lifeline}
@@ -271,7 +271,9 @@ def _spawned(lifeline: int, writer: int) -> Worker:
             stdin=subprocess.DEVNULL,
         )
     process.returncode = 0  # we reap it ourselves, by its pid
-    return Worker(process.pid, mine, _NO_SEGMENT, lifeline=writer, circumstances=circumstances())
+    return WorkerProcess(
+        process.pid, mine, _NO_SEGMENT, lifeline=writer, circumstances=circumstances()
+    )
 
 
 def _descriptor_of(heartbeat: Heartbeat | None) -> int:

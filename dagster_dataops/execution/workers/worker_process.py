@@ -1,4 +1,4 @@
-"""Worker: one worker process, seen from its parent."""
+"""WorkerProcess: one worker process, seen from its parent."""
 
 import math
 import os
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 _NONE: Final = -1
-_open: "Final[set[Worker]]" = set()
+_open: "Final[set[WorkerProcess]]" = set()
 
 
 class Overdue(NamedTuple):
@@ -32,7 +32,7 @@ class Overdue(NamedTuple):
     kill_at: float
 
 
-class Worker:
+class WorkerProcess:
     """One worker process, seen from its parent.
 
     Args:
@@ -54,9 +54,6 @@ class Worker:
             says until then is of no interest.
         ranges: What it was given and has not finished, in order.
         late: Whether the first of these takes too long, so that it is given no other meanwhile.
-        held: What it has finished and not settled: what is open of ranges, and all their spans, by
-            where they start.
-        places: Where it was told to put the output of some of these.
         hearing: Whether a message of it is being read; if that is interrupted, the rest of the
             message is still there, and nothing after it makes sense.
         heartbeat: What it tells of the record it is at, where there is a time limit.
@@ -106,8 +103,6 @@ class Worker:
         self.ready_at = math.inf
         self.ranges: deque[Range] = deque()
         self.late = False
-        self.held: dict[int, tuple[Range, list[Span]]] = {}
-        self.places: dict[int, int] = {}
         self.overdue: Overdue | None = None
         self.settled_to = 0
         self._busy_before = 0.0
@@ -152,15 +147,8 @@ class Worker:
         return message
 
     def take_note(self, span: "Span") -> None:
-        """Remember that a span is settled, which need not be done again if the worker dies."""
-        end = span.start + span.length
-        if self.ranges and self.ranges[0].start <= span.start < self.ranges[0].end:
-            self.settled_to = end
-            return
-        for start, (given, spans) in self.held.items():
-            if given.start <= span.start < given.end:
-                self.held[start] = (given._replace(start=end), spans)
-                return
+        """Record that a span is settled: it is not processed again if the worker dies."""
+        self.settled_to = span.start + span.length
 
     def poll(self) -> bool:
         """Whether the process has ended; its status is then known."""

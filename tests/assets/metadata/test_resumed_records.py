@@ -31,7 +31,6 @@ def test_a_run_links_to_the_run_that_it_resumes_and_names_several(
     third = metadata_of(execute(definitions, instance), "docs", "fragile")
     assert third["rows_resumed"] == 80
     assert third["resumed_from"] == f"{first.run_id}, {second.run_id}"
-    assert third["seconds_saved"] > 0
 
     fails_at.append(60)
     failed = execute(definitions, instance, raise_on_error=False)
@@ -54,4 +53,4 @@ def test_a_run_that_resumes_nothing_says_no_more_than_that(
     definitions = definitions_of(pipeline_of(sound=sound()), records(10), root)
     metadata = metadata_of(execute(definitions, instance), "docs", "sound")
     assert metadata["rows_resumed"] == 0
-    assert {"resumed_from", "seconds_saved"} & set(metadata) == set()
+    assert "resumed_from" not in metadata

@@ -109,7 +109,7 @@ def test_a_running_operator_stops_when_its_run_has_ended(
         time.sleep(0.01)
 
     monkeypatch.setattr("dagster_dataops.assets.runtime.run_monitor._SECONDS", 0.05)
-    monkeypatch.setattr("dagster_dataops.execution.job._STOP_CHECK_SECONDS", 0.05)
+    monkeypatch.setattr("dagster_dataops.execution.ticker._STOP_CHECK_SECONDS", 0.05)
     definitions = definitions_of(pipeline_of(slow=slow()), records(3000), root)
     with pytest.raises(RunStoppedError, match="has ended with status FAILURE"):
         execute(definitions, instance)

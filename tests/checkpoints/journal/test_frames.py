@@ -1,12 +1,10 @@
 import random
-from pathlib import Path
 
 import pytest
 
 from dagster_dataops.checkpoints.journal.frames import (
-    Frame,
     FrameKind,
-    Journal,
+    JournalFrame,
     frame,
     json_frame,
     read_frames,
@@ -14,7 +12,6 @@ from dagster_dataops.checkpoints.journal.frames import (
     spans_frame,
 )
 from dagster_dataops.checkpoints.journal.span import Span, columns_of
-from dagster_dataops.errors import StorageError
 
 _SPANS = [Span(n * 10, 10, 1, 1, 0, 0, 5, 0, n, n) for n in range(12)]
 _FRAMES = [
@@ -56,7 +53,7 @@ def test_a_flipped_bit_costs_no_other_frame() -> None:
         assert list(read_frames(bytes(damaged))) == left, position
 
 
-def test_damage_costs_no_attempt(tmp_path: Path) -> None:
+def test_damage_costs_no_attempt() -> None:
     journal = json_frame(FrameKind.ATTEMPT, {"run": "one"})
     journal += json_frame(FrameKind.ATTEMPT, {"run": "one"})  # a retry of the same run
     journal += _FRAMES[1]
@@ -102,45 +99,8 @@ def test_a_payload_that_is_no_spans_is_passed_over(payload: bytes) -> None:
     assert read_spans(payload) is None
 
 
-def test_appending_goes_on_where_another_writer_ended(tmp_path: Path) -> None:
-    for item in _FRAMES:
-        journal = Journal(tmp_path / "journal")
-        journal.append(item)
-        journal.sync()
-        journal.close()
-        journal.close()
-    assert (tmp_path / "journal").read_bytes() == _JOURNAL
-
-
-def test_a_failed_write_leaves_no_half_frame(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import os
-
-    from dagster_dataops.checkpoints.journal import frames as module
-
-    journal = Journal(tmp_path / "journal")
-    journal.append(_FRAMES[0])
-
-    def half(descriptor: int, data: bytes) -> None:
-        os.write(descriptor, data[: len(data) // 2])
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as patch, pytest.raises(StorageError, match="No space left"):
-        patch.setattr(module, "write_all", half)
-        journal.append(_FRAMES[2])
-    journal.append(_FRAMES[1])
-    journal.close()
-    assert (tmp_path / "journal").read_bytes() == _FRAMES[0] + _FRAMES[1]
-
-
-def test_a_journal_that_cannot_be_opened_is_a_storage_error(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="open the journal"):
-        Journal(tmp_path / "missing" / "journal")
-
-
 def test_the_kind_is_part_of_the_checksum() -> None:
     damaged = bytearray(_FRAMES[1])
     damaged[4] = FrameKind.ATTEMPT
     assert list(read_frames(bytes(damaged))) == []
-    assert list(read_frames(_FRAMES[1])) == [Frame(FrameKind.SPANS, _WHOLE[1].payload)]
+    assert list(read_frames(_FRAMES[1])) == [JournalFrame(FrameKind.SPANS, _WHOLE[1].payload)]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops.checkpoints.journal.kept_journal import Keeping
+from dagster_dataops.checkpoints.journal.kept_journal import KeptJournal
 
 
 def test_a_journal_that_was_not_finished_is_removed(tmp_path: Path) -> None:
@@ -13,11 +13,11 @@ def test_a_journal_that_was_not_finished_is_removed(tmp_path: Path) -> None:
     with (tmp_path / "input.jsonl").open("rb") as source:
         with (
             pytest.raises(KeyboardInterrupt),
-            Keeping(path, source.fileno(), check_input=False),
+            KeptJournal(path, source.fileno(), check_input=False),
         ):
             assert path.exists()
             raise KeyboardInterrupt
         assert not path.exists()
-        with Keeping(path, source.fileno(), check_input=False) as keeping:
+        with KeptJournal(path, source.fileno(), check_input=False) as keeping:
             keeping.finish([])
     assert path.exists()

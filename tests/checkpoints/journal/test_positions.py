@@ -4,15 +4,13 @@ from pathlib import Path
 
 import xxhash
 
-from dagster_dataops.checkpoints.journal.frames import Journal
+from dagster_dataops.checkpoints.journal.journal_reader import read_positions
+from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.journal.positions import (
     NOTHING,
     Extent,
     Position,
     intact,
-    position_frame,
-    read_positions,
-    stages_frame,
     without_stages,
 )
 
@@ -24,17 +22,18 @@ def position(text: bytes, items: int) -> Position:
     return Position(items, len(text), digest, without_stages({"stages": STAGES, "position": [1]}))
 
 
-def journal(path: Path, *frames: bytes) -> Path:
-    written = Journal(path / "journal")
-    for frame in frames:
-        written.append(frame)
+def journal(path: Path, *positions: Position) -> Path:
+    written = JournalWriter(path / "journal")
+    written.stages(STAGES)
+    for one in positions:
+        written.position(one)
     written.close()
     return path / "journal"
 
 
 def test_positions_are_read_in_the_order_in_which_they_were_taken(tmp_path: Path) -> None:
     taken = [position(b"one\n", 1), position(b"one\ntwo\n", 2)]
-    known = read_positions(journal(tmp_path, stages_frame(STAGES), *map(position_frame, taken)))
+    known = read_positions(journal(tmp_path, *taken))
     assert known == (STAGES, taken)
     assert known.positions[0].state_of(STAGES) == {"stages": STAGES, "position": [1]}
 
@@ -44,9 +43,8 @@ def test_a_missing_journal_says_nothing(tmp_path: Path) -> None:
 
 
 def test_a_torn_position_is_none(tmp_path: Path) -> None:
-    path = journal(tmp_path, position_frame(position(b"one\n", 1)))
-    whole = path.read_bytes()
-    path.write_bytes(whole + position_frame(position(b"one\ntwo\n", 2))[:-1])
+    path = journal(tmp_path, position(b"one\n", 1), position(b"one\ntwo\n", 2))
+    path.write_bytes(path.read_bytes()[:-1])
     assert [one.items for one in read_positions(path).positions] == [1]
 
 
@@ -95,5 +93,4 @@ def test_positions_count_as_far_as_the_quarantine_file_is_what_they_were_taken_b
     for content, wanted in ((b"", [1]), (b"a", [2, 1]), (b"abc", [3, 2, 1]), (b"Ab", [1])):
         quarantine.write_bytes(content)
         assert [one.items for one in intact(taken, segment, quarantine)] == wanted
-    frames = map(position_frame, taken)
-    assert read_positions(journal(tmp_path, *frames)).positions == taken
+    assert read_positions(journal(tmp_path, *taken)).positions == taken

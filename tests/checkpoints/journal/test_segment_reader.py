@@ -64,23 +64,13 @@ def _table(folder: Path, count: int, seed: int) -> tuple[SpanTable, list[bytes]]
 
 def test_small_outputs_are_joined_in_input_order(tmp_path: Path) -> None:
     table, expected = _table(tmp_path, 500, seed=1)
-    parts = list(joined_outputs(tmp_path, table, None, damaged := []))
-    assert b"".join(output for _, _, output in parts) == b"".join(expected)
-    assert sum(rows for _, rows, _ in parts) == 500
-    assert all(output.count(b"\n") == rows for _, rows, output in parts)
-    assert max(len(output) for _, _, output in parts) < 4 << 20
+    parts = list(joined_outputs(tmp_path, table, damaged := []))
+    assert b"".join(output for _, output in parts) == b"".join(expected)
+    assert sum(rows for rows, _ in parts) == 500
+    assert all(output.count(b"\n") == rows for rows, output in parts)
+    assert max(len(output) for _, output in parts) < 4 << 20
     assert len(parts) < 100
     assert damaged == []
-
-
-def test_what_lies_in_place_is_joined_with_nothing_else(tmp_path: Path) -> None:
-    table, expected = _table(tmp_path, 100, seed=2)
-    position = 0
-    for in_place, rows, output in joined_outputs(tmp_path, table, 2, []):
-        assert output == b"".join(expected[position : position + rows])
-        assert all((n % 10 < 3) is in_place for n in range(position, position + rows))
-        position += rows
-    assert position == 100
 
 
 def test_damaged_outputs_are_named_and_left_out(tmp_path: Path) -> None:
@@ -89,7 +79,7 @@ def test_damaged_outputs_are_named_and_left_out(tmp_path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
-    parts = list(joined_outputs(tmp_path, table, None, damaged := []))
+    parts = list(joined_outputs(tmp_path, table, damaged := []))
     assert len(damaged) == 1
     kept = [output for n, output in enumerate(expected) if n not in damaged]
-    assert b"".join(output for _, _, output in parts) == b"".join(kept)
+    assert b"".join(output for _, output in parts) == b"".join(kept)

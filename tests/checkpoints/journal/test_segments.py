@@ -57,10 +57,11 @@ def test_checksums_are_32_bits_and_tell_content_apart() -> None:
     assert max(sums) < 2**32
 
 
-def test_a_shared_segment_takes_bytes_at_any_place(tmp_path: Path) -> None:
-    segments = [SegmentWriter(tmp_path, 1, shared=True) for _ in range(2)]
-    segments[0].write_at(6, b"wor", bytearray(b"ld"))
-    segments[1].write_at(0, b"hello", b"", b" ")
+def test_a_segment_that_exists_can_be_continued(tmp_path: Path) -> None:
+    segment_path(tmp_path, 1).write_bytes(b"hello")
+    segment = SegmentWriter(tmp_path, 1, exists=True)
+    segment.offset = 5
+    assert segment.append(b" ", b"", bytearray(b"world")) == 5
+    assert segment.offset == 11
+    segment.close()
     assert segment_path(tmp_path, 1).read_bytes() == b"hello world"
-    for segment in segments:
-        segment.close()

@@ -1,11 +1,11 @@
 import xxhash
 
 from dagster_dataops.checkpoints.journal.segments import checksum
-from dagster_dataops.checkpoints.journal.settled_span import Settled
+from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
 
 
-def _settled(output: bytes, errors: bytes, source: memoryview | None = None) -> Settled:
-    return Settled.of(
+def _settled(output: bytes, errors: bytes, source: memoryview | None = None) -> SettledSpan:
+    return SettledSpan.of(
         70,
         9,
         records=3,

@@ -1,5 +1,3 @@
-import zlib
-from array import array
 from pathlib import Path
 
 import pytest
@@ -7,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent
-from dagster_dataops.checkpoints.journal.frames import Journal, spans_frame
+from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.journal.span import Span, columns_of, pack, unpack
 from dagster_dataops.datasets.lines import Interval
 
@@ -15,7 +13,6 @@ _COUNT = st.integers(0, 2**32 - 1)
 _BYTES = st.integers(0, 2**64 - 1)
 _FIELDS = [_BYTES, _BYTES, *[_COUNT] * 4, _BYTES, _BYTES, _COUNT, _COUNT]
 _SPANS = st.lists(st.builds(Span, *_FIELDS), min_size=1, max_size=30)
-_OLDER = st.lists(st.builds(Span, _BYTES, *[_COUNT] * 9), min_size=1, max_size=30)
 
 
 def span(start: int, length: int) -> Span:
@@ -27,20 +24,12 @@ def test_packed_spans_come_back_equal(spans: list[Span]) -> None:
     assert unpack(pack(columns_of(spans)), len(spans)) == columns_of(spans)
 
 
-@given(_OLDER, st.booleans())
-def test_spans_that_an_older_version_packed_come_back(spans: list[Span], compressed: bool) -> None:
-    columns = zip("QIIIIIIIII", zip(*spans, strict=True), strict=True)
-    data = b"".join(array(kind, column).tobytes() for kind, column in columns)
-    packed = b"z" + zlib.compress(data) if compressed else b"r" + data
-    assert unpack(packed, len(spans)) == columns_of(spans)
-
-
 def test_the_sizes_of_a_journalled_span_may_exceed_4_gib(tmp_path: Path) -> None:
     large = Span(0, 5 << 30, 1, 1, 0, 0, 6 << 30, 7 << 30, 0, 0)
     path = tmp_path / "journal"
-    journal = Journal(path)
-    journal.append(spans_frame(1, 0, columns_of([large])))
-    journal.append(spans_frame(1, 13 << 30, columns_of([large._replace(start=5 << 30)])))
+    journal = JournalWriter(path)
+    journal.spans(1, 0, columns_of([large]))
+    journal.spans(1, 13 << 30, columns_of([large._replace(start=5 << 30)]))
     journal.close()
     table = CheckpointContent.read(tmp_path).table
     assert [(each, offset) for each, _, offset in table.ordered()] == [

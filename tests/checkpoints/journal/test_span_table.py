@@ -81,14 +81,3 @@ def test_nothing_overlaps_once_overlaps_are_resolved(pieces: list[tuple[int, int
     assert all(a[0] + a[1] <= b[0] for a, b in pairwise(rows))
     if pieces:
         assert pieces[-1] in rows
-
-
-def test_outputs_lie_in_order_where_each_follows_all_before_it() -> None:
-    table = SpanTable()
-    table.add(columns_of([span(0, 5, output=7), span(5, 5, output=9)]), 3, 0)
-    table.add(columns_of([span(10, 5, output=4)]), 8, 500)
-    table.add(columns_of([span(15, 5, output=2)]), 3, 20)
-    assert table.lies_in_order(3)
-    assert not table.lies_in_order(8)
-    table.add(columns_of([span(20, 5, output=2)]), 3, 21)
-    assert not table.lies_in_order(3)

@@ -1,5 +1,4 @@
 import errno
-import itertools
 import os
 import shutil
 from collections.abc import Callable
@@ -10,8 +9,7 @@ import pytest
 
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, load_result, published
-from dagster_dataops.checkpoints.publish import cleanup, commit
-from dagster_dataops.checkpoints.publish.cleanup import Removal
+from dagster_dataops.checkpoints.publish import commit
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.concurrency.background import background, deleting
 from dagster_dataops.datasets.durable_files import draft_of
@@ -57,12 +55,10 @@ _STEPS: dict[str, tuple[Any, str, int, bool]] = {
     "before the manifest's draft": (commit, "write_draft", 1, True),
     "after the manifest's draft": (commit, "write_draft", 1, False),
     "before the renames": (commit, "_finish", 1, True),
-    "before the old result is spared": (Removal, "spare", 1, True),
-    "after the old result is spared": (Removal, "spare", 1, False),
     "before the folder is synced": (commit, "sync_folder", 1, True),
-    "before the checkpoints are removed": (Removal, "remove_checkpoints", 1, True),
-    "after the checkpoints are removed": (Removal, "remove_checkpoints", 1, False),
-    "before anything is deleted": (Removal, "finish", 2, True),
+    "before the checkpoints are removed": (commit, "remove_checkpoints", 1, True),
+    "after the checkpoints are removed": (commit, "remove_checkpoints", 1, False),
+    "before anything is deleted": (commit, "delete_removed", 2, True),
     "after everything is done": (commit, "_finish", 1, False),
 }
 # Path.replace: the four files are put in place.
@@ -100,22 +96,11 @@ def _check_new(folder: NodeFolder) -> None:
     assert not (folder.path / ".removed").exists()
 
 
-_SIZES = pytest.mark.parametrize(
-    ("step", "quickly"),
-    [
-        *itertools.product([*_STEPS, *_RENAMES], [16 << 20, -1]),
-        *((step, 16 << 20) for step in _DELETIONS),  # much is deleted beside the work
-    ],
-)
-
-
-@_SIZES
+@pytest.mark.parametrize("step", [*_STEPS, *_RENAMES, *_DELETIONS])
 @pytest.mark.parametrize("policy", [ResumePolicy.AUTO, ResumePolicy.NEVER], ids=["auto", "never"])
 def test_a_death_while_publishing_leaves_the_old_result_or_the_new_one(
-    tmp_path: Path, step: str, policy: ResumePolicy, quickly: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, step: str, policy: ResumePolicy
 ) -> None:
-    """Whether there is little to delete, which is deleted where it is, or much."""
-    monkeypatch.setattr(cleanup, "_QUICKLY_DELETED", quickly)
     folder = _start(tmp_path)
     dataset = write_input(tmp_path / "new.jsonl", _NEW)
     operator = act(_concurrency_mode="single")

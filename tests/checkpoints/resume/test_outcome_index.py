@@ -3,13 +3,13 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops.checkpoints.journal.digest_frames import Outcome, line_digest
+from dagster_dataops.checkpoints.journal.stored_outcomes import StoredOutcome, line_digest
 from dagster_dataops.checkpoints.resume.outcome_index import OutcomeIndex
 from dagster_dataops.errors import StorageError
 
 
-def outcome(line: bytes, place: int = 0) -> Outcome:
-    return Outcome(line_digest(line), 1, place, 10, 1, 0xFFFFFFFF)
+def outcome(line: bytes, place: int = 0) -> StoredOutcome:
+    return StoredOutcome(line_digest(line), 1, place, 10, 1, 0xFFFFFFFF)
 
 
 def test_an_outcome_is_found_by_its_line_with_the_first_source_that_has_it(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, load_result, published
-from dagster_dataops.checkpoints.journal.frames import Journal
+from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.resume import outcome_reuse
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.data import data_register
@@ -352,11 +352,11 @@ def test_an_input_of_strangers_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 _MOMENTS = {
-    "before the journal's draft": (outcome_reuse, "Journal", 1, True),
+    "before the journal's draft": (outcome_reuse, "JournalWriter", 1, True),
     "before a segment is linked": (outcome_reuse, "link_or_copy", 1, True),
     "after a segment is linked": (outcome_reuse, "link_or_copy", 1, False),
-    "after spans are written": (Journal, "append", 1, False),
-    "before the journal is synced": (Journal, "sync", 1, True),
+    "after spans are written": (JournalWriter, "append", 1, False),
+    "before the journal is synced": (JournalWriter, "sync", 1, True),
     "before the journal is in place": (Path, "replace", 1, True),
     "after the journal is in place": (Path, "replace", 1, False),
 }

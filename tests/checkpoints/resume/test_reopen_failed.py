@@ -10,7 +10,7 @@ from dagster_dataops.checkpoints.journal.segments import segment_path
 from dagster_dataops.checkpoints.resume.reopen_failed import first_failure, reopen
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.datasets.lines import Line, content_interval, iterate_lines
-from dagster_dataops.execution.backends.single import run_single
+from dagster_dataops.execution.backends import single
 from dagster_dataops.hashing.file_digests import content_digest
 from tests.execution.helpers import (
     KINDS,
@@ -68,7 +68,7 @@ def test_the_chosen_records_alone_are_open_again_and_the_result_is_that_of_one_r
     with pytest.MonkeyPatch.context() as patch:
         cut_by(patch, sizes)
         job = job_for(operator, dataset, folder)
-        run_single(job)
+        single.run(job)
         reopen(job.checkpoint, dataset, {line.start for line in chosen})
         job.checkpoint.close()
         found = settled(dataset, home)
@@ -90,10 +90,10 @@ def test_the_chosen_records_alone_are_open_again_and_the_result_is_that_of_one_r
 def test_without_a_choice_everything_that_failed_is_open_again(tmp_path: Path) -> None:
     dataset = write_input(tmp_path / "input.jsonl", plan(["fail", "keep", "fail"]))
     job = job_for(operator_for("single", 1), dataset, node(tmp_path))
-    run_single(job)
+    single.run(job)
     first = first_failure(job.checkpoint.folder, job.checkpoint.table)
     assert first is not None
-    assert (first.place.offset, first.told["exception"]) == (0, "ValueError")
+    assert (first.place.offset, first.row["exception"]) == (0, "ValueError")
     reopen(job.checkpoint, dataset, None)
     job.checkpoint.close()
     assert (settled(dataset, tmp_path).table.records, job.checkpoint.table.failed) == (1, 0)
@@ -105,7 +105,7 @@ def test_a_damaged_span_stays_and_is_found_out_later(tmp_path: Path) -> None:
     dataset = write_input(tmp_path / "input.jsonl", records)
     operator = operator_for("single", 1)
     job = job_for(operator, dataset, node(tmp_path))
-    run_single(job)
+    single.run(job)
     ((_, segment, offset),) = job.checkpoint.table.with_failed()
     with segment_path(job.checkpoint.folder, segment).open("r+b") as file:
         file.seek(offset)

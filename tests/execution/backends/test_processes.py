@@ -79,7 +79,6 @@ def test_class_operators_defined_in_a_function_reach_the_workers(
 def test_spans_with_failed_records_are_settled_once_and_undamaged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Their error lines have no place in the result, which other outputs are written to at once."""
     cut_by(monkeypatch, SMALL)
     records = plan(["keep", "fail", "expand", "drop", "keep", "keep"] * 20)
     dataset = write_input(tmp_path / "input.jsonl", records)
@@ -227,14 +226,13 @@ def test_an_input_that_changes_under_way_is_refused(tmp_path: Path, mode: str) -
 def test_records_left_undone_are_never_published(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dagster_dataops.execution.backends import processes
-    from dagster_dataops.execution.backends.single import run_single
+    from dagster_dataops.execution.backends import processes, single
 
-    def forgets(job: object, unshared: object) -> None:
+    def forgets(job: object) -> None:
         job.todo = job.todo[1:]  # type: ignore[attr-defined]
-        run_single(job)  # type: ignore[arg-type]
+        single.run(job)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(processes, "run_processes", forgets)
+    monkeypatch.setattr(processes, "run", forgets)
     dataset = write_input(tmp_path / "input.jsonl", plan(["keep"] * 5))
     with pytest.raises(WorkerError, match="5 records were left undone"):
         run(act(), dataset, node(tmp_path))

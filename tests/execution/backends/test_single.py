@@ -6,7 +6,6 @@ import pytest
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import RecordError, RunStoppedError
 from dagster_dataops.execution.backends import single
-from dagster_dataops.execution.backends.single import run_single
 from tests.execution.helpers import job_for, lines, node, run, settled_output, write_input
 
 _GROUP = "data.single_tests"
@@ -46,7 +45,7 @@ def test_small_ranges_cover_the_whole_input(
     records = [{"n": n} for n in range(20)]
     dataset = write_input(tmp_path / "input.jsonl", records)
     job = job_for(same(_concurrency_mode="single"), dataset, node(tmp_path))
-    run_single(job)
+    single.run(job)
     assert b"".join(settled_output(job)) == lines(records)
     job.checkpoint.close()
 
@@ -61,6 +60,6 @@ def test_a_stop_leaves_what_was_settled(tmp_path: Path, monkeypatch: pytest.Monk
     operator = same_again(_concurrency_mode="single")
     job = job_for(operator, dataset, node(tmp_path), should_stop=lambda: "told to")
     with pytest.raises(RunStoppedError, match="told to"):
-        run_single(job)
+        single.run(job)
     assert 0 < job.checkpoint.table.records < 20
     job.checkpoint.close()

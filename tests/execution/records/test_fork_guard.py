@@ -2,21 +2,21 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops.execution.records.fork_guard import Original
+from dagster_dataops.execution.records.fork_guard import ForkGuard
 from tests.faults.crashing import in_child
 
 
-def test_the_original_goes_on() -> None:
-    Original().end_clone()
+def test_the_process_itself_goes_on() -> None:
+    ForkGuard().check()
 
 
-def test_a_clone_ends_at_once_and_says_why(
+def test_a_forked_copy_ends_at_once_and_says_why(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    original = Original()
+    guard = ForkGuard()
 
     def go_on() -> None:
-        original.end_clone()
+        guard.check()
         (tmp_path / "went on").touch()
 
     assert in_child(go_on) == 1

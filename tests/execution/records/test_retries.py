@@ -1,5 +1,6 @@
 import asyncio
 import builtins
+import math
 import socket
 import threading
 from pathlib import Path
@@ -79,7 +80,6 @@ def test_a_record_is_tried_again_with_a_fresh_copy_until_it_goes_well(
     assert (row["index"], row["exception"], row["attempts"]) == (4, "BusyError", 3)
     assert row["message"] == "try 3 of 4"
     assert row["input"] == records[4]
-    assert "tenacity" not in row["traceback"]
     assert "dagster_dataops/execution" not in row["traceback"]
     assert [(tmp_path / f"tries-{n}").stat().st_size for n in range(6)] == [1, 3, 1, 2, 3, 1]
 
@@ -175,7 +175,7 @@ def test_an_interrupt_during_a_pause_passes_through_and_keeps_what_came_before()
 
     with settling(divide(), (Stop,), retries=Retries(settings, interrupted)) as settle:
         output = bytearray()
-        stretch = settle(iter([b'{"n":1}', b'{"n":0}']), output, ())
+        stretch = settle(iter([b'{"n":1}', b'{"n":0}']), output, math.inf)
         assert bytes(output) == b'{"n":1}\n'
         assert (stretch.settled, stretch.line, stretch.failure) == (1, b'{"n":0}', None)
         assert isinstance(stretch.interrupt, Stop)
@@ -197,7 +197,7 @@ def test_lines_after_a_record_tried_again_are_not_lost() -> None:
         output, source = bytearray(), iter([b'{"n":%d}' % n for n in range(5)])
         settled = 0
         while settled < 5:
-            settled += settle(source, output, ()).settled
+            settled += settle(source, output, math.inf).settled
     assert seen == [0, 1, 2, 2, 3, 4]
     assert bytes(output) == lines({"n": n} for n in range(5))
 
@@ -264,24 +264,6 @@ def _failure(error: BaseException) -> Failure:
 def test_what_is_tried_again(error: BaseException, retry_on: Any, expected: bool) -> None:
     assert socket.timeout is builtins.TimeoutError
     assert matches(error, retry_on) is expected
-
-
-def test_nothing_is_imported_before_tries_are_asked_for(run_python: Any) -> None:
-    code = """
-import sys
-from dagster_dataops import data_register
-from dagster_dataops.execution.executor import OperatorExecutor
-
-@data_register("data.demo", _concurrency_mode="single")
-def same(record):
-    return record
-
-assert same()([{"n": 1}]) == [{"n": 1}]
-assert "tenacity" not in sys.modules
-assert same(_retries=1)([{"n": 1}]) == [{"n": 1}]
-assert "tenacity" in sys.modules
-"""
-    run_python(code)
 
 
 def test_no_retries_are_none() -> None:

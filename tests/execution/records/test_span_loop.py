@@ -1,7 +1,8 @@
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dagster_dataops.checkpoints.journal.segments import checksum
-from dagster_dataops.checkpoints.journal.settled_span import Settled
+from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.data import data_register
 from dagster_dataops.execution.records import span_loop
@@ -34,7 +35,7 @@ def _settle(line: bytes) -> Outcome:
 def in_bulk(settle: Callable[[bytes], Outcome]) -> Settle:
     """Return a function that settles stretches of lines by one that settles a line."""
 
-    def settle_many(lines: Iterator[bytes], output: bytearray, rung: Sequence[bool]) -> Stretch:
+    def settle_many(lines: Iterator[bytes], output: bytearray, until: float) -> Stretch:
         settled = dropped = extra = 0
         for line in lines:
             outcome = settle(line.removesuffix(b"\n"))
@@ -43,7 +44,7 @@ def in_bulk(settle: Callable[[bytes], Outcome]) -> Settle:
             output += outcome
             dropped += not outcome
             settled += 1
-            if rung:
+            if time.monotonic() >= until:
                 break
         return Stretch(settled, dropped, extra)
 
@@ -63,18 +64,34 @@ class _Ranges:
         options = {"operator": "o", "ignore_errors": True, "check_input": True, **given}
         self._loop = SpanLoop(in_bulk(settle), self._descriptor, self._take, **options)
 
-    def _take(self, settled: Settled) -> None:
+    def _take(self, settled: SettledSpan) -> None:
         self.spans.append((settled.span, bytes(settled.output) + settled.errors))
 
     def run(self, start: int = 0, end: int | None = None, **given: Any) -> Any:
         return self._loop.run(start, len(self.content) if end is None else end, **given)
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Have another thread shorten ranges that take too long."""
+        ended = threading.Event()
+
+        def watch() -> None:
+            while not ended.wait(0.05):
+                self._loop.shorten_if_late()
+
+        thread = threading.Thread(target=watch)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
 
     @property
     def position(self) -> int:
         return self._loop.position
 
     def close(self) -> None:
-        self._loop.close()
         os.close(self._descriptor)
 
     def check(self, until: int | None = None) -> None:
@@ -182,7 +199,7 @@ def test_slow_records_after_quick_ones_are_settled_in_time(
 
     def settle(line: bytes) -> Outcome:
         if line == b"slow":
-            time.sleep(0.3)  # long enough for the bell's thread to get its turn
+            time.sleep(0.3)
         return line.upper() + b"\n"
 
     ranges = _Ranges(tmp_path / "input", b"a\n" * 20_000 + b"slow\n" * 8, settle)
@@ -225,7 +242,8 @@ def test_what_a_stuck_record_holds_up_is_left_to_others_meanwhile(tmp_path: Path
         settle,
         shortened=lambda end: told.append((end, threading.get_ident())),
     )
-    assert ranges.run(patience=2.0) is None  # in which a busy machine gets to the stuck one
+    with ranges.watched():
+        assert ranges.run(patience=2.0) is None  # in which a busy machine gets to the stuck one
     assert stuck == [1]
     (first, teller), *others = told
     assert teller != threading.get_ident()
@@ -312,6 +330,5 @@ def test_an_interrupted_call_keeps_what_came_before_it(tmp_path: Path) -> None:
         )
         with pytest.raises(KeyboardInterrupt):
             loop.run(0, len(content))
-    loop.close()
     os.close(descriptor)
     assert sum(span.records for span in spans) == 200

@@ -6,7 +6,7 @@ import pytest
 from dagster_dataops.checkpoints.folder.manifest import load_result
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DatasetOperatorError, RecordError, RunStoppedError
-from dagster_dataops.execution.runners import dataset_runner
+from dagster_dataops.execution import ticker
 from tests.execution.helpers import Listener, error_rows, lines, node, run, write_input
 
 _GROUP = "data.whole_tests"
@@ -128,7 +128,8 @@ def test_a_bad_line_fails_the_step_where_failures_are_not_ignored(tmp_path: Path
 
 
 def test_progress_and_stopping(tmp_path: Path, dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dataset_runner, "_TICK_SECONDS", 0.0)
+    monkeypatch.setattr(ticker, "_TICK_SECONDS", 0.0)
+    monkeypatch.setattr(ticker, "_STOP_CHECK_SECONDS", 0.0)
     listener = Listener()
     run(pairs(), dataset, node(tmp_path), progress=listener)
     assert listener.states[-1].records == 10

@@ -15,7 +15,7 @@ from dagster_dataops.data import data_register
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import DatasetOperatorError, InputError, RecordError, RunStoppedError
-from dagster_dataops.execution import job
+from dagster_dataops.execution import ticker
 from dagster_dataops.execution.runners import selection_runner
 from tests.execution.helpers import (
     MODES,
@@ -223,8 +223,8 @@ def test_an_interrupt_of_keep_passes_through_and_leaves_the_sketches(
 
 
 def test_keep_can_be_stopped(tmp_path: Path, numbered, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job, "_TICK_SECONDS", 0.0)
-    monkeypatch.setattr(job, "_STOP_CHECK_SECONDS", 0.0)
+    monkeypatch.setattr(ticker, "_TICK_SECONDS", 0.0)
+    monkeypatch.setattr(ticker, "_STOP_CHECK_SECONDS", 0.0)
     reasons: list[str | None] = [None]
 
     def stopping(sketches, scratch):

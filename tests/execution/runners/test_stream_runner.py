@@ -12,7 +12,7 @@ import pytest
 
 from dagster_dataops.checkpoints.checkpoint import existing
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
-from dagster_dataops.checkpoints.journal.positions import read_positions
+from dagster_dataops.checkpoints.journal.journal_reader import read_positions
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.errors import (
     FolderLockedError,
@@ -96,7 +96,6 @@ def test_a_run_that_was_interrupted_goes_on_where_it_was(tmp_path: Path) -> None
     assert second.calls == list(range(resumed, COUNT))
     assert any(f"resuming: {resumed} items settled by" in note for note in report.notes)
     assert report.resumed_from == tuple(report.manifest.attempts[:-1])
-    assert report.seconds_saved > 0
 
 
 def test_many_interruptions_cost_nothing_but_what_was_in_flight(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.execution.records.record_failures import Failed, Failure
 from dagster_dataops.execution.workers import protocol
-from dagster_dataops.execution.workers.protocol import STOP, Done, Kind, Mode, Place, Range
+from dagster_dataops.execution.workers.protocol import STOP, Kind, Mode, Range
 
 _LARGE = st.integers(0, 2**64 - 1)
 _SMALL = st.integers(0, 2**32 - 1)
@@ -15,55 +15,33 @@ _SMALL = st.integers(0, 2**32 - 1)
 _SPAN = st.builds(Span, _LARGE, _LARGE, *[_SMALL] * 4, _LARGE, _LARGE, _SMALL, _SMALL)
 
 
-@given(
-    _LARGE,
-    _LARGE,
-    st.sampled_from(Mode),
-    st.floats(0) | st.just(math.inf),
-    st.none() | st.integers(0, 2**63 - 1),
-)
-def test_orders_arrive_as_they_were_sent(
-    start: int, end: int, mode: Mode, patience: float, place: int | None
-) -> None:
-    for order in (Range(start, end, mode, patience, place), Range(start, end), Place(start, end)):
-        message = protocol.pack_order(order)
-        assert protocol.unpack_order(message) == order
+@given(_LARGE, _LARGE, st.sampled_from(Mode), st.floats(0) | st.just(math.inf))
+def test_ranges_arrive_as_they_were_sent(start: int, end: int, mode: Mode, patience: float) -> None:
+    for order in (Range(start, end, mode, patience), Range(start, end)):
+        message = protocol.pack_range(order)
+        assert protocol.unpack_range(message) == order
         assert message != STOP
 
 
 @given(_LARGE, _SPAN)
 def test_spans_arrive_as_they_were_sent(offset: int, span: Span) -> None:
-    assert protocol.pack_span(offset, span)[0] == Kind.SPAN
-    for kind in (Kind.SPAN, Kind.SPAN_IN_PLACE):
-        message = protocol.pack_span(offset, span, kind)
-        assert message[0] == kind
-        assert protocol.unpack_span(message) == (offset, span)
+    message = protocol.pack_span(offset, span)
+    assert message[0] == Kind.SPAN
+    assert protocol.unpack_span(message) == (offset, span)
 
 
-@given(st.builds(Done, _LARGE, st.floats(0, 1e9)), st.lists(_SPAN))
-def test_finished_ranges_arrive_with_their_duration_and_spans(
-    done: Done, spans: list[Span]
-) -> None:
-    message = protocol.pack_held(done, spans)
-    assert message[0] == Kind.HELD
-    assert protocol.unpack_done(message) == (done, spans)
-    message = protocol.pack_done(done)
+@given(st.floats(0, 1e9))
+def test_finished_ranges_arrive_with_their_duration(seconds: float) -> None:
+    message = protocol.pack_done(seconds)
     assert message[0] == Kind.DONE
-    assert protocol.unpack_done(message) == (done, [])
-
-
-@given(_LARGE)
-def test_what_is_in_its_place_is_known_by_its_start(start: int) -> None:
-    message = protocol.pack_placed(start)
-    assert message[0] == Kind.PLACED
-    assert protocol.unpack_position(message) == start
+    assert protocol.unpack_done(message) == seconds
 
 
 @given(_LARGE)
 def test_a_range_that_ends_sooner_tells_where(end: int) -> None:
     message = protocol.pack_shortened(end)
     assert message[0] == Kind.SHORTENED
-    assert protocol.unpack_position(message) == end
+    assert protocol.unpack_shortened(message) == end
 
 
 def test_failures_arrive_without_their_line() -> None:

@@ -45,12 +45,12 @@ def test_sigterm_outside_waits_for_the_next_block() -> None:
 def test_lines_are_settled_within_a_block() -> None:
     asked = Termination()
 
-    def settle(lines: object, output: bytearray, rung: object) -> Stretch:
+    def settle(lines: object, output: bytearray, until: float) -> Stretch:
         asked.request(signal.SIGTERM, None)
         raise AssertionError("it was not interrupted")
 
     with pytest.raises(Terminated):
-        asked.during(settle)(iter(()), bytearray(), ())
+        asked.during(settle)(iter(()), bytearray(), 0.0)
     asked.request(signal.SIGTERM, None)  # outside again: nothing is raised
 
 

@@ -10,7 +10,7 @@ from dagster_dataops.execution.workers.idle_workers import idle_workers
 from dagster_dataops.execution.workers.protocol import Kind
 from dagster_dataops.execution.workers.worker_main import Assignment
 from dagster_dataops.execution.workers.worker_pool import WorkerPool
-from dagster_dataops.execution.workers.worker_process import Worker
+from dagster_dataops.execution.workers.worker_process import WorkerProcess
 from tests.execution.helpers import act, plan, second_thread, write_input
 from tests.faults.crashing import alive, wait_until
 
@@ -55,7 +55,7 @@ def test_the_death_of_a_worker_is_told_in_words(tmp_path: Path, spawned: bool) -
 
 
 def test_every_way_to_die_has_words() -> None:
-    worker = Worker(0, None, 1)  # type: ignore[arg-type]
+    worker = WorkerProcess(0, None, 1)  # type: ignore[arg-type]
     words = {}
     for status in (0, 3, -9, -11, -40):
         worker.status = status

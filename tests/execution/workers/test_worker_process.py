@@ -7,8 +7,7 @@ from multiprocessing.connection import Pipe
 import pytest
 
 from dagster_dataops.checkpoints.journal.span import Span
-from dagster_dataops.execution.workers.protocol import Range
-from dagster_dataops.execution.workers.worker_process import Worker
+from dagster_dataops.execution.workers.worker_process import WorkerProcess
 
 
 def _span(start: int, length: int) -> Span:
@@ -16,11 +15,11 @@ def _span(start: int, length: int) -> Span:
 
 
 @pytest.fixture
-def worker() -> Iterator[Worker]:
+def worker() -> Iterator[WorkerProcess]:
     """A handle on a process that does nothing for a minute."""
     process = subprocess.Popen(["sleep", "60"])
     mine, theirs = Pipe()
-    handle = Worker(process.pid, mine, segment=1)
+    handle = WorkerProcess(process.pid, mine, segment=1)
     yield handle
     handle.signal(signal.SIGKILL)
     handle.wait(10)
@@ -29,26 +28,12 @@ def worker() -> Iterator[Worker]:
     theirs.close()
 
 
-def test_a_span_of_the_range_under_way_moves_what_is_settled_of_it(worker: Worker) -> None:
-    worker.ranges.extend([Range(100, 200), Range(200, 300)])
+def test_a_span_moves_the_end_of_what_is_settled(worker: WorkerProcess) -> None:
     worker.take_note(_span(100, 40))
     assert worker.settled_to == 140
-    worker.take_note(_span(250, 50))  # of a range that is not under way
-    assert worker.settled_to == 140
 
 
-def test_a_span_of_a_held_range_leaves_only_the_rest_of_it_open(worker: Worker) -> None:
-    spans = [_span(0, 60), _span(60, 40)]
-    worker.held[0] = (Range(0, 100), spans)
-    worker.ranges.append(Range(100, 200))
-    worker.take_note(spans[0])
-    assert worker.held[0] == (Range(60, 100), spans)
-    worker.take_note(spans[1])
-    assert worker.held[0] == (Range(100, 100), spans)
-    assert worker.settled_to == 0
-
-
-def test_a_process_that_ended_is_seen_once_and_for_all(worker: Worker) -> None:
+def test_a_process_that_ended_is_seen_once_and_for_all(worker: WorkerProcess) -> None:
     assert not worker.poll()
     assert not worker.wait(0.0)
     worker.signal(signal.SIGKILL)
@@ -62,14 +47,14 @@ def test_a_process_that_somebody_else_reaped_has_ended() -> None:
     process = subprocess.Popen(["true"])
     process.wait()
     mine, theirs = Pipe()
-    handle = Worker(process.pid, mine, segment=1)
+    handle = WorkerProcess(process.pid, mine, segment=1)
     assert handle.poll()
     assert handle.status == 0
     handle.close()
     theirs.close()
 
 
-def test_the_end_of_a_process_can_be_waited_for_beside_what_it_says(worker: Worker) -> None:
+def test_the_end_of_a_process_can_be_waited_for_beside_what_it_says(worker: WorkerProcess) -> None:
     import select
 
     if len(worker.descriptors) < 2:
@@ -80,7 +65,7 @@ def test_the_end_of_a_process_can_be_waited_for_beside_what_it_says(worker: Work
     assert select.select([ended], [], [], 10)[0]
 
 
-def test_a_message_whose_reading_was_interrupted_leaves_a_mark(worker: Worker) -> None:
+def test_a_message_whose_reading_was_interrupted_leaves_a_mark(worker: WorkerProcess) -> None:
     class Interrupted(BaseException):
         pass
 
@@ -100,7 +85,7 @@ def test_a_message_whose_reading_was_interrupted_leaves_a_mark(worker: Worker) -
 
 def test_a_message_that_was_read_leaves_none() -> None:
     mine, theirs = Pipe()
-    handle = Worker(os.getpid(), mine, segment=1)
+    handle = WorkerProcess(os.getpid(), mine, segment=1)
     theirs.send_bytes(b"said")
     assert handle.hear() == b"said"
     assert not handle.hearing
@@ -110,9 +95,9 @@ def test_a_message_that_was_read_leaves_none() -> None:
     handle.close()
 
 
-def test_nothing_is_left_open_once_a_handle_is_closed(worker: Worker) -> None:
+def test_nothing_is_left_open_once_a_handle_is_closed(worker: WorkerProcess) -> None:
     mine, theirs = Pipe()
-    handle = Worker(worker.pid, mine, segment=2)
+    handle = WorkerProcess(worker.pid, mine, segment=2)
     numbers = handle.descriptors
     handle.close()
     theirs.close()

@@ -164,7 +164,8 @@ def test_an_error_comes_after_the_items_before_it():
 
 START_METHODS = """
 from concurrent.futures import ThreadPoolExecutor
-from dagster_dataops.concurrency.timer import Bell
+from threading import Event
+from dagster_dataops.concurrency.background import background
 from dagster_dataops.streams.parallel.callers import ProcessCaller
 
 def start_method():
@@ -174,10 +175,11 @@ def start_method():
     finally:
         caller.close()
 
-bell = Bell(60)
-bell.start()
+ended = Event()
+background.run(ended.wait)
 print(start_method())
-bell.stop()
+ended.set()
+background.finish()
 with ThreadPoolExecutor(1) as pool:
     print(pool.submit(start_method).result())
 """

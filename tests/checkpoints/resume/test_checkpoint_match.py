@@ -243,6 +243,28 @@ def test_the_matching_one_of_several_checkpoints_is_found(tmp_path: Path, regist
     assert node(tmp_path).result.read_bytes() == _expected(add=1)
 
 
+def test_a_resumed_run_names_the_runs_that_settled_its_records(
+    tmp_path: Path, registry, calls
+) -> None:
+    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
+    auto = ResumePolicy.AUTO
+    _interrupt(_operator(registry), dataset, tmp_path, 12, run="first", resume=auto)
+    _interrupt(_operator(registry), dataset, tmp_path, 18, run="second", resume=auto)
+    report = _go_on(_operator(registry), dataset, tmp_path)
+    note = "resuming: 18 records settled by run second and 1 before it"
+    assert report.notes == (note,)
+    assert report.manifest.resumed_from == ["first", "second"]
+    assert (report.rows_resumed, report.resumed_from) == (18, ("first", "second"))
+    reused = run(_operator(registry), dataset, node(tmp_path), run="later", reuse_finished=True)
+    assert (reused.rows_resumed, reused.resumed_from) == (20, (report.manifest.run,))
+
+
+def test_a_run_that_resumes_nothing_names_no_run(tmp_path: Path, registry, calls) -> None:
+    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
+    manifest = run(_operator(registry), dataset, node(tmp_path)).manifest
+    assert (manifest.resumed, manifest.resumed_from) == (0, [])
+
+
 def test_a_checkpoint_of_another_format_is_not_used(
     tmp_path: Path, registry, calls, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -282,7 +304,7 @@ def test_an_option_of_which_nothing_is_known_is_never_taken_for_the_same(
     def operator() -> Any:
         return _operator(registry, add=Unknown(0))
 
-    told = "option 'add' (a tests.checkpoints.resume.test_resume_policy.Unknown) consists of"
+    told = "option 'add' (a tests.checkpoints.resume.test_checkpoint_match.Unknown) consists of"
     _interrupt(operator(), dataset, tmp_path, 12)
     report = _go_on(operator(), dataset, tmp_path)
     assert "starting afresh: 12 records" in report.notes[0]
@@ -327,9 +349,10 @@ def test_a_finished_run_leaves_nothing_to_resume(tmp_path: Path, registry, calls
     assert report.notes == ()
 
 
+@pytest.mark.parametrize("policy", [ResumePolicy.AUTO, ResumePolicy.FAILED_RECORDS])
 @pytest.mark.parametrize("ours", [False, True], ids=["a user's file", "a published file"])
 def test_a_line_read_while_its_file_was_cut_short_is_done_again(
-    tmp_path: Path, registry, calls, ours: bool
+    tmp_path: Path, registry, calls, ours: bool, policy: ResumePolicy
 ) -> None:
     """As if a copy over the input had been under way: it is whole again when the run goes on."""
     dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
@@ -362,7 +385,7 @@ def test_a_line_read_while_its_file_was_cut_short_is_done_again(
             checkpoint.settle(segment.number, segment.append(output + error), [span])
     checkpoint.close()
     os.utime(dataset.path, ns=(1, 1))
-    report = _go_on(operator, dataset, tmp_path)
+    report = _go_on(operator, dataset, tmp_path, policy)
     assert report.notes == ("resuming: 1 records settled by run killed",)
     assert calls == list(range(1, 20))
     assert node(tmp_path).result.read_bytes() == _expected()

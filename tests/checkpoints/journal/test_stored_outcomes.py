@@ -1,10 +1,14 @@
-"""Tests of dagster_dataops.checkpoints.journal.digest_frames."""
+"""Tests of dagster_dataops.checkpoints.journal.stored_outcomes."""
 
 from pathlib import Path
 
-from dagster_dataops.checkpoints.journal.digest_frames import Outcome, line_digest, outcomes_in
 from dagster_dataops.checkpoints.journal.frames import spans_frame
 from dagster_dataops.checkpoints.journal.span import Span, columns_of
+from dagster_dataops.checkpoints.journal.stored_outcomes import (
+    StoredOutcome,
+    line_digest,
+    outcomes_in,
+)
 
 _DIGESTS = [line_digest(b"%d" % number) for number in range(4)]
 
@@ -28,7 +32,7 @@ def _frames(segment: int, offset: int, spans: list[Span], digests: list[bytes]) 
     return spans_frame(segment, offset, columns_of(spans), digests)
 
 
-def _outcomes(tmp_path: Path, journal: bytes) -> list[Outcome]:
+def _outcomes(tmp_path: Path, journal: bytes) -> list[StoredOutcome]:
     (tmp_path / "journal").write_bytes(journal)
     return list(outcomes_in(tmp_path / "journal"))
 
@@ -38,9 +42,9 @@ def test_outcomes_lie_one_after_the_other_behind_the_errors_of_records_that_fail
 ) -> None:
     spans = [_span(0, 5), _span(1, 0, error=100), _span(2, 7), _span(3, 3)]
     assert _outcomes(tmp_path, _frames(1, 50, spans, _DIGESTS)) == [
-        Outcome(_DIGESTS[0], 1, 50, 5, 1, 0),
-        Outcome(_DIGESTS[2], 1, 155, 7, 1, 2),
-        Outcome(_DIGESTS[3], 1, 162, 3, 1, 3),
+        StoredOutcome(_DIGESTS[0], 1, 50, 5, 1, 0),
+        StoredOutcome(_DIGESTS[2], 1, 155, 7, 1, 2),
+        StoredOutcome(_DIGESTS[3], 1, 162, 3, 1, 3),
     ]
 
 

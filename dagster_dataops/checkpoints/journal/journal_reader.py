@@ -1,0 +1,113 @@
+"""Read the entries of a journal that `JournalWriter` wrote."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import orjson
+
+from dagster_dataops.checkpoints.journal.frames import (
+    FrameKind,
+    JournalFrame,
+    PackedDigests,
+    read_digests,
+    read_frames,
+    read_reopened,
+    read_spans,
+)
+from dagster_dataops.checkpoints.journal.positions import Position, unpack_position
+from dagster_dataops.checkpoints.journal.span import ReopenedEntry, SpansEntry
+from dagster_dataops.datasets.durable_files import read_if_there
+
+
+class AttemptEntry(NamedTuple):
+    """The start of an attempt: its run and fingerprint as JSON; ``None`` if malformed."""
+
+    content: dict[str, Any] | None
+
+
+class StagesEntry(NamedTuple):
+    """The stages of a stream."""
+
+    stages: list[dict[str, str]]
+
+
+class PositionEntry(NamedTuple):
+    """A position of a stream."""
+
+    position: Position
+
+
+Entry: TypeAlias = AttemptEntry | SpansEntry | ReopenedEntry | StagesEntry | PositionEntry
+
+
+def read_journal(path: Path) -> Iterator[Entry]:
+    """Yield the entries of a journal in order; damaged ones are left out, a missing file has none.
+
+    Raises:
+        StorageError: The file cannot be read.
+    """
+    digests: PackedDigests | None = None
+    for found in read_frames(read_if_there(path, "read the journal")):
+        entry = _spans(found, digests) if found.kind == FrameKind.SPANS else _entry(found)
+        digests = read_digests(found.payload) if found.kind == FrameKind.DIGESTS else None
+        if entry is not None:
+            yield entry
+
+
+def _spans(found: JournalFrame, digests: PackedDigests | None) -> SpansEntry | None:
+    """Return spans with the digests of the frame before, if these are of the same spans."""
+    spans = read_spans(found.payload)
+    if spans is None or digests is None or digests[:2] != spans[:2]:
+        return spans
+    whole = len(digests.digests) == len(spans.columns[0])
+    return spans._replace(digests=digests.digests) if whole else spans
+
+
+def _entry(found: JournalFrame) -> Entry | None:
+    kind, payload = found
+    if kind == FrameKind.ATTEMPT:
+        return AttemptEntry(_object(payload))
+    if kind == FrameKind.REOPENED:
+        return read_reopened(payload)
+    if kind == FrameKind.STAGES:
+        stages = (_object(payload) or {}).get("stages")
+        return StagesEntry(stages) if isinstance(stages, list) else None
+    position = unpack_position(payload) if kind == FrameKind.POSITION else None
+    return None if position is None else PositionEntry(position)
+
+
+def _object(payload: bytes) -> dict[str, Any] | None:
+    try:
+        content = orjson.loads(payload)
+    except orjson.JSONDecodeError:
+        return None
+    return content if isinstance(content, dict) else None
+
+
+class StreamJournal(NamedTuple):
+    """What a journal says of a stream.
+
+    Attributes:
+        stages: The stages of the stream; ``None`` if the journal does not say.
+        positions: In the order in which they were taken.
+    """
+
+    stages: list[dict[str, str]] | None
+    positions: list[Position]
+
+
+def read_positions(path: Path) -> StreamJournal:
+    """Return the stages and positions of a stream; a missing journal has none.
+
+    Raises:
+        StorageError: The file cannot be read.
+    """
+    stages: list[dict[str, str]] | None = None
+    positions = []
+    for entry in read_journal(path):
+        if isinstance(entry, StagesEntry):
+            stages = entry.stages
+        elif isinstance(entry, PositionEntry):
+            positions.append(entry.position)
+    return StreamJournal(stages, positions)

@@ -1,0 +1,99 @@
+"""JournalWriter: appends entries to the journal of a checkpoint. `journal_reader` reads them."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dagster_dataops.checkpoints.journal.frames import (
+    FrameKind,
+    frame,
+    json_frame,
+    reopened_frame,
+    span_frame,
+    spans_frame,
+)
+from dagster_dataops.checkpoints.journal.positions import Position, StageParts, pack_position
+from dagster_dataops.checkpoints.journal.span import IntArray, ReopenedEntry, Span, columns_of
+from dagster_dataops.datasets.durable_files import storage, write_all
+
+
+class JournalWriter:
+    """Appends entries to a journal. Every method may raise a `StorageError`.
+
+    Args:
+        path: The file; created if it is missing.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with storage(path, "open the journal"):
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+            self._descriptor = os.open(path, flags, 0o666)
+
+    def attempt(self, content: Mapping[str, Any]) -> None:
+        """Append what `AttemptEntry.content` returns."""
+        self.append(json_frame(FrameKind.ATTEMPT, dict(content)))
+
+    def span(
+        self, segment: int, offset: int, span: Span, digests: list[bytes] | None = None
+    ) -> None:
+        """Append one settled span, in a third of the time of `spans`."""
+        self.append(span_frame(segment, offset, span, digests))
+
+    def spans(
+        self, segment: int, offset: int, columns: list[IntArray], digests: list[bytes] | None = None
+    ) -> None:
+        """Append settled spans.
+
+        Args:
+            segment: Number of the segment with their outputs.
+            offset: Where in the segment the first output starts; the others follow.
+            columns: The fields of the spans, an array each, in the order of their outputs.
+            digests: Of the input of each span, so that outcomes are found by their input.
+        """
+        self.append(spans_frame(segment, offset, columns, digests))
+
+    def reopened(self, entry: ReopenedEntry, segment: int, offset: int, spans: list[Span]) -> None:
+        """Append that spans count no more, and the spans that replace them, in one step.
+
+        Args:
+            entry: The spans that count no more.
+            segment: Number of the segment with the outputs of the replacing spans.
+            offset: Where in the segment the first of these outputs starts.
+            spans: The replacing spans.
+        """
+        frames = reopened_frame(entry.starts, retries=entry.retries)
+        if spans:
+            frames += spans_frame(segment, offset, columns_of(spans))
+        self.append(frames)
+
+    def stages(self, stages: StageParts) -> None:
+        """Append the stages of a stream."""
+        self.append(json_frame(FrameKind.STAGES, {"stages": [dict(parts) for parts in stages]}))
+
+    def position(self, position: Position) -> None:
+        """Append a position of a stream."""
+        self.append(frame(FrameKind.POSITION, pack_position(position)))
+
+    def append(self, frames: bytes) -> None:
+        """Append whole frames; a SIGKILL does not lose them, a power loss may until `sync`."""
+        with storage(self.path, "write"):
+            before = os.lseek(self._descriptor, 0, os.SEEK_END)
+            try:
+                write_all(self._descriptor, frames)
+            except OSError:
+                os.ftruncate(self._descriptor, before)  # no half frame before later ones
+                raise
+
+    def sync(self) -> None:
+        """Make every appended entry survive a power loss."""
+        with storage(self.path, "sync"):
+            os.fdatasync(self._descriptor)
+
+    def close(self) -> None:
+        """Close the file; safe to call twice."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            with storage(self.path, "close"):  # network file systems may refuse data this late
+                os.close(descriptor)

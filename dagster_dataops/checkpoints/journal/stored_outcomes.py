@@ -1,0 +1,94 @@
+"""Stored outcomes: result lines of single records, found by digests of their input lines.
+
+Where an operator reuses outcomes, the journal holds a digest of the input of every span. A record
+that another input holds again, at any place, is found by it.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import xxhash
+
+from dagster_dataops.checkpoints.journal.frames import DIGEST
+from dagster_dataops.checkpoints.journal.journal_reader import read_journal
+from dagster_dataops.checkpoints.journal.span import Span, SpansEntry
+from dagster_dataops.datasets.durable_files import read_range, storage
+
+_BLANK: Final = b" \t\r\n"
+_NONE: Final = bytes(DIGEST)  # of a span that is not one record
+
+
+class StoredOutcome(NamedTuple):
+    """The result lines of one record.
+
+    Attributes:
+        digest: Of its input line.
+        segment: Number of the segment with the result lines.
+        offset: Where in the segment they start.
+        size: Their bytes.
+        emitted: How many there are.
+        check: Their checksum, as in `Span`.
+    """
+
+    digest: bytes
+    segment: int
+    offset: int
+    size: int
+    emitted: int
+    check: int
+
+
+def line_digest(line: bytes) -> bytes:
+    """Return the digest of a line without the white space around it."""
+    return xxhash.xxh3_128_digest(line.strip(_BLANK))
+
+
+def span_digests(descriptor: int, spans: Iterable[Span]) -> list[bytes]:
+    """Return the digest of the input of each span; zeros for a span that is not one record.
+
+    Args:
+        descriptor: Of the open input.
+        spans: Of this input.
+    """
+    return [
+        line_digest(read_range(descriptor, span.start, span.length)) if span.records == 1 else _NONE
+        for span in spans
+    ]
+
+
+def digests_in(path: Path, spans: Iterable[Span]) -> list[bytes]:
+    """Return what `span_digests` returns for the input at ``path``.
+
+    Raises:
+        StorageError: It cannot be read.
+    """
+    with storage(path, "read it again"):
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return span_digests(descriptor, spans)
+        finally:
+            os.close(descriptor)
+
+
+def outcomes_in(journal: Path) -> Iterator[StoredOutcome]:
+    """Yield the outcomes of records that did not fail; spans without digests have none.
+
+    Raises:
+        StorageError: The journal cannot be read.
+    """
+    for entry in read_journal(journal):
+        if isinstance(entry, SpansEntry) and entry.digests is not None:
+            yield from _outcomes(entry, entry.digests)
+
+
+def _outcomes(spans: SpansEntry, digests: list[bytes]) -> Iterator[StoredOutcome]:
+    offset = spans.offset
+    rows = zip(digests, *spans.columns, strict=True)
+    for digest, span in ((digest, Span(*fields)) for digest, *fields in rows):
+        if digest != _NONE and not span.failed:
+            yield StoredOutcome(
+                digest, spans.segment, offset, span.output_bytes, span.emitted, span.output_check
+            )
+        offset += span.output_bytes + span.error_bytes

@@ -1,0 +1,93 @@
+"""Drafts: a result and its error file, complete on disk but not yet in place."""
+
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+
+from dagster_dataops.checkpoints.folder.manifest import NodeFolder
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.durable_files import draft_of, storage
+from dagster_dataops.datasets.writer import JsonlWriter
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drafts:
+    """The complete drafts of a result and its error file.
+
+    Attributes:
+        dataset: The result, as it will be once in place.
+        modified_ns: Modification time of its file.
+        records: Input records.
+        dropped: Input records that emitted nothing and did not fail.
+        failed: Input records that failed; they are in the draft of the error file.
+        outcomes: Whether the outcome of every record can be found by its input.
+        seeds: Seeds that a stream has drawn, by the paths of its stages.
+    """
+
+    dataset: JsonlDataset
+    modified_ns: int
+    records: int
+    dropped: int = 0
+    failed: int = 0
+    outcomes: bool = False
+    seeds: dict[str, int] = field(default_factory=dict)
+
+
+class DraftWriter:
+    """Writes a result and its error file as drafts; without `finish` there are none.
+
+    Args:
+        folder: Of the node.
+        action: What fails if the disk refuses, as in "compose the result".
+
+    Attributes:
+        results: Writes result lines.
+        errors: Writes rows of the error file.
+    """
+
+    def __init__(self, folder: NodeFolder, action: str) -> None:
+        with ExitStack() as stack:
+            stack.enter_context(storage(folder.path, action))
+            self.results = stack.enter_context(JsonlWriter(folder.result))
+            self.errors = stack.enter_context(JsonlWriter(folder.errors))
+            self._stack = stack.pop_all()
+
+    def finish(
+        self, *, records: int, failed: int, dropped: int | None = None, outcomes: bool = False
+    ) -> Drafts:
+        """Make both drafts durable.
+
+        An empty error file has no draft: a sync of it takes as long as that of a small result.
+
+        Args:
+            records: Input records.
+            failed: Input records that failed.
+            dropped: Input records that emitted nothing and did not fail; ``None`` counts the
+                records that are missing from the result.
+            outcomes: Whether the outcome of every record can be found by its input.
+        """
+        dataset = self.results.finish()
+        modified_ns = draft_of(dataset.path).stat().st_mtime_ns
+        if self.errors.rows:
+            self.errors.finish()
+        missing = max(0, records - failed - self.results.rows)
+        return Drafts(
+            dataset=dataset,
+            modified_ns=modified_ns,
+            records=records,
+            dropped=missing if dropped is None else dropped,
+            failed=failed,
+            outcomes=outcomes,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._stack.__exit__(kind, error, traceback)

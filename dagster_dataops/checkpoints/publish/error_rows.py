@@ -1,0 +1,61 @@
+"""Rows of the error file: from the error lines of spans, and from failed items of streams."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import orjson
+
+from dagster_dataops.checkpoints.journal.failed_place import FailedRecord
+from dagster_dataops.datasets.durable_files import draft_of
+from dagster_dataops.datasets.lines import LineCounter
+from dagster_dataops.datasets.writer import JsonlWriter
+from dagster_dataops.records import encode_anything
+
+
+def error_row(record: FailedRecord, path: Path, records_before: int, counter: LineCounter) -> bytes:
+    """Return the row of a failed record: its error line with index and line number.
+
+    Args:
+        record: The failed record.
+        path: The input.
+        records_before: Input records before the span of the record.
+        counter: Counts the lines of the input.
+    """
+    row = {
+        "index": records_before + record.place.position,
+        "path": str(path),
+        "line": counter.line_at(record.place.offset),
+        **record.row,
+    }
+    return orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def draft_quarantined(quarantine: Path, errors: Path) -> None:
+    """Make the draft of the error file of a stream; it is empty if no item failed.
+
+    Args:
+        quarantine: The file of failed items that the stream wrote; it may be missing.
+        errors: The error file.
+    """
+    draft_of(errors).unlink(missing_ok=True)
+    with JsonlWriter(errors) as writer:
+        for row in _quarantined(quarantine):
+            writer.write(encode_anything(row))
+        writer.finish()
+
+
+def _quarantined(quarantine: Path) -> Iterator[dict[str, object]]:
+    if not quarantine.exists():
+        return
+    with quarantine.open("rb") as file:
+        for index, line in enumerate(file):
+            entry = json.loads(line)  # unlike orjson, it reads NaN
+            yield {
+                "index": index,
+                "line": index + 1,
+                "stage": entry["stage"],
+                "exception": entry["exception"],
+                "message": entry["message"],
+                "input": entry["item"],
+            }

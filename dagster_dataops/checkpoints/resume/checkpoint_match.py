@@ -1,0 +1,88 @@
+"""Compare a checkpoint with a run: which parts differ, and which spans the input still holds."""
+
+from dagster_dataops.checkpoints.checkpoint import CheckpointContent
+from dagster_dataops.checkpoints.folder.run_fingerprint import CHANGEABLE, RunFingerprint
+from dagster_dataops.checkpoints.journal.segments import checksum
+from dagster_dataops.checkpoints.journal.span_table import SpanTable
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.durable_files import read_range
+from dagster_dataops.datasets.lines import content_interval
+
+
+def differing_parts(
+    content: CheckpointContent, fingerprint: RunFingerprint, dataset: JsonlDataset | None
+) -> list[str] | None:
+    """Return the names of the parts that differ; ``None`` if the fingerprint cannot be read.
+
+    Args:
+        content: The checkpoint.
+        fingerprint: Of the run.
+        dataset: The input. A file that was touched or copied is read to see whether its content
+            is the same. ``None`` compares the identity of the input alone.
+    """
+    if content.fingerprint is None:
+        return None
+    differing = content.fingerprint.differences(fingerprint)
+    if "input" in differing and dataset and _input_unchanged(content, fingerprint, dataset):
+        differing.remove("input")
+    return differing
+
+
+def differing_anywhere(
+    content: CheckpointContent, fingerprint: RunFingerprint, dataset: JsonlDataset
+) -> list[str] | None:
+    """Return what `differing_parts` returns, and the parts in which any kept run differs."""
+    differing = differing_parts(content, fingerprint, dataset)
+    if differing is None:
+        return None
+    return list(dict.fromkeys([*differing, *fingerprint.differs_from(content.kept_from)]))
+
+
+def changeable(differing: list[str] | None) -> bool:
+    """Whether records can be kept on request although these parts differ."""
+    return differing is not None and set(differing) <= set(CHANGEABLE)
+
+
+def _input_unchanged(
+    content: CheckpointContent, fingerprint: RunFingerprint, dataset: JsonlDataset
+) -> bool:
+    """Whether a file that was touched or copied still holds the input of every settled span."""
+    before = content.fingerprint.input if content.fingerprint else ""
+    if not (before.startswith("stat:") and fingerprint.input.startswith("stat:")):
+        return False
+    if before.split(":")[1] != fingerprint.input.split(":")[1]:  # the sizes
+        return False
+    return holds_settled(dataset, content.table)
+
+
+def holds_settled(dataset: JsonlDataset, table: SpanTable) -> bool:
+    """Whether a file holds the input of every settled span, by the checksums of the spans."""
+    with dataset.path.open("rb") as file:
+        descriptor = file.fileno()
+        return all(
+            checksum(read_range(descriptor, span.start, span.length)) == span.input_check
+            for span, _, _ in table.ordered()
+        )
+
+
+def without_torn(content: CheckpointContent, dataset: JsonlDataset) -> CheckpointContent:
+    """Remove the spans next to a gap that do not begin and end with a line; return ``content``.
+
+    A span ends within a line if its file was cut short when the span was read, and is whole
+    again. A span begins within a line if the newline before it was overwritten since: that byte
+    is in the gap, which no checksum covers.
+    """
+    content.table = content.table.without(_torn(content, dataset))
+    return content
+
+
+def _torn(content: CheckpointContent, dataset: JsonlDataset) -> list[int]:
+    """Return the starts of the spans that `without_torn` removes."""
+    interval = content_interval(dataset.path)
+    edges = {edge for gap in content.table.gaps(interval) for edge in gap} - {interval.start}
+    with dataset.path.open("rb") as file:
+        within = {at for at in edges if read_range(file.fileno(), at - 1, 1) != b"\n"}
+    if not within:
+        return []
+    spans = (span for span, _, _ in content.table.ordered())
+    return [s.start for s in spans if s.start in within or s.start + s.length in within]

@@ -1,0 +1,134 @@
+"""Decide how an attempt starts: fresh, resume, retry failed, reuse outcomes or done."""
+
+from dagster_dataops.checkpoints.folder.manifest import Manifest, published
+from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
+from dagster_dataops.checkpoints.resume.checkpoint_match import (
+    changeable,
+    differing_anywhere,
+    without_torn,
+)
+from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops.checkpoints.resume.start_decision import (
+    SWITCHED_OFF,
+    UNKNOWN,
+    StartDecision,
+    StartKind,
+    StartRequest,
+    have_changed,
+    not_used,
+    resuming,
+    settled_by,
+    start_afresh,
+)
+from dagster_dataops.datasets.dataset import JsonlDataset
+
+
+def decide_start(request: StartRequest) -> StartDecision:
+    """Return how an attempt starts. Call it under the lock of the node's folder.
+
+    Raises:
+        RetryOutdatedError: Failed records were to be retried, and the result is of another input.
+        RetryRefusedError: Failed records were to be retried, and cannot be retried alone.
+        StorageError: The disk refuses.
+    """
+    done = _published_before(request)
+    if done is not None:
+        return done
+    if request.policy is ResumePolicy.FAILED_RECORDS:
+        retry = _retry_failed(request)
+        if retry is not None:
+            return retry
+    return _unfinished(request)
+
+
+def _unfinished(request: StartRequest) -> StartDecision:
+    """Return whether an unfinished run is resumed, outcomes are reused, or a fresh run starts."""
+    if request.stream is not None:
+        from dagster_dataops.checkpoints.resume.unfinished_stream import resume_stream
+
+        return resume_stream(request, request.stream)
+    if request.records is None:
+        return start_afresh(request)
+    decision = _resume_records(request, request.records)
+    reuses = request.policy in {ResumePolicy.AUTO, ResumePolicy.ACROSS_CODE}
+    if decision.content.table.records or not (request.reuse_outcomes and reuses):
+        return decision
+    from dagster_dataops.checkpoints.resume.outcome_reuse import reuse_outcomes  # sqlite3
+
+    return reuse_outcomes(request, request.records) or decision
+
+
+def _resume_records(request: StartRequest, dataset: JsonlDataset) -> StartDecision:
+    """Return whether to resume a checkpoint of records, and which, or to start afresh."""
+    found = [content for content in request.found if content.table.records]
+    policy, fingerprint = request.policy, request.fingerprint
+    for content in found if policy is not ResumePolicy.NEVER else ():
+        differing = differing_anywhere(content, fingerprint, dataset)
+        if differing == [] or (differing == ["code"] and policy is ResumePolicy.ACROSS_CODE):
+            whole = without_torn(content, dataset)
+            return StartDecision(StartKind.RESUME, whole, resuming(whole, request))
+    unknown = fingerprint.unknown
+    if not found:
+        return start_afresh(request, f"this run cannot be resumed: {unknown}" if unknown else "")
+    if policy is ResumePolicy.NEVER:
+        reason = SWITCHED_OFF
+    elif unknown:
+        reason = unknown
+    else:
+        differing = differing_anywhere(found[0], fingerprint, dataset)
+        reason = UNKNOWN if differing is None else have_changed(differing)
+    return start_afresh(request, not_used(settled_by(found[0], found[0].table.records), reason))
+
+
+def _retry_failed(request: StartRequest) -> StartDecision | None:
+    """Return how failed records are retried; ``None`` if no earlier run holds any."""
+    from dagster_dataops.checkpoints.resume.retry_failed import refuse_whole, retry_failed
+
+    if request.records is not None:
+        return retry_failed(request, request.records)
+    refuse_whole(request.folder, request.kind)
+    return None
+
+
+def _published_before(request: StartRequest) -> StartDecision | None:
+    """Return the decision that the published result is that of this run, if it is."""
+    found = published(request.folder)
+    if found is None:
+        return None
+    manifest = found[1]
+    retries = request.policy is ResumePolicy.FAILED_RECORDS
+    reused = request.reuse_finished and not retries and manifest.made_by(request.fingerprint)
+    if reused or (manifest.finished_by(request.fingerprint) and _is_own(request, manifest.run)):
+        note = (
+            f"already finished by run {manifest.run}: {manifest.rows_out:,} records, "
+            "same operator, options, code and input"
+        )
+    elif retries and _without_failures(manifest, request.fingerprint):
+        note = f"no failed record to retry: the result of run {manifest.run} stands"
+        reused = True
+    else:
+        return None
+    return StartDecision(
+        StartKind.DONE,
+        start_afresh(request).content,
+        note,
+        published=manifest,
+        takes_over=not reused,
+    )
+
+
+def _is_own(request: StartRequest, run: str) -> bool:
+    """Whether the result of ``run`` is the result of this run: it was not reported yet."""
+    if run in request.own_runs:
+        return True
+    if request.policy in {ResumePolicy.NEVER, ResumePolicy.FAILED_RECORDS}:
+        return False
+    return request.unreported(run)
+
+
+def _without_failures(manifest: Manifest, fingerprint: RunFingerprint) -> bool:
+    """Whether no record of a published result failed, and the result can be kept on request."""
+    made_from = RunFingerprint.from_json(manifest.made_from)
+    if manifest.failed or made_from is None:
+        return False
+    return changeable(made_from.differences(fingerprint))

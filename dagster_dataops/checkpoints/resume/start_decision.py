@@ -1,0 +1,157 @@
+"""StartDecision: how an attempt starts. StartRequest: what the decision depends on.
+
+Every log line about a start is worded here.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Final, Protocol
+
+from dagster_dataops.checkpoints.checkpoint import CheckpointContent, fresh
+from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
+from dagster_dataops.checkpoints.folder.run_fingerprint import CHANGEABLE, RunFingerprint, in_words
+from dagster_dataops.checkpoints.journal.positions import Position, StageParts
+from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.operators.spec import OperatorKind
+
+SWITCHED_OFF: Final = "resuming is switched off"
+UNKNOWN: Final = "it does not say what it belongs to"
+
+
+class StartKind(Enum):
+    """How an attempt starts.
+
+    Attributes:
+        FRESH: Everything is to do.
+        RESUME: An unfinished run is continued.
+        RETRY_FAILED: The failed records of an earlier run are to do.
+        REUSE_OUTCOMES: The records that earlier runs over other inputs did not hold are to do.
+        DONE: The published result is the result of this run.
+    """
+
+    FRESH = "fresh"
+    RESUME = "resume"
+    RETRY_FAILED = "retry failed"
+    REUSE_OUTCOMES = "reuse outcomes"
+    DONE = "done"
+
+
+class ResumableStream(Protocol):
+    """A stream that can continue at a position."""
+
+    @property
+    def parts(self) -> StageParts:
+        """The stages of the stream."""
+        ...
+
+    def restore(self, folder: Path, position: Position) -> str:
+        """Continue at a position of the checkpoint in ``folder``.
+
+        Returns:
+            The reason why the position cannot be used; empty if the stream is there.
+        """
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartRequest:
+    """What a start decision depends on.
+
+    Attributes:
+        folder: Of the operator's node.
+        kind: Of the operator.
+        fingerprint: Of this run.
+        policy: Which finished records may be used.
+        found: The checkpoints of the node, newest first.
+        records: The input whose records are settled one by one; ``None`` for other kinds.
+        stream: The stream that is to be written; ``None`` for other kinds.
+        reuse_finished: Whether a finished result of the same fingerprint is the result at once.
+        reuse_outcomes: Whether outcomes of records of other inputs are used.
+        own_runs: This run and the runs that it continues.
+        unreported: Return whether a run published without reporting its result.
+    """
+
+    folder: NodeFolder
+    kind: OperatorKind
+    fingerprint: RunFingerprint
+    policy: ResumePolicy
+    found: list[CheckpointContent]
+    records: JsonlDataset | None = None
+    stream: ResumableStream | None = None
+    reuse_finished: bool
+    reuse_outcomes: bool
+    own_runs: frozenset[str]
+    unreported: Callable[[str], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class StartDecision:
+    """How an attempt starts.
+
+    Attributes:
+        kind: See `StartKind`.
+        content: The checkpoint to write to, perhaps a new one; unused if done.
+        note: The line for the log; empty if there is nothing to say.
+        position: Where a resumed stream continues.
+        published: The manifest of the result; only if done.
+        takes_over: Whether this run becomes the publisher of the result; only if done.
+    """
+
+    kind: StartKind
+    content: CheckpointContent
+    note: str = ""
+    position: Position | None = None
+    published: Manifest | None = None
+    takes_over: bool = False
+
+
+def start_afresh(request: StartRequest, note: str = "") -> StartDecision:
+    """Return the decision to start with a new checkpoint."""
+    return StartDecision(StartKind.FRESH, fresh(request.folder.checkpoints), note)
+
+
+def not_used(settled: str, reason: str) -> str:
+    """Return the log line of starting afresh although a checkpoint is there.
+
+    Args:
+        settled: What the checkpoint holds, by `settled_by`.
+        reason: Why it is not used, as the end of a sentence.
+    """
+    return (
+        f"starting afresh: {settled} are not used, since {reason}; they are kept until this run's "
+        "result is published"
+    )
+
+
+def settled_by(content: CheckpointContent, count: int, unit: str = "records", of: str = "") -> str:
+    """Return how much a checkpoint holds and which runs settled it, in words."""
+    latest = content.attempts[-1] if content.attempts else "unknown"
+    earlier = len(content.attempts) - 1
+    runs = f"run {latest}" + (f" and {earlier} before it" if earlier > 0 else "")
+    return f"{count:,}{of} {unit} settled by {runs}"
+
+
+def resuming(content: CheckpointContent, request: StartRequest) -> str:
+    """Return the log line of resuming the records of ``content``."""
+    rows = request.records.rows if request.records is not None else None
+    total = f" of {rows:,}" if rows is not None else ""
+    note = f"resuming: {settled_by(content, content.table.records, of=total)}"
+    changed = changed_since(content, request.fingerprint)
+    return f"{note}; {changed}, those records are kept as asked" if changed else note
+
+
+def changed_since(content: CheckpointContent, fingerprint: RunFingerprint) -> str:
+    """Return which parts of the operator have changed since ``content``, in words."""
+    before = content.fingerprint
+    differing = before.differences(fingerprint) if before is not None else []
+    changed = [part for part in differing if part in CHANGEABLE]
+    return have_changed(changed).replace("its", "the operator's", 1) if changed else ""
+
+
+def have_changed(parts: list[str]) -> str:
+    """Return that these parts of a fingerprint have changed, in words."""
+    verb = "have" if len(parts) > 1 or parts == ["options"] else "has"
+    return f"{in_words(parts)} {verb} changed since"

@@ -1,0 +1,78 @@
+"""Decide whether a run resumes the stream of an unfinished run, and where."""
+
+from dagster_dataops.checkpoints.checkpoint import CheckpointContent
+from dagster_dataops.checkpoints.journal.journal_reader import read_positions
+from dagster_dataops.checkpoints.journal.positions import Position
+from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops.checkpoints.resume.start_decision import (
+    SWITCHED_OFF,
+    UNKNOWN,
+    ResumableStream,
+    StartDecision,
+    StartKind,
+    StartRequest,
+    not_used,
+    settled_by,
+    start_afresh,
+)
+from dagster_dataops.checkpoints.stream_checkpoint import cut_quarantine, intact_positions
+from dagster_dataops.streams.core.state_envelope import difference
+
+
+def resume_stream(request: StartRequest, stream: ResumableStream) -> StartDecision:
+    """Return whether to resume a checkpoint of a stream, which and where, or to start afresh."""
+    note = ""
+    for content in request.found:
+        known = read_positions(content.folder / "journal")
+        if not known.positions:
+            continue
+        reason = _why_not(request, content, difference(known.stages, stream.parts))
+        if not reason:
+            positions = intact_positions(content.folder, known.positions)
+            if positions:
+                return _resume_at(request, stream, content, known.positions, positions)
+            reason = "none of it is as it was written; check the disk"
+        items = max(position.items for position in known.positions)
+        note = note or not_used(settled_by(content, items, "items"), reason)
+    return start_afresh(request, note)
+
+
+def _resume_at(
+    request: StartRequest,
+    stream: ResumableStream,
+    content: CheckpointContent,
+    known: list[Position],
+    positions: list[Position],
+) -> StartDecision:
+    """Return the decision to resume at the furthest of ``positions`` that the stream accepts."""
+    refused = ""
+    for position in positions:
+        cut_quarantine(content.folder, position)
+        refused = stream.restore(content.folder, position)
+        if not refused:
+            note = f"resuming: {settled_by(content, position.items, 'items')}"
+            note += _redone(known, positions)
+            return StartDecision(StartKind.RESUME, content, note, position)
+    note = f"starting afresh: no position of the run before can be used: {refused}"
+    return start_afresh(request, note)
+
+
+def _redone(known: list[Position], positions: list[Position]) -> str:
+    """Return the words on items behind every intact position; empty if there are none."""
+    lost = max(position.items for position in known) - positions[0].items
+    reason = "what was written of them, or of failed items between them, is damaged on disk"
+    return f"; {lost:,} items are done again: {reason}" if lost else ""
+
+
+def _why_not(request: StartRequest, content: CheckpointContent, other: str) -> str:
+    """Return why a stream does not resume a checkpoint; empty if it may."""
+    if request.policy is ResumePolicy.NEVER:
+        return SWITCHED_OFF
+    if other:
+        return f"it is another stream now: {other}"
+    if content.fingerprint is None:
+        return UNKNOWN
+    differing = content.fingerprint.differences(request.fingerprint)
+    names = {"options": "options or seeds"}
+    parts = " and ".join(names.get(part, part) for part in differing)
+    return f"the stream's {parts} changed since" if differing else ""

@@ -1,0 +1,172 @@
+"""StreamCheckpoint: the written items of an unfinished stream, and where the stream continues.
+
+The items lie in one segment, in order; this segment becomes the result. Positions are journalled
+during the run, see `positions`. An attempt cuts off the items behind the position where it
+continues.
+"""
+
+import os
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+import xxhash
+from typing_extensions import override
+
+from dagster_dataops.checkpoints.checkpoint import Checkpoint, CheckpointContent
+from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
+from dagster_dataops.checkpoints.journal.positions import (
+    NOTHING,
+    Extent,
+    Position,
+    StageParts,
+    borne_out,
+    intact,
+)
+from dagster_dataops.checkpoints.journal.segments import SegmentWriter, segment_path
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.durable_files import COPY_BYTES, draft_of, storage
+from dagster_dataops.datasets.writer import linked
+from dagster_dataops.errors import StorageError
+
+_SEGMENT: Final = 1
+
+
+def quarantine_of(folder: Path) -> Path:
+    """Return the file of failed items of the checkpoint in ``folder``."""
+    return folder / "quarantine.jsonl"
+
+
+def cut_quarantine(folder: Path, position: Position) -> None:
+    """Cut off the failed items behind a position; the last of them may be torn."""
+    path = quarantine_of(folder)
+    if path.exists():
+        with storage(path, "cut off what was not settled"):
+            os.truncate(path, position.quarantined.size)
+
+
+def intact_positions(folder: Path, positions: Iterable[Position]) -> list[Position]:
+    """Return the positions that the files in ``folder`` bear out, the furthest first."""
+    return intact(positions, segment_path(folder, _SEGMENT), quarantine_of(folder))
+
+
+class StreamCheckpoint(Checkpoint):
+    """A checkpoint that a stream is written to.
+
+    Args:
+        content: The content to continue, or that of a new checkpoint.
+        fingerprint: Of this run.
+        run: Name of this run.
+        flush_seconds: How much finished work may be lost to a power failure.
+        stages: The stages of the stream.
+        position: Where in ``content`` the stream continues; ``None`` for its start.
+
+    Attributes:
+        items: Number of settled items.
+        size: Bytes of their lines.
+    """
+
+    def __init__(
+        self,
+        content: CheckpointContent,
+        fingerprint: RunFingerprint,
+        run: str,
+        flush_seconds: float,
+        stages: StageParts,
+        position: Position | None,
+    ) -> None:
+        self.items = position.items if position else 0
+        self.size = position.size if position else 0
+        content.table.records = self.items
+        super().__init__(content, fingerprint, run, flush_seconds)
+        self._digest = xxhash.xxh3_128()
+        self._quarantined, self._quarantine_digest = NOTHING, xxhash.xxh3_128()
+        self._segment = SegmentWriter(self.folder, _SEGMENT, exists=True)
+        with storage(self._segment.path, "cut off what was not settled"):
+            os.ftruncate(self._segment.descriptor, self.size)
+            self._take_in(self.size)
+        self._segment.offset = self.size
+        if position is None:
+            self._journal.stages(stages)
+
+    @property
+    def quarantine(self) -> Path:
+        """The file of failed items."""
+        return quarantine_of(self.folder)
+
+    def _take_in_quarantine(self) -> Extent:
+        """Return the present extent of the quarantine file; only the stream writes to it."""
+        if self.quarantine.exists():
+            size = self._quarantined.size
+            with storage(self.quarantine, "read back"), self.quarantine.open("rb") as file:
+                file.seek(size)
+                while block := file.read(COPY_BYTES):
+                    self._quarantine_digest.update(block)
+                    size += len(block)
+            self._quarantined = Extent(size, self._quarantine_digest.digest())
+        return self._quarantined
+
+    def check_quarantine(self) -> None:
+        """Check that the quarantine file holds the failed items that were settled.
+
+        Raises:
+            StorageError: The file is not what was written.
+        """
+        if not borne_out(self.quarantine, {self._quarantined}):
+            reason = "differs from what was written; check the disk, then run again"
+            raise StorageError(str(self.quarantine), "read back the failed items", reason)
+
+    def _take_in(self, size: int) -> None:
+        with self._segment.path.open("rb") as file:
+            while size and (block := file.read(min(COPY_BYTES, size))):
+                self._digest.update(block)
+                size -= len(block)
+
+    def write(self, lines: bytes | bytearray) -> None:
+        """Write the lines of items; they count after `settle_items`."""
+        self._segment.append(lines)
+        self._digest.update(lines)
+
+    def settle_items(self, items: int, state: bytes) -> None:
+        """Journal a position.
+
+        Args:
+            items: Number of all written items.
+            state: The state of the stream, by `positions.without_stages`.
+        """
+        self.items, self.size = items, self._segment.offset
+        self.table.records = items
+        quarantined = self._take_in_quarantine()
+        digest = self._digest.digest()
+        self._journal.position(Position(items, self.size, digest, state, quarantined))
+        self._dirty.add(_SEGMENT)
+
+    @override
+    def sync(self) -> None:
+        if self.quarantine.exists():
+            with storage(self.quarantine, "sync"), self.quarantine.open("rb") as file:
+                os.fdatasync(file.fileno())
+        super().sync()
+
+    def draft(self, result: Path) -> tuple[JsonlDataset, int]:
+        """Make the draft of the result from the settled items, durably.
+
+        Returns:
+            The handle that the result will have once in place, and the modification time of its
+            file in nanoseconds.
+        """
+        draft = draft_of(result)
+        with storage(draft, "write"):
+            if not linked(self._segment.path, draft):
+                shutil.copyfile(self._segment.path, draft)
+            with draft.open("rb") as file:
+                os.fsync(file.fileno())
+                modified_ns = os.fstat(file.fileno()).st_mtime_ns
+        digest = f"xxh3:{self._digest.hexdigest()}"
+        return JsonlDataset(result, self.size, self.items, digest), modified_ns
+
+    @override
+    def close(self) -> None:
+        self._segment.close()
+        super().close()

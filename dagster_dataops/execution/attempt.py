@@ -1,0 +1,130 @@
+"""Attempt: one run of one operator into one folder, from its start to its drafts."""
+
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from dagster_dataops.checkpoints.checkpoint import Checkpoint
+from dagster_dataops.checkpoints.folder.manifest import NodeFolder
+from dagster_dataops.checkpoints.folder_lock import FolderLock
+from dagster_dataops.checkpoints.resume.start_decision import StartDecision
+from dagster_dataops.datasets.dataset import FileState, JsonlDataset
+from dagster_dataops.errors import OutageError
+from dagster_dataops.execution.progress import ProgressState
+from dagster_dataops.execution.run_report import RunContext
+from dagster_dataops.execution.ticker import Ticker
+from dagster_dataops.operators.operator import Operator
+from dagster_dataops.operators.settings import ResolvedSettings
+
+_Checkpoint = TypeVar("_Checkpoint", bound=Checkpoint)
+
+
+@dataclass(kw_only=True)
+class Attempt:
+    """One run of one operator into one folder; made under the lock of the folder.
+
+    Attributes:
+        operator: The operator to run.
+        context: How to run it.
+        folder: Where result, error file, manifest and checkpoints are.
+        lock: Of the folder.
+        inputs: The datasets that the operator reads.
+        stamps: The states of their files before anything was read.
+        start: How the attempt starts.
+        checkpoint: What `open_checkpoint` was given; ``None`` where nothing is settled.
+        resources: Closed once the result is published, or the attempt has failed.
+        notes: Lines that the user should read.
+        began: When the attempt began, in seconds of the monotonic clock.
+    """
+
+    operator: Operator
+    context: RunContext
+    folder: NodeFolder
+    lock: FolderLock
+    inputs: Sequence[JsonlDataset] = ()
+    stamps: list[FileState] = field(default_factory=list)
+    start: StartDecision = field(init=False)
+    checkpoint: Checkpoint | None = None
+    resources: ExitStack = field(default_factory=ExitStack)
+    notes: list[str] = field(default_factory=list)
+    began: float = field(default_factory=time.monotonic)
+
+    @property
+    def name(self) -> str:
+        """Qualified name of the operator."""
+        return self.operator.__dataops__.spec.qualified_name
+
+    @property
+    def settings(self) -> ResolvedSettings:
+        """How the operator is run."""
+        return self.operator.__dataops__.resolved
+
+    def read(self, inputs: Sequence[JsonlDataset]) -> None:
+        """Take the datasets that the operator reads, before anything is read of them."""
+        self.inputs = inputs
+        self.stamps = [dataset.stamp() for dataset in inputs]
+
+    def note(self, text: str) -> None:
+        """Show a line to the user; empty text is no line."""
+        if text:
+            self.notes.append(text)
+            self.context.progress.note(text)
+
+    def open_checkpoint(self, checkpoint: _Checkpoint) -> _Checkpoint:
+        """Write to ``checkpoint`` until the attempt ends; return it."""
+        self.resources.enter_context(_closing(checkpoint))
+        self.checkpoint = checkpoint
+        return checkpoint
+
+    @contextmanager
+    def shown(self, state: Callable[[], ProgressState]) -> Iterator[Ticker]:
+        """Show progress, beginning with the note of the start, while the block runs.
+
+        Args:
+            state: Return the present progress.
+
+        Yields:
+            The ticker to call from the block.
+        """
+        context = self.context
+        context.progress.start(self.folder.name, state())
+        try:
+            self.note(self.start.note)
+            yield Ticker(self.name, state, context.progress, context.should_stop, self.checkpoint)
+        finally:
+            context.progress.finish(state())
+
+    def check_inputs_unchanged(self) -> None:
+        """Check that no input has changed since the attempt began.
+
+        Raises:
+            InputError: An input was replaced or changed while it was read.
+        """
+        for dataset, stamp in zip(self.inputs, self.stamps, strict=True):
+            dataset.check_unchanged(stamp)
+
+
+@contextmanager
+def _closing(checkpoint: Checkpoint) -> Iterator[None]:
+    """Close the checkpoint; after an outage in which nothing succeeded, delete it."""
+    try:
+        yield
+    except OutageError:
+        if not checkpoint.table.records:
+            shutil.rmtree(checkpoint.folder, ignore_errors=True)
+        raise
+    finally:
+        checkpoint.close()
+
+
+@contextmanager
+def synced_on_failure(checkpoint: Checkpoint) -> Iterator[None]:
+    """Sync the checkpoint if the block fails, so that a power loss costs no settled record."""
+    try:
+        yield
+    except BaseException:
+        checkpoint.sync()
+        raise

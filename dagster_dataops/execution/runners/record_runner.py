@@ -1,0 +1,97 @@
+"""RecordRunner: settle every record by the backend of the concurrency mode, then compose."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from typing_extensions import override
+
+from dagster_dataops.checkpoints.checkpoint import Checkpoint
+from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
+from dagster_dataops.checkpoints.publish.compose import compose
+from dagster_dataops.checkpoints.publish.drafts import Drafts
+from dagster_dataops.checkpoints.resume.reopen_failed import reopen
+from dagster_dataops.checkpoints.resume.start_decision import StartKind
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.lines import content_interval
+from dagster_dataops.errors import OutageError, StorageError
+from dagster_dataops.execution.attempt import Attempt, synced_on_failure
+from dagster_dataops.execution.backends.backend import run_backend
+from dagster_dataops.execution.job import Job
+from dagster_dataops.execution.runners.runner import Runner
+from dagster_dataops.operators.operator import Operator
+
+_MOST_REPAIRS: Final = 2
+
+
+class RecordRunner(Runner):
+    """Runs record operators.
+
+    Args:
+        operator: The operator.
+        inputs: Its only input.
+    """
+
+    def __init__(self, operator: Operator, inputs: Sequence[JsonlDataset]) -> None:
+        (self._dataset,) = inputs
+        self.records = self._dataset
+        self.fingerprint = RunFingerprint.of(operator.__dataops__, self._dataset.identity)
+
+    @override
+    def run(self, attempt: Attempt) -> Drafts:
+        """Settle every open record and compose the result; repeat damaged spans.
+
+        Raises:
+            StorageError: Repeated spans are damaged again.
+        """
+        context = attempt.context
+        content, flush_seconds = attempt.start.content, context.flush_seconds
+        checkpoint = Checkpoint(content, self.fingerprint, context.run, flush_seconds)
+        job = self._job(attempt, attempt.open_checkpoint(checkpoint))
+        if attempt.start.kind is StartKind.RETRY_FAILED and checkpoint.table.failed:
+            reopen(checkpoint, self._dataset, retries=True)
+        with attempt.shown(job.state):
+            for _ in range(1 + _MOST_REPAIRS):
+                job.todo = checkpoint.table.gaps(job.content)
+                with synced_on_failure(checkpoint):
+                    _settle(job)
+                checkpoint.check_synced()
+                made = self.compose(attempt, job)
+                if isinstance(made, Drafts):
+                    return made
+                attempt.note(f"{len(made)} settled spans are damaged on disk; doing them again")
+                checkpoint.reject(made)
+        reason = "the output read back still differs from the output written; check the disk"
+        raise StorageError(str(checkpoint.folder), "compose the result", reason)
+
+    def _job(self, attempt: Attempt, checkpoint: Checkpoint) -> Job:
+        return Job(
+            operator=attempt.operator,
+            settings=attempt.settings,
+            dataset=self._dataset,
+            stamp=attempt.stamps[0],
+            content=content_interval(self._dataset.path),
+            todo=[],
+            checkpoint=checkpoint,
+            progress=attempt.context.progress,
+            should_stop=attempt.context.should_stop,
+            interrupts=attempt.context.interrupts,
+            unshared=(attempt.lock.descriptor,),
+            afterwards=attempt.resources,
+        )
+
+    def compose(self, attempt: Attempt, job: Job) -> Drafts | list[int]:
+        """Return the drafts of the settled records, or the starts of damaged spans."""
+        return compose(attempt.folder, job.checkpoint, job.dataset, outcomes=job.keeps_outcomes)
+
+
+def _settle(job: Job) -> None:
+    """Settle the open records; after an outage, reopen failed records for later attempts."""
+    try:
+        if job.todo:
+            run_backend(job)
+        job.check_input_unchanged()
+        job.check_complete()
+        job.check_any_succeeded()
+    except OutageError:
+        reopen(job.checkpoint, job.dataset, job.last_failed)
+        raise

@@ -1,0 +1,57 @@
+"""Runner: runs the operators of one kind. A new kind is one module and one line of the table."""
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Final, Protocol
+
+from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
+from dagster_dataops.checkpoints.publish.drafts import Drafts
+from dagster_dataops.checkpoints.resume.start_decision import ResumableStream
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.execution.attempt import Attempt
+from dagster_dataops.operators.operator import Operator
+from dagster_dataops.operators.spec import OperatorKind, OperatorSpec
+
+_MODULE: Final = "dagster_dataops.execution.runners."
+_RUNNERS: Final[dict[OperatorKind, tuple[str, str]]] = {
+    "reader": ("record_runner", "RecordRunner"),
+    "record": ("record_runner", "RecordRunner"),
+    "selection": ("selection_runner", "SelectionRunner"),
+    "dataset": ("dataset_runner", "DatasetRunner"),
+    "stream": ("stream_runner", "StreamRunner"),
+}
+
+
+class Runner(Protocol):
+    """Runs the operators of one kind.
+
+    Attributes:
+        fingerprint: To which operator, options, code and input the result belongs.
+        records: The input whose records are settled one by one; ``None`` for other kinds.
+        stream: The stream that is written; ``None`` for other kinds.
+    """
+
+    fingerprint: RunFingerprint
+    records: JsonlDataset | None = None
+    stream: ResumableStream | None = None
+
+    def run(self, attempt: Attempt) -> Drafts:
+        """Settle the open records and return the drafts of the result."""
+        ...
+
+
+def make_runner(operator: Operator, inputs: Sequence[JsonlDataset]) -> Runner:
+    """Return the runner of an operator; only its module is imported.
+
+    Args:
+        operator: The operator.
+        inputs: The datasets that it reads.
+    """
+    module, name = _RUNNERS[operator.__dataops__.spec.kind]
+    runner: Runner = getattr(import_module(_MODULE + module), name)(operator, inputs)
+    return runner
+
+
+def takes_separately(spec: OperatorSpec, count: int) -> bool:
+    """Whether an operator takes ``count`` inputs separately; else they are concatenated."""
+    return spec.kind == "stream" or (spec.kind == "dataset" and spec.inputs == count)

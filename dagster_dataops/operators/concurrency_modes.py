@@ -1,0 +1,65 @@
+"""Concurrency modes: the ways to run an operator, and the defaults that each mode brings.
+
+`MODES` is the only list of modes. Each has a backend of the same name in
+`dagster_dataops.execution.backends.backend`.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
+
+from dagster_dataops.operators.cores import usable_cores
+
+_STOP_AFTER_CALLS: Final = 150  # at least
+_STOP_AFTER_ROUNDS: Final = 4  # times the calls in flight
+_STOP_AFTER_COMPUTING: Final = 1000  # of all worker processes
+
+
+class ConcurrencyMode(NamedTuple):
+    """One way to run an operator.
+
+    Attributes:
+        default_workers: Return the number of workers if the settings give none.
+        separate_processes: Whether workers are processes, which compute and count their own
+            failures; otherwise they are calls in flight.
+        only_coroutines: Whether it runs ``async def`` operators alone.
+    """
+
+    default_workers: Callable[[], int]
+    separate_processes: bool = False
+    only_coroutines: bool = False
+
+
+def _calls_in_flight() -> int:
+    """Return LazyLLM's default number of calls in flight."""
+    return min(max(32, 5 * usable_cores()), 128)
+
+
+MODES: Final[Mapping[str, ConcurrencyMode]] = {
+    "process": ConcurrencyMode(usable_cores, separate_processes=True),
+    "thread": ConcurrencyMode(_calls_in_flight),
+    "async": ConcurrencyMode(_calls_in_flight, only_coroutines=True),
+    "single": ConcurrencyMode(lambda: 1),
+}
+
+
+def default_stop_after(mode: str, workers: int) -> int:
+    """Return the number of failures of one kind in a row that stops a run, if none is set.
+
+    An endpoint that is down or refuses the key fails every call, so any number detects that.
+    Faulty input limits the number from below. Failing calls often end sooner than others: of ``w``
+    calls in flight, ``w * p / (1 - p)`` fail on average before the first success returns, if the
+    share ``p`` fails. Four times the calls in flight tolerates four failing records in five. 150
+    tolerates as many bad records in a row, as at the start of sorted input, and costs fewer than
+    200 calls with 32 calls in flight.
+
+    Each worker process counts its own failures. Its calls are mostly computation, which costs
+    little to try, and bad records of one origin come in longer rows. The limit is about 1,000
+    failures of all workers together, or 150 of each if that is more.
+
+    Args:
+        mode: How the operator is run.
+        workers: Processes, or calls in flight.
+    """
+    if MODES[mode].separate_processes:
+        return max(_STOP_AFTER_CALLS, _STOP_AFTER_COMPUTING // workers)
+    return max(_STOP_AFTER_CALLS, _STOP_AFTER_ROUNDS * workers)

@@ -1,0 +1,58 @@
+from pathlib import Path
+
+from dagster_dataops.checkpoints.journal.frames import FrameKind, frame
+from dagster_dataops.checkpoints.journal.journal_reader import (
+    AttemptEntry,
+    PositionEntry,
+    StagesEntry,
+    read_journal,
+    read_positions,
+)
+from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
+from dagster_dataops.checkpoints.journal.positions import NOTHING, Position
+from dagster_dataops.checkpoints.journal.span import ReopenedEntry, Span, SpansEntry, columns_of
+
+_SPANS = [Span(n * 10, 10, 1, 1, 0, 0, 5, 0, n, n) for n in range(3)]
+_STAGES = [{"stage": "read_jsonl", "options": "1"}]
+_POSITION = Position(1, 4, bytes(16), b"{}", NOTHING)
+
+
+def _written(tmp_path: Path) -> JournalWriter:
+    return JournalWriter(tmp_path / "journal")
+
+
+def test_every_entry_comes_back_as_it_was_written(tmp_path: Path) -> None:
+    writer = _written(tmp_path)
+    digests = [bytes([n]) * 16 for n in range(3)]
+    writer.attempt({"run": "one"})
+    writer.span(1, 50, _SPANS[0])
+    writer.spans(2, 0, columns_of(_SPANS), digests)
+    writer.reopened(ReopenedEntry([10], retries=True), 3, 7, _SPANS[1:])
+    writer.stages(_STAGES)
+    writer.position(_POSITION)
+    writer.close()
+    assert list(read_journal(tmp_path / "journal")) == [
+        AttemptEntry({"run": "one"}),
+        SpansEntry(1, 50, columns_of(_SPANS[:1]), None),
+        SpansEntry(2, 0, columns_of(_SPANS), digests),
+        ReopenedEntry([10], retries=True),
+        SpansEntry(3, 7, columns_of(_SPANS[1:]), None),
+        StagesEntry(_STAGES),
+        PositionEntry(_POSITION),
+    ]
+    assert read_positions(tmp_path / "journal") == (_STAGES, [_POSITION])
+
+
+def test_a_missing_journal_has_no_entries(tmp_path: Path) -> None:
+    assert list(read_journal(tmp_path / "journal")) == []
+
+
+def test_malformed_payloads_are_left_out_or_unknown(tmp_path: Path) -> None:
+    writer = _written(tmp_path)
+    for kind in (FrameKind.SPANS, FrameKind.DIGESTS, FrameKind.POSITION, FrameKind.STAGES):
+        writer.append(frame(kind, b"[]"))
+    for payload in (b"{", b"[]"):
+        writer.append(frame(FrameKind.ATTEMPT, payload))
+    writer.append(frame(FrameKind.REOPENED, b"1234"))
+    writer.close()
+    assert list(read_journal(tmp_path / "journal")) == [AttemptEntry(None)] * 2
