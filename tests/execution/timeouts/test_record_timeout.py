@@ -86,7 +86,7 @@ def test_the_error_row_says_where_the_call_hung(tmp_path: Path, mode: str) -> No
     (row,) = error_rows(node(tmp_path))
     assert "in hangs" in row["traceback"]
     assert "_RELEASE.wait(30)" in row["traceback"]
-    assert "settling.py" not in row["traceback"]
+    assert "dagster_dataops/execution/" not in row["traceback"]
 
 
 @pytest.mark.parametrize("mode", ["single", "thread", "async"])
