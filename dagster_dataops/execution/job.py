@@ -1,4 +1,4 @@
-"""Job: what an execution backend is given, and where it settles what it finishes."""
+"""Job: the unsettled records of one operator, and the methods by which backends settle them."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -30,20 +30,20 @@ class Job:
     """One operator over the unsettled part of one dataset.
 
     Attributes:
-        operator: What to run.
-        settings: How to run it.
+        operator: The operator.
+        settings: Its settings.
         dataset: Its input.
-        stamp: That of its file before anything was read of it.
-        content: Where the input's lines are.
-        todo: What of them is not settled, in order.
-        checkpoint: Where to settle it.
-        progress: Whom to tell.
-        should_stop: Asked once a second; a reason to stop, or ``None``.
-        interrupts: What signals raise in the main thread.
+        stamp: State of the input file before the first read.
+        content: Bytes of the input that hold lines.
+        todo: The unsettled intervals, in order.
+        checkpoint: Receives the settled spans.
+        progress: Receives the state of the job.
+        should_stop: Called once a second; returns a reason to stop, or ``None``.
+        interrupts: Exceptions that signals raise in the main thread.
         unshared: Descriptors that forked workers must close, such as that of the folder's lock.
-        last_failed: Where that ended the run: byte positions of the records that failed with
-            nothing succeeding afterwards; ``None`` for all that failed.
-        afterwards: What a backend need not wait for; it is over before the attempt is.
+        last_failed: After an outage: byte positions of the failed records after which none
+            succeeded; ``None`` for all failed records.
+        afterwards: Work that a backend leaves behind; it ends before the attempt does.
     """
 
     operator: Operator
@@ -72,16 +72,16 @@ class Job:
 
     @property
     def check_input(self) -> bool:
-        """Whether spans must carry a checksum of their input: no digest of the whole is known."""
+        """Whether spans need a checksum of their input, because the dataset has no digest."""
         return self.dataset.fingerprint is None
 
     @property
     def keeps_outcomes(self) -> bool:
-        """Whether every record must be a span of its own, to be found again by its digest."""
+        """Whether every record must be a span of its own, so that its digest identifies it."""
         return self.settings.reuse_outcomes
 
     def settle(self, segment: int, offset: int, spans: list[Span]) -> None:
-        """Journal finished spans, whose outputs lie in a row from ``offset`` of ``segment``."""
+        """Journal finished spans, whose outputs start at ``offset`` of ``segment``, in a row."""
         digests = digests_in(self.dataset.path, spans) if self.keeps_outcomes else None
         self.checkpoint.settle(segment, offset, spans, digests)
 
@@ -90,7 +90,7 @@ class Job:
         self._ticker.tick()
 
     def state(self) -> ProgressState:
-        """Return how far the job is."""
+        """Return the progress of the job."""
         table = self.checkpoint.table
         return ProgressState(
             records=table.records,
@@ -102,12 +102,12 @@ class Job:
         )
 
     def check_input_unchanged(self) -> None:
-        """Refuse to go on if the input is not the file it was at the start.
+        """Check that the input is the file that it was at the start.
 
-        Where new links or rights may be all that changed, the checksums of what was settled decide.
+        If only its links or rights may have changed, the checksums of the settled spans decide.
 
         Raises:
-            InputError: It was replaced or changed while it was read.
+            InputError: The file was replaced or changed while it was read.
         """
         now = self.dataset.stamp()
         touched = now != self.stamp and now.resembles(self.stamp)
@@ -116,10 +116,10 @@ class Job:
         self.dataset.check_unchanged(self.stamp)
 
     def check_complete(self) -> None:
-        """Refuse to publish if a record has no outcome; blank lines need none.
+        """Check that every record has an outcome; blank lines need none.
 
         Raises:
-            WorkerError: Whoever was given them has left records undone.
+            WorkerError: The backend has left records undone.
         """
         gaps = self.checkpoint.table.gaps(self.content)
         if not gaps:
@@ -131,10 +131,10 @@ class Job:
             raise WorkerError(self.name, reason)
 
     def check_any_succeeded(self) -> None:
-        """Refuse to publish if every record failed, unless the settings allow that.
+        """Check that a record succeeded, unless the settings allow that all fail.
 
         Raises:
-            OutageError: Every one did.
+            OutageError: All records failed.
         """
         table = self.checkpoint.table
         if not self.settings.stop_after_failures or not 0 < table.failed == table.records:
@@ -149,9 +149,9 @@ class Job:
         raise OutageError(self.name, f"all records failed ({table.failed:,})", example)
 
     def error_of(self, failed: Failed) -> RecordError | OutageError:
-        """Return the error of a failure that ended the run."""
+        """Return the error for the failure that ended the run."""
         failure = failed.failure
-        if self.settings.ignore_errors:  # no single one ends it
+        if self.settings.ignore_errors:  # then only the breaker ends a run
             return self.outage_of(failure)
         index, line = self._place_of(failed.offset)
         return RecordError(
@@ -165,7 +165,7 @@ class Job:
         )
 
     def outage_of(self, failure: Failure) -> OutageError:
-        """Return the error of a run whose calls failed one after the other, as ``failure`` says."""
+        """Return the error of a run whose calls failed one after the other with ``failure``."""
         mode = MODES[self.settings.concurrency_mode]
         where = " in one worker process" if mode.separate_processes else ""
         found = (

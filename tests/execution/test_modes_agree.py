@@ -85,7 +85,7 @@ def test_a_plain_operator_fails_with_the_same_traceback_in_every_mode(tmp_path: 
         written.append(error_rows(node(tmp_path, mode)))
     assert written[0] == written[1] == written[2]
     assert "outcome_of" in written[0][0]["traceback"]
-    assert "settling.py" not in written[0][0]["traceback"]
+    assert "dagster_dataops/execution/" not in written[0][0]["traceback"]
 
 
 @pytest.mark.parametrize("mode", ["single", "thread", "process"])

@@ -1,1 +1,1 @@
-"""How records are worked through, one module a concurrency mode."""
+"""Execution backends, one module for each concurrency mode; `backend` registers them."""

@@ -1,7 +1,7 @@
 """Async mode: ``async def`` operators, thousands of calls in flight on one event loop.
 
-The loop has a thread of its own, so that it works inside notebooks, where a loop is running
-already, and so that interrupts reach the main thread at once.
+The loop has a thread of its own. So it works in notebooks, which run a loop already, and
+interrupts reach the main thread at once.
 """
 
 import asyncio
@@ -17,11 +17,11 @@ from dagster_dataops.execution.timeouts.record_timeout import TooManyStuckError
 
 
 def run(job: Job) -> None:
-    """Settle everything that is to do.
+    """Settle the open records of a job.
 
     Raises:
         RecordError: A record failed and failures are not ignored.
-        RunStoppedError: Too many calls go on although they were cancelled.
+        RunStoppedError: Too many cancelled calls go on.
     """
     collector = Collector(job)
     retries = retries_of(job.settings, breaker=collector.breaker)
@@ -37,7 +37,7 @@ def run(job: Job) -> None:
 
 
 class _Calls:
-    """The calls in flight: one task a worker, each taking the next line when it is free."""
+    """The calls in flight: one task for each worker, which takes the next line when it is free."""
 
     def __init__(self, job: Job, collector: Collector, retries: Retries | None) -> None:
         self._collector = collector
@@ -68,11 +68,11 @@ class _Calls:
             self._collector.put(line, await self._settle(line.text))
 
     def cancel(self) -> None:
-        """Cancel what is in flight; harmless once everything has ended."""
+        """Cancel the calls in flight; harmless after the end."""
         loop = self._loop
         if loop is not None and not loop.is_closed():
             try:
                 for task in self._tasks:
                     loop.call_soon_threadsafe(task.cancel)
-            except RuntimeError:  # the loop closed in between
+            except RuntimeError:  # the loop has closed meanwhile
                 return

@@ -1,11 +1,10 @@
-"""Collector: settles single records in the order they finish, for threads and asyncio.
+"""Collector: settle single records in the order in which they finish, for threads and asyncio.
 
 The worker that finished a record settles it before it takes the next one, so that a SIGKILL
-repeats only the calls in flight. That takes 50 to 100 microseconds of CPU more for each call than
-settling them together twenty times a second, and delays no call. Where more than a thousand
-records finish a second, it would cost more than it saves: there a worker settles, about once a
-millisecond, what all have finished since. Neighbours that are settled together are joined into one
-span.
+repeats only the calls in flight. This costs 50 to 100 microseconds of CPU more for each call than
+settling twenty times a second, and delays no call. If more than a thousand records finish a second,
+a worker settles about once a millisecond all records that have finished since. Adjacent records
+that are settled together form one span.
 """
 
 import os
@@ -25,7 +24,7 @@ from dagster_dataops.execution.records.breaker import Breaker
 from dagster_dataops.execution.records.fork_guard import ForkGuard
 from dagster_dataops.execution.records.record_failures import Failed, Failure, Outcome, error_line
 
-_LOOK_SECONDS: Final = 0.02  # how often the main thread settles what no worker did
+_LOOK_SECONDS: Final = 0.02  # after which the main thread settles what workers left
 _PERIOD_SECONDS: Final = 0.001  # of drains by workers, if records finish faster than that ...
 _BURST_SECONDS: Final = 0.05  # ... for longer than this takes at one drain a period
 _READY_LINES: Final = 256
@@ -41,14 +40,14 @@ _Finished: TypeAlias = tuple[Line, Outcome]
 
 
 class Collector:
-    """Hands out the lines to do, takes their outcomes, settles them.
+    """Hand out the unsettled lines, receive their outcomes, and settle them.
 
     Args:
-        job: What is run.
+        job: The job.
 
     Attributes:
-        taken: How many lines were handed out, about: nobody waits for another to count.
-        exhausted: Whether there are no more.
+        taken: Number of lines that were handed out; approximate, because threads do not lock it.
+        exhausted: Whether no line is left.
         breaker: Counts the failed tries, and stops the run once it is open.
     """
 
@@ -59,11 +58,11 @@ class Collector:
         self._segment = job.checkpoint.new_segment()
         self._descriptor = os.open(job.dataset.path, os.O_RDONLY | os.O_CLOEXEC)
         self._lines = iterate_lines(self._descriptor, job.todo)
-        self._ready: deque[Line] = deque()  # the next of them
+        self._ready: deque[Line] = deque()  # the next lines
         self._read_lock = threading.Lock()
         self._drain_lock = threading.Lock()
         self._finished: deque[_Finished] = deque()
-        self._drained_until = 0.0  # the period of the latest drain, had they come one after another
+        self._drained_until = 0.0  # end of the period that the drains so far have used
         self._first_failure: Failed | None = None
         self._fault: BaseException | None = None
         self._segment_closed = False
@@ -79,7 +78,7 @@ class Collector:
         return self._stop.is_set()
 
     def pause(self, seconds: float) -> None:
-        """Wait before another try; called by whoever works on the record.
+        """Wait before another try, in the thread of the record.
 
         Raises:
             PauseEnded: The run stops.
@@ -88,7 +87,7 @@ class Collector:
             raise PauseEnded
 
     def take(self) -> Line | None:
-        """Return the next line to do, or ``None`` if there is none or the run stops."""
+        """Return the next line; ``None`` if there is none or the run stops."""
         while not self.stopped:
             try:
                 line = self._ready.popleft()
@@ -101,7 +100,7 @@ class Collector:
         return None
 
     def _read_more(self) -> bool:
-        """Make the next lines ready, unless somebody else just has; return whether any are."""
+        """Read the next lines, unless another thread just has; return whether there are any."""
         with self._read_lock:
             size = 0
             while not self.stopped and len(self._ready) < _READY_LINES and size < _READY_BYTES:
@@ -114,7 +113,7 @@ class Collector:
             return not self.exhausted
 
     def put(self, line: Line, outcome: Outcome) -> None:
-        """Take the outcome of ``line``; called by whoever finished it."""
+        """Take the outcome of ``line``, in the thread that finished it."""
         self._fork_guard.check()
         if isinstance(outcome, Failure) and not self._job.settings.ignore_errors:
             self._first_failure = self._first_failure or Failed(line.start, line.text, outcome)
@@ -129,7 +128,7 @@ class Collector:
                 self.fail(error)
 
     def _may_drain(self) -> bool:
-        """Return whether a drain is due, and count it: one a period, save for short bursts."""
+        """Return whether a drain is due, and count it: one a period, except in short bursts."""
         now = time.monotonic()
         if self._drained_until > now + _BURST_SECONDS:
             return False
@@ -137,7 +136,7 @@ class Collector:
         return True
 
     def fail(self, error: BaseException) -> None:
-        """Stop the run for a fault of ours, which the main thread will raise."""
+        """Stop the run for an error that no record caused; the main thread raises it."""
         self._fault = self._fault or error
         self._stop.set()
 
@@ -150,7 +149,7 @@ class Collector:
             finished.sort(key=_START)
             try:
                 self._settle(finished)
-            except BaseException:  # an interrupt, or a disk that has room again in a moment
+            except BaseException:  # an interrupt, or a disk that may have room again soon
                 self._finished.extendleft(reversed(finished))
                 raise
 
@@ -162,7 +161,7 @@ class Collector:
             if len(run) > 1 or isinstance(outcome, Failure):
                 span, output, errors = self._joined(run)
                 parts += (output, errors)
-            else:  # the usual case where many calls are in flight, at a third of the price
+            else:  # the usual case with many calls in flight, in a third of the time
                 span = self._single(line, outcome or b"")
                 parts.append(outcome or b"")
             spans.append(span)
@@ -204,7 +203,7 @@ class Collector:
         )
 
     def raise_if_failed(self) -> None:
-        """Raise what stopped the run, if anything did."""
+        """Raise the error that stopped the run, if any."""
         if self._fault is not None:
             raise self._fault
         if self._first_failure is not None:
@@ -216,12 +215,12 @@ class Collector:
     def watch(
         self, running: "list[threading.Thread]", gather: Callable[[], None] | None = None
     ) -> None:
-        """Drain and tick until ``running`` have ended; the main thread's part.
+        """Drain and tick in the main thread until the threads ``running`` have ended.
 
-        ``gather`` may take a moment to start more of them first.
+        ``gather`` runs first and may start more of them.
 
-        Whatever is raised here, an interrupt included, stops the run after settling what has
-        finished. Calls in flight are abandoned.
+        Any exception, an interrupt included, stops the run after the finished records are settled.
+        Calls in flight are abandoned.
         """
         try:
             if gather is not None:
@@ -240,12 +239,12 @@ class Collector:
         self.raise_if_failed()
 
     def _close_segment(self) -> None:
-        with self._drain_lock:  # calls in flight go on; what they finish is settled no more
+        with self._drain_lock:  # abandoned calls go on; their outcomes are ignored
             self._segment_closed = True
             self._segment.close()
 
     def close(self) -> None:
-        """Close the input, once nobody takes lines any more."""
+        """Close the input, after the last line was taken."""
         with self._read_lock:
             self._stop.set()
             os.close(self._descriptor)

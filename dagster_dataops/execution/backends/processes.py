@@ -1,8 +1,8 @@
-"""Process mode: workers take byte ranges of the input, never records.
+"""Process mode: workers process byte ranges of the input.
 
-Each reads, decodes, runs, encodes and appends to a segment of its own; only where a span's output
-lies crosses the process boundary. A worker that dies is replaced, and its range gone through ever
-more carefully until the record that kills workers is alone in the error file.
+Each worker reads, decodes, runs, encodes and appends to a segment of its own. It sends only the
+place of each span's output to the parent. A worker that dies is replaced. Its range is divided
+until the record that kills workers is found; that record goes to the error file.
 """
 
 import os
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from dagster_dataops.checkpoints.journal.segments import SegmentWriter
 
 _WAIT_SECONDS: Final = 0.1
-_STUCK_SECONDS: Final = 2.0  # beyond the time limit, at which workers end calls themselves
+_STUCK_SECONDS: Final = 2.0  # beyond the time limit; workers end most calls themselves
 _DEATHS: Final = 3
 _IMPATIENCE_SECONDS: Final = 0.01
 _FORK_SECONDS: Final = 0.05
@@ -73,10 +73,10 @@ class _Run:
         self._ending = False
         self._stamp = job.dataset.stamp()
         self._ever_ready = False
-        # A small input is done before a second worker would be there.
+        # A small input is finished before a second worker could start.
         size = sum(end - start for start, end in job.todo)
         self._missing = min(job.settings.max_workers, size) - 1
-        self._last_done = 0.0  # when a range was, or when the first worker was ready
+        self._last_done = 0.0  # when a range was finished, or the first worker was ready
         self._stillborn = 0  # workers in a row that died before they were ready
 
     def run(self) -> None:
@@ -101,13 +101,13 @@ class _Run:
         return bool(self._scheduler) or any(worker.ranges for worker in workers)
 
     def _start_missing(self) -> None:
-        """Start further workers as long as what is left for each takes longer than a start.
+        """Start further workers while the rest for each takes longer than a start.
 
-        A range that takes its time tells of that sooner than the pace of those before it. Time
+        A range that takes long shows this sooner than the speed of the ranges before it. Time
         counts from when the first worker was ready.
         """
         left, at_work = self._scheduler.seconds_left, time.monotonic() - self._last_done
-        if max(left, at_work) <= _FORK_SECONDS:  # asked after every range: no look at the rest
+        if max(left, at_work) <= _FORK_SECONDS:  # called after every range: skip the rest
             return
         workers, seconds = self._pool.workers, self._start_seconds()
         while self._missing:
@@ -121,17 +121,17 @@ class _Run:
             self._start_worker()
 
     def _start_seconds(self) -> float:
-        """Return how long a worker takes until it is ready."""
+        """Return the seconds until a new worker is ready."""
         if may_fork() or idle_workers:
             return _FORK_SECONDS
         least = _FORK_SECONDS if fork_server.running() else _SPAWN_SECONDS
         return max(least, self._pool.start_seconds)
 
     def _start_factor(self, starting: int) -> float:
-        """Return how much longer than a single start another one may well take.
+        """Return how many times longer than a single start another one may take.
 
-        Those that start at once share the cores. Where workers that compute have taken these,
-        another one brings little: only what is left for long is worth its start.
+        Workers that start together share the cores. If computing workers use all cores, another one
+        gains little, and pays only for long runs.
         """
         workers, cores = self._pool.workers, usable_cores()
         demand = max(worker.demand for worker in workers)
@@ -152,7 +152,7 @@ class _Run:
         self._pool.start(assignment)
 
     def _supply(self, worker: WorkerProcess) -> None:
-        """Give a worker its next ranges; it may have died in the meantime, which shows later."""
+        """Give a worker its next ranges; if it has died meanwhile, `_listen` notices."""
         if self._ending or not worker.ready:
             return
         depth = 1 if worker.late else self._scheduler.depth
@@ -172,7 +172,7 @@ class _Run:
             self._end_overdue(self._job.settings.timeout, time.monotonic())
 
     def _heard(self, worker: WorkerProcess) -> bool:
-        """Hear what a worker says; return whether it is still there to say it."""
+        """Handle a worker's message; return whether the worker lives."""
         try:
             message = worker.hear()
         except (EOFError, OSError):
@@ -184,9 +184,9 @@ class _Run:
         return True
 
     def _end_overdue(self, limit: float, now: float) -> None:
-        """End workers that are stuck in a record beyond the time at which they end it themselves.
+        """End workers whose record is beyond its time limit, and that cannot end it themselves.
 
-        They are asked first, so that they can settle what they have finished.
+        SIGTERM comes first, so that they can settle their finished records.
         """
         for worker in self._pool.workers:
             if worker.overdue is not None:
@@ -217,7 +217,7 @@ class _Run:
                 self._raise_fault(message[0], protocol.unpack_fault(message))
 
     def _hear_failures(self, message: bytes) -> None:
-        """Note the failure that ends the run, or the records that failed last in a worker."""
+        """Record the failure that ends the run, or the records that failed last in a worker."""
         if message[0] == Kind.FAILED:
             self._failed = self._failed or protocol.unpack_failed(message)
         else:
@@ -248,7 +248,7 @@ class _Run:
         self._supply(worker)
 
     def _shorten(self, worker: WorkerProcess, end: int) -> None:
-        """Hand what is behind ``end`` in the range under way to whoever is free."""
+        """Give the lines after ``end`` of a worker's current range to free workers."""
         given = worker.ranges[0]
         worker.ranges[0] = given._replace(end=end)
         worker.late = True
@@ -263,7 +263,7 @@ class _Run:
         raise StorageError(str(self._job.checkpoint.folder), "settle records", text)
 
     def _bury(self, worker: WorkerProcess) -> None:
-        """Replace a worker that died; what it was doing is done again by another."""
+        """Replace a worker that died; another one processes its unsettled lines again."""
         self._pool.discard(worker)
         if self._failed is not None:
             return
@@ -285,9 +285,9 @@ class _Run:
             self._start_worker()
 
     def _give_back_overdue(self, given: Range, start: int, overdue: Overdue) -> None:
-        """Settle the overdue record as failed; what is left of its range is done by another."""
+        """Settle the overdue record as failed; another worker processes the rest of its range."""
         limit = self._job.settings.timeout
-        if limit is None or not start <= overdue.offset < given.end:  # it ended after all
+        if limit is None or not start <= overdue.offset < given.end:  # its call ended after all
             self._scheduler.give_back(given._replace(start=start))
             return
         after = next_line_start(self._descriptor, overdue.offset + 1, given.end)
@@ -296,10 +296,10 @@ class _Run:
         self._blame(Range(overdue.offset, after), timed_out(limit))
 
     def _count_stillborn(self, worker: WorkerProcess) -> None:
-        """Bear with a worker killed from outside while it starts, not with ones that never do.
+        """Tolerate workers killed from outside while they start; fail if they crash themselves.
 
-        SIGKILL is nothing that a worker's own start could end in; anything else is, unless
-        other workers have started well. One that was idle before does not count.
+        SIGKILL comes from outside. Any other end is a crash, unless another worker has started or
+        this one was idle before.
         """
         self._stillborn += worker.fresh
         from_outside = self._ever_ready or not worker.fresh or worker.status == -signal.SIGKILL
@@ -308,7 +308,7 @@ class _Run:
             raise WorkerError(self._job.name, reason)
 
     def _blame(self, killer: Range, failure: Failure) -> None:
-        """Settle a record that cost its worker as failed, without running it again."""
+        """Settle a record that killed its worker as failed, without running it again."""
         data = read_range(self._descriptor, killer.start, killer.end - killer.start)
         failed = Failed(killer.start, data.rstrip(b"\n"), failure)
         self._deaths.count(failure, killer.start)
@@ -332,9 +332,9 @@ class _Run:
         self._job.settle(self._own_segment.number, offset, [settled.span])
 
     def _end(self) -> None:
-        """End the workers; on failure or interrupt settle what they have finished first.
+        """End the workers; after a failure or interrupt settle their finished records first.
 
-        Those that have nothing left to do become idle, or end, while their result is published.
+        After a complete run they become idle, or end, while the result is published.
         """
         self._ending = True
         if not self._busy() and self._failed is None:
@@ -345,7 +345,7 @@ class _Run:
             self._pool.terminate()
             self._hear_last_words(time.monotonic() + _LAST_WORDS_SECONDS)
         finally:
-            self._pool.close(0.0)  # last words are grace enough
+            self._pool.close(0.0)  # they had time to report
             self._close_own_segment()
 
     def _close_own_segment(self) -> None:
@@ -353,9 +353,9 @@ class _Run:
             self._own_segment.close()
 
     def _hear_last_words(self, until: float) -> None:
-        """Settle what workers have still written; all else they say matters no more.
+        """Settle the spans that workers still report; ignore other messages.
 
-        An interrupt may have come between any two steps, so that nothing is taken for granted.
+        An interrupt may have come between any two steps.
         """
         for worker in self._pool.workers:
             try:

@@ -1,4 +1,4 @@
-"""Single mode: everything in the caller's own thread, so that ``breakpoint()`` works."""
+"""Single mode: all work in the caller's own thread, so that ``breakpoint()`` works."""
 
 import os
 from collections.abc import Iterator
@@ -19,11 +19,11 @@ _SETTLE_SECONDS: Final = 0.01  # a call that takes longer is settled before the 
 
 
 def run(job: Job) -> None:
-    """Settle everything that is to do.
+    """Settle the open records of a job.
 
     Raises:
-        RecordError: A record failed and failures are not ignored; its cause is what the
-            operator raised.
+        RecordError: A record failed and failures are not ignored; its cause is the operator's
+            exception.
         OutageError: Call after call failed.
     """
     segment = job.checkpoint.new_segment()
@@ -61,7 +61,7 @@ def run(job: Job) -> None:
 
 @contextmanager
 def _settling(job: Job, retries: Retries | None) -> Iterator[Settle]:
-    """Yield what settles lines, each call within its time limit where that can be kept."""
+    """Yield the function that settles lines, within the time limit if a timer can be used."""
     alarm = _alarm(job)
     if alarm is None:
         with settling(job.operator, job.interrupts, retries=retries) as settle:

@@ -1,8 +1,8 @@
-"""Thread mode: as many calls in flight as there are workers, the next as soon as one completes.
+"""Thread mode: as many calls in flight as there are workers; the next starts when one completes.
 
-No futures and no window in input order: one slow call holds up nobody. A window of twice the
-workers would cost 2.6 to 8 times the time under heavy-tailed latencies. A finished record is in the
-journal before its worker takes the next one; see `Collector` for where that is put off.
+There are no futures and no window in input order, so a slow call delays no other. A window of twice
+the workers would take 2.6 to 8 times as long under heavy-tailed latencies. A finished record is in
+the journal before its worker takes the next one; `Collector` documents the exception.
 """
 
 import math
@@ -30,11 +30,11 @@ _ALONE_SECONDS: Final = 0.05
 
 
 def run(job: Job) -> None:
-    """Settle everything that is to do.
+    """Settle the open records of a job.
 
     Raises:
         RecordError: A record failed and failures are not ignored.
-        RunStoppedError: Too many calls did not return that were given up.
+        RunStoppedError: Too many calls went on after their time limit.
     """
     collector = Collector(job)
     retries = retries_of(job.settings, collector.pause, collector.breaker)
@@ -60,7 +60,7 @@ def run(job: Job) -> None:
 
 
 def _settle_all(collector: Collector, settle: Settle) -> None:
-    """Settle one line after the other, each taken once the one before it is finished."""
+    """Settle one line after the other; take a line after the one before it is finished."""
     output = bytearray()
     line: Line | None = None
     failed = False
@@ -88,7 +88,7 @@ def _settle_all(collector: Collector, settle: Settle) -> None:
 
 @contextmanager
 def _settling(job: Job, retries: Retries | None, stuck: Stuck) -> Iterator[Settle]:
-    """Yield what settles lines in this thread, each call within the time limit if there is one."""
+    """Yield the function that settles lines in this thread, within the time limit if any."""
     interrupts = (PauseEnded, TooManyStuckError)
     seconds = job.settings.timeout
     if seconds is None or job.operator.__dataops__.spec.asynchronous:
@@ -103,14 +103,14 @@ def _settling(job: Job, retries: Retries | None, stuck: Stuck) -> Iterator[Settl
 
 
 class _Crew:
-    """The threads of one run, as many as there are workers unless it is over before.
+    """The threads of one run: as many as there are workers, unless it ends before.
 
-    Where calls wait for nothing, threads only take the interpreter from one another. So the first
-    is alone, and has others beside it as soon as it does not come back at once: a millisecond
-    later there are two, then four. After a twentieth of a second there are all in any case.
+    Threads whose calls do not wait only compete for the interpreter. So the first thread is alone.
+    If its calls take longer than a moment, there are two threads after a millisecond, then four.
+    After a twentieth of a second all are started in any case.
 
     Attributes:
-        threads: Those that were started.
+        threads: The started threads.
     """
 
     def __init__(self, work: Callable[[], None], job: Job) -> None:
@@ -127,7 +127,7 @@ class _Crew:
             start_thread(thread)
 
     def gather(self, collector: Collector) -> None:
-        """Start the others, unless all is done or the run stops before."""
+        """Start the other threads, unless the run ends before."""
         until = time.monotonic() + _ALONE_SECONDS
         while time.monotonic() < until and len(self.threads) < self._job.settings.max_workers:
             taken = collector.taken

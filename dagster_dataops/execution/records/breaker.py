@@ -1,7 +1,7 @@
-"""Breaker: notices that calls fail one after the other, so that a run need not try all records.
+"""Breaker: stop a run whose calls fail one after the other.
 
-It counts tries, not records. A line that is no record counts for nothing: the operator is not
-called for it.
+It counts tries, not records. Lines that hold no record do not count, because the operator is not
+called for them.
 """
 
 import threading
@@ -20,18 +20,18 @@ def _nothing() -> None: ...
 
 
 class Breaker:
-    """Counts failed tries of each exception since the last success; shared by threads.
+    """Count failed tries of each exception since the last success; shared by threads.
 
-    Exceptions are told apart by the name of their class. Their messages often name a record or a
-    request, and where they were raised says little of calls over a network.
+    Exceptions are distinguished by the name of their class. Messages often name a record or a
+    request, and tracebacks say little about calls over a network.
 
     Args:
-        limit: How many failed tries of one exception open it; 0 for never.
-        opened: Called once it opens, in the thread of the try that opened it.
-        in_flight: How many calls are under way at a time.
+        limit: Number of failed tries with one exception that opens it; 0 for never.
+        opened: Called when it opens, in the thread of the last try.
+        in_flight: Number of concurrent calls.
 
     Attributes:
-        failure: What opened it; ``None`` as long as it is not open.
+        failure: The failure that opened it; ``None`` while it is closed.
     """
 
     def __init__(
@@ -53,19 +53,19 @@ class Breaker:
 
     @property
     def last_failed(self) -> list[int]:
-        """Byte positions of the records that failed with no call succeeding that began later.
+        """Byte positions of the failed records after which no later call has succeeded.
 
-        Of as many successes as there are calls in flight, one at least began later.
+        Among as many successes as there are concurrent calls, at least one began later.
         """
         with self._lock:
             return [start for start, _ in self._last_failed]
 
     def count(self, outcome: Outcome, start: int) -> None:
-        """Count what the last try of a record came to; a blank line counts for nothing.
+        """Count the outcome of a record's last try; a blank line does not count.
 
         Args:
-            outcome: Of the record.
-            start: Byte position of its line.
+            outcome: The outcome.
+            start: Byte position of the line.
         """
         if isinstance(outcome, Failure):
             if self._counts(outcome):
@@ -75,7 +75,7 @@ class Breaker:
             self.succeeded()
 
     def succeeded(self) -> None:
-        """Count from 0 again, unless it is open already."""
+        """Reset the count, unless it is open."""
         if not self._failed and not self._last_failed:
             return
         with self._lock:

@@ -1,4 +1,4 @@
-"""Failures: what is kept of a record that failed."""
+"""Failures of records: their texts, and the error lines that are written for them."""
 
 import traceback
 from pathlib import Path
@@ -18,19 +18,19 @@ _MAX_RAW_BYTES: Final = 64 << 10
 _MAX_TEXT: Final = 64 << 10
 _MOST_FRAMES: Final = 200  # of one exception: the innermost
 _MOST_EXCEPTIONS: Final = 100  # that led to one another
-_ODD: Final = (Exception, SystemExit, GeneratorExit)  # what no signal of ours raises
-_OUR_FOLDER: Final = str(Path(__file__).parent)
+_ODD: Final = (Exception, SystemExit, GeneratorExit)  # not raised by the signals of a run
+_ENGINE: Final = str(Path(__file__).parents[1])
 
 
 class Failure(NamedTuple):
-    """What became of a record that failed.
+    """The failure of a record.
 
     Attributes:
-        exception: Class name of what was raised.
+        exception: Class name of the exception.
         message: Its text.
-        traceback_text: The frames of the operator, ours left out; empty for a bad line.
-        error: What was raised, where it is still at hand.
-        attempts: How often the record was tried.
+        traceback_text: The operator's part of the traceback; empty for a bad line.
+        error: The exception, if it was raised in this process.
+        attempts: Number of tries.
     """
 
     exception: str
@@ -40,15 +40,15 @@ class Failure(NamedTuple):
     attempts: int = 1
 
 
-# A line's outcome: encoded records (none for a dropped one), a failure, or None for a blank line.
+# The outcome of a line: encoded records (empty for a dropped one), a failure, or None if blank.
 Outcome: TypeAlias = bytes | Failure | None
 
 
 def raised(error: BaseException) -> Failure:
-    """Return the failure that an exception stands for, without its texts.
+    """Return the failure for an exception, without its texts.
 
-    They take some hundred microseconds to make, and are not needed if the record is tried again;
-    `in_full` adds them.
+    `in_full` adds them. They take some hundred microseconds, and a record that is tried again does
+    not need them.
     """
     odd_result = isinstance(error, (ContractError, UnencodableError))
     return Failure("InvalidResult" if odd_result else type(error).__name__, "", "", error)
@@ -65,7 +65,7 @@ def in_full(failure: Failure) -> Failure:
 
 
 def failure_of(error: BaseException) -> Failure:
-    """Return the failure that an exception from user code stands for."""
+    """Return the failure for an exception of user code, with its texts."""
     return in_full(raised(error))
 
 
@@ -82,7 +82,7 @@ def _traceback_text(error: BaseException) -> str:
         else:
             lines = traceback.format_exception(type(error), error, trace, limit=-_MOST_FRAMES)
         return "".join(lines)[-_MAX_TEXT:].encode(errors="backslashreplace").decode()
-    except _ODD:  # an exception whose own text cannot be made
+    except _ODD:  # the text of the exception raises one itself
         return f"{type(error).__name__} (its text cannot be shown)\n"
 
 
@@ -105,9 +105,9 @@ def _are_many(error: BaseException) -> bool:
 
 
 def _operators_part(error: BaseException) -> TracebackType | None:
-    """Return the error's traceback less the frames of ours that led to the operator."""
+    """Return the traceback without the engine's frames above the operator."""
     trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_OUR_FOLDER):
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_ENGINE):
         trace = trace.tb_next
     return trace
 
@@ -126,17 +126,17 @@ def _message(error: BaseException) -> str:
 
 
 def told(exception: str, message: str, traceback_text: str) -> str:
-    """Return what is told of a failure within another error: exception, message, traceback."""
+    """Return the text of a failure inside another error: exception, message, traceback."""
     return f"{exception}: {message}\n{traceback_text}".rstrip()
 
 
 class Failed(NamedTuple):
-    """A failure and where in the input it happened.
+    """A failure and its input line.
 
     Attributes:
         offset: Byte position of the line in the input.
         line: The input line.
-        failure: What happened.
+        failure: The failure.
     """
 
     offset: int
@@ -147,17 +147,17 @@ class Failed(NamedTuple):
 def error_line(
     failed: Failed, operator: str, *, position: int = 0, output: int = 0, dropped: int = 0
 ) -> bytes:
-    """Return the line that a segment keeps of a failure.
+    """Return the error line of a failure, which is written to the segment.
 
     Keys: those of `FailedPlace`, then operator, exception, message, traceback, attempts, input
     (the record; the raw text, cut at 64 KB, where it is none).
 
     Args:
-        failed: What failed.
+        failed: The failure.
         operator: Qualified name.
-        position: How many records of the span come before it.
-        output: How many bytes of its result lines.
-        dropped: How many of these records emitted nothing and did not fail.
+        position: Number of records of the span before it.
+        output: Bytes of result lines of these records.
+        dropped: Number of these records that emitted nothing and did not fail.
     """
     place = FailedPlace(failed.offset, len(failed.line), position, output, dropped)
     return orjson.dumps(
@@ -182,7 +182,7 @@ def _input_of(line: bytes) -> object:
 
 
 def failure_of_line(line: bytes) -> Failure | None:
-    """Return why ``line`` is no record; ``None`` if it is blank."""
+    """Return the failure of a line that holds no record; ``None`` for a blank line."""
     line = line.removesuffix(b"\n")
     if not line or line.isspace():
         return None

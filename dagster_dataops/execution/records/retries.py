@@ -1,4 +1,4 @@
-"""Retries: whether a failed record is tried again, when, and how often."""
+"""Retries: try failed records again, with growing pauses."""
 
 import random
 import sys
@@ -106,7 +106,7 @@ class Retries:
         return outcome._replace(attempts=tries.count) if isinstance(outcome, Failure) else outcome
 
     def summary(self) -> str | None:
-        """Return what came of the further tries, or ``None`` if there were none."""
+        """Return how many records were tried again and recovered; ``None`` without any."""
         if not self._tried_again:
             return None
         return (
@@ -138,19 +138,19 @@ def retries_of(
     pause: Callable[[float], None] = time.sleep,
     breaker: Breaker | None = None,
 ) -> Retries | None:
-    """Return the further tries that ``settings`` ask for; ``None`` if they ask for none."""
+    """Return the further tries of the settings; ``None`` without any."""
     return Retries(settings, pause, breaker) if settings.retries else None
 
 
 def tell(retries: Retries | None, progress: Progress) -> None:
-    """Say what came of the further tries, if there were any."""
+    """Report the number of records that were tried again, if there were any."""
     summary = retries.summary() if retries is not None else None
     if summary is not None:
         progress.note(summary)
 
 
 def matches(error: BaseException, retry_on: RetryOn | None) -> bool:
-    """Whether ``error`` is one of ``retry_on``; of any exception but ours if that is ``None``."""
+    """Return whether ``error`` is one of ``retry_on``; ``None`` allows all but invalid results."""
     if retry_on is None:
         ours = isinstance(error, (ContractError, UnencodableError))
         return isinstance(error, Exception) and not ours
@@ -162,7 +162,7 @@ def _is_a(error: BaseException, wanted: type[BaseException] | str) -> bool:
         return isinstance(error, wanted)
     module, _, name = wanted.rpartition(".")
     named = getattr(sys.modules.get(module or "builtins"), name, None)
-    if isinstance(named, type) and isinstance(error, named):  # under whatever name it was written
+    if isinstance(named, type) and isinstance(error, named):  # an alias of the class
         return True
     kinds = type(error).__mro__
     return any(

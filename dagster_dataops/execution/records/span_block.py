@@ -1,4 +1,4 @@
-"""SpanBlock: the lines of a block of the input, and the span under way in them."""
+"""SpanBlock: a block of input lines, and the span that is being made of them."""
 
 import time
 from collections.abc import Callable
@@ -12,14 +12,14 @@ from dagster_dataops.execution.records.settle import Settle
 
 
 class Terms(NamedTuple):
-    """How blocks are settled.
+    """The options of a `SpanLoop` that concern each block.
 
     Attributes:
-        write: Takes every span with its output and error lines, in order.
+        write: Receives every span with its output and error lines, in order.
         operator: Qualified name, for error lines.
-        ignore_errors: Whether a failure is written down or ends the range.
+        ignore_errors: Whether a failure becomes an error line or ends the range.
         check_input: Whether spans carry a checksum of their input.
-        breaker: Counts failures; once it is open, the failure that opened it ends the range.
+        breaker: Counts failures; the failure that opens it ends the range.
     """
 
     write: Callable[[SettledSpan], None]
@@ -30,19 +30,19 @@ class Terms(NamedTuple):
 
 
 class SpanBlock:
-    """The lines of a block, and the span under way.
+    """A block of input lines and its current span.
 
-    A slice of lines counts once it is through. An interrupt during an operator's call keeps what
-    came before; one that falls between two records rolls the slice back, so that outputs and the
-    count of records they belong to never disagree.
+    The block is processed in slices of lines. An interrupt during an operator's call keeps the
+    records before it. An interrupt between two records undoes the slice, so that the output always
+    matches the number of records.
 
     Args:
-        terms: How it is settled.
+        terms: The options of the loop.
         block: Whole lines.
-        start: Byte position of the first.
+        start: Byte position of the first line.
 
     Attributes:
-        start: Byte position of the span under way.
+        start: Byte position of the current span.
     """
 
     def __init__(self, terms: Terms, block: bytes, start: int) -> None:
@@ -50,13 +50,13 @@ class SpanBlock:
         self._block = block
         self._block_start = start
         self._lines = split_lines(block)
-        self._next = 0  # first line that does not count yet
-        self._begun = 0  # end of the slice under way
-        self._limit = len(self._lines)  # what is behind it is left to others
+        self._next = 0  # first line that is not processed
+        self._begun = 0  # end of the current slice
+        self._limit = len(self._lines)  # the lines from here on are left to other workers
         self._anchor = (0, start)  # a line and its byte position, for _offset
         self.start = start
-        # One growing buffer: orjson allocates 1 KB for each of its results, and keeping those
-        # alive until the span is written costs four times the encoding.
+        # One growing buffer: orjson allocates 1 KB for each result. Keeping these until the span
+        # is written takes four times as long as encoding.
         self._output = bytearray()
         self._errors: list[bytes] = []
         self._records = 0
@@ -66,7 +66,7 @@ class SpanBlock:
 
     @property
     def exhausted(self) -> bool:
-        """Whether every line is consumed that is not left to others."""
+        """Whether no line is left to process."""
         return self._next >= self._limit
 
     @property
@@ -80,13 +80,13 @@ class SpanBlock:
         return len(self._output)
 
     def begin(self, count: int) -> None:
-        """Let the next ``count`` lines be the slice under way."""
+        """Make the next ``count`` lines the current slice."""
         self._begun = min(self._next + count, self._limit)
 
     def shorten(self) -> int | None:
-        """Leave what is not begun to others; return where that starts, ``None`` before all.
+        """Leave the lines after the current slice to other workers; return where these start.
 
-        Safe in another thread while a slice is under way.
+        Return ``None`` before the first slice. Safe to call in another thread during a slice.
         """
         if not self._begun:
             return None
@@ -94,10 +94,10 @@ class SpanBlock:
         return self._block_start + sum(map(len, self._lines[: self._limit]))
 
     def advance(self, settle: Settle, until: float) -> Failed | None:
-        """Settle the current slice, or a part of it if it takes until a monotonic time.
+        """Settle the current slice, or the part of it that is done at a monotonic time.
 
         Returns:
-            A failure that is not to be ignored, or that opened the breaker.
+            A failure that is not ignored, or that opened the breaker.
         """
         mark, errors_mark, anchor = len(self._output), len(self._errors), self._anchor
         lines = self._lines[self._next : self._begun]
@@ -114,7 +114,7 @@ class SpanBlock:
     def _advance(
         self, settle: Settle, lines: list[bytes], until: float
     ) -> tuple[Failed | None, BaseException | None]:
-        """Return the failure that ends the range, and what interrupted the operator."""
+        """Return the failure that ends the range, and the exception that interrupted it."""
         iterator = iter(lines)
         done = blank = dropped = emitted = 0
         refused: Failed | None = None
@@ -156,14 +156,14 @@ class SpanBlock:
         return refused, stretch.interrupt
 
     def _ends_range(self, failed: Failed) -> bool:
-        """Whether a failure is not to be ignored, or opens the breaker."""
+        """Count a failure; return whether it ends the range."""
         if not self._terms.ignore_errors:
             return True
         self._terms.breaker.count(failed.failure, failed.offset)
         return self._terms.breaker.open
 
     def take_new_bytes(self) -> int:
-        """Return the output bytes since the last call."""
+        """Return the number of output bytes since the last call."""
         fresh = len(self._output) - self._measured
         self._measured = len(self._output)
         return fresh
@@ -175,7 +175,7 @@ class SpanBlock:
         return offset
 
     def flush(self) -> None:
-        """Emit the span under way and start the next one."""
+        """Write the current span and start the next one."""
         block_end = self._block_start + len(self._block)
         end = block_end if self._next == len(self._lines) else self._offset(self._next)
         if end == self.start:

@@ -1,9 +1,9 @@
-"""SpanLoop: works through byte ranges of the input, settling a span at least twice a second.
+"""SpanLoop: settle byte ranges of the input, a span at least twice a second.
 
-What worker processes and single mode run. A span ends after a megabyte of input, after half a
-second of work, or when its output fills the buffer: so a kill costs at most that, whatever an
-operator takes for a record. Single mode passes spans to no other process and settles more often.
-Larger blocks would be slower: they leave the processor's cache.
+Worker processes and single mode run it. A span ends after a megabyte of input, after half a second
+of work, or when its output fills the buffer. A kill costs at most that, however long a record
+takes. Single mode settles more often, because its spans cross no process boundary. Larger blocks
+are slower: they do not fit into the processor's cache.
 """
 
 import math
@@ -21,33 +21,33 @@ from dagster_dataops.execution.records.settle import Settle
 from dagster_dataops.execution.records.span_block import SpanBlock, Terms
 
 SETTLE_SECONDS: Final = 0.5
-_PARTS: Final = 10  # of that time; a slice that takes longer than one ends after its record
+_PARTS: Final = 10  # of that time; a slice ends after the record during which one of them is over
 BLOCK_BYTES: Final = 1 << 20
 _BUFFER_BYTES: Final = 4 << 20
-_SLICE_SECONDS: Final = 0.01  # how often the clock is looked at
+_SLICE_SECONDS: Final = 0.01  # the time that a slice should take
 _SLICE_BYTES: Final = 1 << 20
 _MAX_SLICE: Final = 4096
 
 
 class SpanLoop:
-    """Settles ranges of one input.
+    """Settle ranges of one input.
 
     Args:
         settle: Settles lines.
         descriptor: The open input.
-        write: Takes every span with its output and error lines, in order.
+        write: Receives every span with its output and error lines, in order.
         operator: Qualified name, for error lines.
-        ignore_errors: Whether a failure is written down or ends the range.
+        ignore_errors: Whether a failure becomes an error line or ends the range.
         check_input: Whether spans carry a checksum of their input.
         breaker: Ends the range once it is open.
-        settle_seconds: The work after which a span ends, where that is not `SETTLE_SECONDS`.
-        announce: Told the byte position of every record before it is begun.
-        shortened: Told where a range ends now that takes too long, while it is under way: what is
-            behind that, others may begin. Also by another thread, as a single record may be what
-            takes long; and not once the range is through.
+        settle_seconds: Seconds of work after which a span ends; by default `SETTLE_SECONDS`.
+        announce: Called with the byte position of every record before it is processed.
+        shortened: Called with the new end of a range that takes too long; other workers may
+            process the lines after it. The thread that calls `shorten_if_late` may call it while a
+            record is being processed.
 
     Attributes:
-        position: Up to where the range of the last `run` was settled.
+        position: The byte up to which the range of the last `run` is settled.
     """
 
     def __init__(  # noqa: PLR0913 - made in few places
@@ -71,9 +71,9 @@ class SpanLoop:
         self._announce = announce
         self._fork_guard = ForkGuard()
         self._shortened = shortened
-        self._lock = Lock()  # held to change what others may begin
+        self._lock = Lock()  # held while the end of the range changes
         self._pending: SpanBlock | None = None
-        self._end = 0  # of the range
+        self._end = 0  # of the current range
         self._until = math.inf
         self.position = 0
         breaker = breaker or Breaker(0)
@@ -88,11 +88,11 @@ class SpanLoop:
             start: Where a line starts.
             end: Where another one starts, or the end of the file.
             one_by_one: Whether every record is a span of its own.
-            patience: The seconds after which what is not begun is left to others.
+            patience: Seconds after which the lines that are not begun are left to other workers.
 
         Returns:
-            The first failure if failures are not ignored, or the one that opened the breaker; what
-            came before it is settled.
+            The first failure if failures are not ignored, or the failure that opened the breaker.
+            All records before it are settled.
         """
         fixed_slice = 1 if one_by_one else 0
         self._until = time.monotonic() + patience
@@ -105,7 +105,7 @@ class SpanLoop:
             )
             try:
                 failed = self._run(pending, fixed_slice)
-            finally:  # an interrupt as well leaves what was finished settled
+            finally:  # after an interrupt, too, the finished records are settled
                 with self._lock:
                     self._pending = None
                 pending.flush()

@@ -1,4 +1,4 @@
-"""Event loops for operators: time limits of coroutines, and an end that nothing can hold up."""
+"""Event loops for operators: time limits of coroutines, and an end that cannot be delayed."""
 
 import asyncio
 import threading
@@ -17,10 +17,10 @@ _left_behind: Final[set[asyncio.Task[Any]]] = set()
 
 
 class _Threads(ThreadPoolExecutor):
-    """Those of ``asyncio.to_thread``.
+    """The threads of ``asyncio.to_thread``.
 
     Attributes:
-        used: Whether there are any.
+        used: Whether any was started.
     """
 
     used = False
@@ -33,10 +33,10 @@ class _Threads(ThreadPoolExecutor):
 
 @contextmanager
 def event_loop() -> Iterator[asyncio.AbstractEventLoop]:
-    """Yield a new event loop; at the end what still runs in it is cancelled.
+    """Yield a new event loop; at the end cancel its running tasks.
 
-    What does not mind being cancelled is left behind after a second: `asyncio.Runner` would wait
-    for it, and for threads of ``asyncio.to_thread``, as long as they like.
+    Tasks that do not end are abandoned after a second. `asyncio.Runner` would wait for them, and
+    for threads of ``asyncio.to_thread``, without limit.
     """
     loop = asyncio.new_event_loop()
     threads = _Threads(thread_name_prefix="asyncio")
@@ -60,11 +60,11 @@ def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
         ended, running = run_through(loop, asyncio.wait(tasks, timeout=_GRACE_SECONDS))
         for task in ended:
             _ignore(task)
-        _left_behind.update(running)  # else asyncio complains when they are collected
+        _left_behind.update(running)  # otherwise asyncio warns when they are collected
 
 
 def _ignore(task: asyncio.Task[Any]) -> None:
-    """Look at what a task came to, so that asyncio does not complain that nobody does."""
+    """Retrieve the exception of a task, so that asyncio does not warn."""
     if not task.cancelled():
         task.exception()
 
@@ -81,7 +81,7 @@ def _end(threads: _Threads) -> None:
 def run_through(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, T]) -> T:
     """Run ``coroutine`` to its end, even if a task that it started calls ``sys.exit()``.
 
-    The loop lets that pass through to its caller at once, though it is the task's to raise.
+    The loop raises that ``SystemExit`` in its caller at once.
     """
     task = loop.create_task(coroutine)
     while True:
@@ -106,13 +106,13 @@ async def within(seconds: float, coroutine: Coroutine[Any, Any, T], stuck: Stuck
     """Return what ``coroutine`` returns; cancel it when its time is over.
 
     Args:
-        seconds: How long it may take.
-        coroutine: What to wait for. One that blocks its loop is beyond reach.
-        stuck: Where it is noted if it goes on although it was cancelled.
+        seconds: Time limit.
+        coroutine: The coroutine; one that blocks its loop cannot be cancelled.
+        stuck: Receives the coroutine if it goes on although it was cancelled.
 
     Raises:
         RecordTimeout: It took longer.
-        TooManyStuckError: It goes on, and it is one too many.
+        TooManyStuckError: Too many cancelled coroutines go on.
     """
     task = asyncio.ensure_future(_ended(coroutine))
     try:

@@ -1,4 +1,4 @@
-"""What a call over its time limit raises, and how many such calls may be left behind."""
+"""Time limits of records: the exception, and the count of calls that do not end."""
 
 import threading
 from collections.abc import Callable
@@ -32,14 +32,14 @@ class RecordTimeout(TimeoutError):  # noqa: N818 - the name stands in error file
 
 
 class TooManyStuckError(BaseException):
-    """More calls than can be borne have not returned although they were given up."""
+    """Too many calls were abandoned and have not returned."""
 
 
 class Stuck:
-    """The calls that were given up and have not returned yet.
+    """The calls that were abandoned and have not returned.
 
     Args:
-        workers: Calls in flight; many workers may leave more calls behind.
+        workers: Number of concurrent calls; the more, the more calls may be abandoned.
     """
 
     def __init__(self, workers: int) -> None:
@@ -48,10 +48,10 @@ class Stuck:
         self._calls: set[object] = set()
 
     def add(self, call: object) -> None:
-        """Note a call that was given up.
+        """Add a call that was abandoned.
 
         Raises:
-            TooManyStuckError: It is one too many.
+            TooManyStuckError: There are too many.
         """
         with self._lock:
             self._calls.add(call)
@@ -65,6 +65,6 @@ class Stuck:
             raise TooManyStuckError(msg)
 
     def discard(self, call: object) -> None:
-        """Note that a call has returned after all."""
+        """Remove a call that has returned."""
         with self._lock:
             self._calls.discard(call)

@@ -1,7 +1,7 @@
-"""Time limits in a process's main thread: a timer's signal raises into the operator.
+"""Time limits in the main thread: the signal of a timer raises an exception in the operator.
 
-The signal raises nowhere but below the operator's own call: one that arrives a moment too late,
-when the call has returned, does nothing.
+It raises only while the operator's call is running. A signal that arrives after the call has
+returned does nothing.
 """
 
 import math
@@ -16,11 +16,11 @@ from typing import Final
 from dagster_dataops.execution.timeouts.record_timeout import Forward, RecordTimeout
 from dagster_dataops.records import Record
 
-_AGAIN_SECONDS: Final = 1.0  # an operator may catch the first one, with `except Exception`
+_AGAIN_SECONDS: Final = 1.0  # the operator may catch the first exception
 
 
 def alarm_obstacle() -> str | None:
-    """Return why no timer can be used here, or ``None`` if one can."""
+    """Return the reason why the timer cannot be used here; ``None`` if it can."""
     if threading.current_thread() is not threading.main_thread():
         return "the run is not in the main thread"
     if not hasattr(signal, "setitimer"):
@@ -32,10 +32,10 @@ def alarm_obstacle() -> str | None:
 
 
 class Alarm:
-    """Raises `RecordTimeout` into calls that take too long; one at a time, in the main thread.
+    """Raise `RecordTimeout` in calls that take too long; one at a time, in the main thread.
 
     Args:
-        seconds: How long a call may take.
+        seconds: Time limit of a call.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -44,7 +44,7 @@ class Alarm:
 
     @contextmanager
     def installed(self) -> Iterator[None]:
-        """Take SIGALRM for as long as calls are made."""
+        """Handle SIGALRM during the block."""
         before = signal.signal(signal.SIGALRM, self._ring)
         try:
             yield
@@ -68,8 +68,8 @@ class Alarm:
     def _ring(self, _number: int, frame: FrameType | None) -> None:
         late = time.monotonic() - self._deadline
         if not _is_inside(frame):
-            return  # of a call that has returned
-        if late < 0:  # likewise, and the next call has begun: its own alarm is still to come
+            return  # the call has returned
+        if late < 0:  # the next call has begun: restart its timer
             signal.setitimer(signal.ITIMER_REAL, -late)
             return
         signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS)
@@ -81,7 +81,7 @@ def _inside(forward: Forward, record: Record) -> object:
 
 
 def _is_inside(frame: FrameType | None) -> bool:
-    """Whether ``frame`` is that of `_inside` or below it."""
+    """Return whether `_inside` called ``frame``, directly or not."""
     while frame is not None:
         if frame.f_code is _inside.__code__:
             return True

@@ -1,8 +1,8 @@
-"""Time limits in thread mode: calls are made in threads that can be left behind.
+"""Time limits in thread mode: calls run in threads that can be abandoned.
 
-Nothing can end a thread, so whoever waits for a call must not be the one who makes it. Each
-worker has a thread that makes its calls; one that is overdue is left to itself, its outcome, if
-any, is thrown away, and the next call is made in a new thread.
+A thread cannot be ended from outside. So each worker has a second thread that makes its calls. A
+call that takes too long is abandoned with its thread, its outcome is ignored, and the next call is
+made in a new thread.
 """
 
 import gc
@@ -38,11 +38,11 @@ class _Answer(NamedTuple):
 
 
 class CallLimit:
-    """Has a thread make one worker's calls, and waits for each no longer than the limit.
+    """Make the calls of one worker in a thread, and wait for each up to the time limit.
 
     Args:
-        seconds: How long a call may take.
-        stuck: Where calls are noted that do not return.
+        seconds: Time limit of a call.
+        stuck: Receives the calls that do not return.
     """
 
     def __init__(self, seconds: float, stuck: Stuck) -> None:
@@ -71,13 +71,13 @@ class CallLimit:
         return limited
 
     def close(self) -> None:
-        """End the thread, which is idle now."""
+        """End the idle thread."""
         if self._caller is not None:
             self._caller.dismiss()
 
 
 class _Caller:
-    """The thread that makes calls, until it is dismissed or left behind."""
+    """The thread that makes calls until it is dismissed or abandoned."""
 
     def __init__(self, forward: Forward, stuck: Stuck) -> None:
         self._forward = forward
@@ -89,16 +89,16 @@ class _Caller:
         start_thread(self._thread)
 
     def call(self, record: Record, seconds: float) -> _Answer:
-        """Return what the call came to.
+        """Return the answer of a call.
 
         Raises:
-            Empty: Nothing yet.
+            Empty: It took longer than ``seconds``.
         """
         self._records.put(record)
         return self._answers.get(timeout=seconds)
 
     def abandon(self) -> str:
-        """Leave the thread to itself; it ends when its call does. Returns where it is."""
+        """Abandon the thread, which ends with its call; return the text of its stack."""
         where = _whereabouts(self._thread)
         try:
             self._stuck.add(self)
@@ -107,7 +107,7 @@ class _Caller:
         return where
 
     def dismiss(self) -> None:
-        """End the thread once its calls are made."""
+        """End the thread after its last call."""
         self._records.put(None)
         self._thread.join()
 
@@ -118,12 +118,12 @@ class _Caller:
             except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
                 answer = _Answer(raised=error)
             self._answers.put(answer)
-            del record, answer  # nothing is kept alive while waiting
+            del record, answer  # keep no object alive while waiting
         self._stuck.discard(self)
 
 
 def _whereabouts(thread: threading.Thread) -> str:
-    """Return where in the operator a thread is, as a traceback has it."""
+    """Return the operator's part of a thread's stack, as in a traceback."""
     with _LOOKING, _no_collection():
         frame = sys._current_frames().get(thread.ident or 0)  # noqa: SLF001 - documented, see sys
     lines = traceback.format_stack(frame) if frame is not None else []
@@ -135,9 +135,8 @@ def _whereabouts(thread: threading.Thread) -> str:
 def _no_collection() -> Iterator[None]:
     """Collect no garbage in the block.
 
-    CPython holds the lock of its list of threads while it looks at their frames, and makes objects
-    meanwhile. A collection that is due then, and finds a `threading.local`, waits for that very
-    lock, with the interpreter's, for good.
+    CPython holds the lock of its list of threads while it creates the list of frames. A garbage
+    collection at that time that frees a `threading.local` waits for the same lock forever.
     """
     enabled = gc.isenabled()
     gc.disable()

@@ -1,13 +1,13 @@
-"""ForkServer: a lean process that forks workers for a parent that has threads of its own.
+"""ForkServer: a lean process that forks workers for a parent that has threads.
 
-Forking such a parent can deadlock the child, and a fresh interpreter costs 0.15 s of a core for
-each worker. One that has imported the engine is kept instead, from the first worker until the
-parent ends. It imports nothing that users wrote, so that every worker sees their modules as they
-are when it starts.
+Forking such a parent can deadlock the child, and a new interpreter costs 0.15 s of a core for each
+worker. The server is an interpreter that has imported the engine. It lives from the first worker
+until the parent ends. It imports no user code, so that every worker imports the current version of
+the users' modules.
 
-``multiprocessing.forkserver`` is not used: there is one for the whole process, with the modules
-that others have it load, which may be Dagster; it runs the parent's ``__main__`` in every child,
-and leaves a process of its own for resources behind.
+``multiprocessing.forkserver`` is not suitable: a process has only one, which may have preloaded
+Dagster for other code. It runs the parent's ``__main__`` in every child, and leaves a resource
+tracker process behind.
 """
 
 import atexit
@@ -29,21 +29,21 @@ _BOOT: Final = (
     "from dagster_dataops.execution.workers.fork_server_main import main; "
     "main(a['channel'], a['modules'])"
 )
-_PATIENCE_SECONDS: Final = 30.0  # for an answer; the first one takes as long as its start
+_PATIENCE_SECONDS: Final = 30.0  # for an answer; the first one includes its start
 _PARTING_SECONDS: Final = 0.5
 _LAST_WORDS_MS: Final = 1000
 _REPLY_BYTES: Final = 256
 _PACKAGE: Final = __name__.partition(".")[0]
-_NOT_LEAN: Final = ("assets", "sources", "streams")  # Dagster, formats, PyTorch
+_NOT_LEAN: Final = ("assets", "readers", "streams")  # may import Dagster, formats, PyTorch
 
 
 class ServedProcess:
     """A process that the server forked.
 
     Args:
-        pid: Its number.
-        pidfd: Names it for good, whoever has its number later.
-        status: Where the server says how it ended.
+        pid: Its process id.
+        pidfd: Refers to it even after its id is reused.
+        status: Descriptor from which its exit status is read.
     """
 
     def __init__(self, pid: int, pidfd: int, status: int) -> None:
@@ -62,12 +62,12 @@ class ServedProcess:
         return int(told) if told else -signal.SIGKILL
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close its descriptors."""
         os.close(self._status)
 
 
 class ForkServer:
-    """The server's parent's side; it is started at once, and ends with `close` or its parent."""
+    """The parent's side of the server, which starts at once and ends with `close` or its parent."""
 
     def __init__(self) -> None:
         self.surroundings = surroundings()
@@ -83,11 +83,11 @@ class ForkServer:
 
     @property
     def pid(self) -> int:
-        """Of the server."""
+        """Process id of the server."""
         return self._process.pid
 
     def fork(self, connection: int, lifeline: int) -> ServedProcess:
-        """Return a new worker process, which takes descriptors of these open files.
+        """Return a new worker process that receives these descriptors.
 
         Args:
             connection: The worker's end.
@@ -120,8 +120,8 @@ class ForkServer:
         return answer["pid"], descriptors[0]
 
     def close(self) -> None:
-        """End it, whatever it is doing; its workers go on."""
-        self._channel.close()  # it ends by that
+        """End the server; its workers go on."""
+        self._channel.close()  # this ends it
         try:
             self._process.wait(_PARTING_SECONDS)
         except subprocess.TimeoutExpired:
@@ -129,13 +129,13 @@ class ForkServer:
             self._process.wait()
 
     def forget(self) -> None:
-        """Let go of it in a forked child, whose it is not."""
+        """Close its channel in a forked child: the server belongs to the parent."""
         self._channel.close()
-        self._process.returncode = 0  # nothing to wait for, nor to warn of
+        self._process.returncode = 0  # avoid a warning: it is no child of this process
 
 
 class _CannotForkError(OSError):
-    """The server is there; the system refuses."""
+    """The server runs, but the system refuses to fork."""
 
 
 class _Kept:
@@ -146,7 +146,7 @@ class _Kept:
         self.lock = threading.Lock()
 
     def forget(self) -> None:
-        """Begin anew, in a forked child: the server is the parent's."""
+        """Start without a server in a forked child: it belongs to the parent."""
         server, self.server = self.server, None
         self.lock = threading.Lock()
         if server is not None:
@@ -157,17 +157,17 @@ _kept: Final = _Kept()
 
 
 def available() -> bool:
-    """Whether there can be a server here: it names processes by descriptors, as Linux has them."""
+    """Whether this system supports the server: it needs Linux's process descriptors."""
     return sys.platform == "linux" and hasattr(os, "pidfd_open")
 
 
 def running() -> bool:
-    """Whether a worker would be forked at once, not only after the start of a server."""
+    """Whether the server runs, so that a worker is forked at once."""
     return _kept.server is not None
 
 
 def server_pid() -> int | None:
-    """Return the number of the server's process; ``None`` if there is none."""
+    """Return the process id of the server; ``None`` if there is none."""
     server = _kept.server
     return None if server is None else server.pid
 
@@ -209,7 +209,7 @@ def _end_server() -> None:
 
 
 def _engine() -> list[str]:
-    """Return the modules of ours that are loaded here, but for those that others' may come with."""
+    """Return the loaded modules of this package, without those that import large libraries."""
     names = (name.split(".") for name in list(sys.modules) if name.startswith(f"{_PACKAGE}."))
     return sorted(".".join(parts) for parts in names if parts[1] not in _NOT_LEAN)
 

@@ -1,7 +1,7 @@
-"""The process that workers are forked from where their parent has threads, seen from inside.
+"""The code of the fork server's process.
 
-It has one thread, has imported the engine and nothing of users, and says how the forked processes
-end. It writes nothing, and ends as soon as its parent does.
+It has one thread, imports the engine and no user code, and reports how the forked processes end.
+It writes nothing and ends with its parent.
 """
 
 import gc
@@ -18,7 +18,7 @@ import orjson
 
 from dagster_dataops.execution.workers import worker_main
 
-_REQUEST_BYTES: Final = 1 << 20  # five times what an environment with its message can have
+_REQUEST_BYTES: Final = 1 << 20  # five times the largest environment with its message
 _MOST_DESCRIPTORS: Final = 3  # connection, lifeline, status
 
 
@@ -26,22 +26,22 @@ def main(channel: int, modules: Sequence[str]) -> NoReturn:
     """Serve until the parent closes its end of the channel.
 
     Args:
-        channel: A socket on which each message is a request: the environment that a worker is to
-            have, and its descriptors.
-        modules: Of the engine, imported beforehand so that no worker has to.
+        channel: Descriptor of a socket. Each message is a request with the environment and the
+            descriptors of a new worker.
+        modules: Modules of the engine to import before the first fork.
     """
     for name in modules:
-        with suppress(ImportError):  # a worker that needs it says so better
+        with suppress(ImportError):  # a worker that needs the module reports the error
             importlib.import_module(name)
     _hush()
     gc.collect()
-    gc.freeze()  # no worker copies what lies here only for having looked whether it is garbage
+    gc.freeze()  # garbage collection in workers copies none of this memory
     _Service(socket.socket(fileno=channel)).serve()
     os._exit(0)
 
 
 def _hush() -> None:
-    """Let go of the parent's standard output and error: who reads them waits for their end."""
+    """Close the parent's standard output and error, whose readers wait until all writers end."""
     null = os.open(os.devnull, os.O_RDWR)
     for standard in (1, 2):
         os.dup2(null, standard)
@@ -53,10 +53,12 @@ class _Service:
         self._channel = channel
         self._poll = select.poll()
         self._poll.register(channel.fileno(), select.POLLIN)
-        self._forked: dict[int, tuple[int, int]] = {}  # pidfd: (pid, where to say how it ended)
+        self._forked: dict[
+            int, tuple[int, int]
+        ] = {}  # pidfd: (pid, descriptor for the exit status)
 
     def serve(self) -> None:
-        """Answer requests until the parent is gone."""
+        """Answer requests until the parent has ended."""
         while True:
             for descriptor, _ in self._poll.poll():
                 if descriptor != self._channel.fileno():
@@ -65,7 +67,7 @@ class _Service:
                     return
 
     def _answer(self) -> bool:
-        """Do what is asked; return whether there is anybody to ask."""
+        """Answer one request; return ``False`` if the parent has ended."""
         request, descriptors, _, _ = socket.recv_fds(
             self._channel, _REQUEST_BYTES, _MOST_DESCRIPTORS, socket.MSG_CMSG_CLOEXEC
         )
@@ -107,7 +109,7 @@ class _Service:
         self._poll.unregister(pidfd)
         os.close(pidfd)
         _, ended = os.waitpid(pid, 0)
-        with suppress(OSError):  # nobody cares any more
+        with suppress(OSError):  # the parent has ended
             os.write(told, str(os.waitstatus_to_exitcode(ended)).encode())
         os.close(told)
 

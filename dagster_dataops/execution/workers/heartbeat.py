@@ -1,6 +1,6 @@
-"""Heartbeat: what a worker tells of the record it is at, in memory that its parent reads.
+"""Heartbeat: shared memory in which a worker shows its parent the current record.
 
-It costs a worker no system call, and can be read of one that is stuck.
+Writing takes no system call, and the parent can read it while the worker is stuck.
 """
 
 import mmap
@@ -19,13 +19,13 @@ _SIZE: Final = _OFFSET.size + _SINCE.size
 
 
 class Heartbeat:
-    """The memory that a worker and its parent share.
+    """Memory that a worker and its parent share.
 
     Args:
-        descriptor: Of memory made before; without it new memory is made.
+        descriptor: Descriptor of existing memory; by default new memory is created.
 
     Attributes:
-        descriptor: Of the memory, for the worker.
+        descriptor: Descriptor of the memory, for the worker.
     """
 
     def __init__(self, descriptor: int | None = None) -> None:
@@ -36,11 +36,11 @@ class Heartbeat:
         self._memory = mmap.mmap(descriptor, _SIZE)
 
     def announce(self, offset: int) -> None:
-        """Tell that the record at byte ``offset`` of the input comes next."""
+        """Write the byte position of the next record."""
         _OFFSET.pack_into(self._memory, 0, offset)
 
     def around(self, forward: Forward) -> Forward:
-        """Return ``forward``, telling since when it is at work."""
+        """Return ``forward``, writing the time at which each call starts."""
 
         def timed(record: Record) -> object:
             _SINCE.pack_into(self._memory, _OFFSET.size, time.monotonic())
@@ -52,13 +52,13 @@ class Heartbeat:
         return timed
 
     def read(self) -> tuple[int, float]:
-        """Return the latest offset, and since when (a monotonic time) it is worked on; or 0."""
+        """Return the byte position of the latest record, and when its call started (or 0)."""
         offset: int = _OFFSET.unpack_from(self._memory, 0)[0]
         since: float = _SINCE.unpack_from(self._memory, _OFFSET.size)[0]
         return offset, since
 
     def close(self) -> None:
-        """Let go of the memory."""
+        """Close the memory."""
         self._memory.close()
         os.close(self.descriptor)
 

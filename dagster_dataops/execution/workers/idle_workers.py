@@ -1,7 +1,7 @@
-"""Idle workers: processes that have served a run and wait, modules loaded, for the next one.
+"""Idle workers: processes that wait for the next run, with their modules loaded.
 
-They belong to this process and to none of its runs, hold no lock, input or segment, and end with
-it, or by themselves after a minute without a run. What modules keep in globals stays as long as the
+They belong to this process, not to one of its runs, and hold no lock, input or segment. They end
+with this process, or after a minute without a run. Global variables of modules live as long as the
 worker.
 """
 
@@ -37,15 +37,15 @@ class IdleWorkers:
         with self._lock:
             ended = [each for each in self._workers if each.poll()]
             self._workers = [each for each in self._workers if each not in ended]
-            # The last one is taken first, so that one that still loads a module is taken last.
+            # `take` begins at the end; a worker that still loads a module comes last.
             self._workers.insert(len(self._workers) if worker.ready else 0, worker)
         for each in ended:
             each.close()
 
     def take(self) -> WorkerProcess | None:
-        """Return a worker whose circumstances have not changed since; ``None`` if there is none.
+        """Return a worker whose circumstances have not changed; ``None`` if there is none.
 
-        Ends the workers looked at before it, whose circumstances have changed.
+        Workers whose circumstances have changed end.
         """
         now = circumstances() if self else None
         while worker := self._pop():
@@ -60,7 +60,7 @@ class IdleWorkers:
             worker.end(_GRACE_SECONDS)
 
     def forget(self) -> None:
-        """Begin anew, in a forked child: the workers are its parent's."""
+        """Start empty in a forked child: the workers belong to its parent."""
         self._workers = []
         self._lock = threading.Lock()
 
@@ -70,7 +70,7 @@ class IdleWorkers:
 
 
 def circumstances() -> object:
-    """Return what a worker inherits from this process when it starts; ``None`` if unknown.
+    """Return the environment that a worker inherits at its start; ``None`` if unknown.
 
     A worker with unknown circumstances serves a single run.
     """

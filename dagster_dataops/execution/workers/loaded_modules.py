@@ -1,4 +1,4 @@
-"""LoadedModules: tells whether a file has changed since a module was imported from it."""
+"""LoadedModules: detect that a file has changed since a module was imported from it."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ _Stamp: TypeAlias = tuple[int, int, int]  # inode, size, time of the last change
 
 
 class LoadedModules:
-    """The modules that this process imports from now on, and the files they came from."""
+    """The modules that this process imports from now on, and their files."""
 
     def __init__(self) -> None:
         self._names = set(sys.modules)
@@ -16,11 +16,11 @@ class LoadedModules:
         self._changed = False
 
     def take_note(self, began: int) -> None:
-        """Remember the files of modules that were imported since the last time.
+        """Record the files of the modules that were imported since the last call.
 
         Args:
-            began: A time before their import, in nanoseconds since the epoch. A file that was
-                changed after it counts as changed: which version was imported is not known.
+            began: A time before their import, in nanoseconds since the epoch. A file with a later
+                change counts as changed, because the imported version is unknown.
         """
         for name, module in list(sys.modules.items()):
             if name in self._names:
@@ -32,7 +32,7 @@ class LoadedModules:
                 self._changed |= stamp is not None and stamp[-1] > began
 
     def changed(self) -> bool:
-        """Return whether one of these files is no longer what was imported."""
+        """Return whether one of these files has changed since its import."""
         return self._changed or any(
             _stamp_of(path) != stamp for path, stamp in self._stamps.items()
         )
@@ -40,7 +40,7 @@ class LoadedModules:
 
 def _file_of(module: object) -> str | None:
     try:
-        # Any other way to ask would import a module that is to be imported when it is used.
+        # Other ways to read it would import modules that are imported lazily.
         path = object.__getattribute__(module, "__dict__").get("__file__")
     except AttributeError:
         return None

@@ -1,7 +1,6 @@
-"""The lifeline: a pipe by which a worker ends with its parent.
+"""Parent death: end a worker with its parent, by a pipe (the lifeline).
 
-The parent holds the only writing end, and when that closes the kernel kills the worker, whatever
-it is doing.
+The parent holds the only writing end. When that closes, the kernel kills the worker at once.
 """
 
 import fcntl
@@ -18,7 +17,7 @@ def bind_to_lifeline(descriptor: int) -> None:
     bound = _signalled_by(descriptor)
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
-    if poll.poll(0):  # it closed before we were bound
+    if poll.poll(0):  # it closed before this process was bound
         os._exit(1)
     if not bound:
         import threading
@@ -27,11 +26,11 @@ def bind_to_lifeline(descriptor: int) -> None:
 
 
 def _signalled_by(descriptor: int) -> bool:
-    """Have the kernel watch the pipe, which works even while C code holds the interpreter."""
+    """Make the kernel watch the pipe, which works even while C code holds the interpreter."""
     if _F_SETSIG is None:
         return False
     try:
-        # Whom to signal belongs to the open file, which all workers share: open it anew.
+        # The process to signal is a property of the open file, which all workers share: reopen it.
         own = os.open(f"/proc/self/fd/{descriptor}", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return False

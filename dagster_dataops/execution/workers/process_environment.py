@@ -1,7 +1,7 @@
-"""Surroundings: what a process has from its parent; workers get it as it is when they start.
+"""Process environment: the properties that a worker must share with this process.
 
-What can be set in a process that is there already is sent to it, `environment`. For all else the
-process is one that was started in the same `surroundings`.
+A running worker receives the variables (`environment`) by message. All other properties
+(`surroundings`) are fixed at its start: it can be reused if they are still the same.
 """
 
 import os
@@ -9,7 +9,7 @@ import resource
 import sys
 from typing import Final
 
-# Variables that count when an interpreter or a library starts; all others are sent to every worker.
+# Variables that an interpreter or a library reads at its start; workers receive all others.
 _AT_START: Final = ("PYTHON", "LD_", "LC_", "LANG", "TZ", "MALLOC_", "GLIBC_")
 _LIMITS: Final = sorted(
     {value for name, value in vars(resource).items() if name.startswith("RLIMIT_")}
@@ -17,12 +17,12 @@ _LIMITS: Final = sorted(
 
 
 def place() -> tuple[object, ...]:
-    """Return where this process reads and writes files, which an operator may have changed."""
+    """Return working folder and file mode mask, which an operator may change."""
     return _working_directory(), _file_mode_mask()
 
 
 def surroundings() -> tuple[object, ...]:
-    """Return what a process has from its parent for good, and a worker is to have as of now."""
+    """Return the properties that a process inherits at its start."""
     return (
         {name: value for name, value in os.environ.items() if name.startswith(_AT_START)},
         list(sys.path),
@@ -37,7 +37,7 @@ def surroundings() -> tuple[object, ...]:
 
 
 def environment() -> bytes:
-    """Return all variables as they are now, ``name=value``, with a zero byte between them."""
+    """Return all current variables as ``name=value``, separated by zero bytes."""
     return b"\0".join(b"%b=%b" % variable for variable in os.environb.items()) or b"\0"
 
 
@@ -49,6 +49,6 @@ def _working_directory() -> str | None:
 
 
 def _file_mode_mask() -> bytes:
-    """Return the line of it; asking the system for it would change it for a moment."""
+    """Return its line in ``/proc``; `os.umask` would change it for a moment."""
     with open("/proc/self/status", "rb") as status:  # noqa: PTH123 - for every worker
         return next((line for line in status if line.startswith(b"Umask:")), b"")

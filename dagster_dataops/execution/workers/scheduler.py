@@ -1,10 +1,10 @@
-"""Scheduler: cuts what is to do into ranges of about a quarter second of work each.
+"""Scheduler: cut the unsettled input into ranges of about a quarter second of work each.
 
-How long a range takes is not known beforehand. The first is a single record; then who is still
-alone is given much, to give back after some milliseconds what it has not begun: often it is through
-by then. Each later range is sized by how fast the ones before it went. Near the end ranges shrink,
-so that all workers end at about the same time. Quick records may be followed by slow ones: a worker
-whose range takes too long gives back what it has not begun.
+The time that a range takes is not known beforehand. The first range is a single record. A worker
+that is still alone then gets a large range, and returns after 8 ms the lines that it has not begun;
+small inputs are often done by then. The speed of the earlier ranges gives the size of the later
+ones. Ranges shrink near the end, so that all workers end at about the same time. Slow records may
+follow quick ones: a worker whose range takes too long returns the lines that it has not begun.
 """
 
 from collections import deque
@@ -21,19 +21,19 @@ _GROWTH: Final = 16
 _RANGES_A_WORKER: Final = 8
 _QUICK_SECONDS: Final = 0.1
 _TELLING_SECONDS: Final = 0.002
-_TAIL: Final = 64  # no range of a small input is a smaller part of it
-_BRIEF_SECONDS: Final = 0.05  # no second worker would be there in time
+_TAIL: Final = 64  # a range is at least this part of a small input
+_BRIEF_SECONDS: Final = 0.05  # less than the start of a second worker takes
 _TRIAL_SECONDS: Final = 0.008
-_PATIENCE_SECONDS: Final = 0.5  # twice what ranges are cut for; the rest is for whoever is free
+_PATIENCE_SECONDS: Final = 0.5  # twice the target; then the rest goes to a free worker
 
 
 class Scheduler:
-    """What is left to do.
+    """The unsettled input.
 
     Args:
         descriptor: The open input.
-        todo: What is not settled, in order.
-        workers: How many will share it.
+        todo: The unsettled intervals, in order.
+        workers: Number of workers that share them.
     """
 
     def __init__(self, descriptor: int, todo: list[Interval], workers: int) -> None:
@@ -48,28 +48,25 @@ class Scheduler:
         self._size = 1
         self._seconds_per_byte: float | None = None
         self._measured = 0  # ranges
-        self._telling = False  # whether what was measured says how long the rest takes
+        self._telling = False  # whether the measurements tell how long the rest takes
 
     def __bool__(self) -> bool:
         return bool(self._gaps or self._returned)
 
     @property
     def depth(self) -> int:
-        """How many ranges a worker should have: two where they are quick, so it never waits."""
+        """Number of ranges that a worker should have: two if they are quick, so it never waits."""
         many = self._left > _MIN_BYTES * self._workers
         quick = self._size * (self._seconds_per_byte or 1.0) < _QUICK_SECONDS
         return 2 if many and quick else 1
 
     @property
     def seconds_left(self) -> float:
-        """How long one worker would take for what is left; 0 as long as nothing tells of that."""
+        """Seconds that one worker would take for the rest; 0 if unknown."""
         return self._left * (self._seconds_per_byte or 0.0) if self._telling else 0.0
 
     def has_more_than(self, ranges: int) -> bool:
-        """Return whether more than so many ranges can be taken, for each of them has a record.
-
-        Only the first lines are counted, which may be fewer than there are.
-        """
+        """Return whether the first lines are enough for more than ``ranges`` ranges."""
         found = len(self._returned)
         for start, end in self._gaps:
             lines = read_range(self._descriptor, start, min(end - start, _MIN_BYTES))
@@ -82,7 +79,7 @@ class Scheduler:
         """Return the next range, or ``None`` if nothing is left.
 
         Args:
-            sharing: How many workers there are.
+            sharing: Number of workers.
         """
         if self._returned:
             return self._returned.popleft()
@@ -101,19 +98,19 @@ class Scheduler:
         return Range(start, cut, patience=patience)
 
     def _is_brief(self) -> bool:
-        """Whether one worker will be done before another would be there."""
+        """Whether one worker will finish before another one could start."""
         pace = self._seconds_per_byte or 1.0
         return self._measured > 1 and self._left * pace < _BRIEF_SECONDS
 
     def _size_for(self, sharing: int) -> int:
-        """Return a fair share of what is left at most, so that all end at about the same time."""
+        """Return the size of the next range, a fair share of the rest at most."""
         return min(self._size, max(self._left // (2 * sharing), self._least))
 
     def measured(self, length: int, seconds: float) -> None:
-        """Take note that ``length`` bytes took ``seconds``."""
+        """Record that ``length`` bytes took ``seconds``."""
         self._measured += 1
-        # Nothing tells less than the first record, for which all is imported and set up, and a
-        # moment, which is that of a range and not of what is in it.
+        # The first record includes imports and set-up. A very short time is the overhead of a range
+        # and tells nothing about its records.
         if self._measured > 1 and seconds >= _TELLING_SECONDS:
             self._telling = True
         pace = max(seconds, 1e-6) / max(length, 1)
@@ -123,26 +120,26 @@ class Scheduler:
         self._size = max(1, min(wanted, max(self._size, length) * _GROWTH, self._most))
 
     def put_back(self, gap: Interval) -> None:
-        """Put first in the queue again what was given out and not begun: it is cut anew."""
+        """Put lines that were given out and not begun first in the queue, to be cut again."""
         self._gaps.appendleft(gap)
         self._left += gap.end - gap.start
 
     def give_back(self, given: Range) -> None:
-        """Put a range first in the queue again."""
+        """Put a range first in the queue."""
         if given.start < given.end:
             patience = _PATIENCE_SECONDS if given.mode is Mode.NORMAL else given.patience
             self._returned.appendleft(given._replace(patience=patience))
 
     def give_back_after_death(self, given: Range, settled_to: int) -> Range | None:
-        """Put a dead worker's range back, ever more carefully.
+        """Put the range of a dead worker back, in smaller parts after each death.
 
         Args:
-            given: The range that the worker was in.
-            settled_to: Up to where it is settled.
+            given: The range that the worker was processing.
+            settled_to: The byte up to which it is settled.
 
         Returns:
-            The range of the record that has now killed its worker a third time, the last time
-            alone in it; ``None`` as long as none has.
+            The range of a record that has killed its worker for the third time, the last time
+            alone; ``None`` if there is none yet.
         """
         start = max(given.start, settled_to)
         if start >= given.end:

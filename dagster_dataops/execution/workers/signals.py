@@ -1,4 +1,4 @@
-"""Termination: how a worker takes SIGTERM, settling what is finished before it ends."""
+"""Signals in worker processes: on SIGTERM a worker settles its finished records and ends."""
 
 import signal
 from collections.abc import Iterator
@@ -12,14 +12,14 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 class Terminated(BaseException):
-    """SIGTERM: settle what is finished and leave."""
+    """SIGTERM came: settle the finished records and end."""
 
 
 class Termination:
-    """SIGTERM as an exception, raised only where it does no harm.
+    """Turn SIGTERM into an exception that is raised only inside ``with`` blocks of this object.
 
-    That is inside this object's ``with`` blocks: in the operator, and while waiting for orders.
-    Elsewhere it waits for the next block.
+    These blocks surround the operator's calls and the wait for orders. A signal that comes
+    elsewhere raises the exception at the start of the next block.
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class Termination:
         self._raised = False
 
     def install(self) -> None:
-        """Leave Ctrl-C to the parent, and take SIGTERM."""
+        """Ignore Ctrl-C, which the parent handles, and handle SIGTERM."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, self.request)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
@@ -49,10 +49,10 @@ class Termination:
         self._welcome = False
 
     def during(self, settle: Settle) -> Settle:
-        """Return ``settle``, within a block of this.
+        """Return ``settle`` inside a block of this object.
 
-        An operator may catch what is raised, with a bare ``except:``. What it makes of its record
-        then is no outcome, nor is what came after.
+        An operator may catch the exception with a bare ``except:``. Its result for that record and
+        all later results do not count.
         """
 
         def interruptible(lines: Iterator[bytes], output: bytearray, until: float) -> Stretch:
@@ -67,10 +67,10 @@ class Termination:
 
 @contextmanager
 def signals_held_back() -> Iterator[None]:
-    """Have Ctrl-C and SIGTERM wait for the end of the block.
+    """Delay Ctrl-C and SIGTERM until the end of the block.
 
-    A process started inside it holds them back until `set_signals`: an exception that a handler
-    of its parent raises there would come out in a copy of the parent.
+    A process that is started in the block delays them until `set_signals`. Otherwise a handler of
+    its parent could raise an exception in the copy of the parent's code.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     try:
@@ -81,7 +81,7 @@ def signals_held_back() -> Iterator[None]:
 
 
 def set_signals() -> Termination:
-    """Leave Ctrl-C to the parent; on SIGTERM settle what is finished and end."""
+    """Ignore Ctrl-C, handle SIGTERM, and return the object that does."""
     termination = Termination()
     termination.install()
     return termination

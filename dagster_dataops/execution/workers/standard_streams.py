@@ -1,7 +1,7 @@
-"""Hands standard output and error, and the heartbeat's memory, to a worker that is there already.
+"""Standard streams: send standard output and error, and the heartbeat, to a running worker.
 
-What a parent writes to changes while a worker lives: Dagster has every step write to files of its
-own. Descriptors cross with one byte, which comes before a run's first message.
+The parent's output files change while a worker lives: Dagster gives every step files of its own.
+The descriptors are sent with one byte, before the first message of a run.
 """
 
 import io
@@ -18,7 +18,7 @@ _CLOSE_ON_EXEC: Final = getattr(socket, "MSG_CMSG_CLOEXEC", 0)  # Linux
 
 
 def send_streams(connection: "Connection[bytes, bytes]", heartbeat: int) -> None:
-    """Send what this process writes to now; nothing, where a stream is closed.
+    """Send the standard streams of this process; ``/dev/null`` for a closed one.
 
     Args:
         connection: To the worker.
@@ -37,7 +37,7 @@ def send_streams(connection: "Connection[bytes, bytes]", heartbeat: int) -> None
 
 
 def receive_streams(connection: "Connection[bytes, bytes]") -> int:
-    """Write where the parent writes now.
+    """Make the parent's standard streams those of this process.
 
     Returns:
         The heartbeat's descriptor; -1 for none.
@@ -52,13 +52,13 @@ def receive_streams(connection: "Connection[bytes, bytes]") -> int:
     for standard, descriptor in zip((1, 2), given, strict=False):
         os.dup2(descriptor, standard)
         os.close(descriptor)
-    if isinstance(sys.stdout, io.TextIOWrapper):  # not what a user's module has put there
+    if isinstance(sys.stdout, io.TextIOWrapper):  # not an object of a user's module
         sys.stdout.reconfigure(line_buffering=os.isatty(1))
     return given[2] if len(given) > 2 else -1
 
 
 def leave_streams() -> None:
-    """Write nowhere: whoever reads what the parent wrote waits for the end of all who write."""
+    """Write to ``/dev/null``: readers of the parent's output wait until all writers have ended."""
     flush_streams()
     null = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
     for standard in (1, 2):
@@ -67,7 +67,7 @@ def leave_streams() -> None:
 
 
 def flush_streams() -> None:
-    """Write what is still in a buffer."""
+    """Flush standard output and error."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

@@ -1,7 +1,7 @@
-"""A worker process: takes ranges, settles their lines, reports spans. It never imports Dagster.
+"""The code of a worker process: receive ranges, settle their lines, report spans.
 
-One that was forked from the run's process serves that run. Any other is sent the operator, serves
-run after run, and forgets each before the next: what remains are the modules that were imported.
+It never imports Dagster. A worker that was forked from the run's process serves that run alone. Any
+other worker receives the operator, serves run after run, and keeps only the imported modules.
 """
 
 import gc
@@ -45,25 +45,25 @@ from dagster_dataops.execution.workers.standard_streams import (
 from dagster_dataops.operators.operator import Operator
 from dagster_dataops.operators.pickling import receive
 
-_IDLE_MS: Final = 60_000  # without a run, after which a worker ends
-_TIDY_MS: Final = 1_000  # without a run, after which it looks for garbage
+_IDLE_MS: Final = 60_000  # without a run, after which the worker ends
+_TIDY_MS: Final = 1_000  # without a run, after which the worker collects garbage
 _WATCH_SECONDS: Final = 0.05  # after which the current range is checked for lateness
 _watching: Final[set[int]] = set()  # native ids of threads that only wait
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What a worker is told of a run.
+    """The description of a run that a worker receives.
 
     Attributes:
-        input: The input file.
-        stamp: `FileState` that the input must have, the time of change left aside.
+        input: Path of the input file.
+        stamp: `FileState` that the input must have; the time of change is not compared.
         folder: The checkpoint's folder.
         segment: Number of the worker's own segment.
         ignore_errors: Whether a failing record ends the run.
         check_input: Whether spans carry a checksum of their input.
         one_by_one: Whether every record is a span of its own.
-        heartbeat: Descriptor of the memory in which it tells what it is at; -1 for none.
+        heartbeat: Descriptor of the shared memory with the current record; -1 for none.
     """
 
     input: str
@@ -82,10 +82,10 @@ def serve(
     operator: Operator,
     termination: Termination,
 ) -> bool:
-    """Work until told to stop, terminated, or left alone.
+    """Serve a run until the parent stops, terminates or leaves it.
 
     Returns:
-        Whether it was told to stop, so that nothing was cut short.
+        Whether the parent stopped it, so that all its work is finished.
     """
     stopped = False
     with (
@@ -104,7 +104,7 @@ def serve(
 
 
 class _Means(NamedTuple):
-    """What settles lines, what counts failures, and what tells the parent the record at work."""
+    """The function that settles lines, the count of failures, and the heartbeat, if any."""
 
     settle: Settle
     breaker: Breaker
@@ -113,10 +113,10 @@ class _Means(NamedTuple):
 
 @contextmanager
 def _settling(operator: Operator, assignment: Assignment) -> Iterator[_Means]:
-    """Yield how lines are settled; there is a heartbeat where there is a time limit.
+    """Yield the means to settle lines; there is a heartbeat if there is a time limit.
 
-    An alarm ends calls that take too long. Code that holds the interpreter hears none: then the
-    parent ends the worker.
+    An alarm ends calls that take too long. It has no effect on code that holds the interpreter:
+    then the parent kills the worker.
     """
     resolved, interrupts = operator.__dataops__.resolved, (Terminated,)
     breaker = Breaker(resolved.stop_after_failures)
@@ -126,7 +126,7 @@ def _settling(operator: Operator, assignment: Assignment) -> Iterator[_Means]:
             yield _Means(settle, breaker, None)
         return
     with closing(Heartbeat(assignment.heartbeat)) as heartbeat:
-        if operator.__dataops__.spec.asynchronous:  # these keep their time themselves
+        if operator.__dataops__.spec.asynchronous:  # these have a time limit of their own
             with settling(operator, interrupts, heartbeat.around, retries) as settle:
                 yield _Means(settle, breaker, heartbeat)
             return
@@ -174,10 +174,10 @@ class _Worker:
         _watching.add(self._watch.native_id or 0)
 
     def run(self) -> bool:
-        """Do what is ordered; whatever ends it leaves what was finished settled.
+        """Process ranges until the parent stops it; finished records are settled in any case.
 
         Returns:
-            Whether it was told to stop.
+            Whether the parent stopped it.
         """
         try:
             try:
@@ -209,7 +209,7 @@ class _Worker:
             self._loop.shorten_if_late()
 
     def _shorten(self, end: int) -> None:
-        with suppress(OSError):  # nobody is left to hear it
+        with suppress(OSError):  # the parent has ended
             self._say(protocol.pack_shortened(end))
 
     def _obey(self) -> bool:
@@ -252,24 +252,24 @@ def _opened(assignment: Assignment) -> int:
     descriptor = os.open(assignment.input, os.O_RDONLY | os.O_CLOEXEC)
     status = os.fstat(descriptor)
     stamp = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
-    if stamp != assignment.stamp[:4]:  # new links and rights are for the parent to look at
+    if stamp != assignment.stamp[:4]:  # the parent compares links and rights
         msg = f"input {assignment.input} changed while it was being processed"
         raise OSError(msg)
     return descriptor
 
 
 def end() -> NoReturn:
-    """End the process at once, without the exit handlers of whoever was forked."""
+    """End the process at once, without the exit handlers of the process that was forked."""
     flush_streams()
     os._exit(0)
 
 
 def main(connection_descriptor: int, lifeline: int) -> NoReturn:
-    """Entry of a worker that shares no memory with its parent, and serves run after run.
+    """Serve run after run, in a worker that shares no memory with its parent.
 
     Args:
-        connection_descriptor: Whence it is sent all else.
-        lifeline: The pipe that it ends with.
+        connection_descriptor: Descriptor of the pipe to the parent.
+        lifeline: Descriptor of a pipe; the worker ends when its other end closes.
     """
     bind_to_lifeline(lifeline)
     termination = set_signals()
@@ -283,7 +283,7 @@ def main(connection_descriptor: int, lifeline: int) -> NoReturn:
 
 
 def _is_wanted(connection: "Connection[bytes, bytes]", termination: Termination) -> bool:
-    """Wait for the next run, and tidy up if it does not come soon; return whether it came."""
+    """Wait for the next run, and collect garbage meanwhile; return whether one came."""
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN)
     with termination:
@@ -296,27 +296,27 @@ def _is_wanted(connection: "Connection[bytes, bytes]", termination: Termination)
 def _serve_next(
     connection: "Connection[bytes, bytes]", termination: Termination, modules: LoadedModules
 ) -> bool:
-    """Serve one run; return whether this process is fit for another one."""
+    """Serve one run; return whether this process can serve another one."""
     heartbeat = receive_streams(connection)
     payload, fields = connection.recv_bytes(), orjson.loads(connection.recv_bytes())
-    termination.install()  # an operator may have had signals of its own
+    termination.install()  # the last operator may have changed the handlers
     before, began = place(), time.time_ns()
     if modules.changed():
         connection.send_bytes(bytes([Kind.STALE]))
         return False
-    importlib.invalidate_caches()  # files may have come since
+    importlib.invalidate_caches()  # there may be new files
     operator = _received(connection, payload)
     if operator is None:
         return False
     modules.take_note(began)
     told = {**fields, "stamp": tuple(fields["stamp"]), "heartbeat": heartbeat}
     stopped = serve(connection, Assignment(**told), operator, termination)
-    modules.take_note(began)  # what was imported while it worked
+    modules.take_note(began)  # modules that were imported during the run
     return stopped and place() == before
 
 
 def _received(connection: "Connection[bytes, bytes]", payload: bytes) -> Operator | None:
-    """Return the operator; ``None``, said to the parent, if it cannot be loaded."""
+    """Return the operator; if it cannot be loaded, report that and return ``None``."""
     try:
         return receive(payload)
     except BaseException as error:  # noqa: BLE001 - importing user code may raise anything

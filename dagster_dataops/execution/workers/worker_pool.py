@@ -1,9 +1,9 @@
-"""WorkerPool: starts worker processes for one run, takes idle ones, ends them or gives them back.
+"""WorkerPool: start or reuse worker processes for one run, and end them or keep them afterwards.
 
-Where it is safe, workers are forked from this process, with the operator in their memory, for this
-run alone. Otherwise they are sent the operator, and serve one run after the other: forking a
-process that has threads can deadlock the child. These are forked by a server that has none, and
-where there is no such server a lean interpreter is started.
+If it is safe, workers are forked from this process, with the operator in their memory, for this run
+alone. Forking a process that has threads can deadlock the child: then workers receive the operator
+by message and serve one run after the other. A server without threads forks these; if there is no
+server, a lean interpreter is started.
 """
 
 import os
@@ -33,8 +33,8 @@ from dagster_dataops.operators.operator import Operator
 from dagster_dataops.operators.pickling import ship
 
 _GRACE_SECONDS: Final = 1.0
-_FORGET_SECONDS: Final = 5.0  # a busy machine may need some; a worker started anew needs more
-_SERVERS: Final = 2  # one may have been killed; where two do not help, a third would not
+_FORGET_SECONDS: Final = 5.0  # a busy machine takes a while; starting a new worker takes longer
+_SERVERS: Final = 2  # the first may have been killed
 _BOOT: Final = (
     "import sys, json; a = json.loads(sys.argv[1]); sys.path[:] = a['path']; "
     "from dagster_dataops.execution.workers.worker_main import main; "
@@ -50,11 +50,11 @@ class WorkerPool:
     """The worker processes of one run.
 
     Args:
-        operator: What they run.
-        unshared: Descriptors that forked workers must not keep, such as the folder's lock.
+        operator: The operator to run.
+        unshared: Descriptors that forked workers must close, such as that of the folder's lock.
 
     Attributes:
-        workers: Those that are there.
+        workers: The workers that have not ended.
     """
 
     def __init__(self, operator: Operator, unshared: tuple[int, ...]) -> None:
@@ -69,7 +69,7 @@ class WorkerPool:
         self._by_descriptor: dict[int, WorkerProcess] = {}
 
     def start(self, assignment: Assignment) -> WorkerProcess:
-        """Start one worker, or take an idle one; it may die at once, which shows as its end.
+        """Start one worker, or take an idle one. If it dies at once, `heard` reports its end.
 
         Raises:
             WorkerError: The operator cannot be sent to another process.
@@ -86,11 +86,11 @@ class WorkerPool:
 
     @property
     def start_seconds(self) -> float:
-        """How long a new worker took to be ready, with the operator's module; 0 if unknown."""
+        """Seconds until a new worker with the operator's module was ready; 0 if unknown."""
         return _start_seconds.get(self._module, 0.0)
 
     def welcome(self, worker: WorkerProcess) -> None:
-        """Take note that a worker is ready."""
+        """Record that a worker is ready."""
         worker.welcome()
         if worker.circumstances is not None:
             seconds = worker.ready_at - worker.told_at
@@ -113,7 +113,7 @@ class WorkerPool:
         self.workers.remove(worker)
 
     def _send(self, worker: WorkerProcess, assignment: Assignment, payload: bytes) -> None:
-        """Tell a worker which run to serve."""
+        """Send a worker the run to serve."""
         heartbeat = self._heartbeat()
         worker.begin(assignment.segment, heartbeat)
         with suppress(OSError):
@@ -122,11 +122,11 @@ class WorkerPool:
             worker.connection.send_bytes(orjson.dumps(asdict(assignment), tuple))
 
     def heard(self, seconds: float) -> dict[WorkerProcess, bool]:
-        """Wait up to ``seconds`` for workers to say something or to end.
+        """Wait up to ``seconds`` until workers send a message or end.
 
         Returns:
-            The workers that have, and whether there is something to hear; one without has ended,
-            though a process that it started may still hold its pipe.
+            These workers, and whether there is a message. One without a message has ended, even if
+            a process that it started still holds its pipe.
         """
         found: dict[WorkerProcess, bool] = {}
         for number, _ in self._poll.poll(seconds * 1000):
@@ -135,7 +135,7 @@ class WorkerPool:
         return found
 
     def _forked(self, assignment: Assignment, heartbeat: Heartbeat | None) -> WorkerProcess:
-        """Return a worker with a copy of this process's memory, the operator in it."""
+        """Return a worker that is a copy of this process and has the operator in its memory."""
         told = replace(assignment, heartbeat=_descriptor_of(heartbeat))
         mine, theirs = Pipe()
         reader, writer = os.pipe()
@@ -172,13 +172,13 @@ class WorkerPool:
         end()
 
     def discard(self, worker: WorkerProcess) -> None:
-        """Forget a worker that has ended."""
+        """Remove a worker that has ended."""
         worker.wait(_GRACE_SECONDS)
         self._remove(worker)
         worker.end(_GRACE_SECONDS)
 
     def dismiss(self) -> None:
-        """Have the workers forget the run, once nothing is left to do."""
+        """Tell the workers that the run is over."""
         self._dismissed = True
         for worker in self.workers:
             with suppress(OSError):
@@ -191,10 +191,10 @@ class WorkerPool:
             worker.signal(signal.SIGTERM)
 
     def close(self, seconds: float) -> None:
-        """Give back those workers that serve other runs as well, and end all others.
+        """Keep the workers that can serve other runs, and end all others.
 
         Args:
-            seconds: How long these have to end by themselves.
+            seconds: Time for these to end by themselves.
         """
         began = time.monotonic()
         try:
@@ -208,18 +208,18 @@ class WorkerPool:
                 worker.signal(signal.SIGKILL)
             for worker in self.workers:
                 worker.wait(_GRACE_SECONDS)
-        finally:  # should this be interrupted: the kernel ends them
+        finally:  # if this is interrupted, the kernel ends them
             for worker in self.workers:
                 worker.close()
             self.workers.clear()
 
     def _serves_others(self, worker: WorkerProcess) -> bool:
-        """Whether a worker may serve other runs; nothing was cut short in it."""
+        """Whether a worker may serve other runs: it has finished all its work in this one."""
         shared = worker.circumstances is not None and not self._settings.fresh_workers
         return self._dismissed and shared and worker.overdue is None
 
     def _give_back(self, worker: WorkerProcess, seconds: float) -> None:
-        """Keep a worker for other runs, unless it does not become idle."""
+        """Keep a worker for other runs, if it becomes idle in time."""
         if worker.ready and not worker.has_forgotten(seconds):
             return
         with signals_held_back():
@@ -230,7 +230,7 @@ class WorkerPool:
 
 
 def _started() -> WorkerProcess:
-    """Return a worker that shares no memory with this process, and is to be sent everything."""
+    """Return a worker that shares no memory with this process and receives everything."""
     reader, writer = os.pipe()
     try:
         worker = None
@@ -263,14 +263,14 @@ def _served(lifeline: int, writer: int) -> WorkerProcess | None:
 
 def _spawned(lifeline: int, writer: int) -> WorkerProcess:
     mine, theirs = Pipe()
-    with theirs:  # closed before anything is sent: a full pipe that nobody reads would block
+    with theirs:  # closed before sending: a full pipe without a reader would block
         boot = {"path": sys.path, "connection": theirs.fileno(), "lifeline": lifeline}
         process = subprocess.Popen(  # noqa: S603 - our own interpreter and code
             [sys.executable, "-c", _BOOT, orjson.dumps(boot).decode()],
             pass_fds=[theirs.fileno(), lifeline],
             stdin=subprocess.DEVNULL,
         )
-    process.returncode = 0  # we reap it ourselves, by its pid
+    process.returncode = 0  # it is reaped by its pid
     return WorkerProcess(
         process.pid, mine, _NO_SEGMENT, lifeline=writer, circumstances=circumstances()
     )

@@ -1,4 +1,4 @@
-"""WorkerProcess: one worker process, seen from its parent."""
+"""WorkerProcess: the parent's side of a worker process."""
 
 import math
 import os
@@ -26,39 +26,39 @@ _open: "Final[set[WorkerProcess]]" = set()
 
 
 class Overdue(NamedTuple):
-    """A record whose time is over: where it starts, and when its worker is killed for it."""
+    """A record beyond its time limit: its byte position, and when its worker is killed."""
 
     offset: int
     kill_at: float
 
 
 class WorkerProcess:
-    """One worker process, seen from its parent.
+    """One worker process, in its parent.
 
     Args:
-        pid: Its number.
+        pid: Its process id.
         connection: The parent's end of the pipe.
         segment: See below.
         heartbeat: See below.
-        served: The process, if a server forked it.
-        lifeline: The writing end of the pipe that it ends with; -1 for none.
-        circumstances: What it was started in, if it can serve several runs.
+        served: The process, if the fork server forked it.
+        lifeline: The writing end of a pipe; the worker ends when it closes; -1 for none.
+        circumstances: The environment in which it was started, if it can serve several runs.
 
     Attributes:
-        segment: Number of its segment in the run it serves.
-        told_at: When it was told of that run; a monotonic time.
-        ready: Whether it has said that it is ready.
-        ready_at: When it did.
+        segment: Number of its segment in the current run.
+        told_at: When it received that run; a monotonic time.
+        ready: Whether it has reported that it is ready.
+        ready_at: When it did; a monotonic time.
         fresh: Whether this is its first run.
-        behind: How many earlier runs it has still to say of that it is through with them; what it
-            says until then is of no interest.
-        ranges: What it was given and has not finished, in order.
-        late: Whether the first of these takes too long, so that it is given no other meanwhile.
-        hearing: Whether a message of it is being read; if that is interrupted, the rest of the
-            message is still there, and nothing after it makes sense.
-        heartbeat: What it tells of the record it is at, where there is a time limit.
-        overdue: The record that it was told to end for.
-        settled_to: Up to which byte the first of these is settled.
+        behind: Number of earlier runs whose end it has not reported. Its messages are ignored
+            until then.
+        ranges: The ranges that it was given and has not finished, in order.
+        late: Whether the first of these takes too long. It gets no other range meanwhile.
+        hearing: Whether a message is being read. If that is interrupted, the pipe still holds the
+            rest of the message, and no later message can be read.
+        heartbeat: Shared memory with its current record, if there is a time limit.
+        overdue: The record for which it was terminated.
+        settled_to: The byte up to which the first range is settled.
     """
 
     def __init__(  # noqa: PLR0913 - made in few places
@@ -85,7 +85,7 @@ class WorkerProcess:
         self.begin(segment, heartbeat)
         try:
             self._pidfd = os.pidfd_open(pid) if served is None else served.pidfd
-        except (AttributeError, OSError):  # its end shows by that of the pipe alone
+        except (AttributeError, OSError):  # its end shows by the end of the pipe alone
             self._pidfd = -1
         self._ended = select.poll()  # `select.select` takes no descriptor above 1,023
         if self._pidfd >= 0:
@@ -93,7 +93,7 @@ class WorkerProcess:
         _open.add(self)
 
     def begin(self, segment: int, heartbeat: Heartbeat | None) -> None:
-        """Forget all that an earlier run has left, and serve one with this segment."""
+        """Forget the last run and begin one with this segment."""
         if self.heartbeat is not None:
             self.heartbeat.close()
         self.segment = segment
@@ -115,15 +115,15 @@ class WorkerProcess:
 
     @property
     def demand(self) -> float:
-        """The share of a core that it has asked for since it was ready, whether it got it or not.
+        """The share of a core that it needed since it was ready, whether it got one or not.
 
-        About 1 for an operator that computes, 0 for one that waits; 0 where nothing tells.
+        About 1 for an operator that computes, 0 for one that waits; 0 if unknown.
         """
         seconds = time.monotonic() - self.ready_at
         return (self._busy_seconds() - self._busy_before) / seconds if seconds > 0 else 0.0
 
     def _busy_seconds(self) -> float:
-        """Return for how long its main thread has run, or waited for a core to run on."""
+        """Return the seconds that its main thread has run or waited for a core."""
         try:
             ran, waited, _ = Path(f"/proc/{self.pid}/schedstat").read_text("ascii").split()
         except (OSError, ValueError):
@@ -132,14 +132,14 @@ class WorkerProcess:
 
     @property
     def descriptors(self) -> list[int]:
-        """What can be read from when it has said something, or has ended."""
+        """Descriptors that become readable when it sends a message or ends."""
         return [number for number in (self.connection.fileno(), self._pidfd) if number >= 0]
 
     def hear(self) -> bytes:
-        """Return what it says next.
+        """Return its next message.
 
         Raises:
-            OSError: It has ended, or `EOFError`.
+            OSError: It has ended; likewise `EOFError`.
         """
         self.hearing = True
         message = self.connection.recv_bytes()
@@ -151,21 +151,21 @@ class WorkerProcess:
         self.settled_to = span.start + span.length
 
     def poll(self) -> bool:
-        """Whether the process has ended; its status is then known."""
+        """Return whether the process has ended; then `status` is set."""
         if self.status is None:
             self.status = self._reaped() if self._served is None else self._served.poll()
         return self.status is not None
 
     def _reaped(self) -> int | None:
-        """Return the status of a child of ours if it has ended."""
+        """Return the status of a child process if it has ended."""
         try:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
-        except ChildProcessError:  # somebody else reaped it
+        except ChildProcessError:  # other code reaped it
             return 0
         return os.waitstatus_to_exitcode(status) if pid else None
 
     def wait(self, seconds: float) -> bool:
-        """Wait for the end of the process; return whether it came."""
+        """Wait up to ``seconds`` for the end of the process; return whether it has ended."""
         until = time.monotonic() + seconds
         while not self.poll():
             left = until - time.monotonic()
@@ -178,16 +178,16 @@ class WorkerProcess:
         return True
 
     def signal(self, number: int) -> None:
-        """Send a signal, if the process is still there."""
+        """Send a signal, if the process still runs."""
         if not self.poll():
             with suppress(ProcessLookupError):
                 if self._served is None:
                     os.kill(self.pid, number)
-                else:  # its number may be another's once the server has reaped it
+                else:  # its id may be reused once the server has reaped it
                     signal.pidfd_send_signal(self._pidfd, number)
 
     def has_forgotten(self, seconds: float) -> bool:
-        """Return whether it has said, or says within so many seconds, that it is idle."""
+        """Return whether it reports within ``seconds`` that it is idle."""
         until = time.monotonic() + seconds
         try:
             while self.connection.poll(max(0.0, until - time.monotonic())):
@@ -198,13 +198,13 @@ class WorkerProcess:
         return False
 
     def end(self, seconds: float) -> None:
-        """Kill it and wait so long for its end."""
+        """Kill it and wait up to ``seconds`` for its end."""
         self.signal(signal.SIGKILL)
         self.wait(seconds)
         self.close()
 
     def close(self) -> None:
-        """Let go of everything that was kept for the process, which ends with its lifeline."""
+        """Close all descriptors of the process, which ends with its lifeline."""
         if self not in _open:
             return
         _open.discard(self)
@@ -229,6 +229,6 @@ class WorkerProcess:
 
 
 def close_all() -> None:
-    """Let go of all workers, in a forked child: should it live on, its parent's may not."""
+    """Close the descriptors of all workers in a forked child, so that they end with its parent."""
     for worker in list(_open):
         worker.close()

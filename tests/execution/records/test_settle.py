@@ -107,7 +107,7 @@ def test_whatever_is_raised_is_that_records_failure(error: BaseException) -> Non
     assert failure.exception == type(error).__name__
     assert failure.error is error
     assert "in raises" in failure.traceback_text
-    assert "execution/settling.py" not in failure.traceback_text
+    assert "dagster_dataops/execution/" not in failure.traceback_text
 
 
 def test_an_interrupt_passes_through() -> None:
