@@ -10,7 +10,6 @@ from dagster_dataops import (
     DataPipelineBuilder,
     JsonlDataset,
     Operator,
-    OperatorGraph,
     combine,
     config,
     data_register,
@@ -18,6 +17,7 @@ from dagster_dataops import (
     read_jsonl,
 )
 from dagster_dataops.errors import PipelineDefinitionError
+from dagster_dataops.graph.graph import OperatorGraph
 
 GROUP = "pipelines"
 
