@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 
 import dagster as dg
 
-# What define_asset_job gives has no public name.
+# Dagster exports no name for the result of define_asset_job.
 AssetJob: TypeAlias = Any
 
 
