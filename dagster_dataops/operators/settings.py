@@ -59,7 +59,9 @@ def _names_exceptions(value: object) -> bool:
     )
 
 
-MODE: Final = SettingKind(f"one of {', '.join(MODES)}", MODES.__contains__, "string")
+MODE: Final = SettingKind(
+    f"one of {', '.join(MODES)}", lambda value: value in list(MODES), "string"
+)
 WORKERS: Final = SettingKind(
     "0 for the default, or a whole number of at least 1", _is_count, "integer"
 )
