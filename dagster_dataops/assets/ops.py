@@ -12,7 +12,6 @@ from dagster_dataops.assets.inputs.source_results import source_result
 from dagster_dataops.assets.launchpad.operator_config import checked, config_type_of, resume_policy
 from dagster_dataops.assets.metadata.column_metadata import column_metadata
 from dagster_dataops.assets.metadata.materialization import dataset_metadata, report_metadata
-from dagster_dataops.assets.planning.asset_options import AssetOptions
 from dagster_dataops.assets.planning.source_assets import function_name
 from dagster_dataops.assets.runtime.asset_paths import key_of
 from dagster_dataops.assets.runtime.resource import DataOpsResource
@@ -55,8 +54,8 @@ def build_operator_job(
 
     Args:
         ppl: A complete pipeline.
-        source: The path of a jsonl file, a function that yields dicts, or a stream.
-        name: The job's name; by default the pipeline's with ``_job``.
+        source: Path of a jsonl file, a function that yields dicts, or a stream.
+        name: Name of the job; by default the pipeline's with ``_job``.
         resources: Must hold ``dataops`` unless the definitions around the job do.
         stream_name: As for `build_definitions`.
     """
@@ -116,7 +115,7 @@ def _columns(
     given: Sequence[JsonlDataset],
     result: JsonlDataset,
 ) -> dict[str, Any]:
-    """Return what an asset's metadata say of columns, but for lineage: ops have no asset keys."""
+    """Return the column metadata of an asset without lineage: ops have no asset keys."""
     invocation = operator.__dataops__
     keys = [dg.AssetKey(key_of(pipeline, upstream)) for upstream in node.inputs]
     upstream = list(zip(keys, given, strict=True))
@@ -125,7 +124,7 @@ def _columns(
 
 
 def _source_op(pipeline: str, source: JobSource, stream_name: str) -> dg.OpDefinition:
-    origin = origin_of(source, pipeline, AssetOptions(stream_name=stream_name))
+    origin = origin_of(source, pipeline, {"stream_name": stream_name})
     if isinstance(origin, StreamSource):
         return _stream_op(origin)
     if isinstance(source, (str, os.PathLike)):

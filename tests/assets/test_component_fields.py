@@ -5,8 +5,14 @@ import inspect
 import dagster as dg
 import pytest
 
-from dagster_dataops import ErrorRateCheck, OperatorPipelineComponent, build_definitions
+from dagster_dataops import (
+    ErrorRateCheck,
+    OperatorDeclaration,
+    OperatorPipelineComponent,
+    build_definitions,
+)
 from dagster_dataops.assets.components.scaffolder import name_of
+from dagster_dataops.operators.settings import execution_settings
 from tests.assets.component_project import WARNED_OF
 
 pytestmark = WARNED_OF
@@ -117,14 +123,14 @@ def test_nothing_is_handed_on_that_nothing_is_said_of(project):
     ],
 )
 def test_partitions_are_those_of_dagster(project, written, expected):
-    assert keywords_of(project, f"partitions: {written}\n") == {"partitions": expected}
+    assert keywords_of(project, f"partitions_def: {written}\n") == {"partitions_def": expected}
 
 
 def test_what_is_said_of_a_node_stands_over_what_is_said_of_all(project):
     second = '  - {name: again, operator: "{group}.mark", pool: slow, max_error_rate: 0.5}\n'
     third = '  - {name: last, operator: "{group}.mark", unpartitioned: true}\n'
 
-    found = keywords_of(project, "op: {pool: api}\nmax_error_rate: 0.1\n", second + third)
+    found = keywords_of(project, "pools: api\nmax_error_rate: 0.1\n", second + third)
 
     assert found == {
         "pools": {"marked": "api", "again": "slow", "last": "api"},
@@ -182,15 +188,13 @@ def test_a_check_may_be_made_of_templates(project, monkeypatch):
     ],
 )
 def test_backfill_policies_are_those_of_dagster(project, written, policy):
-    assert keywords_of(project, f"op: {{backfill_policy: {written}}}\n") == {
-        "backfill_policy": policy
-    }
+    assert keywords_of(project, f"backfill_policy: {written}\n") == {"backfill_policy": policy}
 
 
 def test_automation_and_freshness_are_templates_as_elsewhere_in_dagster(project):
-    found = keywords_of(project, "automation: '{{ dg.AutomationCondition.eager() }}'\n")
+    found = keywords_of(project, "automation_condition: '{{ dg.AutomationCondition.eager() }}'\n")
 
-    assert found == {"automation": dg.AutomationCondition.eager()}
+    assert found == {"automation_condition": dg.AutomationCondition.eager()}
 
 
 def test_layout_and_executor_are_handed_on(project):
@@ -204,15 +208,36 @@ def test_all_that_is_said_in_python_can_be_said_in_yaml():
     fields = OperatorPipelineComponent.model().model_fields.keys()
     elsewhere = {
         "ppl": "operators",
-        "translator": "translation",
-        "pools": "op",
-        "backfill_policy": "op",
+        "dagster_dataops_translator": "translation",
         "unpartitioned": "operators",
         "checks": "source_checks",
     }
 
     keywords = inspect.signature(build_definitions).parameters
     assert {name for name in keywords if elsewhere.get(name, name) not in fields} == set()
+
+
+def test_an_operator_has_a_field_for_each_setting_that_is_for_yaml():
+    node = OperatorPipelineComponent.model().model_json_schema()["$defs"]["OperatorNodeModel"]
+    wanted = {name: one.description for name, one in execution_settings().items() if one.yaml}
+
+    found = {name: field["description"] for name, field in node["properties"].items()}
+    assert wanted.items() <= found.items()
+    assert not (execution_settings().keys() - wanted.keys()) & found.keys()
+
+
+def test_a_component_in_python_takes_the_options_of_build_definitions(tmp_path):
+    component = OperatorPipelineComponent(
+        source=tmp_path / "texts.jsonl",
+        operators=[OperatorDeclaration(name="unique", operator="dedup.Exact", pool="slow")],
+        schedule="@daily",
+        layout="single_step",
+    )
+    assert component.keywords() == {
+        "schedule": "@daily",
+        "layout": "single_step",
+        "pools": {"unique": "slow"},
+    }
 
 
 def test_every_field_tells_what_it_is():

@@ -11,7 +11,7 @@ from dagster_dataops import (
     DataOpsResource,
     DataOpsTranslator,
     Pipeline,
-    build_dataops_asset_specs,
+    build_operator_asset_specs,
     dataops_assets,
     dataops_resources,
 )
@@ -100,7 +100,7 @@ def test_what_of_the_step_is_dagsters_business_is_kept(ppl: Pipeline, records: R
     partitions = dg.StaticPartitionsDefinition(["a", "b"])
     docs = dataops_assets(
         ppl,
-        source=records(1),
+        source=records(1).parent / "{partition}.jsonl",
         partitions_def=partitions,
         backfill_policy=dg.BackfillPolicy.multi_run(),
         op_tags={"cost": "high"},
@@ -115,6 +115,28 @@ def test_what_of_the_step_is_dagsters_business_is_kept(ppl: Pipeline, records: R
     assert docs.can_subset
 
 
+def test_the_options_are_those_of_build_definitions(ppl: Pipeline, records: Records) -> None:
+    eager = dg.AutomationCondition.eager()
+    options = {
+        "partitions_def": dg.StaticPartitionsDefinition(["a", "b"]),
+        "unpartitioned": ["first", "second"],
+        "automation_condition": {"second": eager},
+    }
+    source = records(1).parent / "{partition}.jsonl"
+    docs = dataops_assets(ppl, source=source, **options)(run_all)
+    specs = build_operator_asset_specs(ppl, source=source, **options)
+    assert [spec.partitions_def for spec in docs.specs] == [None, None]
+    assert [spec.automation_condition for spec in docs.specs] == [None, eager]
+    assert [spec.replace_attributes(skippable=False) for spec in docs.specs] == specs
+
+
+def test_one_step_cannot_have_different_partitions(ppl: Pipeline, records: Records) -> None:
+    partitions = dg.StaticPartitionsDefinition(["a", "b"])
+    source = records(1).parent / "{partition}.jsonl"
+    with pytest.raises(PipelineDefinitionError, match="'first' and 'second' have different part"):
+        dataops_assets(ppl, source=source, partitions_def=partitions, unpartitioned=["second"])
+
+
 class Renamed(DataOpsTranslator):
     def get_asset_spec(self, data: DataOpsTranslatorData) -> dg.AssetSpec:
         return super().get_asset_spec(data).replace_attributes(key=["new", data.node.name])
@@ -123,8 +145,8 @@ class Renamed(DataOpsTranslator):
 def test_the_specs_can_be_had_alone(
     ppl: Pipeline, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
-    specs = build_dataops_asset_specs(ppl, source=records(2), dataops_translator=Renamed())
-    docs = dataops_assets(ppl, source=records(2), dataops_translator=Renamed())(run_all)
+    specs = build_operator_asset_specs(ppl, source=records(2), dagster_dataops_translator=Renamed())
+    docs = dataops_assets(ppl, source=records(2), dagster_dataops_translator=Renamed())(run_all)
     subset = [spec.replace_attributes(skippable=False) for spec in docs.specs]
     assert subset == specs
     assert [spec.key.path for spec in specs] == [["new", "first"], ["new", "second"]]

@@ -5,13 +5,8 @@ from itertools import islice
 
 import pytest
 
-from dagster_dataops import (
-    JsonlDataset,
-    assert_resumes_anywhere,
-    data_register,
-    errors,
-    load_result,
-)
+from dagster_dataops import JsonlDataset, data_register, errors, load_result
+from dagster_dataops.testing import assert_resumes_anywhere
 
 LINES = [b'{"n":%d,"text":"%s"}\n' % (n, b"x" * (n % 7 + 1)) for n in range(40)]
 

@@ -1,4 +1,4 @@
-"""OperatorDeclaration: an operator as a defs.yaml declares it, and the pipeline of several."""
+"""OperatorDeclaration: an operator declared in a defs.yaml, and the pipeline of several."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Final
 
 import dagster as dg
-from pydantic import Field, WithJsonSchema
+from pydantic import Field, WithJsonSchema, create_model
 
 from dagster_dataops.assets.components.check_fields import (
     UNCHECKED,
@@ -40,7 +40,12 @@ from dagster_dataops.operators.operator import (
     unknown_operator,
 )
 from dagster_dataops.operators.secret_options import without_secrets
-from dagster_dataops.operators.settings import SETTING_NAMES
+from dagster_dataops.operators.settings import (
+    EXCEPTIONS,
+    MODE,
+    Setting,
+    execution_settings,
+)
 from dagster_dataops.pipelines.pipeline import Pipeline
 
 _OWN: Final = " Operators of your own are known once `modules` names the file that registers them."
@@ -48,7 +53,7 @@ _MODE: Final = WithJsonSchema({"type": "string", "pattern": f"^({'|'.join(MODES)
 _NAMES: Final = WithJsonSchema({"type": "array", "items": {"type": "string"}, "minItems": 1})
 
 
-class OperatorNodeModel(dg.Model):
+class _OperatorModel(dg.Model):
     """One operator of the pipeline."""
 
     name: str = Field(
@@ -66,60 +71,25 @@ class OperatorNodeModel(dg.Model):
     )
     inputs: Annotated[list[str] | None, _NAMES] = Field(
         default=None,
-        description="Nodes that it takes, in order; `source` is the pipeline's own input. "
-        "By default the node before it.",
-    )
-    concurrency_mode: Annotated[str | None, _MODE] = Field(
-        default=None, description=f"How it is run: {', '.join(MODES)}."
-    )
-    max_workers: Annotated[int | str | None, or_template("integer", minimum=0)] = Field(
-        default=None, description="Processes, or calls in flight; 0 for the default."
-    )
-    ignore_errors: Annotated[bool | str | None, or_template("boolean")] = Field(
-        default=None,
-        description="Whether failing records go to the error file, or the first fails the step.",
-    )
-    timeout: Annotated[float | str | None, or_template("number", minimum=0)] = Field(
-        default=None, description="Seconds that one call on one record may take."
-    )
-    retries: Annotated[int | str | None, or_template("integer", minimum=0)] = Field(
-        default=None, description="Further tries for a record that failed."
-    )
-    retry_on: Annotated[list[str] | None, _NAMES] = Field(
-        default=None, description="Names of the exceptions after which there is another try."
-    )
-    backoff: Annotated[float | str | None, or_template("number", minimum=0)] = Field(
-        default=None, description="Seconds before the second try."
-    )
-    reuse_outcomes: Annotated[bool | str | None, or_template("boolean")] = Field(
-        default=None,
-        description="Whether records that were in an earlier input are not worked on again.",
-    )
-    fresh_workers: Annotated[bool | str | None, or_template("boolean")] = Field(
-        default=None,
-        description="Whether its worker processes are started for it alone.",
-    )
-    stop_after_failures: Annotated[int | str | None, or_template("integer", minimum=0)] = Field(
-        default=None,
-        description="How many calls have to fail with one exception, none succeeding in between, "
-        "for the run to stop; 0 never stops it.",
+        description="Input nodes in order; `source` is the input of the pipeline. By default the "
+        "node before it.",
     )
     output: str | None = Field(
         default=None,
-        description="Where the result is exported to as well: a file if it ends in `.jsonl`, else "
-        "a folder; its path is taken from the folder of the project.",
+        description="Export of the result: a file if it ends in `.jsonl`, else a folder; its path "
+        "is relative to the folder of the project.",
         examples=["exports"],
     )
     pool: str | None = Field(default=None, description="Concurrency pool of its step.")
     max_error_rate: ErrorRateField = Field(
         default=None,
-        description="Share of its records that may fail before its check does; with `severity` "
-        f"and `blocking` where they are given; `{UNCHECKED}` for no such check.",
+        description="Share of its records that may fail before its check fails, also with "
+        f"`severity` and `blocking`; `{UNCHECKED}` for no such check.",
         examples=[0.01, {"max_error_rate": 0.05, "blocking": True}],
     )
     checks: list[CheckModel] = Field(
         default=[],
-        description="Of its result, made after its step.",
+        description="Checks of its result, after its step.",
         examples=[[{"row_count": {"min": 1}}, {"no_nulls": ["text"]}]],
     )
     unpartitioned: Annotated[bool | str, or_template("boolean")] = Field(
@@ -127,26 +97,48 @@ class OperatorNodeModel(dg.Model):
     )
 
 
-_SETTINGS: Final = {name.removeprefix("_") for name in SETTING_NAMES} - {"save_data"}
+def _setting_field(setting: Setting) -> Any:
+    """Return type and field of a setting; a template may stand in place of a value."""
+    field = Field(default=None, description=setting.description)
+    if setting.kind is MODE:
+        return Annotated[str | None, _MODE], field
+    if setting.kind is EXCEPTIONS:
+        return Annotated[list[str] | None, _NAMES], field
+    annotation, limits = _NUMBERS[setting.kind.json_type]
+    return Annotated[annotation | None, or_template(setting.kind.json_type, **limits)], field
+
+
+_NUMBERS: Final[Mapping[str, tuple[Any, Mapping[str, Any]]]] = {
+    "boolean": (bool | str, {}),
+    "integer": (int | str, {"minimum": 0}),
+    "number": (float | str, {"minimum": 0}),
+}
+_SETTINGS: Final = {name: one for name, one in execution_settings().items() if one.yaml}
 _RESOLVED: Final = {"checks", "max_error_rate"}  # by themselves
+OperatorNodeModel: Final[Any] = create_model(
+    "OperatorNodeModel",
+    __base__=_OperatorModel,
+    __doc__=_OperatorModel.__doc__,
+    **{name: _setting_field(setting) for name, setting in _SETTINGS.items()},
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class OperatorDeclaration:
-    """One operator of a pipeline, by the name that it is registered under.
+    """One operator of a pipeline, by its registered name.
 
     Attributes:
         name: Unique in the pipeline; names its folder and its asset.
         operator: Group and name, such as ``dedup.Exact``.
-        options: By name.
-        settings: How it is run, such as ``max_workers``, by name.
-        inputs: Names of the nodes that it takes; None for the one before it.
-        output: Where its result is exported to as well.
+        options: Options of the operator, by name.
+        settings: Execution settings such as ``max_workers``, by name.
+        inputs: Names of its input nodes; None for the node before it.
+        output: File or folder that its result is exported to.
         pool: Concurrency pool of its step.
-        max_error_rate: Share of its records that may fail before its check does, or that check.
-        checks: Of its result.
+        max_error_rate: Share of its records that may fail before its check fails, or that check.
+        checks: Checks of its result.
         unpartitioned: Whether it takes all partitions at once.
-        place: Where it is declared.
+        place: Position of the declaration.
     """
 
     name: str
@@ -163,14 +155,14 @@ class OperatorDeclaration:
 
     @property
     def subject(self) -> str:
-        """What errors call it."""
+        """Name of the operator in errors."""
         return f"node {self.name!r}"
 
     def construct(self) -> Operator:
         """Return the operator, configured.
 
         Raises:
-            DefinitionError: Nobody registered it, or it does not take these options.
+            DefinitionError: It is not registered, or does not take these options.
         """
         try:
             operator: Operator = self._registered()(
@@ -186,7 +178,7 @@ class OperatorDeclaration:
         return operator if self.output is None else operator.set_output(self.output)
 
     def _refused(self, place: YamlPlace, error: Exception) -> Exception:
-        """Return the error for this operator; the excerpt of the file shows none of its secrets."""
+        """Return the error for this operator; the excerpt of the file hides its secrets."""
         found = place.error(self.subject, error)
         if not isinstance(found, DefsYamlError):
             return found
@@ -207,7 +199,7 @@ class OperatorDeclaration:
         return found
 
     def _said_of_settings(self, error: OperatorOptionError) -> OperatorOptionError:
-        """Return the error as it is said here, where settings stand beside ``options``."""
+        """Return the error in terms of YAML, where settings are written beside ``options``."""
         setting = (setting_without_underscore(error.option) or "").removeprefix("_")
         if error.option not in self.options or setting not in _SETTINGS:
             return error
@@ -220,18 +212,18 @@ class OperatorDeclaration:
 
 
 def resolve_nodes(
-    context: dg.ResolutionContext, models: Sequence[OperatorNodeModel]
+    context: dg.ResolutionContext, models: Sequence[_OperatorModel]
 ) -> Sequence[OperatorDeclaration]:
-    """Return what ``operators`` of a defs.yaml declares, templates filled in."""
+    """Return the declarations of ``operators`` in a defs.yaml, with templates filled in."""
     return [_declared(context.at_path(place), model) for place, model in enumerate(models)]
 
 
-def _declared(context: dg.ResolutionContext, model: OperatorNodeModel) -> OperatorDeclaration:
+def _declared(context: dg.ResolutionContext, model: _OperatorModel) -> OperatorDeclaration:
     given = {
         name: rendered(context.at_path(name), value)
         for name, value in model.model_dump(exclude_none=True, exclude=_RESOLVED).items()
     }
-    settings = {name: given.pop(name) for name in sorted(_SETTINGS & given.keys())}
+    settings = {name: given.pop(name) for name in sorted(_SETTINGS.keys() & given.keys())}
     if "output" in given:
         given["output"] = in_project(context, given["output"])
     return OperatorDeclaration(
@@ -247,13 +239,12 @@ def assembled(name: str, nodes: Sequence[OperatorDeclaration], place: YamlPlace)
     """Return the pipeline of ``nodes``.
 
     Args:
-        name: Of the pipeline.
-        nodes: In order.
-        place: Of the whole pipeline, for what is wrong with no node in particular.
+        name: Name of the pipeline.
+        nodes: Declarations in order.
+        place: Position of the pipeline, for errors of no node in particular.
 
     Raises:
-        DefinitionError: They make no pipeline; a `DefsYamlError` where it is known which line
-            says so.
+        DefinitionError: The nodes make no pipeline; a `DefsYamlError` if the line is known.
     """
     try:
         with Pipeline(name) as ppl:

@@ -1,6 +1,6 @@
-"""AssetPlan: a node on its way to becoming an asset: its spec, and where its inputs come from.
+"""AssetPlan: the asset spec of a node, and the origin of its inputs.
 
-Every layout, one step an operator or one for a whole pipeline, is made from the same plans.
+Both layouts, one step per operator and one step for a whole pipeline, are made from plans.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,12 @@ from dagster_dataops.assets.checks.error_rate import (
 )
 from dagster_dataops.assets.inputs.path_pattern import PathPattern
 from dagster_dataops.assets.launchpad.config_schema import Schema, config_schema
-from dagster_dataops.assets.planning.asset_options import AssetOptions
+from dagster_dataops.assets.planning.asset_options import (
+    AssetOptions,
+    automation_condition_of,
+    named_nodes,
+    root_of,
+)
 from dagster_dataops.assets.planning.source_assets import IO_MANAGER, SourceAsset
 from dagster_dataops.assets.planning.translator import DataOpsTranslator, DataOpsTranslatorData
 from dagster_dataops.assets.runtime.asset_paths import address_of
@@ -30,16 +35,17 @@ _IO_MANAGER_METADATA = "dagster/io_manager_key"  # where AssetSpec.with_io_manag
 
 @dataclass(frozen=True)
 class AssetPlan:
-    """What becomes one asset.
+    """A node with its asset spec.
 
     Attributes:
         node: The operator node.
-        spec: As the translator made it, with what its node depends on and its IO manager.
-        ins: What IO managers load for it, by argument.
-        inputs: Key of every input, with its argument in ``ins`` or its file, in order; a pattern
-            stands for a file each partition.
-        error_rate: How many of its records may fail; ``None`` for an operator without that check.
-        checks: Declared ones that its own step makes, since what they hold up is in that step.
+        spec: Spec of the translator, with dependencies and IO manager added.
+        ins: Inputs that IO managers load, by argument.
+        inputs: Key of every input in order, with its argument in ``ins`` or its file; a pattern
+            stands for a file per partition.
+        error_rate: Check of failed records; ``None`` for an operator without it.
+        checks: Declared checks that the operator's own step runs, because they block nodes of the
+            same step.
     """
 
     node: OperatorNode
@@ -51,23 +57,23 @@ class AssetPlan:
 
     @property
     def deps(self) -> list[dg.AssetDep]:
-        """The dependencies that are not loaded: files, and what a translator added."""
+        """The dependencies that are not loaded: files, and those added by a translator."""
         loaded = {given.key for given in self.ins.values()}
         return [dep for dep in self.spec.deps if dep.asset_key not in loaded]
 
     @property
     def io_manager_key(self) -> str:
-        """Who stores the result; a translator may name another than ours."""
+        """Resource key of the IO manager; a translator may name another than ours."""
         return str(self.spec.metadata[_IO_MANAGER_METADATA])
 
     @cached_property
     def config_schema(self) -> Schema:
-        """The fields of its configuration, in whatever step or job it is."""
+        """The config fields of the node, equal in every step and job."""
         return config_schema(self.node)
 
     @property
     def check_specs(self) -> list[dg.AssetCheckSpec]:
-        """The checks whose results the operator's own step yields."""
+        """The specs of the checks that the operator's own step runs."""
         key = self.spec.key
         own = [check.spec(key) for check in self.checks]
         return [*error_rate_specs(key, self.error_rate), *own]
@@ -81,30 +87,30 @@ def plan_assets(
 ) -> list[AssetPlan]:
     """Return the plan of every node, each after those it depends on.
 
-    A node has the pipeline's partitions unless it is named as unpartitioned, or takes nothing but
-    the results of unpartitioned nodes. What a translator says of partitions stands.
+    A node has the partitions of the pipeline unless it is named in ``unpartitioned`` or all its
+    inputs are unpartitioned. A translator may override that.
 
     Raises:
-        PipelineDefinitionError: An option names a node that there is not.
+        PipelineDefinitionError: An option names an unknown node.
     """
-    options = options or AssetOptions()
+    options = options or {}
     _check_named(graph, options)
-    rates = error_rates_of(graph, options.max_error_rate)
+    rates = error_rates_of(graph, options.get("max_error_rate", ErrorRateCheck()))
     keys = {SOURCE: origin.key}
     whole: set[str] = set()
     plans: list[AssetPlan] = []
     for node in graph.ordered():
-        if node.name in options.unpartitioned or whole.issuperset(node.inputs):
+        if node.name in options.get("unpartitioned", ()) or whole.issuperset(node.inputs):
             whole.add(node.name)
         data = DataOpsTranslatorData(
             pipeline=graph.name,
             node=node,
             upstream=tuple(keys[name] for name in node.inputs),
-            partitions=None if node.name in whole else options.partitions,
-            automation=options.automation_of(node.name),
-            freshness_policy=options.freshness_policy,
+            partitions_def=None if node.name in whole else options.get("partitions_def"),
+            automation_condition=automation_condition_of(options, node.name),
+            freshness_policy=options.get("freshness_policy"),
         )
-        spec = _completed(translator.get_asset_spec(data), data.upstream, options.root)
+        spec = _completed(translator.get_asset_spec(data), data.upstream, root_of(options))
         _check_export(graph, node, spec)
         plan = _plan(data, spec, origin, options)
         plans.append(replace(plan, error_rate=rates[node.name]))
@@ -125,10 +131,9 @@ def _check_export(graph: OperatorGraph, node: OperatorNode, spec: dg.AssetSpec) 
 def _completed(
     spec: dg.AssetSpec, upstream: Sequence[dg.AssetKey], root: Path | None
 ) -> dg.AssetSpec:
-    """Return ``spec`` with what its asset has whatever a translator says.
+    """Return ``spec`` with the dependencies of its node.
 
-    Its node's dependencies, and, where the translator names no others, our IO manager and the
-    address of its result.
+    Our IO manager and the address of the result are added unless the translator named others.
     """
     known = {dep.asset_key for dep in spec.deps}
     missing = dict.fromkeys(key for key in upstream if key not in known)
@@ -140,10 +145,13 @@ def _completed(
 
 
 def _check_named(graph: OperatorGraph, options: AssetOptions) -> None:
-    wrong = sorted(options.named_nodes - graph.nodes.keys())
+    wrong = sorted(named_nodes(options) - graph.nodes.keys())
     if wrong:
         known = ", ".join(graph.nodes)
-        reason = f"partitions or automation name no node of it: {', '.join(wrong)}; nodes: {known}"
+        reason = (
+            f"unpartitioned or automation_condition name no node of it: {', '.join(wrong)}; "
+            f"nodes: {known}"
+        )
         raise PipelineDefinitionError(graph.name, reason)
 
 
@@ -153,7 +161,7 @@ def _plan(
     ins: dict[str, dg.AssetIn] = {}
     inputs: list[tuple[dg.AssetKey, str | Path | PathPattern]] = []
     mappings = {dep.asset_key: dep.partition_mapping for dep in spec.deps}
-    skips = options.allow_missing_partitions and spec.partitions_def is None
+    skips = bool(options.get("allow_missing_partitions")) and spec.partitions_def is None
     for name, key in zip(data.node.inputs, data.upstream, strict=True):
         if name == SOURCE and origin.path is not None:
             inputs.append((key, origin.path))

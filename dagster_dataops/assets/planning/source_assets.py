@@ -1,4 +1,4 @@
-"""Where a pipeline's records come from in Dagster: a file, a function, or another asset."""
+"""SourceAsset: the source of a pipeline in Dagster: a file, a function, or another asset."""
 
 import inspect
 import os
@@ -12,7 +12,11 @@ import dagster as dg
 from dagster_dataops.assets.inputs.multi_partition import PartitionResult, materialize
 from dagster_dataops.assets.inputs.path_pattern import PathPattern, is_pattern
 from dagster_dataops.assets.inputs.source_results import source_result
-from dagster_dataops.assets.planning.asset_options import AssetOptions, backfills
+from dagster_dataops.assets.planning.asset_options import (
+    AssetOptions,
+    automation_condition_of,
+    backfills,
+)
 from dagster_dataops.assets.planning.descriptions import described
 from dagster_dataops.assets.runtime.asset_paths import key_of
 from dagster_dataops.assets.runtime.resource import DataOpsResource
@@ -37,11 +41,10 @@ class SourceAsset:
     """The asset that stands for a pipeline's source.
 
     Attributes:
-        key: Its key.
-        definition: What to add to the definitions, if it is ours.
-        path: The file, where the source is one that Dagster does not materialize, or a pattern
-            for a file each partition.
-        function: What yields the records, where the asset is made of it.
+        key: Asset key.
+        definition: Asset or spec to add to the definitions; ``None`` for another's asset.
+        path: File of an external asset, or a pattern for a file per partition.
+        function: Function that yields the records, if the asset is made of one.
     """
 
     key: dg.AssetKey
@@ -55,17 +58,17 @@ def source_asset(source: Source, pipeline: str, options: AssetOptions | None = N
 
     Args:
         source: A jsonl file (an external asset), a function that yields dicts (an asset that
-            writes them), an asset of the same definitions or its key, or the spec of one that
-            `DataOpsIOManager` stores in another code location under the same root.
-        pipeline: Name of the pipeline, first part of the key of what we make.
-        options: If they have partitions, a path names them by ``{partition}``, and a function
-            takes the partition's key.
+            writes them), an asset of the same definitions or its key, or the spec of an asset
+            that `DataOpsIOManager` stores in another code location under the same root.
+        pipeline: Name of the pipeline, first part of a new asset's key.
+        options: With partitions, a path has ``{partition}`` in it and a function takes the
+            partition key.
 
     Raises:
-        ConfigurationError: A path does not name the partitions, or names some where are none.
-        OperatorDefinitionError: A function does not take the partition's key, or another argument.
+        ConfigurationError: A path has no ``{partition}`` for its partitions, or has one without.
+        OperatorDefinitionError: A function does not take exactly the partition key.
     """
-    options = options or AssetOptions()
+    options = options or {}
     if isinstance(source, dg.AssetKey):
         return SourceAsset(source, None)
     if isinstance(source, dg.AssetSpec):
@@ -77,12 +80,12 @@ def source_asset(source: Source, pipeline: str, options: AssetOptions | None = N
     if not callable(source):
         raise _no_source(source)
     key = _key(pipeline, function_name(source))
-    check_arguments(source, partitioned=options.partitions is not None)
+    check_arguments(source, partitioned=options.get("partitions_def") is not None)
     return SourceAsset(key, _function_asset(source, key, pipeline, options), function=source)
 
 
 def makes_asset(source: Source) -> bool:
-    """Whether the source is an asset of ours, which writes what it yields."""
+    """Whether the source becomes a new asset that writes its records."""
     if isinstance(source, (str, os.PathLike)):
         return is_streamed_file(os.fspath(source))
     return inspect.isroutine(source) or isinstance(source, Combined) or is_stream(source)
@@ -97,18 +100,19 @@ def _only_key(assets: dg.AssetsDefinition) -> dg.AssetKey:
 
 
 def is_streamed_file(text: str) -> bool:
-    """Whether a path is one of a file that is no plain one here: a URL, or compressed."""
+    """Whether a path is a URL or a compressed file, which is read as a stream."""
     return "://" in text or compression_of(text) is not None
 
 
 def _file_source(text: str, pipeline: str, options: AssetOptions) -> SourceAsset:
-    if options.partitions is not None:
-        skip = options.allow_missing_partitions
-        pattern = PathPattern(text, options.partitions, allow_missing=skip)
+    partitions_def = options.get("partitions_def")
+    if partitions_def is not None:
+        skip = options.get("allow_missing_partitions", False)
+        pattern = PathPattern(text, partitions_def, allow_missing=skip)
         key = _key(pipeline, pattern.name)
         return SourceAsset(key, _pattern_spec(key, pattern, pipeline), pattern)
     if is_pattern(text):
-        allowed = "without {partition}, or the pipeline must have partitions=..."
+        allowed = "without {partition}, or the pipeline must have partitions_def=..."
         raise ConfigurationError("source", text, allowed)
     path = Path(text).expanduser().absolute()
     key = _key(pipeline, named_after(Path(file_name(text)).stem or path.stem))
@@ -119,7 +123,7 @@ def function_name(function: Callable[..., Any]) -> str:
     """Return the name of a source function.
 
     Raises:
-        OperatorDefinitionError: It has none that an asset could carry, such as a lambda.
+        OperatorDefinitionError: Its name cannot name an asset, such as that of a lambda.
     """
     if not inspect.isroutine(function):
         raise _no_source(function)
@@ -134,14 +138,14 @@ def _no_source(source: object) -> OperatorDefinitionError:
 
 
 def check_arguments(function: Callable[..., Any], *, partitioned: bool) -> None:
-    """Refuse a function that cannot be called with what we have: the partition's key, or nothing.
+    """Refuse a function that does not take the partition key, or an argument without partitions.
 
     Raises:
-        OperatorDefinitionError: It takes something else.
+        OperatorDefinitionError: The function takes other arguments.
     """
     try:
         signature = inspect.signature(function)
-    except ValueError:  # one of C, which does not say
+    except ValueError:  # a function in C without a signature
         return
     try:
         signature.bind(*([""] if partitioned else []))
@@ -189,7 +193,7 @@ def _function_asset(
     pipeline: str,
     options: AssetOptions,
 ) -> dg.AssetsDefinition:
-    with backfills(options.partitions, options.backfill_policy) as policy:
+    with backfills(options) as policy:
 
         @dg.asset(
             key=key,
@@ -197,9 +201,9 @@ def _function_asset(
             group_name=pipeline or "dataops",
             kinds={"python", "json"},
             io_manager_key=IO_MANAGER,
-            partitions_def=options.partitions,
-            automation_condition=options.automation_of(key.path[-1]),
-            freshness_policy=options.freshness_policy,
+            partitions_def=options.get("partitions_def"),
+            automation_condition=automation_condition_of(options, key.path[-1]),
+            freshness_policy=options.get("freshness_policy"),
             backfill_policy=policy,
         )
         def _source(
@@ -209,7 +213,7 @@ def _function_asset(
                 folder = dataops.folder(key.path, partition)
                 return source_result(context, dataops, function, folder, partition)
 
-            spec = dg.AssetSpec(key, partitions_def=options.partitions)
+            spec = dg.AssetSpec(key, partitions_def=options.get("partitions_def"))
             yield from materialize(context, spec, make)
 
     return _source

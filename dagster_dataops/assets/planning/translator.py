@@ -1,4 +1,4 @@
-"""DataOpsTranslator: what an operator node looks like as an asset."""
+"""DataOpsTranslator: maps operator nodes to asset specs."""
 
 import inspect
 import math
@@ -24,22 +24,22 @@ _MAX_CHARACTERS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class DataOpsTranslatorData:
-    """What a translator is given.
+    """An operator node and the options of its asset.
 
     Attributes:
-        pipeline: Name of the pipeline; empty for an unnamed one.
+        pipeline: Name of the pipeline; may be empty.
         node: The operator node.
-        upstream: Keys of the assets it takes its inputs from, in order.
-        partitions: The pipeline's, unless this node takes all of them at once.
-        automation: When it is materialized by itself, as given for the pipeline.
-        freshness_policy: As given for the pipeline.
+        upstream: Keys of its input assets, in order.
+        partitions_def: Partitions of the pipeline, ``None`` for an unpartitioned node.
+        automation_condition: Automation condition of this node.
+        freshness_policy: Freshness policy of the pipeline.
     """
 
     pipeline: str
     node: OperatorNode
     upstream: tuple[dg.AssetKey, ...]
-    partitions: dg.PartitionsDefinition | None = None
-    automation: dg.AutomationCondition[dg.AssetKey] | None = None
+    partitions_def: dg.PartitionsDefinition | None = None
+    automation_condition: dg.AutomationCondition[dg.AssetKey] | None = None
     freshness_policy: dg.FreshnessPolicy | None = None
 
 
@@ -71,8 +71,8 @@ class DataOpsTranslator:
             code_version=code_version(invocation),
             kinds={"python", "json"},
             metadata=definition_metadata(node),
-            partitions_def=data.partitions,
-            automation_condition=data.automation,
+            partitions_def=data.partitions_def,
+            automation_condition=data.automation_condition,
             freshness_policy=data.freshness_policy,
         )
 
@@ -83,7 +83,7 @@ def code_version(invocation: Invocation) -> str:
 
 
 def definition_metadata(node: OperatorNode) -> Mapping[str, Any]:
-    """Return what is known of a node before it runs: operator, options, how it is run."""
+    """Return the metadata of a node before it runs: operator, options, settings."""
     invocation = node.operator.__dataops__
     settings = invocation.resolved
     workers = invocation.settings.max_workers
@@ -99,7 +99,7 @@ def definition_metadata(node: OperatorNode) -> Mapping[str, Any]:
 
 
 def options_table(invocation: Invocation) -> str:
-    """Return every option with its value, and its default where that is another, as Markdown."""
+    """Return a Markdown table of the options with their values and, if they differ, defaults."""
     options = [option for option in invocation.spec.options if not option.required]
     defaults = {option.name: option.default for option in options}
     rows = []
@@ -112,17 +112,17 @@ def options_table(invocation: Invocation) -> str:
 
 
 def _quoted(value: object) -> object:
-    """Return a value for a cell, in which the empty string is to be seen."""
+    """Return a value for a table cell; the empty string is quoted."""
     return '""' if value == "" else value
 
 
 def shown_options(invocation: Invocation) -> dict[str, object]:
-    """Return the options as people may see them: no secrets, objects by their class."""
+    """Return the options for display: without secrets, objects by their class."""
     return {name: _shown(name, value) for name, value in invocation.options.items()}
 
 
 def _shown(name: str, value: object) -> object:
-    """Return a value as the UI may show it: objects by their class, whose text might tell much."""
+    """Return a value for display; objects by their class, because their text may hold secrets."""
     return _cut(redacted(name, value))
 
 
