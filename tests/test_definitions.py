@@ -12,6 +12,8 @@ import orjson
 import pytest
 
 ROOT = Path(__file__).parents[1]
+pytestmark = pytest.mark.xdist_group("definitions")  # one run for all
+
 NODES = (
     "normalized",
     "substantial",
@@ -82,6 +84,7 @@ def rows(home: Path, node: str) -> list[dict[str, Any]]:
     return [orjson.loads(line) for line in path.read_bytes().splitlines()]
 
 
+@pytest.mark.slow
 def test_the_workspace_is_valid(home: Path) -> None:
     command = ["-W", "ignore", "-m", "dagster", "definitions", "validate", "-w", "workspace.yaml"]
     in_home(home, *command)

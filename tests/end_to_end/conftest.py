@@ -1,11 +1,21 @@
 """One server for all end-to-end tests, and the rows that share it."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.end_to_end.dagster_server import LOCATION, DagsterServer
 from tests.end_to_end.rows import Rows
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of this folder as slow, and keep those of one server in one process."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent and isinstance(item, pytest.Function):
+            shared = "server" in item.fixturenames
+            item.add_marker(pytest.mark.slow)
+            item.add_marker(pytest.mark.xdist_group("server" if shared else item.path.stem))
 
 
 @pytest.fixture(scope="session")

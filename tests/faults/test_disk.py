@@ -38,10 +38,11 @@ elif mode == "async":
     operator = data.disk.blow_up_async()
 else:
     operator = data.disk.blow_up(_concurrency_mode=mode)
-from dagster_dataops.execution import collecting, schedule, spanning
+from dagster_dataops.execution.records import span_loop
+from dagster_dataops.execution.workers import scheduler
 if "beside" in sys.argv:  # workers write to segments of their own, not where results belong
-    schedule._QUICK_SECONDS = 0.0
-spanning.SETTLE_SECONDS = 0.0
+    scheduler._QUICK_SECONDS = 0.0
+span_loop.SETTLE_SECONDS = 0.0
 try:
     report = run(operator)
 except StorageError as error:

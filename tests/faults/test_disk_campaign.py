@@ -37,10 +37,13 @@ _DISTURBED = {
     "stream-over": ["single"],
 }
 
-pytestmark = pytest.mark.skipif(
-    compiler() is None,
-    reason="the recording library needs a C compiler on Linux",
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        compiler() is None,
+        reason="the recording library needs a C compiler on Linux",
+    ),
+]
 
 
 def _run(campaign: str, scenario: str, modes: list[str], *numbers: str) -> None:

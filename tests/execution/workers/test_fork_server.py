@@ -173,7 +173,7 @@ def test_where_no_server_can_be_had_workers_are_fresh_interpreters(
 _SERVED = """
 if __name__ == "__main__":
     threading.Thread(target=time.sleep, args=(3600,), daemon=True).start()
-    from dagster_dataops.execution import fork_server
+    from dagster_dataops.execution.workers import fork_server
     run(data.served.same())
     log("server.log", fork_server.server_pid())
     if sys.argv[1] == "lives":
