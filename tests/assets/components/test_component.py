@@ -457,7 +457,7 @@ def test_what_is_scaffolded_loads_and_runs_at_once(project, instance, root, form
     assert [row["words"] for row in result_of(root, folder, "long")] == [5, 8]
 
 
-README = Path(__file__).parents[2] / "README.md"
+README = Path(__file__).parents[3] / "README.md"
 README_OPERATORS = """
 from dagster_dataops import data_register
 

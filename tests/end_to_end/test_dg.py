@@ -18,8 +18,6 @@ from tests.assets.helpers import read_jsonl
 TYPE = "dagster_dataops.OperatorPipelineComponent"
 INSTALLED = "dagster_dataops" in entry_points(group="dagster_dg_cli.registry_modules").names
 pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.xdist_group("dg"),  # one project for all
     pytest.mark.skipif(
         importlib.util.find_spec("dagster_dg_cli") is None or not INSTALLED,
         reason="needs dagster-dg-cli, and this package installed with its entry point",
