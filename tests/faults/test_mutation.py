@@ -28,13 +28,13 @@ def test_the_command_tells_killed_mutations_from_survivors(tmp_path: Path) -> No
     listed.write_text(
         """
 [[mutation]]
-file = "operators/outcome.py"
+file = "operators/return_contract.py"
 old = '''if returned is None:'''
 new = '''if returned == 0:'''
 tests = ["tests/operators/test_return_contract.py"]
 
 [[mutation]]
-file = "operators/outcome.py"
+file = "operators/return_contract.py"
 old = '''def encode_outcome('''
 new = '''def  encode_outcome('''
 tests = ["tests/operators/test_return_contract.py"]

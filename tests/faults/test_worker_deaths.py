@@ -100,13 +100,13 @@ def test_a_worker_that_dies_after_its_last_span_leaves_nothing_to_do_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What it held is settled, and it has not yet said that the range is through."""
-    spill, pack_done = worker_main._Worker._spill, worker_main.messages.pack_done
+    spill, pack_done = worker_main._Worker._spill, worker_main.protocol.pack_done
     dying = _Dying(pack_done, 1, before=True, flag=tmp_path / "died")
 
     def spill_and_die(self: worker_main._Worker, held: object) -> None:
-        monkeypatch.setattr(worker_main.messages, "pack_done", dying._call)
+        monkeypatch.setattr(worker_main.protocol, "pack_done", dying._call)
         spill(self, held)  # type: ignore[arg-type]
-        monkeypatch.setattr(worker_main.messages, "pack_done", pack_done)
+        monkeypatch.setattr(worker_main.protocol, "pack_done", pack_done)
 
     monkeypatch.setattr(worker_main._Worker, "_spill", spill_and_die)
     dataset = write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(_RECORDS)])
