@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import hypothesis
 import psutil
@@ -29,6 +29,14 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 hypothesis.settings.register_profile("tests", deadline=None, max_examples=25)
 hypothesis.settings.register_profile("thorough", deadline=None)
 hypothesis.settings.load_profile("tests")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Distribute tests one by one, but those that share a server to one process."""
+    from tests.scheduler import Scheduler
+
+    return Scheduler(config, log)
 
 
 # The threads that were there when a test began: those of earlier tests (of Dagster, polars and

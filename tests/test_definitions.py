@@ -12,8 +12,6 @@ import orjson
 import pytest
 
 ROOT = Path(__file__).parents[1]
-pytestmark = pytest.mark.xdist_group("definitions")  # one run for all
-
 NODES = (
     "normalized",
     "substantial",

@@ -10,12 +10,10 @@ from tests.end_to_end.rows import Rows
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of this folder as slow, and keep those of one server in one process."""
+    """Mark the tests of this folder as slow."""
     for item in items:
-        if item.path.parent == Path(__file__).parent and isinstance(item, pytest.Function):
-            shared = "server" in item.fixturenames
+        if item.path.parent == Path(__file__).parent:
             item.add_marker(pytest.mark.slow)
-            item.add_marker(pytest.mark.xdist_group("server" if shared else item.path.stem))
 
 
 @pytest.fixture(scope="session")
