@@ -11,6 +11,8 @@ from typing import Any
 import orjson
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 NODES = (
     "normalized",
@@ -82,7 +84,6 @@ def rows(home: Path, node: str) -> list[dict[str, Any]]:
     return [orjson.loads(line) for line in path.read_bytes().splitlines()]
 
 
-@pytest.mark.slow
 def test_the_workspace_is_valid(home: Path) -> None:
     command = ["-W", "ignore", "-m", "dagster", "definitions", "validate", "-w", "workspace.yaml"]
     in_home(home, *command)

@@ -41,6 +41,8 @@ from tests.faults.crashing import (
     wait_until,
 )
 
+pytestmark = pytest.mark.slow
+
 _GROUP = "data.poison"
 _COUNT, _POISONED = 40, 23
 
@@ -460,7 +462,6 @@ def swell(record):
     return record
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["process", "thread"])
 def test_an_enormous_result_passes_through(tmp_path: Path, mode: str) -> None:
     dataset = write_input(tmp_path / "input.jsonl", _records(1, count=3))
@@ -486,7 +487,6 @@ print("the end", flush=True)
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["process", "thread", "single"])
 @pytest.mark.parametrize("reader", ["file", "slow pipe"])
 def test_an_operator_that_prints_without_end_ends_all_the_same(

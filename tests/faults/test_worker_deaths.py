@@ -17,6 +17,8 @@ from dagster_dataops.execution.workers.held_output import HOLD_SECONDS
 from tests.execution.helpers import error_rows, lines, node, run, second_thread, write_input
 from tests.faults.crashing import wait_until
 
+pytestmark = pytest.mark.slow
+
 _RECORDS = 20_000
 
 
