@@ -6,11 +6,14 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, Final
 
 import hypothesis
+import psutil
 import pytest
 
 from dagster_dataops import config
+from dagster_dataops.concurrency.fork_safety import hinder_no_fork
 from dagster_dataops.operators.registry import OperatorRegistry
 from dagster_dataops.pipelines.local_run import run_operator
 
@@ -22,25 +25,31 @@ os.environ.setdefault("JE_ARROW_MALLOC_CONF", "background_thread:false")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Examples that sync files take as long as the disk does: no deadline for a single one.
-hypothesis.settings.register_profile("tests", deadline=None)
+# An example that syncs files takes as long as the disk does: no deadline for a single one.
+hypothesis.settings.register_profile("tests", deadline=None, max_examples=25)
+hypothesis.settings.register_profile("thorough", deadline=None)
 hypothesis.settings.load_profile("tests")
 
 
-# These leave threads behind (of Dagster, polars, a browser, fsspec), after which nothing can be
-# forked.
-_LAST = (
-    "tests/assets/",
-    "tests/test_definitions.py",
-    "tests/end_to_end/",
-    "tests/readers/",
-    "tests/streams/files/test_remote.py",
-)
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Distribute tests one by one, but those that share a server to one process."""
+    from tests.scheduler import Scheduler
+
+    return Scheduler(config, log)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the tests that leave threads behind after those of forked worker processes."""
-    items.sort(key=lambda item: item.nodeid.startswith(_LAST))
+# The threads that were there when a test began: those of earlier tests (of Dagster, polars and
+# fsspec) and the one that reads the orders of pytest-xdist. All of them wait.
+_WAITING: Final[set[int]] = set()
+hinder_no_fork(lambda: _WAITING)
+
+
+@pytest.fixture(autouse=True)
+def _forking_beside_waiting_threads() -> None:
+    """Let the product fork workers whatever ran before in this process."""
+    _WAITING.clear()
+    _WAITING.update(thread.id for thread in psutil.Process().threads())
 
 
 @pytest.fixture(autouse=True)

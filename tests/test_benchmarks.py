@@ -29,6 +29,8 @@ from benchmarks.workloads import (
     trivial,
 )
 
+pytestmark = pytest.mark.slow
+
 OUR_PACE = rivals.Pace(records_per_second=1000.0, cpu_microseconds=5.0)
 
 

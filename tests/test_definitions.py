@@ -11,6 +11,8 @@ from typing import Any
 import orjson
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 NODES = (
     "normalized",

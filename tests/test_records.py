@@ -6,6 +6,7 @@ import json
 import math
 import uuid
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -91,7 +92,7 @@ def test_tuples_uuids_and_enum_members_become_what_json_has():
         math.inf,
         -math.inf,
         "\ud800",
-        object(),
+        SimpleNamespace(),
         np.float32(1.5),
         np.float64(1.5),
         np.arange(2),

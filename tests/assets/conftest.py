@@ -5,10 +5,29 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from alembic.config import Config
+from alembic.script import ScriptDirectory
 from dagster.components.testing.utils import create_defs_folder_sandbox
 
 from tests.assets.component_project import Project
 from tests.assets.helpers import numbered, write_jsonl
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _migrations_read_once() -> Iterator[None]:
+    """Keep Dagster's migrations of databases in memory: every instance reads all of them."""
+    read = ScriptDirectory.from_config
+    known: dict[str | None, ScriptDirectory] = {}
+
+    def from_config(config: Config) -> ScriptDirectory:
+        location = config.get_main_option("script_location")
+        if location not in known:
+            known[location] = read(config)
+        return known[location]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ScriptDirectory, "from_config", from_config)
+        yield
 
 
 @pytest.fixture

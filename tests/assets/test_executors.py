@@ -138,6 +138,7 @@ print("up")
     assert run_python(code).strip() == "up"
 
 
+@pytest.mark.slow
 def test_a_pool_of_one_slot_keeps_steps_from_calling_at_the_same_time(
     run_python: Callable[..., str], tmp_path: Path
 ) -> None:

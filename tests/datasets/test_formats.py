@@ -34,7 +34,7 @@ LINES = b"".join(json.dumps(record).encode() + b"\n" for record in RECORDS)
         (b"PAR1\x15\x04\x15", "a Parquet file", "read_parquet(path)"),
         (b"ARROW1\x00\x00\xff", "an Arrow file", "read_arrow(path)"),
         (b"WARC/1.0\r\nWARC-Type: response\r\n", "a WARC file", "read_warc(path)"),
-        (gzip.compress(LINES), "a gzip file", ".gz"),
+        (gzip.compress(LINES, mtime=0), "a gzip file", ".gz"),
         (bz2.compress(LINES), "a bzip2 file", ".bz2"),
         (lzma.compress(LINES), "an xz file", ".xz"),
         (b"PK\x03\x04\x14\x00", "a zip archive", "unpack it"),

@@ -1,11 +1,19 @@
 """One server for all end-to-end tests, and the rows that share it."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.end_to_end.dagster_server import LOCATION, DagsterServer
 from tests.end_to_end.rows import Rows
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of this folder as slow."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent:
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")

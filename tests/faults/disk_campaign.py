@@ -34,7 +34,7 @@ from dagster_dataops.checkpoints.publish.commit import finish_interrupted
 from dagster_dataops.concurrency.background import background, deleting
 from dagster_dataops.errors import DataOpsError
 from tests.faults.calls import calls_in
-from tests.faults.filecalls import Action, Control, Entry, compiler, preloaded, read_log
+from tests.faults.filecalls import Action, Control, Entry, built, compiler, preloaded, read_log
 from tests.faults.power import LOSSES, Disk, losses
 from tests.faults.scenarios import SCENARIOS, Scenario, Source
 
@@ -397,7 +397,8 @@ def main() -> int:
         if compiler() is None:
             sys.stderr.write("the calls are recorded by a library that needs cc on Linux\n")
             return 2
-        environment = preloaded(Path(tempfile.mkdtemp()))
+        folder = Path(tempfile.mkdtemp())
+        environment = preloaded(built(folder), folder)
         os.execve(sys.executable, [sys.executable, *sys.argv], environment)  # noqa: S606
     folder = Path(os.environ["FILECALLS"]).parent
     tried = wrong = 0

@@ -186,14 +186,21 @@ def compiler() -> str | None:
     return (shutil.which("cc") or shutil.which("gcc")) if sys.platform == "linux" else None
 
 
-def preloaded(folder: Path) -> dict[str, str]:
+def built(folder: Path) -> Path:
+    """Build the library in a folder and return its path."""
+    library = folder / "filecalls.so"
+    build = [str(compiler()), "-O1", "-shared", "-fPIC", "-o", str(library), str(_SOURCE)]
+    subprocess.run([*build, "-ldl", "-lpthread"], check=True)
+    return library
+
+
+def preloaded(library: Path, folder: Path) -> dict[str, str]:
     """Return the environment in which a process runs with the library.
 
     Args:
-        folder: Takes the library and its control block, which FILECALLS names.
+        library: What `built` returned.
+        folder: Takes the control block, which FILECALLS names.
     """
-    library, block = folder / "filecalls.so", folder / "filecalls.control"
-    build = [str(compiler()), "-O1", "-shared", "-fPIC", "-o", str(library), str(_SOURCE)]
-    subprocess.run([*build, "-ldl", "-lpthread"], check=True)
+    block = folder / "filecalls.control"
     block.write_bytes(bytes(_BLOCK_BYTES))
     return os.environ | {"LD_PRELOAD": str(library), "FILECALLS": str(block)}

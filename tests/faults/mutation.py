@@ -134,7 +134,8 @@ class Laboratory:
 
     def _run(self, tests: Sequence[str], copy: Path) -> Verdict:
         began = time.monotonic()
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
+        options = ["-x", "-q", "-p", "no:cacheprovider", "-m", "", "--hypothesis-profile=thorough"]
+        command = [sys.executable, "-m", "pytest", *options, *tests]
         environment = os.environ | {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
         process = subprocess.Popen(
             command,

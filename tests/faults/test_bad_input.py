@@ -163,6 +163,7 @@ def test_an_input_without_records_makes_an_empty_result(
     assert not node(tmp_path).errors.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_a_line_of_a_hundred_megabytes_passes_through(tmp_path: Path, mode: str) -> None:
     content = _GOOD + b'{"long":"' + b"x" * (100 << 20) + b'"}\n' + _GOOD

@@ -2,11 +2,12 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.faults.filecalls import compiler
+from tests.faults.filecalls import built, compiler, preloaded
 
 _CAMPAIGN = Path(__file__).with_name("disk_campaign.py")
 _POWER = {
@@ -37,35 +38,58 @@ _DISTURBED = {
     "stream-over": ["single"],
 }
 
-pytestmark = pytest.mark.skipif(
-    compiler() is None,
-    reason="the recording library needs a C compiler on Linux",
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        compiler() is None,
+        reason="the recording library needs a C compiler on Linux",
+    ),
+]
 
 
-def _run(campaign: str, scenario: str, modes: list[str], *numbers: str) -> None:
-    given = [campaign, "--scenarios", scenario, "--modes", *modes, *numbers]
-    run = subprocess.run(
-        [sys.executable, str(_CAMPAIGN), *given], capture_output=True, text=True, check=False
-    )
-    assert run.returncode == 0, run.stdout + run.stderr
-    assert " 0 wrong" in run.stdout
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(tmp_path_factory.mktemp("filecalls"))
+
+
+Run = Callable[..., None]
+
+
+@pytest.fixture
+def run(library: Path, tmp_path: Path) -> Run:
+    """Run a campaign of one scenario, in some modes, in a process with the library."""
+
+    def run(campaign: str, scenario: str, modes: list[str], *numbers: str) -> None:
+        folder = tmp_path / "campaign"
+        folder.mkdir()
+        given = [campaign, "--scenarios", scenario, "--modes", *modes, *numbers]
+        done = subprocess.run(
+            [sys.executable, str(_CAMPAIGN), *given],
+            env=preloaded(library, folder),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert " 0 wrong" in done.stdout
+
+    return run
 
 
 @pytest.mark.parametrize("scenario", _POWER)
-def test_a_loss_of_power_at_any_call_costs_nothing_that_was_safe(scenario: str) -> None:
-    _run("power", scenario, _POWER[scenario], "--cases", "20")
+def test_a_loss_of_power_at_any_call_costs_nothing_that_was_safe(run: Run, scenario: str) -> None:
+    run("power", scenario, _POWER[scenario], "--cases", "20")
 
 
-def test_a_loss_of_power_at_any_call_of_publishing_leaves_one_whole_result() -> None:
-    _run("power", "over", ["single"], "--late", "18")
-
-
-@pytest.mark.parametrize("scenario", _DISTURBED)
-def test_a_kill_at_any_call_is_gone_on_from(scenario: str) -> None:
-    _run("kill", scenario, _DISTURBED[scenario], "--cases", "10")
+def test_a_loss_of_power_at_any_call_of_publishing_leaves_one_whole_result(run: Run) -> None:
+    run("power", "over", ["single"], "--late", "18")
 
 
 @pytest.mark.parametrize("scenario", _DISTURBED)
-def test_an_error_of_any_call_is_gone_on_from(scenario: str) -> None:
-    _run("error", scenario, _DISTURBED[scenario], "--cases", "10")
+def test_a_kill_at_any_call_is_gone_on_from(run: Run, scenario: str) -> None:
+    run("kill", scenario, _DISTURBED[scenario], "--cases", "10")
+
+
+@pytest.mark.parametrize("scenario", _DISTURBED)
+def test_an_error_of_any_call_is_gone_on_from(run: Run, scenario: str) -> None:
+    run("error", scenario, _DISTURBED[scenario], "--cases", "10")

@@ -18,6 +18,8 @@ from dagster_dataops.records import decode
 from tests.execution.helpers import lines, node, run, write_input
 from tests.faults.crashing import Script, killed_at_exit
 
+pytestmark = pytest.mark.slow
+
 _RECORDS: Final = 240
 _WORKERS: Final = 8
 _KILLS: Final = 3

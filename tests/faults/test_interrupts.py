@@ -23,6 +23,8 @@ from tests.faults.crashing import (
     wait_until,
 )
 
+pytestmark = pytest.mark.slow
+
 _QUICK, _ALL = 40, 60
 
 _CODE = """

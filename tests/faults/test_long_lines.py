@@ -38,6 +38,7 @@ except InputError as error:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", _PACKERS)
 def test_a_small_packed_file_of_one_line_of_gigabytes_is_refused_in_bounded_memory(
     tmp_path: Path, ending: str

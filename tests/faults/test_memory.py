@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import psutil
+import pytest
 
 from tests.execution.helpers import node, write_input
 from tests.faults.crashing import Script, killed_at_exit
@@ -39,6 +40,7 @@ def _peak(folder: Path, records: int) -> int:
     return peak
 
 
+@pytest.mark.slow
 def test_outputs_of_later_records_are_not_kept_in_memory(tmp_path: Path) -> None:
     few, many = _peak(tmp_path / "few", 150_000), _peak(tmp_path / "many", 600_000)
     more = (tmp_path / "many" / "input.jsonl").stat().st_size * 3 // 4

@@ -22,6 +22,7 @@ def test_no_mutation_is_listed_twice() -> None:
     assert len({(one.file, one.old, one.new) for one in _MUTATIONS}) == len(_MUTATIONS)
 
 
+@pytest.mark.slow
 def test_the_command_tells_killed_mutations_from_survivors(tmp_path: Path) -> None:
     listed = tmp_path / "mutations.toml"
     listed.write_text(

@@ -13,6 +13,8 @@ from dagster_dataops.errors import FolderLockedError
 from tests.execution.helpers import lines, node, run, write_input
 from tests.faults.crashing import HANG_SECONDS, Script, alive, killed_at_exit, wait_until
 
+pytestmark = pytest.mark.slow
+
 _BUSY = """
 @data_register("data.busy", _max_workers=4)
 def sleeps(record):

@@ -22,6 +22,8 @@ from dagster_dataops.execution.runners.given_stream import given_stream
 from tests.execution import helpers
 from tests.execution.helpers import MODES, error_rows, lines, node, write_input
 
+pytestmark = pytest.mark.slow
+
 GROUP = "data.outages"
 _RUNS = itertools.count()
 group: Any = data_register.new_group("outages")

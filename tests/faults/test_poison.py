@@ -41,6 +41,8 @@ from tests.faults.crashing import (
     wait_until,
 )
 
+pytestmark = pytest.mark.slow
+
 _GROUP = "data.poison"
 _COUNT, _POISONED = 40, 23
 

@@ -168,6 +168,7 @@ class _Interrupted:
         return report
 
 
+@pytest.mark.slow
 def test_a_quarantine_file_cut_at_any_byte_loses_no_row(tmp_path: Path) -> None:
     interrupted = _Interrupted(tmp_path)
     assert interrupted.go_on_with(interrupted.content).manifest.resumed == interrupted.settled
@@ -179,6 +180,7 @@ def test_a_quarantine_file_cut_at_any_byte_loses_no_row(tmp_path: Path) -> None:
     assert 0 < resumed[-1] < interrupted.settled  # it goes on from a position that is intact
 
 
+@pytest.mark.slow
 def test_a_quarantine_file_with_any_byte_changed_loses_no_row(tmp_path: Path) -> None:
     interrupted = _Interrupted(tmp_path)
     for at in range(0, len(interrupted.content), 3):

@@ -130,6 +130,7 @@ _ORDINARY += ["tokens_per_chunk", "token_count", "author", "authors", "license_k
 _ORDINARY += ["first_pass", "url", "base_url", "text"]
 
 
+@pytest.mark.slow
 def test_dagster_keeps_no_option_that_is_named_like_a_secret(
     run_python: Callable[..., str], tmp_path: Path
 ) -> None:
@@ -209,6 +210,7 @@ print("searched", len(said) > 10)
 """
 
 
+@pytest.mark.slow
 def test_dagster_keeps_no_secret_that_is_inside_an_option(
     run_python: Callable[..., str], tmp_path: Path
 ) -> None:

@@ -16,6 +16,8 @@ from dagster_dataops.execution.workers import fork_server, protocol, worker_main
 from tests.execution.helpers import error_rows, lines, node, run, second_thread, write_input
 from tests.faults.crashing import wait_until
 
+pytestmark = pytest.mark.slow
+
 _RECORDS = 20_000
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from dagster_dataops import JsonlDataset, config, data_register, pipeline
+from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.errors import (
     FolderLockedError,
     InputError,
@@ -23,6 +24,7 @@ from dagster_dataops.errors import (
     RetryRefusedError,
 )
 from dagster_dataops.pipelines import local_run
+from tests.faults.crashing import wait_until
 
 GROUP = "calls_from_python"
 MODES = ["single", "thread", "process"]
@@ -430,20 +432,23 @@ def test_a_pipeline_goes_past_a_node_that_takes_all_records_at_once(switch, tmp_
         backwards()(source)
 
 
-def start(results: list[object], seconds: float, records: list[dict]) -> threading.Thread:
+def start(
+    root: Path, results: list[object], seconds: float, records: list[dict]
+) -> threading.Thread:
     def run() -> None:
         with contextlib.suppress(InputError):  # the other run may be faster than our reading
             results.append(slow(seconds=seconds)(records))
 
     thread = threading.Thread(target=run)
     thread.start()
-    time.sleep(0.2)
+    checkpoints = NodeFolder(root / "slow", "slow").checkpoints
+    wait_until(lambda: checkpoints.exists() and any(checkpoints.iterdir()), 30, "its checkpoint")
     return thread
 
 
-def test_a_second_run_in_the_same_folder_waits_for_the_first(tmp_path):
+def test_a_second_run_in_the_same_folder_waits_for_the_first(root, tmp_path):
     results: list[object] = []
-    first = start(results, 0.6, [{"n": 1}, {"n": 2}])
+    first = start(root, results, 0.6, [{"n": 1}, {"n": 2}])
 
     assert slow().set_output(tmp_path)([{"n": 3}]) == str(tmp_path / "slow.jsonl")
     first.join()
@@ -453,7 +458,7 @@ def test_a_second_run_in_the_same_folder_waits_for_the_first(tmp_path):
 def test_a_second_run_that_waited_too_long_is_refused_and_the_first_finishes(root, monkeypatch):
     impatient = dataclasses.replace(local_run.plain_context(), lock_seconds=0.2)
     results: list[object] = []
-    first = start(results, 1, [{"n": 1}])
+    first = start(root, results, 1, [{"n": 1}])
     monkeypatch.setattr(local_run, "plain_context", lambda: impatient)
 
     with pytest.raises(FolderLockedError, match="is in use by run python-"):

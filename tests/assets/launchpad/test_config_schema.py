@@ -1,5 +1,6 @@
 """The config schema of a node is that of its Config class, however it was come by."""
 
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import pytest
@@ -64,7 +65,7 @@ def plain(fields: Any) -> Any:
         {"maybe": 4},
         {"api_key": "hidden", "text": "z"},
         {"anything": 3},
-        {"anything": object()},
+        {"anything": SimpleNamespace()},
         {"anything": {"a": 1}, "count": 2},
         {"_max_workers": 3},
         {"_ignore_errors": False},

@@ -2,6 +2,7 @@
 
 import enum
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Literal, Optional
 
 import dagster as dg
@@ -161,10 +162,10 @@ def test_an_option_that_the_operator_itself_refuses_fails_the_step_by_name(
         {1, 2},
         b"bytes",
         Color.RED,
-        object(),
+        SimpleNamespace(),
         float("nan"),
         float("inf"),
-        {"a": object()},
+        {"a": SimpleNamespace()},
         {1: "a"},
         [Path("/data")],
     ],

@@ -304,7 +304,7 @@ def test_an_option_of_which_nothing_is_known_is_never_taken_for_the_same(
     def operator() -> Any:
         return _operator(registry, add=Unknown(0))
 
-    told = "option 'add' (a tests.checkpoints.resume.test_checkpoint_match.Unknown) consists of"
+    told = f"option 'add' (a {Unknown.__module__}.Unknown) consists of"
     _interrupt(operator(), dataset, tmp_path, 12)
     report = _go_on(operator(), dataset, tmp_path)
     assert "starting afresh: 12 records" in report.notes[0]

@@ -118,6 +118,7 @@ OPERATORS: Final[dict[str, Callable[[], Any]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reused", [False, True], ids=["made", "reused"])
 @pytest.mark.parametrize("kind", OPERATORS)
 def test_wherever_a_run_is_killed_no_gathered_input_stays(

@@ -133,6 +133,7 @@ def test_a_server_that_was_killed_is_replaced_and_its_workers_go_on(tmp_path: Pa
     pool.close(1.0)
 
 
+@pytest.mark.slow
 def test_a_run_whose_server_is_killed_again_and_again_has_its_whole_result(tmp_path: Path) -> None:
     script = Script(tmp_path, _KILLS_THE_SERVER)
     write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(60)])

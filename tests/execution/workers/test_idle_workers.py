@@ -338,9 +338,9 @@ def test_idle_workers_end_with_their_parents_exit(tmp_path: Path) -> None:
 
 
 def test_an_idle_worker_ends_by_itself_after_a_while(tmp_path: Path) -> None:
-    from dagster_dataops.execution.workers import worker_main as worker
+    from dagster_dataops.execution.workers import worker_main
 
-    assert 10_000 <= worker._IDLE_MS <= 600_000
+    assert 10_000 <= worker_main._IDLE_MS <= 600_000
     code = "from dagster_dataops.execution.workers import worker_main\nworker_main._IDLE_MS = 100\n"
     script = _ending(tmp_path)
     (tmp_path / "sitecustomize.py").write_text(code)

@@ -2,6 +2,7 @@ import importlib
 import sys
 import time
 import types
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,12 +11,12 @@ from dagster_dataops.execution.workers.loaded_modules import LoadedModules
 
 
 @pytest.fixture
-def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LoadedModules:
-    """The modules that a test imports, from its own folder."""
+def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoadedModules]:
+    """Yield the modules that a test imports from its own folder; forget them afterwards."""
     monkeypatch.syspath_prepend(str(tmp_path))
-    for name in ("loaded_one", "loaded_two", "loaded_by_hand"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    return LoadedModules()
+    yield LoadedModules()
+    for name in ("loaded_one", "loaded_two"):
+        sys.modules.pop(name, None)
 
 
 def _imported(path: Path, code: str = "VALUE = 1") -> Path:

@@ -118,17 +118,21 @@ def test_every_process_on_a_lifeline_ends_with_it() -> None:
     import time
 
     reader, writer = os.pipe()
+    bound, binds = os.pipe()
     children = []
     for _ in range(3):
         child = os.fork()
         if not child:
             os.close(writer)
             bind_to_lifeline(reader)
+            os.write(binds, b".")
             time.sleep(60)
             os._exit(0)
         children.append(child)
-    time.sleep(0.3)
+    for _ in children:
+        assert os.read(bound, 1)
     os.close(writer)
     statuses = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
     assert set(statuses) <= {-9, 1}
-    os.close(reader)
+    for descriptor in (reader, bound, binds):
+        os.close(descriptor)

@@ -5,14 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops.concurrency.fork_safety import may_fork
 from dagster_dataops.execution.workers.idle_workers import idle_workers
 from dagster_dataops.execution.workers.protocol import Kind
 from dagster_dataops.execution.workers.worker_main import Assignment
 from dagster_dataops.execution.workers.worker_pool import WorkerPool
 from dagster_dataops.execution.workers.worker_process import WorkerProcess
 from tests.execution.helpers import act, plan, second_thread, write_input
-from tests.faults.crashing import alive, wait_until
+from tests.faults.crashing import alive
 
 
 def _assignment(tmp_path: Path, segment: int) -> Assignment:
@@ -77,13 +76,6 @@ def test_terminated_workers_end_by_themselves(tmp_path: Path) -> None:
     assert worker.wait(10)
     assert worker.status == 0
     pool.close(0.0)
-
-
-def test_forking_is_for_processes_with_a_single_thread() -> None:
-    wait_until(may_fork, 10, "threads of other tests are gone")
-    with second_thread(True):
-        assert not may_fork()
-    wait_until(may_fork, 10, "the thread is gone")
 
 
 def test_forked_workers_do_not_keep_what_is_not_theirs(tmp_path: Path) -> None:

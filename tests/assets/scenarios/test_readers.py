@@ -122,7 +122,7 @@ print(json.dumps({"numbers": numbers, "parsed": len(seen), "seeds": seeds}))
 
 
 def test_a_killed_reader_goes_on_with_the_seed_that_it_had_drawn(parts):
-    root = str(Path(__file__).parents[2])
+    root = str(Path(__file__).parents[3])
     command = [sys.executable, "-W", "ignore", "-c", KILLED, str(parts)]
     environment = os.environ | {"PYTHONPATH": root, "PYTHONDONTWRITEBYTECODE": "1"}
     killed = subprocess.run(command, check=False, env=environment | {"KILL": "1"})
