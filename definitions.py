@@ -123,7 +123,8 @@ defs = build_definitions(
     source=documents,
     resource=DataOpsResource(root=str(HOME / "results")),
     schedule="0 2 * * *",
-    automation={"training": dg.AutomationCondition.eager()},  # whatever made its inputs anew
+    # Trained again whenever an input was materialized.
+    automation_condition={"training": dg.AutomationCondition.eager()},
     freshness_policy=dg.FreshnessPolicy.time_window(fail_window=timedelta(days=2)),
     max_error_rate={"file_facts": 0.02},  # a few files may be gone
     checks={

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dagster_dataops.assets.checks.error_rate import ErrorRateCheck
     from dagster_dataops.assets.components.component import OperatorPipelineComponent
     from dagster_dataops.assets.components.operator_declaration import OperatorDeclaration
-    from dagster_dataops.assets.decorator import build_dataops_asset_specs, dataops_assets
+    from dagster_dataops.assets.decorator import build_operator_asset_specs, dataops_assets
     from dagster_dataops.assets.definitions import build_definitions, dataops_resources
     from dagster_dataops.assets.inputs.io_manager import DataOpsIOManager
     from dagster_dataops.assets.ops import build_operator_job, build_operator_ops
@@ -93,8 +93,8 @@ _HOMES = {
     "RunReport": "execution.run_report",
     "Selector": "selectors.selector",
     "assert_resumes_anywhere": "streams.stream_testing",
-    "build_dataops_asset_specs": "assets.decorator",
     "build_definitions": "assets.definitions",
+    "build_operator_asset_specs": "assets.decorator",
     "build_operator_assets": "assets.asset_factory",
     "build_operator_checks": "assets.steps.check_steps",
     "build_operator_job": "assets.ops",
@@ -153,8 +153,8 @@ __all__ = [
     "RunReport",
     "Selector",
     "assert_resumes_anywhere",
-    "build_dataops_asset_specs",
     "build_definitions",
+    "build_operator_asset_specs",
     "build_operator_assets",
     "build_operator_checks",
     "build_operator_job",

@@ -25,15 +25,15 @@ def build_operator_assets(  # noqa: PLR0913 - keywords, each documented
     ppl: Pipeline,
     *,
     source: Source,
-    translator: DataOpsTranslator | None = None,
+    dagster_dataops_translator: DataOpsTranslator | None = None,
     retry_policy: dg.RetryPolicy | None = None,
     layout: Layout = "steps",
     pools: Mapping[str, str] | None = None,
-    partitions: dg.PartitionsDefinition | None = None,
+    partitions_def: dg.PartitionsDefinition | None = None,
     unpartitioned: Collection[str] = (),
     allow_missing_partitions: bool = False,
     backfill_policy: dg.BackfillPolicy | None = None,
-    automation: Automation | None = None,
+    automation_condition: Automation | None = None,
     freshness_policy: dg.FreshnessPolicy | None = None,
     root: Path | None = None,
     max_error_rate: ErrorRates = ErrorRateCheck(),  # noqa: B008 - frozen
@@ -53,18 +53,20 @@ def build_operator_assets(  # noqa: PLR0913 - keywords, each documented
         ConfigurationError: A share of failed records is not in [0, 1].
     """
     options = AssetOptions(
-        partitions=partitions,
+        partitions_def=partitions_def,
         unpartitioned=unpartitioned,
         allow_missing_partitions=allow_missing_partitions,
         backfill_policy=backfill_policy,
-        automation=automation,
+        automation_condition=automation_condition,
         freshness_policy=freshness_policy,
         root=root,
         max_error_rate=max_error_rate,
         stream_name=stream_name,
         retry_policy=retry_policy,
     )
-    planned = plan_pipeline(ppl, source=source, dataops_translator=translator, options=options)
+    planned = plan_pipeline(
+        ppl, source=source, dagster_dataops_translator=dagster_dataops_translator, options=options
+    )
     return lay_out(planned, layout, pools or {})
 
 

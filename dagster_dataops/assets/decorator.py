@@ -28,7 +28,7 @@ def dataops_assets(  # noqa: PLR0913 - what Dagster users set of a step
     op_tags: Mapping[str, Any] | None = None,
     retry_policy: dg.RetryPolicy | None = None,
     pool: str | None = None,
-    dataops_translator: DataOpsTranslator | None = None,
+    dagster_dataops_translator: DataOpsTranslator | None = None,
     max_error_rate: ErrorRates = ErrorRateCheck(),  # noqa: B008 - frozen
     stream_name: str = "",
 ) -> Callable[[Body], dg.AssetsDefinition]:
@@ -46,7 +46,7 @@ def dataops_assets(  # noqa: PLR0913 - what Dagster users set of a step
         op_tags: Tags of the op.
         retry_policy: After a failure; finished operators are not run again by a retry.
         pool: Concurrency pool that the step is in.
-        dataops_translator: Keys, groups and descriptions.
+        dagster_dataops_translator: Keys, groups and descriptions.
         max_error_rate: As for `build_definitions`.
         stream_name: As for `build_definitions`.
 
@@ -62,7 +62,7 @@ def dataops_assets(  # noqa: PLR0913 - what Dagster users set of a step
     """
     options = AssetOptions(max_error_rate=max_error_rate, stream_name=stream_name)
     planned = plan_pipeline(
-        ppl, source=source, dataops_translator=dataops_translator, options=options
+        ppl, source=source, dagster_dataops_translator=dagster_dataops_translator, options=options
     )
     streamed = isinstance(planned.origin, StreamSource)
     if planned.origin.function is not None and not (streamed and partitions_def is None):
@@ -86,17 +86,19 @@ def dataops_assets(  # noqa: PLR0913 - what Dagster users set of a step
     return decorate
 
 
-def build_dataops_asset_specs(
-    ppl: Pipeline, *, source: Source, dataops_translator: DataOpsTranslator | None = None
+def build_operator_asset_specs(
+    ppl: Pipeline, *, source: Source, dagster_dataops_translator: DataOpsTranslator | None = None
 ) -> list[dg.AssetSpec]:
     """Return the spec of every node, each after those it depends on: what `dataops_assets` makes.
 
     Args:
         ppl: A complete pipeline.
         source: As for `build_definitions`.
-        dataops_translator: Keys, groups and descriptions.
+        dagster_dataops_translator: Keys, groups and descriptions.
     """
-    return plan_pipeline(ppl, source=source, dataops_translator=dataops_translator).specs
+    return plan_pipeline(
+        ppl, source=source, dagster_dataops_translator=dagster_dataops_translator
+    ).specs
 
 
 def _partitioned(

@@ -34,16 +34,16 @@ def build_definitions(  # noqa: PLR0913 - all there is to say, by name
     source: Source,
     resource: DataOpsResource | None = None,
     schedule: str | None = None,
-    translator: DataOpsTranslator | None = None,
+    dagster_dataops_translator: DataOpsTranslator | None = None,
     retry_policy: dg.RetryPolicy | None = None,
     layout: Layout = "steps",
     pools: Mapping[str, str] | None = None,
     executor: Executor = "in_process",
-    partitions: dg.PartitionsDefinition | None = None,
+    partitions_def: dg.PartitionsDefinition | None = None,
     unpartitioned: Collection[str] = (),
     allow_missing_partitions: bool = False,
     backfill_policy: dg.BackfillPolicy | None = None,
-    automation: Automation | None = None,
+    automation_condition: Automation | None = None,
     freshness_policy: dg.FreshnessPolicy | None = None,
     new_files: NewFiles | None = None,
     max_error_rate: ErrorRates = ErrorRateCheck(),  # noqa: B008 - frozen
@@ -70,7 +70,7 @@ def build_definitions(  # noqa: PLR0913 - all there is to say, by name
         schedule: A cron line, such as ``0 2 * * *``, to materialize everything by. With time
             windows it materializes the window that has closed last, and must come once a window;
             ``@window`` is the moment it closes. With static partitions it materializes them all.
-        translator: Keys, groups and descriptions.
+        dagster_dataops_translator: Keys, groups and descriptions.
         retry_policy: Of every step; a retry goes on where the attempt stopped.
         layout: ``steps`` gives every operator a step of its own, which an executor may run beside
             others or elsewhere. ``single_step`` runs the selected operators one after the other
@@ -84,7 +84,7 @@ def build_definitions(  # noqa: PLR0913 - all there is to say, by name
             ``multiprocess`` runs steps beside one another, each in a process of its own that is
             forked from one in which Dagster is imported already. Any other
             ``dg.ExecutorDefinition`` is taken as it is.
-        partitions: Of every asset. A path then has ``{partition}`` in it and is a file for each
+        partitions_def: Of every asset. A path then has ``{partition}`` in it and is a file for each
             of them, a function takes the partition's key, an upstream asset has partitions.
         unpartitioned: Nodes that take all partitions at once, in their order. Nodes that take
             nothing but results of such nodes are unpartitioned as well, and all of them have a
@@ -94,7 +94,7 @@ def build_definitions(  # noqa: PLR0913 - all there is to say, by name
             not there; otherwise those are an error that names them.
         backfill_policy: By default a backfill is a run for each partition; with
             ``dg.BackfillPolicy.single_run()`` one run works on one after the other.
-        automation: When an asset is materialized by itself, such as
+        automation_condition: When an asset is materialized by itself, such as
             ``dg.AutomationCondition.eager()``; of all assets, or a dict by node name.
         freshness_policy: Of every asset.
         new_files: Adds a sensor that makes a dynamic partition of each new file of the source.
@@ -118,18 +118,20 @@ def build_definitions(  # noqa: PLR0913 - all there is to say, by name
     """
     dataops = resource or DataOpsResource()
     options = AssetOptions(
-        partitions=partitions,
+        partitions_def=partitions_def,
         unpartitioned=unpartitioned,
         allow_missing_partitions=allow_missing_partitions,
         backfill_policy=backfill_policy,
-        automation=automation,
+        automation_condition=automation_condition,
         freshness_policy=freshness_policy,
         root=dataops.defined_root,
         max_error_rate=max_error_rate,
         stream_name=stream_name,
         retry_policy=retry_policy,
     )
-    planned = plan_pipeline(ppl, source=source, dataops_translator=translator, options=options)
+    planned = plan_pipeline(
+        ppl, source=source, dagster_dataops_translator=dagster_dataops_translator, options=options
+    )
     if layout == "single_step":
         planned = hold_within_step(planned, checks or {})
     assets = lay_out(planned, layout, pools or {})
@@ -137,10 +139,10 @@ def build_definitions(  # noqa: PLR0913 - all there is to say, by name
     first = declared[:1] if checks and checks.get(SOURCE) else []  # those of the source
     source_checks = [key for definition in first for key in definition.check_keys]
     jobs = pipeline_jobs(f"{planned.title}_pipeline", assets, source_checks)
-    schedules = [] if schedule is None else [pipeline_schedule(jobs[0], schedule, partitions)]
+    schedules = [] if schedule is None else [pipeline_schedule(jobs[0], schedule, partitions_def)]
     sensors = []
     if new_files is not None:
-        sensors.append(_files_sensor(source, partitions, jobs[0], assets, new_files))
+        sensors.append(_files_sensor(source, partitions_def, jobs[0], assets, new_files))
     jobs.append(preview_job(planned, source))
     return dg.Definitions(
         assets=assets,
@@ -168,7 +170,7 @@ def dataops_resources(resource: DataOpsResource | None = None) -> Mapping[str, A
 
 def _files_sensor(
     source: Source,
-    partitions: dg.PartitionsDefinition | None,
+    partitions_def: dg.PartitionsDefinition | None,
     job: Any,
     assets: Sequence[dg.AssetsDefinition | dg.AssetSpec],
     options: NewFiles,
@@ -180,8 +182,12 @@ def _files_sensor(
     """
     files = next((asset for asset in assets if isinstance(asset, dg.AssetSpec)), None)
     is_path = isinstance(source, (str, os.PathLike))
-    if not isinstance(partitions, dg.DynamicPartitionsDefinition) or files is None or not is_path:
-        allowed = "for a path as source and partitions=dg.DynamicPartitionsDefinition(name=...)"
+    if (
+        not isinstance(partitions_def, dg.DynamicPartitionsDefinition)
+        or files is None
+        or not is_path
+    ):
+        allowed = "for a path as source and partitions_def=dg.DynamicPartitionsDefinition(name=...)"
         raise ConfigurationError("new_files", options, allowed)
     made = [
         key
@@ -191,7 +197,12 @@ def _files_sensor(
         if asset.specs_by_key[key].partitions_def is not None
     ]
     return new_files_sensor(
-        str(source), partitions=partitions, job=job, source=files.key, made=made, options=options
+        str(source),
+        partitions_def=partitions_def,
+        job=job,
+        source=files.key,
+        made=made,
+        options=options,
     )
 
 

@@ -216,7 +216,9 @@ def test_a_translator_may_partition_the_assets(
         return [{"id": 1, "text": context.partition_key}]
 
     ppl = pipeline_of(first=sift(), second=sift())
-    definitions = definitions_of(ppl, raw, root, others=[raw], translator=Partitioned())
+    definitions = definitions_of(
+        ppl, raw, root, others=[raw], dagster_dataops_translator=Partitioned()
+    )
     for key in letters.get_partition_keys():
         execute(definitions, instance, partition_key=key)
     base = root / "docs" / "second" / "partitions"

@@ -103,7 +103,7 @@ def test_partitions_are_combined_one_by_one(
         ppl,
         str(tmp_path / "{partition}.jsonl"),
         root,
-        partitions=dg.StaticPartitionsDefinition(["x", "y"]),
+        partitions_def=dg.StaticPartitionsDefinition(["x", "y"]),
         unpartitioned=["whole"],
     )
     nodes = [["docs", name] for name in ("a", "b", "mix")]

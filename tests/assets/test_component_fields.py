@@ -117,7 +117,7 @@ def test_nothing_is_handed_on_that_nothing_is_said_of(project):
     ],
 )
 def test_partitions_are_those_of_dagster(project, written, expected):
-    assert keywords_of(project, f"partitions: {written}\n") == {"partitions": expected}
+    assert keywords_of(project, f"partitions_def: {written}\n") == {"partitions_def": expected}
 
 
 def test_what_is_said_of_a_node_stands_over_what_is_said_of_all(project):
@@ -188,9 +188,9 @@ def test_backfill_policies_are_those_of_dagster(project, written, policy):
 
 
 def test_automation_and_freshness_are_templates_as_elsewhere_in_dagster(project):
-    found = keywords_of(project, "automation: '{{ dg.AutomationCondition.eager() }}'\n")
+    found = keywords_of(project, "automation_condition: '{{ dg.AutomationCondition.eager() }}'\n")
 
-    assert found == {"automation": dg.AutomationCondition.eager()}
+    assert found == {"automation_condition": dg.AutomationCondition.eager()}
 
 
 def test_layout_and_executor_are_handed_on(project):

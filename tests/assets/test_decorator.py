@@ -11,7 +11,7 @@ from dagster_dataops import (
     DataOpsResource,
     DataOpsTranslator,
     Pipeline,
-    build_dataops_asset_specs,
+    build_operator_asset_specs,
     dataops_assets,
     dataops_resources,
 )
@@ -123,8 +123,8 @@ class Renamed(DataOpsTranslator):
 def test_the_specs_can_be_had_alone(
     ppl: Pipeline, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
-    specs = build_dataops_asset_specs(ppl, source=records(2), dataops_translator=Renamed())
-    docs = dataops_assets(ppl, source=records(2), dataops_translator=Renamed())(run_all)
+    specs = build_operator_asset_specs(ppl, source=records(2), dagster_dataops_translator=Renamed())
+    docs = dataops_assets(ppl, source=records(2), dagster_dataops_translator=Renamed())(run_all)
     subset = [spec.replace_attributes(skippable=False) for spec in docs.specs]
     assert subset == specs
     assert [spec.key.path for spec in specs] == [["new", "first"], ["new", "second"]]

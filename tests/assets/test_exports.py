@@ -103,7 +103,7 @@ def test_each_partition_is_a_file_in_the_folder_of_its_node(
         return [{"text": key}]
 
     ppl = pipeline_of(m=mark().set_output(tmp_path / "exports"))
-    definitions = definitions_of(ppl, texts, root, partitions=LETTERS, layout=layout)
+    definitions = definitions_of(ppl, texts, root, partitions_def=LETTERS, layout=layout)
     for key in LETTERS.get_partition_keys():
         execute(definitions, instance, partition_key=key)
 
@@ -118,4 +118,4 @@ def test_one_file_for_all_partitions_is_refused_where_it_is_defined(
     ppl = pipeline_of(m=mark().set_output(tmp_path / "out.jsonl"))
     source = tmp_path / "{partition}.jsonl"
     with pytest.raises(PipelineDefinitionError, match=r"node 'm' .*out\.jsonl; name a folder"):
-        definitions_of(ppl, source, root, partitions=LETTERS)
+        definitions_of(ppl, source, root, partitions_def=LETTERS)

@@ -155,7 +155,7 @@ def test_one_of_several_partitions_fails_and_keeps_its_result(
         pipeline_of(a=endpoint.ask()),
         str(tmp_path / "{partition}.jsonl"),
         root,
-        partitions=dg.StaticPartitionsDefinition(list("xyz")),
+        partitions_def=dg.StaticPartitionsDefinition(list("xyz")),
         backfill_policy=dg.BackfillPolicy.single_run(),
     )
     job = definitions.resolve_implicit_global_asset_job_def()

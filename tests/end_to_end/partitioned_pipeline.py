@@ -60,7 +60,7 @@ def slowly(name: str) -> dg.Definitions:
         ppl,
         source=HOME / name / "{partition}.jsonl",
         resource=RESOURCE,
-        partitions=dg.StaticPartitionsDefinition(["c", "a", "b"]),
+        partitions_def=dg.StaticPartitionsDefinition(["c", "a", "b"]),
         backfill_policy=dg.BackfillPolicy.single_run(),
     )
 
@@ -79,14 +79,14 @@ defs = dg.Definitions.merge(
         named("letters"),
         source=HOME / "letters" / "{partition}.jsonl",
         resource=RESOURCE,
-        partitions=dg.StaticPartitionsDefinition(["c", "a", "b"]),
+        partitions_def=dg.StaticPartitionsDefinition(["c", "a", "b"]),
         backfill_policy=dg.BackfillPolicy.single_run(),
     ),
     build_definitions(
         named("inbox"),
         source=INBOX / "{partition}.jsonl",
         resource=RESOURCE,
-        partitions=dg.DynamicPartitionsDefinition(name="inbox_files"),
+        partitions_def=dg.DynamicPartitionsDefinition(name="inbox_files"),
         new_files=NewFiles(settle_seconds=0, runs_per_tick=2, interval_seconds=1, running=True),
     ),
 )

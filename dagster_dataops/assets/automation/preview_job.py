@@ -44,9 +44,9 @@ def build_preview_job(  # noqa: PLR0913 - keywords, each documented
     *,
     source: Source,
     name: str = "",
-    translator: DataOpsTranslator | None = None,
+    dagster_dataops_translator: DataOpsTranslator | None = None,
     resources: Mapping[str, Any] | None = None,
-    partitions: dg.PartitionsDefinition | None = None,
+    partitions_def: dg.PartitionsDefinition | None = None,
     unpartitioned: Collection[str] = (),
 ) -> dg.JobDefinition:
     """Return a job that previews the whole pipeline and materializes nothing.
@@ -60,14 +60,16 @@ def build_preview_job(  # noqa: PLR0913 - keywords, each documented
         source: As for `build_definitions`. A function is called for its first records
             alone; of another asset, what it materialized last is loaded.
         name: The job's name; by default the pipeline's with ``_preview``.
-        translator: The one that the assets were made with.
+        dagster_dataops_translator: The one that the assets were made with.
         resources: Must hold ``dataops`` unless the definitions around the job do.
-        partitions: Those that the assets were made with. One of them is previewed, which
+        partitions_def: Those that the assets were made with. One of them is previewed, which
             ``partition`` in the launchpad names: by default the last whose source is there.
         unpartitioned: The nodes that were said to be; they are shown what comes of that one.
     """
-    options = AssetOptions(partitions=partitions, unpartitioned=unpartitioned)
-    planned = plan_pipeline(ppl, source=source, dataops_translator=translator, options=options)
+    options = AssetOptions(partitions_def=partitions_def, unpartitioned=unpartitioned)
+    planned = plan_pipeline(
+        ppl, source=source, dagster_dataops_translator=dagster_dataops_translator, options=options
+    )
     return preview_job(planned, source, name=name, resources=resources)
 
 
@@ -79,15 +81,15 @@ def preview_job(
     resources: Mapping[str, Any] | None = None,
 ) -> dg.JobDefinition:
     """Return the job of a planned pipeline; arguments as `build_preview_job`."""
-    origin, plans, partitions = planned.origin, planned.plans, planned.options.partitions
-    first = PreviewSource(source, origin, partitions)
+    origin, plans, partitions_def = planned.origin, planned.plans, planned.options.partitions_def
+    first = PreviewSource(source, origin, partitions_def)
     title = planned.title
 
     @dg.op(
         name=f"preview_{title}",
         description=f"Previews pipeline {title}.",
         config_schema=LazyField(
-            lambda: dg.Field(_schema(plans, partitioned=partitions is not None))
+            lambda: dg.Field(_schema(plans, partitioned=partitions_def is not None))
         ),
     )
     def _preview(context: dg.OpExecutionContext, dataops: DataOpsResource) -> None:

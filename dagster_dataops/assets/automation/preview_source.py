@@ -33,12 +33,12 @@ class PreviewSource:
     Attributes:
         source: As the user gave it.
         origin: Its asset.
-        partitions: Of the pipeline, if it has any.
+        partitions_def: Of the pipeline, if it has any.
     """
 
     source: Source
     origin: SourceAsset
-    partitions: dg.PartitionsDefinition[str] | None
+    partitions_def: dg.PartitionsDefinition[str] | None
 
     def partition(self, context: dg.OpExecutionContext, wanted: str) -> str | None:
         """Return the partition to preview; ``None`` where there are none.
@@ -50,10 +50,10 @@ class PreviewSource:
         Raises:
             Failure: It is none, or there is none yet.
         """
-        if self.partitions is None:
+        if self.partitions_def is None:
             return None
-        known = self.partitions.get_partition_keys(dynamic_partitions_store=context.instance)
-        keys = ordered(known, self.partitions)[::-1]
+        known = self.partitions_def.get_partition_keys(dynamic_partitions_store=context.instance)
+        keys = ordered(known, self.partitions_def)[::-1]
         if wanted in keys:
             return wanted
         if wanted:

@@ -19,7 +19,9 @@ Schedule: TypeAlias = "dg.ScheduleDefinition | UnresolvedSchedule"
 UnresolvedSchedule: TypeAlias = Any  # Dagster gives the class of its partitioned schedules no name
 
 
-def pipeline_schedule(job: Any, cron: str, partitions: dg.PartitionsDefinition | None) -> Schedule:
+def pipeline_schedule(
+    job: Any, cron: str, partitions_def: dg.PartitionsDefinition | None
+) -> Schedule:
     """Return the schedule of a pipeline's job.
 
     Args:
@@ -27,46 +29,47 @@ def pipeline_schedule(job: Any, cron: str, partitions: dg.PartitionsDefinition |
         cron: When. Time windows are materialized when they have closed, so that their schedule
             must come once a window; ``@window`` is the very moment. Of static partitions each
             tick materializes every one.
-        partitions: The job's.
+        partitions_def: The job's.
 
     Raises:
         ConfigurationError: Partitions that no cron line can serve.
     """
     name = f"{job.name}_schedule"
-    if partitions is None and cron != EACH_WINDOW:
+    if partitions_def is None and cron != EACH_WINDOW:
         return dg.ScheduleDefinition(name=name, job=job, cron_schedule=cron)
-    windows = _windows_of(partitions)
+    windows = _windows_of(partitions_def)
     if windows is not None:
         moment = _moment(cron, windows)
         return dg.build_schedule_from_partitioned_job(job, name=name, **moment)
-    if isinstance(partitions, dg.StaticPartitionsDefinition) and cron != EACH_WINDOW:
-        return _static_schedule(name, job, cron, partitions)
+    if isinstance(partitions_def, dg.StaticPartitionsDefinition) and cron != EACH_WINDOW:
+        return _static_schedule(name, job, cron, partitions_def)
     allowed = (
         f"a cron line for no or static partitions, {EACH_WINDOW!r} or one a window for time "
-        "windows, and none for dynamic partitions: those have new_files=... or automation=..."
+        "windows, and none for dynamic partitions: those have new_files=... or "
+        "automation_condition=..."
     )
     raise ConfigurationError("schedule", cron, allowed)
 
 
 def _static_schedule(
-    name: str, job: Any, cron: str, partitions: dg.StaticPartitionsDefinition
+    name: str, job: Any, cron: str, partitions_def: dg.StaticPartitionsDefinition
 ) -> dg.ScheduleDefinition:
     def each(_: dg.ScheduleEvaluationContext) -> Iterator[dg.RunRequest]:
-        for key in partitions.get_partition_keys():
+        for key in partitions_def.get_partition_keys():
             yield dg.RunRequest(run_key=key, partition_key=key)
 
     return dg.ScheduleDefinition(name=name, job=job, cron_schedule=cron, execution_fn=each)
 
 
 def _windows_of(
-    partitions: dg.PartitionsDefinition | None,
+    partitions_def: dg.PartitionsDefinition | None,
 ) -> dg.TimeWindowPartitionsDefinition | None:
     """Return the time windows among the dimensions, if there is just one such."""
-    if isinstance(partitions, dg.MultiPartitionsDefinition):
-        found = [dimension.partitions_def for dimension in partitions.partitions_defs]
+    if isinstance(partitions_def, dg.MultiPartitionsDefinition):
+        found = [dimension.partitions_def for dimension in partitions_def.partitions_defs]
         windows = [one for one in found if isinstance(one, dg.TimeWindowPartitionsDefinition)]
         return windows[0] if len(windows) == 1 else None
-    return partitions if isinstance(partitions, dg.TimeWindowPartitionsDefinition) else None
+    return partitions_def if isinstance(partitions_def, dg.TimeWindowPartitionsDefinition) else None
 
 
 def _moment(cron: str, windows: dg.TimeWindowPartitionsDefinition) -> dict[str, Any]:

@@ -61,7 +61,7 @@ class _File:
 def new_files_sensor(
     pattern: str,
     *,
-    partitions: dg.DynamicPartitionsDefinition,
+    partitions_def: dg.DynamicPartitionsDefinition,
     job: Any,
     source: dg.AssetKey | None = None,
     made: Sequence[dg.AssetKey] = (),
@@ -75,7 +75,7 @@ def new_files_sensor(
 
     Args:
         pattern: A path with ``{partition}``, such as ``inbox/{partition}.jsonl``.
-        partitions: Where keys are added; the sensor is called after it.
+        partitions_def: Where keys are added; the sensor is called after it.
         job: What is launched for a partition.
         source: The external asset of the files; each is reported as its materialization.
         made: Assets; a file all of whose partitions are there already is not run again when the
@@ -83,9 +83,11 @@ def new_files_sensor(
         options: How.
     """
     options = options or NewFiles()
-    group = partitions.name
+    group = partitions_def.name
     if group is None:
-        raise ConfigurationError("partitions", partitions, "a DynamicPartitionsDefinition(name=)")
+        raise ConfigurationError(
+            "partitions_def", partitions_def, "a DynamicPartitionsDefinition(name=)"
+        )
 
     def look(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         files, unsettled = _settled(pattern, options.settle_seconds)
@@ -105,7 +107,7 @@ def new_files_sensor(
         new = [file.key for file in due if file.key not in there]
         return dg.SensorResult(
             run_requests=[_request(file, group) for file in due] if options.launch else [],
-            dynamic_partitions_requests=[partitions.build_add_request(new)] if new else [],
+            dynamic_partitions_requests=[partitions_def.build_add_request(new)] if new else [],
             asset_events=[_event(source, file) for file in due] if source else [],
             cursor=cursor,
         )

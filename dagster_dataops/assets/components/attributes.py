@@ -118,7 +118,7 @@ class PipelineAttributes(dg.Resolvable):
             "defaults; the same in all pipelines of a project.",
         ),
     ] = None
-    partitions: Annotated[
+    partitions_def: Annotated[
         dg.PartitionsDefinition | None,
         dg.Resolver(
             resolve_partitions,
@@ -141,7 +141,7 @@ class PipelineAttributes(dg.Resolvable):
             "source.",
         ),
     ] = None
-    automation: Annotated[
+    automation_condition: Annotated[
         "dg.AutomationCondition[dg.AssetKey] | None",
         dg.Resolver.default(
             model_field_type=str | None,
@@ -219,12 +219,12 @@ class PipelineAttributes(dg.Resolvable):
             "resource": self.resource,
             "schedule": self.schedule,
             "retry_policy": self.retry_policy,
-            "partitions": self.partitions,
+            "partitions_def": self.partitions_def,
             "unpartitioned": [node.name for node in self.operators if node.unpartitioned],
             "allow_missing_partitions": self.allow_missing_partitions or None,
             "backfill_policy": op.backfill_policy,
             "new_files": self.new_files,
-            "automation": self.automation,
+            "automation_condition": self.automation_condition,
             "freshness_policy": self.freshness_policy,
             "checks": self._checks(),
             "stream_name": self.stream_name,

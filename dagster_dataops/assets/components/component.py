@@ -87,7 +87,10 @@ class OperatorPipelineComponent(PipelineAttributes, dg.Component):
         ppl = assembled(name, self.operators, self._place)
         try:
             return build_definitions(
-                ppl, source=source, translator=_ComponentTranslator(self), **self.keywords()
+                ppl,
+                source=source,
+                dagster_dataops_translator=_ComponentTranslator(self),
+                **self.keywords(),
             )
         except ConfigurationError as error:
             raise self._place.at(error.setting).error(error.setting, error) from None

@@ -150,7 +150,7 @@ _STRICT: Final[dict[str, Any]] = {
     "new_files": NewFilesModel,
     "op": OpModel,
     "operators": list[OperatorNodeModel],
-    "partitions": PartitionsModel,
+    "partitions_def": PartitionsModel,
     "resource": ResourceModel,
     "retry_policy": RetryPolicyModel,
     "schedule": str,

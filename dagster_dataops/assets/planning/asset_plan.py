@@ -100,8 +100,8 @@ def plan_assets(
             pipeline=graph.name,
             node=node,
             upstream=tuple(keys[name] for name in node.inputs),
-            partitions=None if node.name in whole else options.partitions,
-            automation=options.automation_of(node.name),
+            partitions_def=None if node.name in whole else options.partitions_def,
+            automation_condition=options.automation_of(node.name),
             freshness_policy=options.freshness_policy,
         )
         spec = _completed(translator.get_asset_spec(data), data.upstream, options.root)
@@ -143,7 +143,10 @@ def _check_named(graph: OperatorGraph, options: AssetOptions) -> None:
     wrong = sorted(options.named_nodes - graph.nodes.keys())
     if wrong:
         known = ", ".join(graph.nodes)
-        reason = f"partitions or automation name no node of it: {', '.join(wrong)}; nodes: {known}"
+        reason = (
+            f"unpartitioned or automation_condition name no node of it: {', '.join(wrong)}; "
+            f"nodes: {known}"
+        )
         raise PipelineDefinitionError(graph.name, reason)
 
 

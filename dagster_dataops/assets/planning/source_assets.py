@@ -80,7 +80,7 @@ def source_asset(source: Source, pipeline: str, options: AssetOptions | None = N
     if not callable(source):
         raise _no_source(source)
     key = _key(pipeline, function_name(source))
-    check_arguments(source, partitioned=options.partitions is not None)
+    check_arguments(source, partitioned=options.partitions_def is not None)
     return SourceAsset(key, _function_asset(source, key, pipeline, options), function=source)
 
 
@@ -105,13 +105,13 @@ def is_streamed_file(text: str) -> bool:
 
 
 def _file_source(text: str, pipeline: str, options: AssetOptions) -> SourceAsset:
-    if options.partitions is not None:
+    if options.partitions_def is not None:
         skip = options.allow_missing_partitions
-        pattern = PathPattern(text, options.partitions, allow_missing=skip)
+        pattern = PathPattern(text, options.partitions_def, allow_missing=skip)
         key = _key(pipeline, pattern.name)
         return SourceAsset(key, _pattern_spec(key, pattern, pipeline), pattern)
     if is_pattern(text):
-        allowed = "without {partition}, or the pipeline must have partitions=..."
+        allowed = "without {partition}, or the pipeline must have partitions_def=..."
         raise ConfigurationError("source", text, allowed)
     path = Path(text).expanduser().absolute()
     key = _key(pipeline, named_after(Path(file_name(text)).stem or path.stem))
@@ -192,7 +192,7 @@ def _function_asset(
     pipeline: str,
     options: AssetOptions,
 ) -> dg.AssetsDefinition:
-    with backfills(options.partitions, options.backfill_policy) as policy:
+    with backfills(options.partitions_def, options.backfill_policy) as policy:
 
         @dg.asset(
             key=key,
@@ -200,7 +200,7 @@ def _function_asset(
             group_name=pipeline or "dataops",
             kinds={"python", "json"},
             io_manager_key=IO_MANAGER,
-            partitions_def=options.partitions,
+            partitions_def=options.partitions_def,
             automation_condition=options.automation_of(key.path[-1]),
             freshness_policy=options.freshness_policy,
             backfill_policy=policy,
@@ -208,7 +208,7 @@ def _function_asset(
         def _source(
             context: dg.AssetExecutionContext, dataops: DataOpsResource
         ) -> Iterator[dg.MaterializeResult[Any]]:
-            spec = dg.AssetSpec(key, partitions_def=options.partitions)
+            spec = dg.AssetSpec(key, partitions_def=options.partitions_def)
             partitions = partitions_of(context, spec)
 
             def make(partition: str | None) -> Made:

@@ -30,16 +30,16 @@ class DataOpsTranslatorData:
         pipeline: Name of the pipeline; empty for an unnamed one.
         node: The operator node.
         upstream: Keys of the assets it takes its inputs from, in order.
-        partitions: The pipeline's, unless this node takes all of them at once.
-        automation: When it is materialized by itself, as given for the pipeline.
+        partitions_def: The pipeline's, unless this node takes all of them at once.
+        automation_condition: When it is materialized by itself, as given for the pipeline.
         freshness_policy: As given for the pipeline.
     """
 
     pipeline: str
     node: OperatorNode
     upstream: tuple[dg.AssetKey, ...]
-    partitions: dg.PartitionsDefinition | None = None
-    automation: dg.AutomationCondition[dg.AssetKey] | None = None
+    partitions_def: dg.PartitionsDefinition | None = None
+    automation_condition: dg.AutomationCondition[dg.AssetKey] | None = None
     freshness_policy: dg.FreshnessPolicy | None = None
 
 
@@ -71,8 +71,8 @@ class DataOpsTranslator:
             code_version=f"{invocation.spec.code_version[:12]}-{invocation.options_digest[:8]}",
             kinds={"python", "json"},
             metadata=definition_metadata(node),
-            partitions_def=data.partitions,
-            automation_condition=data.automation,
+            partitions_def=data.partitions_def,
+            automation_condition=data.automation_condition,
             freshness_policy=data.freshness_policy,
         )
 

@@ -26,7 +26,7 @@ def build_operator_checks(
     *,
     source: Source,
     checks: Checks,
-    translator: DataOpsTranslator | None = None,
+    dagster_dataops_translator: DataOpsTranslator | None = None,
     options: AssetOptions | None = None,
 ) -> list[dg.AssetChecksDefinition]:
     """Return the declared checks as Dagster's; `build_definitions` adds them by itself.
@@ -35,7 +35,7 @@ def build_operator_checks(
         ppl: A complete pipeline.
         source: As for `build_definitions`.
         checks: By node; by ``source`` for the source, if it is a file or a function.
-        translator: The one that the assets were made with.
+        dagster_dataops_translator: The one that the assets were made with.
         options: What they were made with of partitions.
 
     Raises:
@@ -43,7 +43,9 @@ def build_operator_checks(
     """
     if not checks:
         return []
-    planned = plan_pipeline(ppl, source=source, dataops_translator=translator, options=options)
+    planned = plan_pipeline(
+        ppl, source=source, dagster_dataops_translator=dagster_dataops_translator, options=options
+    )
     return check_steps(planned, checks)
 
 
@@ -100,7 +102,7 @@ def _checked_source(planned: PlannedPipeline, checks: Sequence[DeclaredCheck]) -
     if origin.path is None and not isinstance(origin.definition, dg.AssetsDefinition):
         reason = "the source is an asset of others; declare its checks where it is defined"
         raise PipelineDefinitionError(planned.graph.name, reason)
-    return CheckedAsset(origin.key, checks, planned.options.partitions, origin.path)
+    return CheckedAsset(origin.key, checks, planned.options.partitions_def, origin.path)
 
 
 def _check_step(asset: CheckedAsset) -> dg.AssetChecksDefinition:

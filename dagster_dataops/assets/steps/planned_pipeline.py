@@ -85,7 +85,7 @@ def plan_pipeline(
     ppl: Pipeline,
     *,
     source: Source,
-    dataops_translator: DataOpsTranslator | None = None,
+    dagster_dataops_translator: DataOpsTranslator | None = None,
     options: AssetOptions | None = None,
 ) -> PlannedPipeline:
     """Return a pipeline as `DataOpsResource.run` takes it in ops and assets of one's own.
@@ -93,7 +93,7 @@ def plan_pipeline(
     Args:
         ppl: A complete pipeline.
         source: As for `build_definitions`.
-        dataops_translator: Keys, groups and descriptions.
+        dagster_dataops_translator: Keys, groups and descriptions.
         options: Partitions and what else all assets have in common.
 
     Example:
@@ -109,5 +109,5 @@ def plan_pipeline(
     graph, options = ppl.graph, options or AssetOptions()
     check_source(graph, source)
     origin = origin_of(source, graph.name, options)
-    plans = plan_assets(graph, origin, dataops_translator or DataOpsTranslator(), options)
+    plans = plan_assets(graph, origin, dagster_dataops_translator or DataOpsTranslator(), options)
     return PlannedPipeline(graph, origin, plans, options)

@@ -80,7 +80,7 @@ def origin_of(source: Source, pipeline: str, options: AssetOptions | None = None
     if isinstance(source, (str, os.PathLike)) and is_streamed_file(os.fspath(source)):
         return _streamed(_of_file(os.fspath(source), options), None, pipeline, options)
     if callable(source) and _returns_stream(source):
-        check_arguments(source, partitioned=options.partitions is not None)
+        check_arguments(source, partitioned=options.partitions_def is not None)
         name = options.stream_name or function_name(source)
         return _streamed(given_stream(name, source, source), source, pipeline, options)
     return source_asset(source, pipeline, options)
@@ -88,7 +88,7 @@ def origin_of(source: Source, pipeline: str, options: AssetOptions | None = None
 
 def _of_stream(source: object, options: AssetOptions) -> GivenStream:
     name = named_after(options.stream_name or name_of_stream(source))
-    if options.partitions is not None:
+    if options.partitions_def is not None:
         allowed = "a function of the partition's key that is annotated to return a stream"
         raise ConfigurationError("source", source, f"{allowed}, since there are partitions")
     as_reading(source, name)
@@ -98,14 +98,14 @@ def _of_stream(source: object, options: AssetOptions) -> GivenStream:
 def _of_file(text: str, options: AssetOptions) -> GivenStream:
     """Return the stream of a file that is no plain one here; of one a partition."""
     scheme, separator, rest = text.rpartition("://")
-    if options.partitions is None:
+    if options.partitions_def is None:
         if is_pattern(text):
-            allowed = "without {partition}, or the pipeline must have partitions=..."
+            allowed = "without {partition}, or the pipeline must have partitions_def=..."
             raise ConfigurationError("source", text, allowed)
         place = text if separator else str(Path(text).expanduser().absolute())
         name = named_after(options.stream_name or stem_of(text))
         return given_stream(name or "stream", lambda: read_jsonl(place))
-    pattern = PathPattern(f"/{rest}" if separator else text, options.partitions)
+    pattern = PathPattern(f"/{rest}" if separator else text, options.partitions_def)
 
     def of(key: str) -> Operations:
         path = str(pattern.path(key))
@@ -131,7 +131,7 @@ def _streamed(
     described: str = "",
 ) -> StreamSource:
     stages: Reading | None = None
-    if function is None and options.partitions is None:
+    if function is None and options.partitions_def is None:
         stages = operator.stream()
     spec = _spec(operator, pipeline, options).replace_attributes(
         description=described or _description(operator, function),
@@ -174,7 +174,7 @@ def _spec(operator: Operator, pipeline: str, options: AssetOptions) -> dg.AssetS
         key=dg.AssetKey(key_of(pipeline, name)),
         group_name=pipeline or "dataops",
         kinds={"python", "json"},
-        partitions_def=options.partitions,
+        partitions_def=options.partitions_def,
         automation_condition=options.automation_of(name),
         freshness_policy=options.freshness_policy,
     )

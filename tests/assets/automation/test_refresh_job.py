@@ -153,10 +153,10 @@ def test_a_partitioned_pipeline_is_refreshed_by_partition(
     for letter in "ab":
         write_jsonl(tmp_path / f"{letter}.jsonl", [{"id": letter}])
     source = tmp_path / "{partition}.jsonl"
-    before = counted.definitions(root, source, partitions=letters)
+    before = counted.definitions(root, source, partitions_def=letters)
     for letter in "ab":
         execute(before, stored, partition_key=letter)
     counted.taken()
-    changed = counted.definitions(root, source, suffix="!", partitions=letters)
+    changed = counted.definitions(root, source, suffix="!", partitions_def=letters)
     refresh(changed, stored, partition_key="b")
     assert counted.taken() == {"a": 1, "b": 1, "c": 1}

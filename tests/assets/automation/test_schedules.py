@@ -31,7 +31,7 @@ def upper(registry: OperatorRegistry) -> Any:
 def scheduled(upper: Any, root: Path) -> Any:
     def build(cron: str, partitions: Any, source: Any = "in/{partition}.jsonl") -> Any:
         ppl = pipeline_of(upper=upper())
-        return definitions_of(ppl, source, root, partitions=partitions, schedule=cron)
+        return definitions_of(ppl, source, root, partitions_def=partitions, schedule=cron)
 
     return build
 
@@ -147,7 +147,7 @@ def test_an_eager_pipeline_follows_its_upstream_asset(
         return [{"text": "a"}]
 
     ppl = pipeline_of(first=upper(), second=upper())
-    definitions = definitions_of(ppl, raw, root, others=[raw], automation=EAGER)
+    definitions = definitions_of(ppl, raw, root, others=[raw], automation_condition=EAGER)
     names = ("first", "second")
     found, cursor = requested(definitions, instance, None, *names)
     assert found == set()
@@ -161,20 +161,20 @@ def test_an_eager_pipeline_follows_its_upstream_asset(
 
 def test_a_condition_counts_for_the_source_and_every_node(upper: Any, root: Path) -> None:
     ppl = pipeline_of(first=upper(), second=upper())
-    definitions = definitions_of(ppl, numbers, root, automation=EAGER)
+    definitions = definitions_of(ppl, numbers, root, automation_condition=EAGER)
     for name in ("numbers", "first", "second"):
         assert spec_of(definitions, "docs", name).automation_condition == EAGER
 
 
 def test_conditions_may_be_given_by_node(upper: Any, root: Path) -> None:
     ppl = pipeline_of(first=upper(), second=upper())
-    definitions = definitions_of(ppl, numbers, root, automation={"second": EAGER})
+    definitions = definitions_of(ppl, numbers, root, automation_condition={"second": EAGER})
     found = [
         spec_of(definitions, "docs", name).automation_condition for name in ("first", "second")
     ]
     assert found == [None, EAGER]
     with pytest.raises(PipelineDefinitionError, match="absent"):
-        definitions_of(ppl, numbers, root, automation={"absent": EAGER})
+        definitions_of(ppl, numbers, root, automation_condition={"absent": EAGER})
 
 
 def test_an_unpartitioned_node_is_requested_when_a_partition_is_new(
@@ -189,9 +189,9 @@ def test_an_unpartitioned_node_is_requested_when_a_partition_is_new(
         raw,
         root,
         others=[raw],
-        partitions=LETTERS,
+        partitions_def=LETTERS,
         unpartitioned=["all"],
-        automation=EAGER,
+        automation_condition=EAGER,
     )
     _, cursor = requested(definitions, instance, None, "all")
     for key in ("a", "b"):
@@ -212,10 +212,10 @@ def test_definitions_with_everything_can_be_loaded(upper: Any, root: Path) -> No
         pipeline_of(upper=upper(), all=upper()),
         "in/{partition}.jsonl",
         root,
-        partitions=DAYS,
+        partitions_def=DAYS,
         unpartitioned=["all"],
         backfill_policy=dg.BackfillPolicy.single_run(),
-        automation=dg.AutomationCondition.on_cron("@daily"),
+        automation_condition=dg.AutomationCondition.on_cron("@daily"),
         schedule="@window",
         freshness_policy=dg.FreshnessPolicy.cron("0 9 * * *", timedelta(hours=1)),
     )

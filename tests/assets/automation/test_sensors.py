@@ -33,7 +33,7 @@ class Watching:
             pipeline_of(upper=self.operator),
             self.inbox / "{partition}.jsonl",
             self.root,
-            partitions=FILES,
+            partitions_def=FILES,
             new_files=options,
             **keywords,
         )
@@ -190,7 +190,8 @@ def test_each_file_is_reported_as_a_materialization_of_the_source(watching: Watc
 
 def test_without_launching_the_automation_of_the_assets_takes_over(watching: Watching) -> None:
     watching.set(
-        NewFiles(settle_seconds=0, launch=False), automation=dg.AutomationCondition.eager()
+        NewFiles(settle_seconds=0, launch=False),
+        automation_condition=dg.AutomationCondition.eager(),
     )
     upper = dg.AssetKey(["docs", "upper"])
     selection = dg.AssetSelection.assets(upper)
@@ -217,7 +218,7 @@ def test_new_files_need_dynamic_partitions(
 ) -> None:
     ppl = pipeline_of(upper=watching.operator)
     with pytest.raises(ConfigurationError, match="DynamicPartitionsDefinition"):
-        definitions_of(ppl, source, root, partitions=partitions, new_files=NOW)
+        definitions_of(ppl, source, root, partitions_def=partitions, new_files=NOW)
 
 
 def test_impossible_options_are_refused() -> None:

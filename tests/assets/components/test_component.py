@@ -138,8 +138,8 @@ operators:
   - {name: all, operator: dedup.Exact, options: {input_key: text}, unpartitioned: true}
 allow_missing_partitions: true
 op: {backfill_policy: {type: single_run}}
-automation: "{{ dg.AutomationCondition.eager() }}"
-partitions: {type: dynamic, name: texts_of_docs}
+automation_condition: "{{ dg.AutomationCondition.eager() }}"
+partitions_def: {type: dynamic, name: texts_of_docs}
 new_files: {settle_seconds: 0, running: true}
 """
 
@@ -154,11 +154,11 @@ def test_partitions_sensors_and_automation_are_equal_too(project):
         theirs = build_definitions(
             ppl,
             source=path.parent / "{partition}.jsonl",
-            partitions=dg.DynamicPartitionsDefinition(name="texts_of_docs"),
+            partitions_def=dg.DynamicPartitionsDefinition(name="texts_of_docs"),
             unpartitioned=["all"],
             allow_missing_partitions=True,
             backfill_policy=dg.BackfillPolicy.single_run(),
-            automation=dg.AutomationCondition.eager(),
+            automation_condition=dg.AutomationCondition.eager(),
             new_files=NewFiles(settle_seconds=0, running=True),
         )
 

@@ -110,7 +110,7 @@ def static(tagging: Tagging, inbox: Path, root: Path) -> dg.Definitions:
     """Two nodes over three static partitions, backfilled in one run."""
     ppl = pipeline_of(first=tagging.operator(), second=tagging.operator())
     source = inbox / "{partition}.jsonl"
-    return definitions_of(ppl, source, root, partitions=LETTERS, backfill_policy=SINGLE_RUN)
+    return definitions_of(ppl, source, root, partitions_def=LETTERS, backfill_policy=SINGLE_RUN)
 
 
 def test_each_partition_takes_its_own_file_and_has_its_own_folder(
@@ -132,7 +132,7 @@ def test_time_windows_take_the_file_of_their_date(
         pipeline_of(tag=tagging.operator()),
         tmp_path / "logs" / "{partition:%Y/%m/%d}.jsonl",
         root,
-        partitions=dg.DailyPartitionsDefinition("2024-01-01"),
+        partitions_def=dg.DailyPartitionsDefinition("2024-01-01"),
     )
     execute(definitions, instance, partition_key="2024-01-02")
     assert ids(part_of(root, "tag", "2024-01-02")) == ["second"]
@@ -152,7 +152,7 @@ def test_dimensions_are_called_by_their_names(
     )
     source = tmp_path / "{color}" / "{date}.jsonl"
     ppl = pipeline_of(tag=tagging.operator())
-    definitions = definitions_of(ppl, source, root, partitions=both)
+    definitions = definitions_of(ppl, source, root, partitions_def=both)
     key = dg.MultiPartitionKey({"date": "2024-01-01", "color": "red"})
     execute(definitions, instance, partition_key=key)
     assert ids(part_of(root, "tag", "red%7C2024-01-01")) == ["found"]
@@ -168,7 +168,9 @@ def test_a_source_function_takes_the_key_of_the_partition(
     run: dict[str, Any], tagging: Tagging, root: Path, instance: dg.DagsterInstance
 ) -> None:
     ppl = pipeline_of(tag=tagging.operator())
-    definitions = definitions_of(ppl, texts, root, partitions=LETTERS, backfill_policy=SINGLE_RUN)
+    definitions = definitions_of(
+        ppl, texts, root, partitions_def=LETTERS, backfill_policy=SINGLE_RUN
+    )
     result = execute(definitions, instance, **run)
     assert ids(part_of(root, "tag", "a")) == ["a0", "a1"]
     assert partitions_of(result, "docs", "texts")["a"]["dagster/row_count"] == 2
@@ -182,7 +184,7 @@ def test_a_source_function_that_does_not_fit_is_refused_when_it_is_defined(
 
     ppl = pipeline_of(tag=tagging.operator())
     with pytest.raises(OperatorDefinitionError, match="one argument, the partition's key"):
-        definitions_of(ppl, without, root, partitions=LETTERS)
+        definitions_of(ppl, without, root, partitions_def=LETTERS)
     with pytest.raises(OperatorDefinitionError, match="takes no argument"):
         definitions_of(ppl, texts, root)
 
@@ -200,7 +202,7 @@ def test_a_path_names_the_partition_if_there_are_partitions_and_else_does_not(
     path: str, partitions: Any, tagging: Tagging, root: Path
 ) -> None:
     with pytest.raises(ConfigurationError, match=r"\{partition\}"):
-        definitions_of(pipeline_of(tag=tagging.operator()), path, root, partitions=partitions)
+        definitions_of(pipeline_of(tag=tagging.operator()), path, root, partitions_def=partitions)
 
 
 def test_one_run_of_several_partitions_tells_of_each_of_them(
@@ -276,7 +278,7 @@ def test_a_retry_of_the_step_makes_the_failed_partition_alone(
         pipeline_of(tag=tagging.operator()),
         inbox / "{partition}.jsonl",
         root,
-        partitions=LETTERS,
+        partitions_def=LETTERS,
         backfill_policy=SINGLE_RUN,
         retry_policy=dg.RetryPolicy(max_retries=1),
     )
@@ -309,7 +311,7 @@ def folded(tagging: Tagging, registry: OperatorRegistry) -> Pipeline:
 def whole(tagging: Tagging, inbox: Path, root: Path, registry: OperatorRegistry) -> Any:
     def build(**keywords: Any) -> dg.Definitions:
         source = inbox / "{partition}.jsonl"
-        keywords = {"partitions": LETTERS, "unpartitioned": ["numbered"], **keywords}
+        keywords = {"partitions_def": LETTERS, "unpartitioned": ["numbered"], **keywords}
         return definitions_of(folded(tagging, registry), source, root, **keywords)
 
     return build
@@ -384,7 +386,7 @@ def test_an_unpartitioned_node_may_take_the_files_of_all_partitions(
         pipeline_of(tag=tagging.operator()),
         inbox / "{partition}.jsonl",
         root,
-        partitions=files,
+        partitions_def=files,
         unpartitioned=["tag"],
     )
     execute(definitions, instance)
@@ -409,7 +411,9 @@ def test_what_a_translator_says_of_partitions_stands(
 
     ppl = pipeline_of(a=tagging.operator(), b=tagging.operator())
     source = inbox / "{partition}.jsonl"
-    definitions = definitions_of(ppl, source, root, partitions=LETTERS, translator=Whole())
+    definitions = definitions_of(
+        ppl, source, root, partitions_def=LETTERS, dagster_dataops_translator=Whole()
+    )
     found = [spec_of(definitions, "docs", name).partitions_def for name in "ab"]
     assert found == [LETTERS, None]
 
@@ -429,7 +433,7 @@ def test_a_daily_partition_takes_the_hours_of_an_upstream_asset_in_one_run_of_se
         raw,
         root,
         others=[raw],
-        partitions=dg.DailyPartitionsDefinition("2024-01-01", end_date="2024-01-03"),
+        partitions_def=dg.DailyPartitionsDefinition("2024-01-01", end_date="2024-01-03"),
         backfill_policy=SINGLE_RUN,
     )
     for hour in hours.get_partition_keys():

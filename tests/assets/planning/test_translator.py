@@ -145,7 +145,11 @@ def test_a_translator_changes_keys_groups_owners_and_dependencies(
 
     ppl = pipeline_of(loud=upper(), louder=upper())
     definitions = definitions_of(
-        ppl, "texts.jsonl", root, translator=Ours(), others=[dg.AssetSpec("settings")]
+        ppl,
+        "texts.jsonl",
+        root,
+        dagster_dataops_translator=Ours(),
+        others=[dg.AssetSpec("settings")],
     )
     spec = spec_of(definitions, "team", "docs", "louder")
     assert {dep.asset_key.to_user_string() for dep in spec.deps} == {"team/docs/loud", "settings"}

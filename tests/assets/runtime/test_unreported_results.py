@@ -77,15 +77,15 @@ def launch(
         config: dict[str, Any] | None = None,
         *,
         within: dg.DagsterInstance = instance,
-        partitions: dg.PartitionsDefinition | None = None,
+        partitions_def: dg.PartitionsDefinition | None = None,
         job: str = "",
         **keywords: Any,
     ) -> dg.ExecuteInProcessResult:
         definitions = build_definitions(
             ppl,
-            source=tmp_path / ("{partition}.jsonl" if partitions else "texts.jsonl"),
+            source=tmp_path / ("{partition}.jsonl" if partitions_def else "texts.jsonl"),
             resource=Dying(root=str(root), lock_seconds=0.2),
-            partitions=partitions,
+            partitions_def=partitions_def,
         )
         given = {"ops": {"docs__first": {"config": config}}} if config else None
         keywords = {"raise_on_error": False, **keywords}
@@ -218,14 +218,14 @@ def test_runs_of_another_instance_are_not_known_to_have_failed(
 def test_one_partition_that_dagster_was_not_told_of_is_the_next_runs_and_no_later_ones(
     launch: Launch, dying: set[str], calls: Counter[str]
 ) -> None:
-    assert launch(partitions=LETTERS, partition_key="b").success
+    assert launch(partitions_def=LETTERS, partition_key="b").success
     dying.add("first")
-    assert not launch(partitions=LETTERS, partition_key="a").success
+    assert not launch(partitions_def=LETTERS, partition_key="a").success
     assert calls["first"] == 6
 
     dying.clear()
-    assert launch(partitions=LETTERS, partition_key="a").success
+    assert launch(partitions_def=LETTERS, partition_key="a").success
     assert calls["first"] == 6
     for partition in "ab":
-        assert launch(partitions=LETTERS, partition_key=partition).success
+        assert launch(partitions_def=LETTERS, partition_key=partition).success
     assert calls["first"] == 12

@@ -196,7 +196,12 @@ def test_a_check_sees_the_partition_of_its_run_and_alone_all_of_them(
 
     wanted = {"a": [checks.row_count(max=3), checks.no_nulls("tag")]}
     ours = definitions_of(
-        pipeline_of(a=keep()), raw, root, others=[raw], translator=Partitioned(), checks=wanted
+        pipeline_of(a=keep()),
+        raw,
+        root,
+        others=[raw],
+        dagster_dataops_translator=Partitioned(),
+        checks=wanted,
     )
     keys = [dg.AssetCheckKey(dg.AssetKey(["docs", "a"]), n) for n in ("row_count", "no_nulls_tag")]
     job = dg.define_asset_job("alone", selection=dg.AssetSelection.checks(*keys))
@@ -286,7 +291,7 @@ def test_a_blocking_check_looks_at_every_partition_of_its_run(
         str(tmp_path / "in" / "{partition}.jsonl"),
         root,
         layout="single_step",
-        partitions=dg.StaticPartitionsDefinition(["x", "y", "z"]),
+        partitions_def=dg.StaticPartitionsDefinition(["x", "y", "z"]),
         backfill_policy=dg.BackfillPolicy.single_run(),
         checks={"a": [checks.row_count(max=3, blocking=True)]},
     )
@@ -321,7 +326,7 @@ def test_files_by_partition_are_checked_each_and_alone_together(
         pipeline_of(a=keep(), b=keep()),
         str(tmp_path / "in" / "{partition}.jsonl"),
         root,
-        partitions=dg.StaticPartitionsDefinition(["b", "a", "c"]),
+        partitions_def=dg.StaticPartitionsDefinition(["b", "a", "c"]),
         unpartitioned=["b"],
         allow_missing_partitions=True,
         backfill_policy=dg.BackfillPolicy.single_run(),

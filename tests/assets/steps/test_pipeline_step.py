@@ -122,7 +122,13 @@ def test_both_layouts_have_the_same_specs(
 ) -> None:
     found = [
         specs_of(
-            definitions_of(work.pipeline(), records(1), root, layout=layout, translator=translator)
+            definitions_of(
+                work.pipeline(),
+                records(1),
+                root,
+                layout=layout,
+                dagster_dataops_translator=translator,
+            )
         )
         for layout in ("steps", "single_step")
     ]
@@ -304,7 +310,7 @@ def test_an_asset_of_the_users_own_between_two_operators_splits_the_step(
         records(3),
         root,
         others=[between],
-        translator=After(),
+        dagster_dataops_translator=After(),
         layout="single_step",
     )
     result = execute(definitions, instance)
@@ -341,7 +347,12 @@ def test_operators_with_other_partitions_have_a_step_of_their_own(
         ppl.second = work.add(node="second", suffix="?")
         ppl.joined = end()
     definitions = definitions_of(
-        ppl, raw, root, others=[raw], translator=HalfPartitioned(), layout="single_step"
+        ppl,
+        raw,
+        root,
+        others=[raw],
+        dagster_dataops_translator=HalfPartitioned(),
+        layout="single_step",
     )
     for letter in ("a", "b"):
         keys = [["raw"], ["docs", "first"], ["docs", "second"]]
@@ -360,7 +371,11 @@ def test_one_partition_of_a_whole_pipeline_is_made_in_one_step(
 
     source = write_jsonl(root.parent / "all.jsonl", list(numbered(2)))
     definitions = definitions_of(
-        work.pipeline(), source, root, translator=Partitioned(), layout="single_step"
+        work.pipeline(),
+        source,
+        root,
+        dagster_dataops_translator=Partitioned(),
+        layout="single_step",
     )
     execute(definitions, instance, partition_key="b")
     folder = root / "docs" / "joined" / "partitions" / "b"

@@ -282,7 +282,9 @@ def test_one_partition_is_previewed_the_last_that_is_there_if_none_is_named(
     config: dict[str, str],
     expected: str,
 ) -> None:
-    definitions = definitions_of(ppl, inbox, root, partitions=LETTERS, unpartitioned=["backwards"])
+    definitions = definitions_of(
+        ppl, inbox, root, partitions_def=LETTERS, unpartitioned=["backwards"]
+    )
     result = preview(definitions, instance, limit=2, **config)
 
     assert texts_of(result) == [f"{expected}0!", f"{expected}3!"]
@@ -299,7 +301,7 @@ def test_one_partition_is_previewed_the_last_that_is_there_if_none_is_named(
 def test_a_partition_that_is_none_or_not_there_is_refused(
     ppl: Pipeline, root: Path, instance: dg.DagsterInstance, inbox: str
 ) -> None:
-    definitions = definitions_of(ppl, inbox, root, partitions=LETTERS)
+    definitions = definitions_of(ppl, inbox, root, partitions_def=LETTERS)
     with pytest.raises(dg.Failure, match="there is no partition 'd'; the last are b, a, c"):
         preview(definitions, instance, partition="d")
     for path in Path(inbox).parent.iterdir():
@@ -314,7 +316,7 @@ def test_a_source_function_is_asked_for_one_partition(
     def texts(key: str) -> Iterable[dict[str, Any]]:
         return ({"id": 0, "text": key} for _ in range(9))
 
-    definitions = definitions_of(ppl, texts, root, partitions=LETTERS)
+    definitions = definitions_of(ppl, texts, root, partitions_def=LETTERS)
     assert texts_of(preview(definitions, instance, limit=1)) == ["B!"]
     assert texts_of(preview(definitions, instance, limit=1, partition="c")) == ["C!"]
 
@@ -326,7 +328,7 @@ def test_of_a_partitioned_asset_the_last_materialized_partition_is_previewed(
     def raw(context: dg.AssetExecutionContext) -> list[dict[str, Any]]:
         return [{"id": 0, "text": context.partition_key}]
 
-    definitions = definitions_of(ppl, raw, root, others=[raw], partitions=LETTERS)
+    definitions = definitions_of(ppl, raw, root, others=[raw], partitions_def=LETTERS)
     for key in "ac":
         execute(definitions, instance, only=[["raw"]], partition_key=key)
     assert texts_of(preview(definitions, instance)) == ["A!"]

@@ -125,7 +125,7 @@ def test_each_partition_has_a_result_of_its_own(query: Query, instance: dg.Dagst
 
     letters = dg.StaticPartitionsDefinition(["a", "b"])
     definitions = definitions_of(
-        pipeline_of(a=query.operator), texts, query.root, partitions=letters
+        pipeline_of(a=query.operator), texts, query.root, partitions_def=letters
     )
     failed = execute(definitions, instance, partition_key="a", raise_on_error=False)
     query.state["fails"] = False

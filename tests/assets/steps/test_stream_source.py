@@ -188,7 +188,7 @@ def test_a_packed_file_and_one_by_url_become_results(
 def test_a_url_of_each_partition(tmp_path: Path) -> None:
     partitions = dg.StaticPartitionsDefinition(["a", "b"])
     origin: Any = origin_of(
-        "s3://bucket/{partition}/docs.jsonl", "docs", AssetOptions(partitions=partitions)
+        "s3://bucket/{partition}/docs.jsonl", "docs", AssetOptions(partitions_def=partitions)
     )
     stage = origin.plan.node.operator.of_partition("b").stream().stage
     assert stage.files.given == ("s3://bucket/b/docs.jsonl",)
@@ -209,7 +209,7 @@ def test_a_list_of_sources_is_refused_with_what_to_do(upper: Any, root: Path) ->
 def test_a_stream_cannot_be_that_of_every_partition(upper: Any, root: Path) -> None:
     partitions = dg.StaticPartitionsDefinition(["a"])
     with pytest.raises(ConfigurationError, match="a function of the partition's key"):
-        definitions_of(upper, read_sequence(ROWS), root, partitions=partitions)
+        definitions_of(upper, read_sequence(ROWS), root, partitions_def=partitions)
 
 
 def test_an_item_that_is_no_record_fails_the_step_by_its_number(
@@ -228,7 +228,9 @@ def test_a_function_makes_a_stream_of_each_partition(
 
     partitions = dg.StaticPartitionsDefinition(["1", "2"])
     policy = dg.BackfillPolicy.single_run()
-    definitions = definitions_of(upper, daily, root, partitions=partitions, backfill_policy=policy)
+    definitions = definitions_of(
+        upper, daily, root, partitions_def=partitions, backfill_policy=policy
+    )
     execute(definitions, instance, partition_key="2")
     place = root / "docs/daily/partitions/2/daily_results.jsonl"
     assert [orjson.loads(line)["id"] for line in place.read_bytes().splitlines()] == [
