@@ -3,6 +3,9 @@
 import sys
 from importlib.metadata import version as version_of
 from pathlib import Path
+from typing import Any
+
+from sphinx.application import Sphinx
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -44,3 +47,14 @@ for _name in dagster_dataops.__all__:
     _value = getattr(dagster_dataops, _name)
     if isinstance(_value, type) and _value.__module__.startswith("dagster_dataops."):
         _value.__module__ = "dagster_dataops"
+
+
+def setup(app: Sphinx) -> None:
+    """Let pages introduce modules in their own words."""
+    app.connect("autodoc-process-docstring", leave_out_module_docstrings)
+
+
+def leave_out_module_docstrings(_app: Sphinx, what: str, *rest: Any) -> None:
+    """Empty the lines of the docstring of a module, the last argument."""
+    if what == "module":
+        rest[-1].clear()

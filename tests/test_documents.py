@@ -156,7 +156,7 @@ def test_pictures_are_small() -> None:
 
 def test_the_reference_describes_every_public_name_once() -> None:
     text = "".join(path.read_text() for path in (DOCS / "reference").glob("*.md"))
-    directive = r"auto(?:class|function|data|module)::? dagster_dataops\.(\w+)$"
+    directive = r"^\.\. (?:py:data|auto\w+):: dagster_dataops\.(\w+)$"
     described = re.findall(directive, text, re.MULTILINE)
 
     assert sorted(described) == dagster_dataops.__all__
