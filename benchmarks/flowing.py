@@ -19,7 +19,8 @@ from benchmarks.flows import (
     wanted,
 )
 from benchmarks.reporting import Stopwatch
-from dagster_dataops import DataPipeline, read_jsonl, read_text
+from dagster_dataops import DataPipeline, read_jsonl
+from dagster_dataops.streams.text import read_text
 
 
 def stream_lines(source: Path) -> Iterable[str]:

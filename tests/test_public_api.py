@@ -1,11 +1,16 @@
 """Tests of what ``import dagster_dataops`` offers, and of what it costs."""
 
+import ast
 import pickle
+import re
 import textwrap
+import tomllib
+from pathlib import Path
 
 import pytest
 
 import dagster_dataops
+from dagster_dataops import readers, testing
 from dagster_dataops.errors import UnknownOperatorError
 
 
@@ -19,7 +24,33 @@ def test_every_public_name_resolves(name):
 
 
 def test_dir_shows_the_public_names():
-    assert set(dagster_dataops.__all__) <= set(dir(dagster_dataops))
+    assert dir(dagster_dataops) == sorted([*dagster_dataops.__all__, "__version__"])
+
+
+def test_the_version_is_that_of_the_distribution():
+    text = (Path(dagster_dataops.__file__).parents[1] / "pyproject.toml").read_text()
+    assert tomllib.loads(text)["tool"]["hatch"]["version"]["path"] == "dagster_dataops/__init__.py"
+    assert re.fullmatch(r"\d+\.\d+\.\d+", dagster_dataops.__version__)
+
+
+@pytest.mark.parametrize("name", readers.__all__)
+def test_every_reader_resolves(name):
+    assert getattr(readers, name).__name__ == name
+
+
+def test_the_helper_for_tests_of_streams_has_a_module_of_its_own():
+    assert testing.assert_resumes_anywhere.__module__ == "dagster_dataops.testing"
+
+
+@pytest.mark.parametrize("stub", ["__init__.pyi", "readers/__init__.pyi"])
+def test_every_line_of_a_stub_exports_what_it_imports(stub):
+    """Type checkers take ``import name as name`` for an export, and no other import."""
+    text = (Path(dagster_dataops.__file__).parent / stub).read_text()
+    assigned = dict(re.findall(r"^(\w+) = (\w+)$", text, re.MULTILINE))
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.ImportFrom):
+            (alias,) = node.names
+            assert alias.asname in {alias.name, *assigned.values()}
 
 
 def test_an_unknown_name_is_an_attribute_error():
@@ -50,7 +81,7 @@ def test_an_unknown_group_cannot_be_imported(run_python):
 
 
 def test_public_classes_pickle_by_reference():
-    for name in ["JsonlDataset", "Operator", "OperatorGraph", "Pipeline", "RunReport"]:
+    for name in ["JsonlDataset", "Operator", "PlannedPipeline", "Pipeline", "RunReport"]:
         cls = getattr(dagster_dataops, name)
         assert pickle.loads(pickle.dumps(cls)) is cls
 

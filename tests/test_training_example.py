@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops import assert_resumes_anywhere
+from dagster_dataops.testing import assert_resumes_anywhere
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "training_stream.py"
 

@@ -1,87 +1,80 @@
-"""build_operator_assets: a pipeline as assets, in a step an operator or in one step for all."""
+"""build_operator_assets: the assets of a pipeline, in one step per operator or one for all."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias, Unpack
 
 import dagster as dg
+from typing_extensions import Doc
 
-from dagster_dataops.assets.checks.error_rate import ErrorRateCheck, ErrorRates
-from dagster_dataops.assets.planning.asset_options import AssetOptions, Automation
+from dagster_dataops.assets.planning.asset_options import AssetOptions
+from dagster_dataops.assets.planning.option_keywords import takes_options
 from dagster_dataops.assets.planning.source_assets import Source
-from dagster_dataops.assets.planning.translator import DataOpsTranslator
 from dagster_dataops.assets.pools import common_pool, pools_by_node
 from dagster_dataops.assets.steps.operator_step import StepOptions, operator_step
 from dagster_dataops.assets.steps.pipeline_step import pipeline_steps
-from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline, plan_pipeline
+from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline, planned_pipeline
 from dagster_dataops.assets.steps.stream_source import StreamSource
 from dagster_dataops.pipelines.pipeline import Pipeline
 
 Layout: TypeAlias = Literal["steps", "single_step"]
 
 
-def build_operator_assets(  # noqa: PLR0913 - keywords, each documented
-    ppl: Pipeline,
-    *,
-    source: Source,
-    dagster_dataops_translator: DataOpsTranslator | None = None,
-    retry_policy: dg.RetryPolicy | None = None,
-    layout: Layout = "steps",
-    pools: Mapping[str, str] | None = None,
-    partitions_def: dg.PartitionsDefinition | None = None,
-    unpartitioned: Collection[str] = (),
-    allow_missing_partitions: bool = False,
-    backfill_policy: dg.BackfillPolicy | None = None,
-    automation_condition: Automation | None = None,
-    freshness_policy: dg.FreshnessPolicy | None = None,
-    root: Path | None = None,
-    max_error_rate: ErrorRates = ErrorRateCheck(),  # noqa: B008 - frozen
-    stream_name: str = "",
+class LayoutOptions(AssetOptions, total=False):
+    """`AssetOptions`, and how the assets are divided into steps."""
+
+    layout: Annotated[
+        Layout,
+        Doc(
+            "`steps`, the default: one step per operator, which an executor may run in parallel "
+            "or on another machine. `single_step`: the selected operators run one after the "
+            "other in one step, and each is materialized as it finishes; this saves a process "
+            "per step. Keys, specs, results and metadata are the same."
+        ),
+    ]
+    pools: Annotated[
+        Mapping[str, str] | str | None,
+        Doc(
+            "Dagster concurrency pools, a dict by node such as `{'answers': 'llm'}`, or one pool "
+            "for all steps. The limit of a pool counts in the whole deployment. In `single_step` "
+            "the step is in the one pool that is named."
+        ),
+    ]
+
+
+@takes_options(LayoutOptions)
+def build_operator_assets(
+    ppl: Pipeline, *, source: Source, **options: Unpack[LayoutOptions]
 ) -> list[dg.AssetsDefinition | dg.AssetSpec]:
-    """Return one asset a node, each after those it depends on, and the source's if it is ours.
+    """Return the assets of a pipeline, each after its inputs; the source's asset comes first.
 
-    The definitions they go into need the resources ``dataops`` (`DataOpsResource`) and
-    ``dataops_io`` (`DataOpsIOManager`); `build_definitions` adds them.
+    The definitions that hold them need the resources of `dataops_resources`, which
+    `build_definitions` adds itself.
 
-    What the keywords mean is told by `build_definitions`, which takes them all but one: ``root`` is
-    the folder of all results, if it is known before a run, and the assets then show where theirs
-    is. It has no other effect: results go where the resource says.
+    Args:
+        ppl: A complete pipeline.
+        source: As for `build_definitions`.
+        **options: See `LayoutOptions`. ``resource`` only makes the assets show their folders.
 
     Raises:
-        PipelineDefinitionError: An option names no node, or several pools for one step.
-        ConfigurationError: A share of failed records is not in [0, 1].
+        PipelineDefinitionError: An option names an unknown node, or one step has several pools.
+        ConfigurationError: ``max_error_rate`` is not in [0, 1].
     """
-    options = AssetOptions(
-        partitions_def=partitions_def,
-        unpartitioned=unpartitioned,
-        allow_missing_partitions=allow_missing_partitions,
-        backfill_policy=backfill_policy,
-        automation_condition=automation_condition,
-        freshness_policy=freshness_policy,
-        root=root,
-        max_error_rate=max_error_rate,
-        stream_name=stream_name,
-        retry_policy=retry_policy,
-    )
-    planned = plan_pipeline(
-        ppl, source=source, dagster_dataops_translator=dagster_dataops_translator, options=options
-    )
-    return lay_out(planned, layout, pools or {})
+    return lay_out(planned_pipeline(ppl, source, options), options)
 
 
 def lay_out(
-    planned: PlannedPipeline, layout: Layout, pools: Mapping[str, str]
+    planned: PlannedPipeline, options: LayoutOptions
 ) -> list[dg.AssetsDefinition | dg.AssetSpec]:
-    """Return the assets of a planned pipeline; arguments and errors as `build_operator_assets`."""
-    options = StepOptions.of(planned.options)
-    by_node = pools_by_node(planned.graph, pools)
-    if layout == "single_step":
+    """Return the assets of a planned pipeline; errors as `build_operator_assets`."""
+    step = StepOptions.of(options)
+    by_node = pools_by_node(planned.graph, options.get("pools") or {})
+    if options.get("layout") == "single_step":
         pool = common_pool(planned.graph, by_node)
-        assets = pipeline_steps(planned, planned.title, replace(options, pool=pool))
+        assets = pipeline_steps(planned, planned.title, replace(step, pool=pool))
     else:
         assets = [
-            operator_step(plan, replace(options, pool=by_node.get(plan.node.name)))
+            operator_step(plan, replace(step, pool=by_node.get(plan.node.name)))
             for plan in planned.plans
         ]
     return [*_own_source(planned), *assets]

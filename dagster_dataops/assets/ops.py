@@ -12,7 +12,6 @@ from dagster_dataops.assets.inputs.source_results import standing_source, write_
 from dagster_dataops.assets.launchpad.operator_config import checked, config_type_of, resume_policy
 from dagster_dataops.assets.metadata.column_metadata import column_metadata
 from dagster_dataops.assets.metadata.materialization import dataset_metadata, report_metadata
-from dagster_dataops.assets.planning.asset_options import AssetOptions
 from dagster_dataops.assets.planning.source_assets import function_name
 from dagster_dataops.assets.runtime.asset_paths import key_of
 from dagster_dataops.assets.runtime.resource import DataOpsResource
@@ -125,7 +124,7 @@ def _columns(
 
 
 def _source_op(pipeline: str, source: JobSource, stream_name: str) -> dg.OpDefinition:
-    origin = origin_of(source, pipeline, AssetOptions(stream_name=stream_name))
+    origin = origin_of(source, pipeline, {"stream_name": stream_name})
     if isinstance(origin, StreamSource):
         return _stream_op(origin)
     if isinstance(source, (str, os.PathLike)):

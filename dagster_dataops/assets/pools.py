@@ -1,4 +1,4 @@
-"""Dagster's concurrency pools by node: operators that share the limit of one API."""
+"""Dagster's concurrency pools by node."""
 
 from collections.abc import Mapping
 
@@ -7,12 +7,18 @@ from dagster_dataops.graph.graph import OperatorGraph
 from dagster_dataops.operators.signature import nearest
 
 
-def pools_by_node(graph: OperatorGraph, pools: Mapping[str, str]) -> Mapping[str, str]:
-    """Return ``pools`` if every one belongs to a node.
+def pools_by_node(graph: OperatorGraph, pools: Mapping[str, str] | str) -> Mapping[str, str]:
+    """Return the pool of each node that has one.
+
+    Args:
+        graph: The nodes.
+        pools: By node, or one for all nodes.
 
     Raises:
-        PipelineDefinitionError: One does not.
+        PipelineDefinitionError: A node is unknown.
     """
+    if isinstance(pools, str):
+        return dict.fromkeys(graph.nodes, pools)
     for name in pools:
         if name not in graph.nodes:
             near = nearest(name, list(graph.nodes))
@@ -23,10 +29,10 @@ def pools_by_node(graph: OperatorGraph, pools: Mapping[str, str]) -> Mapping[str
 
 
 def common_pool(graph: OperatorGraph, pools: Mapping[str, str]) -> str | None:
-    """Return the one pool of a step that runs all nodes, ``None`` if there is none.
+    """Return the pool of a step that runs all nodes, ``None`` without any.
 
     Raises:
-        PipelineDefinitionError: There are several, and a step has but one.
+        PipelineDefinitionError: There are several pools; a step can have one.
     """
     names = sorted(set(pools.values()))
     if len(names) > 1:

@@ -27,6 +27,7 @@ from dagster_dataops.operators.signature import (
     nearest,
     parameters_of,
     positional_names,
+    signature_of,
     signature_text,
     takes_any,
 )
@@ -89,8 +90,19 @@ class OperatorMeta(type):
 
     @override
     def __dir__(cls) -> list[str]:
-        """Return the names that ``data.<group>.`` can be completed to."""
-        return sorted({*super().__dir__(), *_operators_of(cls)})
+        """Return the operators of a group; of an operator what every class has."""
+        if "__dataops_registry__" in cls.__dict__:
+            return _operators_of(cls)
+        return sorted(super().__dir__())
+
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        """The options and settings that constructing an operator takes, for ``help()``."""
+        spec = getattr(cls, "__dataops_spec__", None)
+        if spec is None:
+            raise AttributeError("__signature__")
+        settings = () if spec.kind == "reader" else sorted(SETTING_NAMES)
+        return signature_of(spec.options, _positional_names(cls, spec), settings)
 
     @override
     def __repr__(cls) -> str:

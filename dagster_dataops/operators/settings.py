@@ -1,21 +1,24 @@
-"""ExecutionSettings: how an operator is run, as against what it does.
+"""ExecutionSettings: how an operator is run.
 
-Written with a leading underscore where an operator is constructed or registered
-(``_max_workers=48``), so that they never collide with an operator's own options. Precedence:
-operator instance over registration over default.
+`ExecutionSettings` is the one list of them. The keywords of registrations and constructors, which
+have a leading underscore (``_max_workers=48``) so that they never collide with an operator's own
+options, the launchpad and the fields of a defs.yaml are made of it. The instance overrides the
+registration, which overrides the default.
 """
 
+import inspect
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Final, Literal, TypeAlias, cast, get_args
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from functools import cache
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast, get_args
 
 from dagster_dataops.errors import OperatorOptionError
 from dagster_dataops.operators.cores import usable_cores
 
 ConcurrencyMode: TypeAlias = Literal["process", "thread", "async", "single"]
 MODES: Final[tuple[str, ...]] = get_args(ConcurrencyMode)
-# Exception classes, or the names of such: ``TimeoutError``, ``httpx.HTTPError``.
+# Exception classes, or their names: ``TimeoutError``, ``httpx.HTTPError``.
 RetryOn: TypeAlias = tuple[type[BaseException] | str, ...]
 DEFAULT_BACKOFF: Final = 0.5
 _STOP_AFTER_CALLS: Final = 150  # at least
@@ -23,96 +26,173 @@ _STOP_AFTER_ROUNDS: Final = 4  # times the calls in flight
 _STOP_AFTER_COMPUTING: Final = 1000  # of all worker processes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExecutionSettings:
-    """How an operator is run; ``None`` leaves a setting to whoever comes next.
+class SettingKind(NamedTuple):
+    """Values that a setting can have.
 
     Attributes:
-        concurrency_mode: ``process`` for work that computes, ``thread`` or ``async`` for work
-            that waits, ``single`` for debugging.
-        max_workers: Processes, or calls in flight; at least 1. Given as 0, it is left open.
-        save_data: Whether the result and a checkpoint are written below the results' root.
-        ignore_errors: Whether a failing record goes to the error file (and the others go on)
-            or fails the step.
-        timeout: Seconds that one call on one record may take; 0 for as long as it likes.
-        retries: Further tries for a record that failed.
-        retry_on: What it must have failed with to be tried again.
-        backoff: Seconds before the second try; about doubled before each further one.
-        reuse_outcomes: Whether what became of a record is kept for later runs: of an input that
-            has changed, the records that were in it before are not worked on again.
-        fresh_workers: Whether worker processes are started for this operator alone, instead of
-            ones that have served other operators, whose modules they have loaded.
-        stop_after_failures: How many calls have to fail with one exception, none succeeding in
-            between, for the run to stop; 0 never stops it, and publishes even a result whose
-            records all failed.
+        allowed: The values in words, for errors.
+        fits: Whether a value is one of them.
+        json_type: Type in JSON Schema.
     """
 
-    concurrency_mode: ConcurrencyMode | None = None
-    max_workers: int | None = None
-    save_data: bool | None = None
-    ignore_errors: bool | None = None
-    timeout: float | None = None
-    retries: int | None = None
-    retry_on: RetryOn | None = None
-    backoff: float | None = None
-    reuse_outcomes: bool | None = None
-    fresh_workers: bool | None = None
-    stop_after_failures: int | None = None
+    allowed: str
+    fits: Callable[[Any], bool]
+    json_type: str
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _is_seconds(value: object) -> bool:
+    return type(value) in {int, float} and 0 <= cast("float", value) < math.inf
+
+
+def _names_exceptions(value: object) -> bool:
+    several = isinstance(value, (list, tuple, set, frozenset))
+    found = list(cast("list[object]", value)) if several else [value]
+    return bool(found) and all(
+        issubclass(one, BaseException)
+        if isinstance(one, type)
+        else isinstance(one, str) and all(part.isidentifier() for part in one.split("."))
+        for one in found
+    )
+
+
+MODE: Final = SettingKind(f"one of {', '.join(MODES)}", MODES.__contains__, "string")
+WORKERS: Final = SettingKind(
+    "0 for the default, or a whole number of at least 1", _is_count, "integer"
+)
+COUNT: Final = SettingKind("a whole number, 0 for none", _is_count, "integer")
+SECONDS: Final = SettingKind("a number of seconds, at least 0", _is_seconds, "number")
+EXCEPTIONS: Final = SettingKind("exception classes or their names", _names_exceptions, "array")
+FLAG: Final = SettingKind("True or False", lambda value: isinstance(value, bool), "boolean")
+
+
+def _of(kind: SettingKind, *, yaml: bool = True, launchpad: bool = True) -> Mapping[str, Any]:
+    """Return the metadata of a setting.
+
+    Args:
+        kind: The values that it can have.
+        yaml: Whether an operator of a defs.yaml has it.
+        launchpad: Whether a launch can change it.
+    """
+    return {"kind": kind, "yaml": yaml, "launchpad": launchpad}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionSettings:
+    """How an operator is run; ``None``: not given.
+
+    Attributes:
+        concurrency_mode: Where calls run: `process` for operators that compute, `thread` or
+            `async` for operators that wait, `single` for debugging.
+        max_workers: Number of processes, or of calls in flight. 0 is the default: the usable
+            cores, or 5 per core but at least 32 and at most 128 calls.
+        save_data: Whether the result and a checkpoint are written below the root of the results.
+        ignore_errors: Whether a failed record goes to the error file and the others continue.
+            Otherwise the first failed record fails the step.
+        timeout: Seconds that one call on one record may take; 0 for no limit.
+        retries: Number of further attempts for a failed record.
+        retry_on: Exceptions after which there is another attempt, such as `TimeoutError` or
+            `httpx.HTTPError`; by default every `Exception`.
+        backoff: Seconds before the second attempt, about doubled before each further one.
+        reuse_outcomes: Whether outcomes of records are kept for later runs: after the input has
+            changed, only records that are new in it are processed.
+        fresh_workers: Whether worker processes are started for this operator alone. Otherwise
+            processes that served other operators, with their modules loaded, are used again.
+        stop_after_failures: Number of calls that must fail with one exception, without a success
+            in between, to stop the run; a later run resumes there. 0 never stops it, and
+            publishes even a result whose records all failed.
+    """
+
+    concurrency_mode: ConcurrencyMode | None = field(default=None, metadata=_of(MODE))
+    max_workers: int | None = field(default=None, metadata=_of(WORKERS))
+    save_data: bool | None = field(default=None, metadata=_of(FLAG, yaml=False, launchpad=False))
+    ignore_errors: bool | None = field(default=None, metadata=_of(FLAG))
+    timeout: float | None = field(default=None, metadata=_of(SECONDS))
+    retries: int | None = field(default=None, metadata=_of(COUNT))
+    retry_on: RetryOn | None = field(default=None, metadata=_of(EXCEPTIONS))
+    backoff: float | None = field(default=None, metadata=_of(SECONDS))
+    reuse_outcomes: bool | None = field(default=None, metadata=_of(FLAG, launchpad=False))
+    fresh_workers: bool | None = field(default=None, metadata=_of(FLAG, launchpad=False))
+    stop_after_failures: int | None = field(default=None, metadata=_of(COUNT))
 
     def over(self, lower: "ExecutionSettings") -> "ExecutionSettings":
-        """Return these settings, with what they leave open taken from ``lower``."""
-        merged = {
-            field.name: getattr(lower, field.name)
-            if getattr(self, field.name) is None
-            else getattr(self, field.name)
-            for field in fields(self)
-        }
-        return ExecutionSettings(**merged)
+        """Return these settings, with those of ``lower`` where these are not given."""
+        return ExecutionSettings(**{**lower.given(), **self.given()})
+
+    def given(self) -> dict[str, Any]:
+        """Return the settings that are given, by name."""
+        found = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {name: value for name, value in found.items() if value is not None}
 
     def resolved(self, *, asynchronous: bool) -> "ResolvedSettings":
         """Return these settings with every default filled in."""
-        mode = self.concurrency_mode or ("async" if asynchronous else "process")
+        mode: ConcurrencyMode = self.concurrency_mode or ("async" if asynchronous else "process")
         workers = self.max_workers or default_workers(mode)
-        stop_after = self.stop_after_failures
-        return ResolvedSettings(
-            concurrency_mode=mode,
-            max_workers=workers,
-            save_data=self.save_data is not False,
-            ignore_errors=self.ignore_errors is not False,
-            timeout=self.timeout or None,
-            retries=self.retries or 0,
-            retry_on=self.retry_on,
-            backoff=DEFAULT_BACKOFF if self.backoff is None else self.backoff,
-            reuse_outcomes=self.reuse_outcomes is True,
-            fresh_workers=self.fresh_workers is True,
-            stop_after_failures=(
-                default_stop_after(mode, workers) if stop_after is None else stop_after
-            ),
-        )
+        filled: dict[str, Any] = {
+            "stop_after_failures": default_stop_after(mode, workers),
+            **self.given(),
+            "concurrency_mode": mode,
+            "max_workers": workers,
+            "timeout": self.timeout or None,
+        }
+        return ResolvedSettings(**filled)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedSettings:
-    """`ExecutionSettings` with nothing left open.
+    """`ExecutionSettings` with every default filled in.
 
-    ``timeout`` is ``None`` where there is no limit, ``retry_on`` where every ``Exception`` of the
-    operator counts.
+    ``timeout`` is ``None`` without a limit, ``retry_on`` if every ``Exception`` counts.
     """
 
     concurrency_mode: ConcurrencyMode
     max_workers: int
-    save_data: bool
-    ignore_errors: bool
+    save_data: bool = True
+    ignore_errors: bool = True
     timeout: float | None
-    retries: int
-    retry_on: RetryOn | None
-    backoff: float
-    reuse_outcomes: bool
-    fresh_workers: bool
+    retries: int = 0
+    retry_on: RetryOn | None = None
+    backoff: float = DEFAULT_BACKOFF
+    reuse_outcomes: bool = False
+    fresh_workers: bool = False
     stop_after_failures: int
 
 
-SETTING_NAMES: Final = frozenset(f"_{field.name}" for field in fields(ExecutionSettings))
+class Setting(NamedTuple):
+    """One setting, as other forms of it are made from it.
+
+    Attributes:
+        kind: The values that it can have.
+        description: Text of the docstring of `ExecutionSettings`.
+        yaml: Whether an operator of a defs.yaml has it.
+        launchpad: Whether a launch can change it.
+    """
+
+    kind: SettingKind
+    description: str
+    yaml: bool
+    launchpad: bool
+
+
+@cache
+def execution_settings() -> dict[str, Setting]:
+    """Return every setting by name, without its underscore, in order."""
+    from dagster_dataops.operators.docstrings import described_parameters  # 30 ms
+
+    texts = described_parameters(inspect.cleandoc(ExecutionSettings.__doc__ or ""))
+    return {
+        one.name: Setting(description=" ".join(texts[one.name].split()), **one.metadata)
+        for one in fields(ExecutionSettings)
+    }
+
+
+_KINDS: Final[Mapping[str, SettingKind]] = {
+    f"_{one.name}": one.metadata["kind"] for one in fields(ExecutionSettings)
+}
+SETTING_NAMES: Final = frozenset(_KINDS)
 
 
 def default_workers(mode: ConcurrencyMode) -> int:
@@ -160,8 +240,9 @@ def parse_settings(operator: str, given: Mapping[str, object]) -> ExecutionSetti
         OperatorOptionError: A value that the setting cannot have.
     """
     for name, value in given.items():
-        if value is not None and (reason := _fault(name, value)):
-            raise OperatorOptionError(operator, name, reason)
+        kind = _KINDS[name]
+        if value is not None and not kind.fits(value):
+            raise OperatorOptionError(operator, name, f"must be {kind.allowed}; got {value!r}")
     values = {name.removeprefix("_"): value for name, value in given.items()}
     if values.get("max_workers") == 0:
         values["max_workers"] = None
@@ -170,38 +251,3 @@ def parse_settings(operator: str, given: Mapping[str, object]) -> ExecutionSetti
     elif values.get("retry_on") is not None:
         values["retry_on"] = tuple(cast("list[str]", values["retry_on"]))
     return ExecutionSettings(**cast("dict[str, None]", values))
-
-
-def _fault(name: str, value: object) -> str | None:
-    """Return why the setting ``name`` cannot be ``value``, or ``None`` if it can."""
-    match name:
-        case "_concurrency_mode":
-            fits, wanted = value in MODES, f"one of {', '.join(MODES)}"
-        case "_max_workers":
-            fits = type(value) is int and value >= 0
-            wanted = "0 for the default, or a whole number of at least 1"
-        case "_retries" | "_stop_after_failures":
-            fits = type(value) is int and value >= 0
-            wanted = "a whole number, 0 for none"
-        case "_timeout" | "_backoff":
-            fits, wanted = _is_seconds(value), "a number of seconds, at least 0"
-        case "_retry_on":
-            fits, wanted = _names_exceptions(value), "exception classes or their names"
-        case _:
-            fits, wanted = isinstance(value, bool), "True or False"
-    return None if fits else f"must be {wanted}; got {value!r}"
-
-
-def _is_seconds(value: object) -> bool:
-    return type(value) in {int, float} and 0 <= cast("float", value) < math.inf
-
-
-def _names_exceptions(value: object) -> bool:
-    several = isinstance(value, (list, tuple, set, frozenset))
-    found = list(cast("list[object]", value)) if several else [value]
-    return bool(found) and all(
-        issubclass(one, BaseException)
-        if isinstance(one, type)
-        else isinstance(one, str) and all(part.isidentifier() for part in one.split("."))
-        for one in found
-    )

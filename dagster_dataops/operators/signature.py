@@ -8,6 +8,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from typing_extensions import override
+
 from dagster_dataops.errors import OperatorOptionError
 from dagster_dataops.operators.secret_options import shown
 
@@ -100,12 +102,48 @@ def signature_text(options: Iterable[OptionSpec], positional: Collection[str]) -
 
 
 def _option_text(option: OptionSpec) -> str:
-    if option.required:
-        return option.name
-    default = shown(option.name, option.default)
-    if len(default) > _LONGEST_DEFAULT:
-        default = "..."
-    return f"{option.name}={default}"
+    return option.name if option.required else f"{option.name}={_default_text(option)}"
+
+
+def _default_text(option: OptionSpec) -> str:
+    """Return a default without secrets, ``...`` for a long one."""
+    text = shown(option.name, option.default)
+    return "..." if len(text) > _LONGEST_DEFAULT else text
+
+
+class _Default:
+    """Default in a signature that is shown by a text."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    @override
+    def __repr__(self) -> str:
+        return self._text
+
+
+def signature_of(
+    options: Iterable[OptionSpec], positional: Collection[str], settings: Iterable[str]
+) -> inspect.Signature:
+    """Return the signature of constructing an operator.
+
+    Args:
+        options: Options of the operator.
+        positional: Names of those that can be given by position; they come first.
+        settings: Names of the execution settings that it takes.
+    """
+    parameters = [
+        inspect.Parameter(
+            option.name,
+            _NAMED[option.name not in positional],
+            annotation=option.annotation,
+            default=REQUIRED if option.required else _Default(_default_text(option)),
+        )
+        for option in sorted(options, key=lambda option: option.name not in positional)
+    ]
+    kind = inspect.Parameter.KEYWORD_ONLY
+    parameters += [inspect.Parameter(name, kind, default=None) for name in settings]
+    return inspect.Signature(parameters)
 
 
 def count_inputs(parameters: list[inspect.Parameter], *, dataset: bool) -> int:

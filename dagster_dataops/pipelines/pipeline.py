@@ -20,6 +20,7 @@ from typing import Any, Final, Self
 
 from typing_extensions import override
 
+from dagster_dataops.configuration import config
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.execution.run_report import RunReport
 from dagster_dataops.graph.graph import SOURCE, OperatorGraph, OperatorNode
@@ -29,6 +30,7 @@ from dagster_dataops.operators.reader_base import Readable
 from dagster_dataops.operators.registry import OperatorRegistry
 from dagster_dataops.pipelines.combined_inputs import Combined, check_stream
 from dagster_dataops.pipelines.local_run import materialize, run_graph, run_operator
+from dagster_dataops.pipelines.node_state import node_states
 
 _OWN: Final = frozenset({"add", "graph", "materialize", "name", "nodes", SOURCE})
 _FUNCTIONS: Final = OperatorRegistry(run_operator)  # of plain functions, which stay unregistered
@@ -189,12 +191,22 @@ class Pipeline:
 
     @override
     def __repr__(self) -> str:
-        """Show the graph: each node with its inputs and its operator."""
-        lines = [
-            f"  {node.name} = {node.operator!r}  # takes {', '.join(node.inputs)}"
-            for node in self._nodes.values()
+        """Show the graph and the state of each node below the configured folder."""
+        nodes = self._nodes.values()
+        if self._graph is None:
+            title = f"<pipeline {self.name!r}, {len(nodes)} nodes, incomplete>"
+            states = dict.fromkeys(self._nodes, "not complete")
+        else:
+            root = config.data_process_path / self.name
+            title = f"<pipeline {self.name!r}, {len(nodes)} nodes, results in {root}>"
+            states = node_states(self._graph, root)
+        rows = [
+            (f"{', '.join(node.inputs)} -> {node.name}", states[node.name], repr(node.operator))
+            for node in nodes
         ]
-        return "\n".join([f"<pipeline {self.name!r}, {len(lines)} nodes>", *lines])
+        edge, state = (max((len(row[at]) for row in rows), default=0) for at in (0, 1))
+        lines = [f"  {row[0]:{edge}}  {row[1]:{state}}  {row[2]}" for row in rows]
+        return "\n".join([title, *lines])
 
     def __call__(self, data: object) -> Any:
         """Run every node over ``data``.

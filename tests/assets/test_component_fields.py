@@ -124,7 +124,7 @@ def test_what_is_said_of_a_node_stands_over_what_is_said_of_all(project):
     second = '  - {name: again, operator: "{group}.mark", pool: slow, max_error_rate: 0.5}\n'
     third = '  - {name: last, operator: "{group}.mark", unpartitioned: true}\n'
 
-    found = keywords_of(project, "op: {pool: api}\nmax_error_rate: 0.1\n", second + third)
+    found = keywords_of(project, "pools: api\nmax_error_rate: 0.1\n", second + third)
 
     assert found == {
         "pools": {"marked": "api", "again": "slow", "last": "api"},
@@ -182,9 +182,7 @@ def test_a_check_may_be_made_of_templates(project, monkeypatch):
     ],
 )
 def test_backfill_policies_are_those_of_dagster(project, written, policy):
-    assert keywords_of(project, f"op: {{backfill_policy: {written}}}\n") == {
-        "backfill_policy": policy
-    }
+    assert keywords_of(project, f"backfill_policy: {written}\n") == {"backfill_policy": policy}
 
 
 def test_automation_and_freshness_are_templates_as_elsewhere_in_dagster(project):
@@ -204,9 +202,7 @@ def test_all_that_is_said_in_python_can_be_said_in_yaml():
     fields = OperatorPipelineComponent.model().model_fields.keys()
     elsewhere = {
         "ppl": "operators",
-        "translator": "translation",
-        "pools": "op",
-        "backfill_policy": "op",
+        "dagster_dataops_translator": "translation",
         "unpartitioned": "operators",
         "checks": "source_checks",
     }

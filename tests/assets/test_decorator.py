@@ -100,7 +100,7 @@ def test_what_of_the_step_is_dagsters_business_is_kept(ppl: Pipeline, records: R
     partitions = dg.StaticPartitionsDefinition(["a", "b"])
     docs = dataops_assets(
         ppl,
-        source=records(1),
+        source=records(1).parent / "{partition}.jsonl",
         partitions_def=partitions,
         backfill_policy=dg.BackfillPolicy.multi_run(),
         op_tags={"cost": "high"},
@@ -113,6 +113,28 @@ def test_what_of_the_step_is_dagsters_business_is_kept(ppl: Pipeline, records: R
     assert docs.op.retry_policy == dg.RetryPolicy(max_retries=3)
     assert docs.op.pool == "llm"
     assert docs.can_subset
+
+
+def test_the_options_are_those_of_build_definitions(ppl: Pipeline, records: Records) -> None:
+    eager = dg.AutomationCondition.eager()
+    options = {
+        "partitions_def": dg.StaticPartitionsDefinition(["a", "b"]),
+        "unpartitioned": ["first", "second"],
+        "automation_condition": {"second": eager},
+    }
+    source = records(1).parent / "{partition}.jsonl"
+    docs = dataops_assets(ppl, source=source, **options)(run_all)
+    specs = build_operator_asset_specs(ppl, source=source, **options)
+    assert [spec.partitions_def for spec in docs.specs] == [None, None]
+    assert [spec.automation_condition for spec in docs.specs] == [None, eager]
+    assert [spec.replace_attributes(skippable=False) for spec in docs.specs] == specs
+
+
+def test_one_step_cannot_have_different_partitions(ppl: Pipeline, records: Records) -> None:
+    partitions = dg.StaticPartitionsDefinition(["a", "b"])
+    source = records(1).parent / "{partition}.jsonl"
+    with pytest.raises(PipelineDefinitionError, match="'first' and 'second' have different part"):
+        dataops_assets(ppl, source=source, partitions_def=partitions, unpartitioned=["second"])
 
 
 class Renamed(DataOpsTranslator):

@@ -12,8 +12,9 @@ from typing import Final
 import pytest
 import zstandard
 
-from dagster_dataops import read_delimited, read_jsonl
+from dagster_dataops import read_jsonl
 from dagster_dataops.errors import InputError
+from dagster_dataops.readers import read_delimited
 from dagster_dataops.streams.files import blocks, line_index
 from dagster_dataops.streams.text import read_text
 

@@ -1,5 +1,6 @@
 """Tests of dagster_dataops.operators.operator."""
 
+import inspect
 import itertools
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 from dagster_dataops import data
 from dagster_dataops.errors import OperatorOptionError
 from dagster_dataops.operators.operator import reconfigured
-from dagster_dataops.operators.settings import ExecutionSettings
+from dagster_dataops.operators.settings import SETTING_NAMES, ExecutionSettings
 
 
 @pytest.fixture
@@ -164,6 +165,32 @@ class TestByPosition:
 
         with pytest.raises(OperatorOptionError, match="call what the construction returns"):
             Bare([{"text": "a"}])
+
+
+def test_dir_of_a_group_is_its_operators():
+    assert dir(data.text) == ["Chunk", "LengthFilter", "LetterRatioFilter", "Normalize"]
+
+
+def test_the_signature_of_an_operator_has_its_options_and_settings():
+    shown = inspect.signature(data.text.LengthFilter)
+    assert str(shown).startswith(
+        "(min_chars: int = 1, max_chars: int = 0, input_key: str = 'text', *, _backoff=None, "
+    )
+    assert set(SETTING_NAMES) < set(shown.parameters)
+
+
+def test_a_signature_shows_no_secret_and_no_long_default(group):
+    class Asks(group):
+        def __init__(self, model, api_key="sk-123", words="w" * 99, **kwargs):
+            super().__init__(**kwargs)
+
+        def forward(self, data):
+            return data
+
+    text = str(inspect.signature(Asks))
+    assert "sk-123" not in text
+    assert "words: Any = ...," in text
+    assert text.startswith("(model: Any, api_key: Any = ")
 
 
 def test_a_group_lists_its_operators_with_their_options(group, step):

@@ -10,7 +10,6 @@ from dagster_dataops import (
     DataPipelineBuilder,
     JsonlDataset,
     Operator,
-    OperatorGraph,
     combine,
     config,
     data_register,
@@ -18,6 +17,7 @@ from dagster_dataops import (
     read_jsonl,
 )
 from dagster_dataops.errors import PipelineDefinitionError
+from dagster_dataops.graph.graph import OperatorGraph
 
 GROUP = "pipelines"
 
@@ -489,19 +489,23 @@ def test_a_reader_as_a_function_is_no_node():
         ppl.lines = lines
 
 
-def test_a_pipeline_shows_its_graph():
-    with pipeline("docs") as ppl:
-        ppl.upper = Upper()
-        ppl.first = suffix(mark="1")
-        ppl.add("both", suffix(), inputs=[ppl.upper, ppl.first])
-
-    assert repr(ppl).splitlines() == [
-        "<pipeline 'docs', 3 nodes>",
-        f"  upper = {Upper()!r}  # takes source",
-        f"  first = {suffix(mark='1')!r}  # takes upper",
-        f"  both = {suffix()!r}  # takes upper, first",
-    ]
-    assert {"upper", "first", "both"} <= set(dir(ppl))
+def test_a_pipeline_shows_its_graph_and_where_each_node_stands(tmp_path):
+    with config.temporary(data_process_path=tmp_path):
+        with pipeline("docs") as ppl:
+            ppl.upper = Upper()
+            assert repr(ppl).splitlines() == [
+                "<pipeline 'docs', 1 nodes, incomplete>",
+                f"  source -> upper  not complete  {Upper()!r}",
+            ]
+            ppl.first = suffix(mark="1")
+            ppl.add("both", suffix(), inputs=[ppl.upper, ppl.first])
+        assert repr(ppl).splitlines() == [
+            f"<pipeline 'docs', 3 nodes, results in {tmp_path / 'docs'}>",
+            f"  source -> upper       not run  {Upper()!r}",
+            f"  upper -> first        not run  {suffix(mark='1')!r}",
+            f"  upper, first -> both  not run  {suffix()!r}",
+        ]
+        assert {"upper", "first", "both"} <= set(dir(ppl))
 
 
 def test_two_nodes_that_export_to_one_file_are_refused(tmp_path, monkeypatch):

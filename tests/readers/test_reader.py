@@ -12,10 +12,8 @@ from dagster_dataops import (
     DataPipelineBuilder,
     Operator,
     Reader,
-    assert_resumes_anywhere,
     pipeline,
     read_sequence,
-    read_text,
 )
 from dagster_dataops.errors import (
     InputError,
@@ -26,6 +24,8 @@ from dagster_dataops.errors import (
 )
 from dagster_dataops.operators.registry import OperatorRegistry
 from dagster_dataops.pipelines.local_run import run_operator
+from dagster_dataops.streams.text import read_text
+from dagster_dataops.testing import assert_resumes_anywhere
 
 registry = OperatorRegistry(run_operator)
 

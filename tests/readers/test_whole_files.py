@@ -5,8 +5,9 @@ import gzip
 
 import pytest
 
-from dagster_dataops import assert_resumes_anywhere, errors
+from dagster_dataops import errors
 from dagster_dataops.readers.whole_files import read_files
+from dagster_dataops.testing import assert_resumes_anywhere
 
 
 @pytest.fixture

@@ -42,7 +42,8 @@ for batch in MiniDecoder()(miniRecord):
     print(batch["x"], batch["y"])
 """
 NEXT_AND_PARSE = """
-from dagster_dataops import Reader, assert_resumes_anywhere, data, data_register
+from dagster_dataops import Reader, data, data_register
+from dagster_dataops.testing import assert_resumes_anywhere
 
 @data_register("data.mini")
 class MiniReader(Reader):

@@ -4,7 +4,9 @@ from itertools import islice
 
 import pytest
 
-from dagster_dataops import DataPipeline, Finitude, errors, read_iterator, read_sequence
+from dagster_dataops import DataPipeline, errors, read_sequence
+from dagster_dataops.streams.core.finitude import Finitude
+from dagster_dataops.streams.factories import read_iterator
 
 count, constant = DataPipeline.count, DataPipeline.constant
 ENDLESS = [

@@ -5,15 +5,10 @@ from itertools import islice
 
 import pytest
 
-from dagster_dataops import (
-    JsonlDataset,
-    assert_resumes_anywhere,
-    data_register,
-    errors,
-    load_result,
-)
+from dagster_dataops import JsonlDataset, data_register, errors, load_result
 from dagster_dataops.datasets.digests import content_digest
 from dagster_dataops.streams.result_stream import content_digest as digest_of_stream
+from dagster_dataops.testing import assert_resumes_anywhere
 
 LINES = [b'{"n":%d,"text":"%s"}\n' % (n, b"x" * (n % 7 + 1)) for n in range(40)]
 

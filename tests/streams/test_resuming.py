@@ -8,16 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dagster_dataops import (
-    DataPipeline,
-    assert_resumes_anywhere,
-    errors,
-    list_files,
-    read_iterator,
-    read_jsonl,
-    read_sequence,
-    text,
-)
+from dagster_dataops import DataPipeline, errors, list_files, read_jsonl, read_sequence, text
+from dagster_dataops.streams.factories import read_iterator
+from dagster_dataops.testing import assert_resumes_anywhere
 
 count, constant = DataPipeline.count, DataPipeline.constant
 

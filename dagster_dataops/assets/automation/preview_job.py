@@ -1,12 +1,12 @@
-"""build_preview_job: a whole pipeline over the first records of its source, nothing materialized.
+"""build_preview_job: run a whole pipeline over the first records of its source.
 
-Assets cannot hand previews on to one another: Dagster skips what depends on an asset that was not
-materialized. So this is one op that runs the nodes one after the other, each over the preview of
-those before it. As it is no asset job, no asset counts as being made, or as failed, while it runs.
+Nothing is materialized. Dagster skips an asset whose upstream asset was not materialized, so the
+assets' own steps cannot pass previews on. One op runs the nodes one after the other instead. It is
+no asset job: no asset shows as running or failed meanwhile.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Unpack
 
 import dagster as dg
 
@@ -16,10 +16,10 @@ from dagster_dataops.assets.launchpad.lazy_field import LazyField
 from dagster_dataops.assets.launchpad.operator_config import checked, config_type_of
 from dagster_dataops.assets.planning.asset_options import AssetOptions
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
+from dagster_dataops.assets.planning.option_keywords import takes_options
 from dagster_dataops.assets.planning.source_assets import Source
-from dagster_dataops.assets.planning.translator import DataOpsTranslator
 from dagster_dataops.assets.runtime.resource import DataOpsResource
-from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline, plan_pipeline
+from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline, planned_pipeline
 from dagster_dataops.assets.steps.preview_step import (
     observe_preview,
     preview_folder,
@@ -33,43 +33,37 @@ _LIMIT = 10
 
 
 _LIMIT_TEXT = (
-    "The first so many records of the source. Model calls made for them are paid for; nothing is "
+    "Number of records to take from the source. Their model calls are paid for; nothing is "
     "materialized."
 )
-_PARTITION_TEXT = "Key of the partition to preview; by default the last whose source is there."
+_PARTITION_TEXT = "Key of the partition to preview; by default the last one whose source exists."
 
 
-def build_preview_job(  # noqa: PLR0913 - keywords, each documented
+@takes_options(AssetOptions)
+def build_preview_job(
     ppl: Pipeline,
     *,
     source: Source,
     name: str = "",
-    dagster_dataops_translator: DataOpsTranslator | None = None,
     resources: Mapping[str, Any] | None = None,
-    partitions_def: dg.PartitionsDefinition | None = None,
-    unpartitioned: Collection[str] = (),
+    **options: Unpack[AssetOptions],
 ) -> dg.JobDefinition:
     """Return a job that previews the whole pipeline and materializes nothing.
 
-    Every node is run over what came of the first records of the source in the nodes before it,
-    and shown as an observation of its asset. ``limit`` and the operators' options are in the
-    launchpad.
+    Every node runs over the preview of its inputs, beginning with the first records of the
+    source, and shows its preview as an observation of its asset. The launchpad has ``limit``,
+    the operators' options and, with partitions, ``partition``: by default the last partition
+    whose source exists.
 
     Args:
         ppl: A complete pipeline.
-        source: As for `build_definitions`. A function is called for its first records
-            alone; of another asset, what it materialized last is loaded.
-        name: The job's name; by default the pipeline's with ``_preview``.
-        dagster_dataops_translator: The one that the assets were made with.
+        source: As for `build_definitions`. Of a function only the first records are read; of
+            another asset the last materialization is loaded.
+        name: Name of the job; by default the pipeline's with ``_preview``.
         resources: Must hold ``dataops`` unless the definitions around the job do.
-        partitions_def: Those that the assets were made with. One of them is previewed, which
-            ``partition`` in the launchpad names: by default the last whose source is there.
-        unpartitioned: The nodes that were said to be; they are shown what comes of that one.
+        **options: See `AssetOptions`; give those that the assets were made with.
     """
-    options = AssetOptions(partitions_def=partitions_def, unpartitioned=unpartitioned)
-    planned = plan_pipeline(
-        ppl, source=source, dagster_dataops_translator=dagster_dataops_translator, options=options
-    )
+    planned = planned_pipeline(ppl, source, options)
     return preview_job(planned, source, name=name, resources=resources)
 
 
@@ -81,7 +75,11 @@ def preview_job(
     resources: Mapping[str, Any] | None = None,
 ) -> dg.JobDefinition:
     """Return the job of a planned pipeline; arguments as `build_preview_job`."""
-    origin, plans, partitions_def = planned.origin, planned.plans, planned.options.partitions_def
+    origin, plans, partitions_def = (
+        planned.origin,
+        planned.plans,
+        planned.options.get("partitions_def"),
+    )
     first = PreviewSource(source, origin, partitions_def)
     title = planned.title
 

@@ -82,8 +82,8 @@ class ErrorRateCheck:
         return severity_of(self.severity, blocking=self.blocking, default=grave)
 
 
-ErrorRate: TypeAlias = "float | ErrorRateCheck | None"
-ErrorRates: TypeAlias = "ErrorRate | Mapping[str, ErrorRate]"
+ErrorRate: TypeAlias = float | ErrorRateCheck | None
+ErrorRates: TypeAlias = ErrorRate | Mapping[str, ErrorRate]
 
 
 def error_rates_of(graph: OperatorGraph, given: ErrorRates) -> dict[str, ErrorRateCheck | None]:

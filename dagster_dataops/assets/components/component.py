@@ -54,7 +54,7 @@ class OperatorPipelineComponent(PipelineAttributes, dg.Component):
     @override
     @classmethod
     def model(cls) -> type[BaseModel]:
-        """Return what a defs.yaml is checked against."""
+        """Return the model that checks a defs.yaml."""
         return strict_model(super().model())
 
     @override
@@ -68,7 +68,7 @@ class OperatorPipelineComponent(PipelineAttributes, dg.Component):
     @override
     @classmethod
     def get_spec(cls) -> dg.ComponentTypeSpec:
-        """Return what the UI says of this type of component."""
+        """Return the description of this type of component for the UI."""
         kinds = ("asset", "asset_check", "job", "schedule", "sensor", "resource")
         return dg.ComponentTypeSpec(produces=kinds)
 
@@ -86,19 +86,16 @@ class OperatorPipelineComponent(PipelineAttributes, dg.Component):
         name = self.name or name_of(context.path)
         ppl = assembled(name, self.operators, self._place)
         try:
-            return build_definitions(
-                ppl,
-                source=source,
-                dagster_dataops_translator=_ComponentTranslator(self),
-                **self.keywords(),
-            )
+            options = self.keywords()
+            options["dagster_dataops_translator"] = _ComponentTranslator(self)
+            return build_definitions(ppl, source=source, **options)
         except ConfigurationError as error:
             raise self._place.at(error.setting).error(error.setting, error) from None
         except DefinitionError as error:
             raise self._blamed(name, error) from None
 
     def _blamed(self, name: str, error: DefinitionError) -> Exception:
-        """Return an error of the whole pipeline, told where the checks are that it is about."""
+        """Return an error of the pipeline with the position of the checks that it names."""
         for node in self.operators:
             if f"{node.subject} " in str(error) and node.checks:
                 return node.place.at("checks").error(node.subject, error)
@@ -107,13 +104,13 @@ class OperatorPipelineComponent(PipelineAttributes, dg.Component):
         return self._place.error(f"pipeline {name!r}", error)
 
     def get_asset_spec(self, data: DataOpsTranslatorData) -> dg.AssetSpec:
-        """Return the spec of one operator: the translator's, changed by ``translation``."""
+        """Return the asset spec of one operator: the default, changed by ``translation``."""
         spec = DataOpsTranslator().get_asset_spec(data)
         return self.translation(spec, data) if self.translation else spec
 
 
 class _ComponentTranslator(DataOpsTranslator):
-    """Asks the component, whose subclasses override the method that dbt's and dlt's do."""
+    """Calls the component's `get_asset_spec`, which subclasses override."""
 
     def __init__(self, component: OperatorPipelineComponent) -> None:
         self._component = component

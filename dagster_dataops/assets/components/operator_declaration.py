@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Final
 
 import dagster as dg
-from pydantic import Field, WithJsonSchema
+from pydantic import Field, WithJsonSchema, create_model
 
 from dagster_dataops.assets.components.check_fields import (
     UNCHECKED,
@@ -39,7 +39,13 @@ from dagster_dataops.operators.operator import (
     unknown_operator,
 )
 from dagster_dataops.operators.secret_options import without_secrets
-from dagster_dataops.operators.settings import MODES, SETTING_NAMES
+from dagster_dataops.operators.settings import (
+    EXCEPTIONS,
+    MODE,
+    MODES,
+    Setting,
+    execution_settings,
+)
 from dagster_dataops.pipelines.pipeline import Pipeline
 
 _OWN: Final = " Operators of your own are known once `modules` names the file that registers them."
@@ -47,7 +53,7 @@ _MODE: Final = WithJsonSchema({"type": "string", "pattern": f"^({'|'.join(MODES)
 _NAMES: Final = WithJsonSchema({"type": "array", "items": {"type": "string"}, "minItems": 1})
 
 
-class OperatorNodeModel(dg.Model):
+class _OperatorModel(dg.Model):
     """One operator of the pipeline."""
 
     name: str = Field(
@@ -67,41 +73,6 @@ class OperatorNodeModel(dg.Model):
         default=None,
         description="Nodes that it takes, in order; `source` is the pipeline's own input. "
         "By default the node before it.",
-    )
-    concurrency_mode: Annotated[str | None, _MODE] = Field(
-        default=None, description=f"How it is run: {', '.join(MODES)}."
-    )
-    max_workers: Annotated[int | str | None, or_template("integer", minimum=0)] = Field(
-        default=None, description="Processes, or calls in flight; 0 for the default."
-    )
-    ignore_errors: Annotated[bool | str | None, or_template("boolean")] = Field(
-        default=None,
-        description="Whether failing records go to the error file, or the first fails the step.",
-    )
-    timeout: Annotated[float | str | None, or_template("number", minimum=0)] = Field(
-        default=None, description="Seconds that one call on one record may take."
-    )
-    retries: Annotated[int | str | None, or_template("integer", minimum=0)] = Field(
-        default=None, description="Further tries for a record that failed."
-    )
-    retry_on: Annotated[list[str] | None, _NAMES] = Field(
-        default=None, description="Names of the exceptions after which there is another try."
-    )
-    backoff: Annotated[float | str | None, or_template("number", minimum=0)] = Field(
-        default=None, description="Seconds before the second try."
-    )
-    reuse_outcomes: Annotated[bool | str | None, or_template("boolean")] = Field(
-        default=None,
-        description="Whether records that were in an earlier input are not worked on again.",
-    )
-    fresh_workers: Annotated[bool | str | None, or_template("boolean")] = Field(
-        default=None,
-        description="Whether its worker processes are started for it alone.",
-    )
-    stop_after_failures: Annotated[int | str | None, or_template("integer", minimum=0)] = Field(
-        default=None,
-        description="How many calls have to fail with one exception, none succeeding in between, "
-        "for the run to stop; 0 never stops it.",
     )
     output: str | None = Field(
         default=None,
@@ -126,8 +97,30 @@ class OperatorNodeModel(dg.Model):
     )
 
 
-_SETTINGS: Final = {name.removeprefix("_") for name in SETTING_NAMES} - {"save_data"}
+def _setting_field(setting: Setting) -> Any:
+    """Return type and field of a setting; a template may stand in place of a value."""
+    field = Field(default=None, description=setting.description)
+    if setting.kind is MODE:
+        return Annotated[str | None, _MODE], field
+    if setting.kind is EXCEPTIONS:
+        return Annotated[list[str] | None, _NAMES], field
+    annotation, limits = _NUMBERS[setting.kind.json_type]
+    return Annotated[annotation | None, or_template(setting.kind.json_type, **limits)], field
+
+
+_NUMBERS: Final[Mapping[str, tuple[Any, Mapping[str, Any]]]] = {
+    "boolean": (bool | str, {}),
+    "integer": (int | str, {"minimum": 0}),
+    "number": (float | str, {"minimum": 0}),
+}
+_SETTINGS: Final = {name: one for name, one in execution_settings().items() if one.yaml}
 _RESOLVED: Final = {"checks", "max_error_rate"}  # by themselves
+OperatorNodeModel: Final[Any] = create_model(
+    "OperatorNodeModel",
+    __base__=_OperatorModel,
+    __doc__=_OperatorModel.__doc__,
+    **{name: _setting_field(setting) for name, setting in _SETTINGS.items()},
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,18 +212,18 @@ class OperatorDeclaration:
 
 
 def resolve_nodes(
-    context: dg.ResolutionContext, models: Sequence[OperatorNodeModel]
+    context: dg.ResolutionContext, models: Sequence[_OperatorModel]
 ) -> Sequence[OperatorDeclaration]:
     """Return what ``operators`` of a defs.yaml declares, templates filled in."""
     return [_declared(context.at_path(place), model) for place, model in enumerate(models)]
 
 
-def _declared(context: dg.ResolutionContext, model: OperatorNodeModel) -> OperatorDeclaration:
+def _declared(context: dg.ResolutionContext, model: _OperatorModel) -> OperatorDeclaration:
     given = {
         name: rendered(context.at_path(name), value)
         for name, value in model.model_dump(exclude_none=True, exclude=_RESOLVED).items()
     }
-    settings = {name: given.pop(name) for name in sorted(_SETTINGS & given.keys())}
+    settings = {name: given.pop(name) for name in sorted(_SETTINGS.keys() & given.keys())}
     if "output" in given:
         given["output"] = in_project(context, given["output"])
     return OperatorDeclaration(

@@ -1,14 +1,16 @@
-"""What a defs.yaml says of partitions and of how steps are run."""
+"""Fields of a defs.yaml for partitions, backfills and new files."""
 
+import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import fields
 from typing import Any, Final, Literal
 
 import dagster as dg
-from pydantic import Field
+from pydantic import Field, create_model
 
 from dagster_dataops.assets.automation.sensors import NewFiles
 from dagster_dataops.assets.components.source_position import rendered
+from dagster_dataops.operators.docstrings import described_parameters
 
 _PARTITIONS: Final[Mapping[str, type[dg.PartitionsDefinition]]] = {
     "hourly": dg.HourlyPartitionsDefinition,
@@ -38,11 +40,9 @@ class PartitionsModel(dg.Model):
 
 
 def resolve_partitions(
-    context: dg.ResolutionContext, model: PartitionsModel | None
-) -> dg.PartitionsDefinition | None:
+    context: dg.ResolutionContext, model: PartitionsModel
+) -> dg.PartitionsDefinition:
     """Return the partitions."""
-    if model is None:
-        return None
     given: dict[str, Any] = rendered(context, model.model_dump(exclude_unset=True))
     kind = given.pop("type")
     if kind == "time_window":
@@ -50,40 +50,29 @@ def resolve_partitions(
     return _PARTITIONS[kind](**given)
 
 
-class NewFilesModel(dg.Model):
-    """How new input files become dynamic partitions; the fields are those of `NewFiles`."""
+def _new_files_model() -> type[dg.Model]:
+    """Return a model with the fields of `NewFiles`, described as its docstring does."""
+    texts = described_parameters(inspect.cleandoc(NewFiles.__doc__ or ""))
+    limits: dict[str, dict[str, Any]] = {"settle_seconds": {"ge": 0}, "runs_per_tick": {"ge": 1}}
+    made: dict[str, Any] = {
+        one.name: (
+            type(one.default),
+            Field(default=one.default, description=texts[one.name], **limits.get(one.name, {})),
+        )
+        for one in fields(NewFiles)
+    }
+    return create_model("NewFilesModel", __base__=dg.Model, __doc__=NewFiles.__doc__, **made)
 
-    settle_seconds: float = Field(
-        default=NewFiles().settle_seconds,
-        ge=0,
-        description="Seconds for which a file must not have changed.",
-    )
-    runs_per_tick: int = Field(
-        default=NewFiles().runs_per_tick, ge=1, description="Most files a tick."
-    )
-    changed: bool = Field(
-        default=NewFiles().changed,
-        description="Whether a file that has changed since is processed again.",
-    )
-    launch: bool = Field(
-        default=NewFiles().launch,
-        description="Whether runs are launched, or partitions added and no more.",
-    )
-    interval_seconds: int = Field(
-        default=NewFiles().interval_seconds, description="Least seconds between two ticks."
-    )
-    running: bool = Field(
-        default=NewFiles().running,
-        description="Whether the sensor is switched on to begin with.",
-    )
+
+NewFilesModel = _new_files_model()
 
 
 def resolve_new_files(
     context: dg.ResolutionContext,  # noqa: ARG001
-    model: NewFilesModel | None,
-) -> NewFiles | None:
+    model: dg.Model,
+) -> NewFiles:
     """Return how new files become partitions."""
-    return None if model is None else NewFiles(**model.model_dump())
+    return NewFiles(**model.model_dump())
 
 
 class BackfillPolicyModel(dg.Model):
@@ -93,43 +82,11 @@ class BackfillPolicyModel(dg.Model):
     max_partitions_per_run: int = Field(default=1, ge=1, description="Of `multi_run`.")
 
 
-class OpModel(dg.Model):
-    """Pool and backfill policy of the steps."""
-
-    pool: str | None = Field(
-        default=None,
-        description="Concurrency pool; that of a single operator stands with it.",
-    )
-    backfill_policy: BackfillPolicyModel | None = Field(
-        default=None, description="How the partitions of a backfill are spread over runs."
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class PipelineOp:
-    """How the steps of all operators are run.
-
-    Attributes:
-        pool: Concurrency pool of those that name none themselves.
-        backfill_policy: How the partitions of a backfill are spread over runs.
-    """
-
-    pool: str | None = None
-    backfill_policy: dg.BackfillPolicy | None = None
-
-
-def resolve_op(context: dg.ResolutionContext, model: OpModel | None) -> PipelineOp | None:
-    """Return how the steps are run."""
-    if model is None:
-        return None
-    return PipelineOp(
-        pool=rendered(context, model.pool), backfill_policy=_backfill_policy(model.backfill_policy)
-    )
-
-
-def _backfill_policy(model: BackfillPolicyModel | None) -> dg.BackfillPolicy | None:
-    if model is None:
-        return None
+def resolve_backfill_policy(
+    context: dg.ResolutionContext,  # noqa: ARG001
+    model: BackfillPolicyModel,
+) -> dg.BackfillPolicy:
+    """Return the backfill policy."""
     if model.type == "single_run":
         return dg.BackfillPolicy.single_run()
     return dg.BackfillPolicy.multi_run(model.max_partitions_per_run)

@@ -1,19 +1,39 @@
-"""What the fields of a defs.yaml become: source, retry policy, resource."""
+"""Fields of a defs.yaml for the source and for the options of a pipeline."""
 
 import functools
-from collections.abc import Callable, Iterable
+import inspect
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Self, TypeAlias
+from types import NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    Self,
+    TypeAlias,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+)
 
 import dagster as dg
 from pydantic import BaseModel, Field, create_model, model_validator
 
-from dagster_dataops.assets.components.check_fields import CheckModel, ErrorRateField
+from dagster_dataops.assets.components.check_fields import (
+    CheckModel,
+    ErrorRateField,
+    resolve_error_rate,
+)
 from dagster_dataops.assets.components.operator_declaration import OperatorNodeModel
 from dagster_dataops.assets.components.partition_fields import (
+    BackfillPolicyModel,
     NewFilesModel,
-    OpModel,
     PartitionsModel,
+    resolve_backfill_policy,
+    resolve_new_files,
+    resolve_partitions,
 )
 from dagster_dataops.assets.components.source_position import (
     YamlPlace,
@@ -21,12 +41,15 @@ from dagster_dataops.assets.components.source_position import (
     in_project,
     rendered,
 )
+from dagster_dataops.assets.definitions import PipelineOptions
+from dagster_dataops.assets.planning.option_keywords import option_fields
 from dagster_dataops.assets.planning.source_assets import Source  # noqa: TC001 - text, as it is itself
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.configuration import check_local
 from dagster_dataops.errors import ConfigurationError
 
 Modules: TypeAlias = Iterable[object]
+_Class = TypeVar("_Class")
 
 
 class SourceModel(dg.Model):
@@ -52,8 +75,8 @@ class SourceFunction:
     """A source that is a function of one of the component's modules.
 
     Attributes:
-        name: Of the function.
-        place: Where it is asked for.
+        name: Name of the function.
+        place: Position in the defs.yaml.
     """
 
     name: str
@@ -86,27 +109,25 @@ def resolve_source(
 
 
 class RetryPolicyModel(dg.Model):
-    """When a failed step is tried again; it goes on where it stopped."""
+    """Retry policy of a step; a retry resumes where the failed attempt stopped."""
 
     max_retries: int = Field(default=1, ge=1, description="Further attempts.")
     delay: float | None = Field(
         default=None, description="Seconds before the second attempt.", ge=0
     )
     backoff: Literal["linear", "exponential"] | None = Field(
-        default=None, description="How the delay grows from one attempt to the next."
+        default=None, description="Growth of the delay from one attempt to the next."
     )
     jitter: Literal["full", "plus_minus"] | None = Field(
-        default=None, description="What chance does to the delay."
+        default=None, description="Random part of the delay."
     )
 
 
 def resolve_retry_policy(
     context: dg.ResolutionContext,  # noqa: ARG001
-    model: RetryPolicyModel | None,
-) -> dg.RetryPolicy | None:
+    model: RetryPolicyModel,
+) -> dg.RetryPolicy:
     """Return the retry policy."""
-    if model is None:
-        return None
     return dg.RetryPolicy(
         max_retries=model.max_retries,
         delay=model.delay,
@@ -116,7 +137,7 @@ def resolve_retry_policy(
 
 
 def _resource_model() -> type[dg.Model]:
-    """Return the fields of the resource, each of which may be a template."""
+    """Return a model with the fields of the resource; each may be a template."""
     fields: dict[str, Any] = {
         name: (info.annotation | str, Field(default=None, description=info.description))
         for name, info in DataOpsResource.model_fields.items()
@@ -127,12 +148,8 @@ def _resource_model() -> type[dg.Model]:
 ResourceModel = _resource_model()
 
 
-def resolve_resource(
-    context: dg.ResolutionContext, model: dg.Model | None
-) -> DataOpsResource | None:
+def resolve_resource(context: dg.ResolutionContext, model: dg.Model) -> DataOpsResource:
     """Return the resource; its root is taken from the folder of the project."""
-    if model is None:
-        return None
     given = rendered(context, model.model_dump(exclude_unset=True))
     if given.get("root"):
         check_local("root", given["root"])
@@ -140,30 +157,96 @@ def resolve_resource(
     return DataOpsResource(**given)
 
 
+@dataclass(frozen=True, slots=True)
+class YamlField:
+    """How a pipeline option is written in a defs.yaml.
+
+    Attributes:
+        model: Type of what is written.
+        resolve: Returns the option's value; by default what is written, templates filled in.
+        examples: Of what is written.
+    """
+
+    model: Any
+    resolve: Callable[[dg.ResolutionContext, Any], Any] = rendered
+    examples: tuple[object, ...] = ()
+
+
+# Options whose type YAML cannot write down. All others whose type it can are fields as they are;
+# an option by node alone is a field of the operator.
+_WRITTEN: Final[Mapping[str, YamlField]] = {
+    "automation_condition": YamlField(str, examples=("{{ dg.AutomationCondition.eager() }}",)),
+    "backfill_policy": YamlField(BackfillPolicyModel, resolve_backfill_policy),
+    "executor": YamlField(Literal["in_process", "multiprocess"]),
+    "freshness_policy": YamlField(str),
+    "max_error_rate": YamlField(ErrorRateField, resolve_error_rate),
+    "new_files": YamlField(NewFilesModel, resolve_new_files),
+    "partitions_def": YamlField(PartitionsModel, resolve_partitions),
+    "pools": YamlField(str),
+    "resource": YamlField(ResourceModel, resolve_resource),
+    "retry_policy": YamlField(RetryPolicyModel, resolve_retry_policy),
+}
+_PLAIN: Final = (bool, int, float, str)
+
+
+def _yaml_fields() -> dict[str, YamlField]:
+    """Return the pipeline options that a defs.yaml has fields for."""
+    found = {}
+    for name, option in option_fields(PipelineOptions).items():
+        plain = _plain_type(option.annotation)
+        field = _WRITTEN.get(name) or (plain and YamlField(plain))
+        if field:
+            found[name] = field
+    return found
+
+
+def _plain_type(annotation: Any) -> Any:
+    """Return the type without ``None`` if it is plain or a choice of texts, else ``None``."""
+    union = get_origin(annotation) in {Union, UnionType}
+    members = (
+        [one for one in get_args(annotation) if one is not NoneType] if union else [annotation]
+    )
+    inner = members[0] if len(members) == 1 else None
+    return inner if inner in _PLAIN or get_origin(inner) is Literal else None
+
+
+YAML_FIELDS: Final = _yaml_fields()
+
+
+def with_option_fields(cls: type[_Class]) -> type[_Class]:
+    """Add a field to a class for each pipeline option, before ``@dataclass`` looks at it.
+
+    The default is ``None``: left out.
+    """
+    annotations = dict(inspect.get_annotations(cls))
+    for name, field in YAML_FIELDS.items():
+        resolver = dg.Resolver(
+            field.resolve,
+            model_field_type=field.model | None,
+            description=option_fields(PipelineOptions)[name].description,
+            examples=list(field.examples),
+        )
+        annotations[name] = Annotated[Any, resolver]
+        setattr(cls, name, None)
+    cls.__annotations__ = annotations
+    return cls
+
+
 _STRICT: Final[dict[str, Any]] = {
-    "allow_missing_partitions": bool,
-    "executor": Literal["in_process", "multiprocess"],
-    "layout": Literal["steps", "single_step"],
-    "max_error_rate": ErrorRateField,
     "modules": list[str],
     "name": str,
-    "new_files": NewFilesModel,
-    "op": OpModel,
     "operators": list[OperatorNodeModel],
-    "partitions_def": PartitionsModel,
-    "resource": ResourceModel,
-    "retry_policy": RetryPolicyModel,
-    "schedule": str,
     "source_checks": list[CheckModel],
+    **{name: field.model for name, field in YAML_FIELDS.items()},
 }
 
 
 @functools.cache
 def strict_model(derived: type[BaseModel]) -> type[BaseModel]:
-    """Return the model that Dagster derived, its fields as what they are or nothing.
+    """Return the model that Dagster derived, with exact types in place of unions with text.
 
-    Dagster lets every field be a template as well, as a whole. Of such a choice `dg check yaml`
-    would say no more than that nothing fits, at the line where the field begins.
+    Dagster lets a template stand for every field as a whole. Of such a union `dg check yaml` would
+    only say, at the first line of the field, that no member fits.
     """
     fields: dict[str, Any] = {
         name: (wanted, derived.model_fields[name]) for name, wanted in _STRICT.items()

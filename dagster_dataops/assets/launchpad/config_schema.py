@@ -11,7 +11,11 @@ from typing import Any, Final, TypeAlias
 
 import dagster as dg
 
-from dagster_dataops.assets.launchpad.operator_config import OperatorConfig, config_type_of
+from dagster_dataops.assets.launchpad.operator_config import (
+    OperatorConfig,
+    SettingsConfig,
+    config_type_of,
+)
 from dagster_dataops.assets.launchpad.shown_values import is_showable
 from dagster_dataops.graph.graph import OperatorNode
 
@@ -69,14 +73,14 @@ def config_of(node: OperatorNode, schema: Schema, given: Mapping[str, Any]) -> O
         and common.get("concurrency_mode") != "async"
     ):
         hashable = not isinstance(common.get("retry_on"), list)
-        return _known_config(tuple(common.items())) if hashable else OperatorConfig(**common)
+        return _known_config(tuple(common.items())) if hashable else SettingsConfig(**common)
     return config_type_of(node)(**given)
 
 
 @lru_cache
 def _known_config(given: tuple[tuple[str, Any], ...]) -> OperatorConfig:
     """Return a config as others had it before; making one takes half a millisecond."""
-    return OperatorConfig(**dict(given))
+    return SettingsConfig(**dict(given))
 
 
 def _params_in(schema: Schema) -> object:

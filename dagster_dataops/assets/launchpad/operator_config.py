@@ -1,15 +1,15 @@
-"""Launchpad configuration of an operator: its options as ``params``, and how it is run.
+"""Launchpad configuration of an operator: its options as ``params``, and its settings.
 
 Options without a JSON form (callables, objects) are left out, and so are secrets, which Dagster
-would store and show; they keep the value that the pipeline gives them.
+would store and show; they keep their value of the pipeline.
 
-Dagster checks what it can at launch, before there is a run. Constraints of pydantic it would meet
-only in the step, as an error worth a retry; so there are none here, and `checked` refuses what
-is left before a record is touched, for good.
+Dagster checks types at launch, before there is a run. Constraints of pydantic would only fail in
+the step, as an error worth a retry. So there are none here, and `checked` refuses bad values
+before the first record, without a retry.
 """
 
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 from weakref import WeakKeyDictionary
 
 import dagster as dg
@@ -21,69 +21,61 @@ from dagster_dataops.errors import ConfigurationError, DataOpsError, OperatorOpt
 from dagster_dataops.graph.graph import OperatorNode
 from dagster_dataops.hashing.values import digest
 from dagster_dataops.operators.operator import Operator, reconfigured
-from dagster_dataops.operators.settings import ExecutionSettings, parse_settings
-
-# Enums: Dagster takes no `Literal` that may be left empty.
-Mode = StrEnum("Mode", {"process": "process", "thread": "thread", "single": "single"})
-AsyncMode = StrEnum(
-    "AsyncMode", {"process": "process", "thread": "thread", "async": "async", "single": "single"}
+from dagster_dataops.operators.settings import (
+    FLAG,
+    MODE,
+    MODES,
+    ExecutionSettings,
+    Setting,
+    execution_settings,
+    parse_settings,
 )
+
+# Enums: Dagster takes no `Literal` that may be empty.
+Mode = StrEnum("Mode", {mode: mode for mode in MODES if mode != "async"})  # type: ignore[misc]
+AsyncMode = StrEnum("AsyncMode", {mode: mode for mode in MODES})  # type: ignore[misc]
+_TYPES: Final = {"integer": int, "number": float, "array": list[str]}
 
 
 class OperatorConfig(dg.Config):
-    """How an operator is run this time."""
+    """Settings of an operator for one run."""
 
-    max_workers: Annotated[int | None, SkipValidation] = Field(
-        default=None, description="Processes, or calls in flight; left empty, as defined."
-    )
-    concurrency_mode: Annotated[Mode | None, SkipValidation] = Field(
-        default=None, description="How to run it; left empty, as defined."
-    )
-    ignore_errors: Annotated[bool, SkipValidation] = Field(
-        default=True,
-        description="Whether failing records go to the error file, or the first fails the step.",
-    )
-    timeout: Annotated[float | None, SkipValidation] = Field(
-        default=None,
-        description="Seconds that one call on one record may take, 0 for no limit; left empty, as "
-        "defined.",
-    )
-    retries: Annotated[int | None, SkipValidation] = Field(
-        default=None,
-        description="Further tries for a record that failed; left empty, as defined.",
-    )
-    retry_on: Annotated[list[str] | None, SkipValidation] = Field(
-        default=None,
-        description="Names of the exceptions after which there is another try, such as "
-        "`TimeoutError` or `httpx.HTTPError`; left empty, as defined.",
-    )
-    backoff: Annotated[float | None, SkipValidation] = Field(
-        default=None,
-        description="Seconds before the second try, about doubled before each further one; left "
-        "empty, as defined.",
-    )
-    stop_after_failures: Annotated[int | None, SkipValidation] = Field(
-        default=None,
-        description="How many calls have to fail with one exception, none succeeding in between, "
-        "for the run to stop; re-execution then goes on from there. 0 never stops it, and "
-        "publishes even a result whose records all failed. Left empty, as defined.",
-    )
     limit: Annotated[int | None, SkipValidation] = Field(
         default=None,
-        description="A preview of so many input records. It is shown as an observation; "
-        "result, error file and checkpoint stay as they are, and steps that need the result are "
-        "skipped. Model calls made for it are paid for. Left empty: all records.",
+        description="Number of input records to preview. The preview is shown as an observation. "
+        "Result, error file and checkpoint stay unchanged, and steps that need the result are "
+        "skipped. Model calls of a preview are paid for. Empty: all records.",
     )
     resume: Literal["auto", "never", "across_code", "failed_records"] = Field(
         default="auto",
         description=(
-            "`auto`: go on from an unfinished run with the same options, code and input. "
-            "`never`: start afresh, and use no outcome again. `across_code`: go on even though "
-            "the code was edited, keeping the records that the old code finished. "
-            "`failed_records`: keep the result as it is and retry its failed records alone, also "
+            "`auto`: resume an unfinished run with the same options, code and input. "
+            "`never`: start afresh and use no earlier outcome. `across_code`: resume although "
+            "the code was edited, and keep the records that the old code finished. "
+            "`failed_records`: keep the result and retry its failed records alone, also "
             "with other code or options."
         ),
     )
+
+
+def _field(setting: Setting, mode: type[StrEnum] = Mode, *, default: bool = True) -> Any:
+    """Return type and field of a setting; ``default`` is that of a flag."""
+    if setting.kind is FLAG:
+        return Annotated[bool, SkipValidation], Field(
+            default=default, description=setting.description
+        )
+    annotation: Any = mode if setting.kind is MODE else _TYPES[setting.kind.json_type]
+    return Annotated[annotation | None, SkipValidation], Field(
+        default=None, description=f"{setting.description} Empty: as defined."
+    )
+
+
+_SETTINGS: Final = {name: one for name, one in execution_settings().items() if one.launchpad}
+SettingsConfig: Final[type[OperatorConfig]] = create_model(
+    "OperatorConfig",
+    __base__=OperatorConfig,
+    **{name: _field(setting) for name, setting in _SETTINGS.items()},
+)
 
 
 _Made = dict[tuple[str, bool], type[OperatorConfig]]
@@ -96,7 +88,10 @@ def config_type_of(node: OperatorNode) -> type[OperatorConfig]:
     invocation = node.operator.__dataops__
     made = _MADE.setdefault(type(node.operator), {})
     stops = not invocation.resolved.ignore_errors
-    key = (digest(dict(invocation.options)), stops)  # what does not count is shown as well
+    key = (
+        digest(dict(invocation.options)),
+        stops,
+    )  # options left out of fingerprints are shown, too
     if key not in made:
         made[key] = _config_type(node.operator, stops=stops)
     return made[key]
@@ -106,44 +101,39 @@ def _config_type(operator: Operator, *, stops: bool) -> type[OperatorConfig]:
     spec = operator.__dataops__.spec
     extra: dict[str, Any] = {}
     if spec.asynchronous:
-        extra["concurrency_mode"] = _changed("concurrency_mode", AsyncMode | None, None)
+        extra["concurrency_mode"] = _field(_SETTINGS["concurrency_mode"], AsyncMode)
     if stops:
-        extra["ignore_errors"] = _changed("ignore_errors", bool, default=False)
+        extra["ignore_errors"] = _field(_SETTINGS["ignore_errors"], default=False)
     title = "".join(word.capitalize() for word in spec.name.split("_"))
     params: Any = params_class(operator, title)
     if params is not None:
         extra["params"] = (params, Field(default=params(), description=params.__doc__))
     if not extra:
-        return OperatorConfig
-    made: type[OperatorConfig] = create_model(f"{title}Config", __base__=OperatorConfig, **extra)
+        return SettingsConfig
+    made: type[OperatorConfig] = create_model(f"{title}Config", __base__=SettingsConfig, **extra)
     return made
 
 
-def _changed(name: str, annotation: Any, default: object) -> tuple[Any, Any]:
-    description = OperatorConfig.model_fields[name].description
-    return Annotated[annotation, SkipValidation], Field(default=default, description=description)
-
-
 def configured(operator: Operator, config: OperatorConfig) -> Operator:
-    """Return ``operator`` with what the launchpad changed.
+    """Return ``operator`` with the options and settings of the launchpad.
 
     Raises:
-        OperatorOptionError: It changed something to what the operator does not take.
+        OperatorOptionError: The operator does not take one of them.
     """
     changed = changed_options(operator, getattr(config, "params", None))
     return reconfigured(operator, changed, _settings(operator, config))
 
 
 def checked(name: str, operator: Operator, config: OperatorConfig) -> Operator:
-    """Return what `configured` does; what is refused fails the step for good, in words.
+    """Return ``operator`` with the options and settings of the launchpad.
 
     Args:
-        name: Of the asset or op, for the error.
-        operator: As the pipeline has it.
-        config: From the launchpad.
+        name: Name of the asset or op, for the error.
+        operator: Operator of the pipeline.
+        config: Configuration of the launch.
 
     Raises:
-        Failure: The configuration is refused; Dagster shall not try again.
+        Failure: The configuration is refused; Dagster does not retry.
     """
     try:
         made = configured(operator, config)
@@ -158,10 +148,10 @@ def checked(name: str, operator: Operator, config: OperatorConfig) -> Operator:
 
 
 def limit_of(limit: int | None) -> int:
-    """Return how many records a preview takes, 0 for no preview.
+    """Return the number of records of a preview, 0 for no preview.
 
     Raises:
-        ConfigurationError: That is no number of records.
+        ConfigurationError: The limit is negative.
     """
     if (limit or 0) < 0:
         raise ConfigurationError("limit", limit, "a number of records, empty for all of them")
@@ -169,23 +159,15 @@ def limit_of(limit: int | None) -> int:
 
 
 def _settings(operator: Operator, config: OperatorConfig) -> ExecutionSettings:
-    chosen = {
-        "_max_workers": config.max_workers or None,
-        "_concurrency_mode": config.concurrency_mode,
-        "_ignore_errors": config.ignore_errors,
-        "_timeout": config.timeout,
-        "_retries": config.retries,
-        "_retry_on": config.retry_on or None,
-        "_backoff": config.backoff,
-        "_stop_after_failures": config.stop_after_failures,
-    }
+    chosen = {f"_{name}": getattr(config, name) for name in _SETTINGS}
+    chosen["_retry_on"] = chosen["_retry_on"] or None
     try:
         return parse_settings(operator.__dataops__.spec.qualified_name, chosen)
-    except OperatorOptionError as error:  # without the underscore that it has in Python
+    except OperatorOptionError as error:  # the launchpad shows names without underscore
         name = error.option.removeprefix("_")
         raise OperatorOptionError(error.operator, name, error.reason) from None
 
 
 def resume_policy(config: OperatorConfig) -> ResumePolicy:
-    """Return the resume policy that was chosen."""
+    """Return the resume policy of the launch."""
     return ResumePolicy(config.resume)

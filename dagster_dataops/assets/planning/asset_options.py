@@ -1,75 +1,129 @@
-"""AssetOptions: what all assets of a pipeline have in common."""
+"""AssetOptions: the options that every function which makes assets of a pipeline takes."""
 
 import warnings
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
+from typing import Annotated, TypeAlias, TypedDict
 
 import dagster as dg
+from typing_extensions import Doc
 
-from dagster_dataops.assets.checks.error_rate import ErrorRateCheck, ErrorRates
+from dagster_dataops.assets.checks.error_rate import ErrorRates
+from dagster_dataops.assets.planning.translator import DataOpsTranslator
+from dagster_dataops.assets.runtime.resource import DataOpsResource
 
 Condition: TypeAlias = dg.AutomationCondition[dg.AssetKey]
-Automation: TypeAlias = Condition | Mapping[str, Condition]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AssetOptions:
-    """How the assets of one pipeline are partitioned and kept up to date.
+class AssetOptions(TypedDict, total=False):
+    """Options of the assets of a pipeline; every one may be left out.
 
-    Attributes:
-        partitions_def: Of every node and of the source, unless said otherwise.
-        unpartitioned: Nodes that take all partitions at once.
-        allow_missing_partitions: Whether those do without the ones that are not there.
-        backfill_policy: Of the partitioned assets.
-        automation_condition: Of every asset, or by node name.
-        freshness_policy: Of every asset.
-        root: Folder of all results, where it is known before a run.
-        stream_name: What a source that is a stream is called.
-        retry_policy: Of every step.
-        max_error_rate: How many records of an operator may fail; of all, or by node name.
+    The descriptions are shown by ``help()`` of each function that takes these options, and by
+    ``dg`` where a defs.yaml takes them.
     """
 
-    partitions_def: dg.PartitionsDefinition | None = None
-    unpartitioned: Collection[str] = ()
-    allow_missing_partitions: bool = False
-    backfill_policy: dg.BackfillPolicy | None = None
-    automation_condition: Automation | None = None
-    freshness_policy: dg.FreshnessPolicy | None = None
-    root: Path | None = None
-    stream_name: str = ""
-    retry_policy: dg.RetryPolicy | None = None
-    max_error_rate: ErrorRates = field(default_factory=ErrorRateCheck)
+    resource: Annotated[
+        DataOpsResource | None,
+        Doc(
+            "Root folder of the results, and defaults of the operators. Pipelines whose "
+            "definitions are merged need equal resources."
+        ),
+    ]
+    dagster_dataops_translator: Annotated[
+        DataOpsTranslator | None,
+        Doc("Maps operators to asset keys, groups and descriptions."),
+    ]
+    partitions_def: Annotated[
+        dg.PartitionsDefinition | None,
+        Doc(
+            "Partitions of every asset. A path as source then has `{partition}` in it, one file "
+            "per partition; a source function takes the partition key; an upstream asset has "
+            "partitions itself."
+        ),
+    ]
+    unpartitioned: Annotated[
+        Collection[str],
+        Doc(
+            "Nodes that take all partitions at once, in order. Nodes whose inputs are all "
+            "unpartitioned are unpartitioned too. They have a job of their own, "
+            "`<pipeline>_pipeline_unpartitioned`. A partitioned node that takes such a result "
+            "gets the whole of it."
+        ),
+    ]
+    allow_missing_partitions: Annotated[
+        bool,
+        Doc(
+            "Let unpartitioned nodes skip missing partitions. By default a missing partition is "
+            "an error that names it."
+        ),
+    ]
+    backfill_policy: Annotated[
+        dg.BackfillPolicy | None,
+        Doc(
+            "Runs of a backfill. By default one run per partition; with "
+            "`dg.BackfillPolicy.single_run()` one run takes the partitions one after the other."
+        ),
+    ]
+    automation_condition: Annotated[
+        Condition | Mapping[str, Condition] | None,
+        Doc(
+            "Condition that materializes an asset automatically, such as "
+            "`dg.AutomationCondition.eager()`: one for all assets, or a dict by node."
+        ),
+    ]
+    freshness_policy: Annotated[dg.FreshnessPolicy | None, Doc("Freshness policy of every asset.")]
+    retry_policy: Annotated[
+        dg.RetryPolicy | None,
+        Doc("Retry policy of every step. A retry resumes where the failed attempt stopped."),
+    ]
+    max_error_rate: Annotated[
+        ErrorRates,
+        Doc(
+            "Share of an operator's records that may fail before its check `failed_records` "
+            "fails: a number in [0, 1] or an `ErrorRateCheck`, for all operators or a dict by "
+            "node. By default one failed record is a warning, and more than half of the records "
+            "failed is an error that blocks downstream assets, unless the `ErrorRateCheck` has a "
+            "severity. `None`: no check."
+        ),
+    ]
+    stream_name: Annotated[
+        str | None,
+        Doc(
+            "Asset name of a source that is a stream: a URL, a compressed file, a function that "
+            "returns a stream. By default the name of its function, its reader or its first file."
+        ),
+    ]
 
-    @property
-    def named_nodes(self) -> set[str]:
-        """The nodes that something is said of by name."""
-        by_name = (
-            set(self.automation_condition)
-            if isinstance(self.automation_condition, Mapping)
-            else set()
-        )
-        return by_name | set(self.unpartitioned)
 
-    def automation_of(self, node: str) -> Condition | None:
-        """Return when a node is materialized by itself."""
-        if isinstance(self.automation_condition, Mapping):
-            return self.automation_condition.get(node)
-        return self.automation_condition
+def root_of(options: AssetOptions) -> Path | None:
+    """Return the folder of all results if the definitions name it, else ``None``."""
+    resource = options.get("resource")
+    return None if resource is None else resource.defined_root
+
+
+def named_nodes(options: AssetOptions) -> set[str]:
+    """Return the nodes that options name."""
+    condition = options.get("automation_condition")
+    by_name = set(condition) if isinstance(condition, Mapping) else set()
+    return by_name | set(options.get("unpartitioned", ()))
+
+
+def automation_condition_of(options: AssetOptions, node: str) -> Condition | None:
+    """Return the automation condition of a node."""
+    condition = options.get("automation_condition")
+    return condition.get(node) if isinstance(condition, Mapping) else condition
 
 
 @contextmanager
-def backfills(
-    partitions_def: dg.PartitionsDefinition | None, policy: dg.BackfillPolicy | None
-) -> Iterator[dg.BackfillPolicy | None]:
-    """Give the policy of an asset with these partitions, to be handed to ``dg.asset`` here.
+def backfills(options: AssetOptions) -> Iterator[dg.BackfillPolicy | None]:
+    """Yield the backfill policy to pass to ``dg.asset``, ``None`` without partitions.
 
-    Dagster calls that keyword a beta one in ``dg.asset``, not in ``dg.multi_asset``; a warning
-    an operator would tell users nothing.
+    Dagster marks that argument of ``dg.asset``, but not of ``dg.multi_asset``, as beta. The
+    context suppresses the warning.
     """
-    if partitions_def is None or policy is None:
+    policy = options.get("backfill_policy")
+    if options.get("partitions_def") is None or policy is None:
         yield None
         return
     with warnings.catch_warnings():

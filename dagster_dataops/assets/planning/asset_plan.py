@@ -18,7 +18,12 @@ from dagster_dataops.assets.checks.error_rate import (
 )
 from dagster_dataops.assets.inputs.path_pattern import PathPattern
 from dagster_dataops.assets.launchpad.config_schema import Schema, config_schema
-from dagster_dataops.assets.planning.asset_options import AssetOptions
+from dagster_dataops.assets.planning.asset_options import (
+    AssetOptions,
+    automation_condition_of,
+    named_nodes,
+    root_of,
+)
 from dagster_dataops.assets.planning.source_assets import IO_MANAGER, SourceAsset
 from dagster_dataops.assets.planning.translator import DataOpsTranslator, DataOpsTranslatorData
 from dagster_dataops.assets.runtime.asset_paths import address_of
@@ -87,24 +92,24 @@ def plan_assets(
     Raises:
         PipelineDefinitionError: An option names a node that there is not.
     """
-    options = options or AssetOptions()
+    options = options or {}
     _check_named(graph, options)
-    rates = error_rates_of(graph, options.max_error_rate)
+    rates = error_rates_of(graph, options.get("max_error_rate", ErrorRateCheck()))
     keys = {SOURCE: origin.key}
     whole: set[str] = set()
     plans: list[AssetPlan] = []
     for node in graph.ordered():
-        if node.name in options.unpartitioned or whole.issuperset(node.inputs):
+        if node.name in options.get("unpartitioned", ()) or whole.issuperset(node.inputs):
             whole.add(node.name)
         data = DataOpsTranslatorData(
             pipeline=graph.name,
             node=node,
             upstream=tuple(keys[name] for name in node.inputs),
-            partitions_def=None if node.name in whole else options.partitions_def,
-            automation_condition=options.automation_of(node.name),
-            freshness_policy=options.freshness_policy,
+            partitions_def=None if node.name in whole else options.get("partitions_def"),
+            automation_condition=automation_condition_of(options, node.name),
+            freshness_policy=options.get("freshness_policy"),
         )
-        spec = _completed(translator.get_asset_spec(data), data.upstream, options.root)
+        spec = _completed(translator.get_asset_spec(data), data.upstream, root_of(options))
         _check_export(graph, node, spec)
         plan = _plan(data, spec, origin, options)
         plans.append(replace(plan, error_rate=rates[node.name]))
@@ -140,7 +145,7 @@ def _completed(
 
 
 def _check_named(graph: OperatorGraph, options: AssetOptions) -> None:
-    wrong = sorted(options.named_nodes - graph.nodes.keys())
+    wrong = sorted(named_nodes(options) - graph.nodes.keys())
     if wrong:
         known = ", ".join(graph.nodes)
         reason = (
@@ -156,7 +161,7 @@ def _plan(
     ins: dict[str, dg.AssetIn] = {}
     inputs: list[tuple[dg.AssetKey, str | Path | PathPattern]] = []
     mappings = {dep.asset_key: dep.partition_mapping for dep in spec.deps}
-    skips = options.allow_missing_partitions and spec.partitions_def is None
+    skips = bool(options.get("allow_missing_partitions")) and spec.partitions_def is None
     for name, key in zip(data.node.inputs, data.upstream, strict=True):
         if name == SOURCE and origin.path is not None:
             inputs.append((key, origin.path))

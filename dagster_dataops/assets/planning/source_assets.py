@@ -15,7 +15,11 @@ from dagster_dataops.assets.inputs.path_pattern import PathPattern, is_pattern
 from dagster_dataops.assets.inputs.source_results import standing_source, write_source
 from dagster_dataops.assets.inputs.stream_function import made_of_stream
 from dagster_dataops.assets.metadata.materialization import dataset_metadata
-from dagster_dataops.assets.planning.asset_options import AssetOptions, backfills
+from dagster_dataops.assets.planning.asset_options import (
+    AssetOptions,
+    automation_condition_of,
+    backfills,
+)
 from dagster_dataops.assets.planning.descriptions import described
 from dagster_dataops.assets.runtime.asset_paths import key_of
 from dagster_dataops.assets.runtime.resource import DataOpsResource
@@ -68,7 +72,7 @@ def source_asset(source: Source, pipeline: str, options: AssetOptions | None = N
         ConfigurationError: A path does not name the partitions, or names some where are none.
         OperatorDefinitionError: A function does not take the partition's key, or another argument.
     """
-    options = options or AssetOptions()
+    options = options or {}
     if isinstance(source, dg.AssetKey):
         return SourceAsset(source, None)
     if isinstance(source, dg.AssetSpec):
@@ -80,7 +84,7 @@ def source_asset(source: Source, pipeline: str, options: AssetOptions | None = N
     if not callable(source):
         raise _no_source(source)
     key = _key(pipeline, function_name(source))
-    check_arguments(source, partitioned=options.partitions_def is not None)
+    check_arguments(source, partitioned=options.get("partitions_def") is not None)
     return SourceAsset(key, _function_asset(source, key, pipeline, options), function=source)
 
 
@@ -105,9 +109,10 @@ def is_streamed_file(text: str) -> bool:
 
 
 def _file_source(text: str, pipeline: str, options: AssetOptions) -> SourceAsset:
-    if options.partitions_def is not None:
-        skip = options.allow_missing_partitions
-        pattern = PathPattern(text, options.partitions_def, allow_missing=skip)
+    partitions_def = options.get("partitions_def")
+    if partitions_def is not None:
+        skip = options.get("allow_missing_partitions", False)
+        pattern = PathPattern(text, partitions_def, allow_missing=skip)
         key = _key(pipeline, pattern.name)
         return SourceAsset(key, _pattern_spec(key, pattern, pipeline), pattern)
     if is_pattern(text):
@@ -192,7 +197,7 @@ def _function_asset(
     pipeline: str,
     options: AssetOptions,
 ) -> dg.AssetsDefinition:
-    with backfills(options.partitions_def, options.backfill_policy) as policy:
+    with backfills(options) as policy:
 
         @dg.asset(
             key=key,
@@ -200,15 +205,15 @@ def _function_asset(
             group_name=pipeline or "dataops",
             kinds={"python", "json"},
             io_manager_key=IO_MANAGER,
-            partitions_def=options.partitions_def,
-            automation_condition=options.automation_of(key.path[-1]),
-            freshness_policy=options.freshness_policy,
+            partitions_def=options.get("partitions_def"),
+            automation_condition=automation_condition_of(options, key.path[-1]),
+            freshness_policy=options.get("freshness_policy"),
             backfill_policy=policy,
         )
         def _source(
             context: dg.AssetExecutionContext, dataops: DataOpsResource
         ) -> Iterator[dg.MaterializeResult[Any]]:
-            spec = dg.AssetSpec(key, partitions_def=options.partitions_def)
+            spec = dg.AssetSpec(key, partitions_def=options.get("partitions_def"))
             partitions = partitions_of(context, spec)
 
             def make(partition: str | None) -> Made:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import TypeAlias, Unpack
 
 import dagster as dg
 
@@ -10,10 +10,10 @@ from dagster_dataops.assets.checks.check_results import CheckedAsset, declared_r
 from dagster_dataops.assets.checks.declared_check import DeclaredCheck
 from dagster_dataops.assets.checks.error_rate import FAILED_RECORDS, check_nodes
 from dagster_dataops.assets.planning.asset_options import AssetOptions
+from dagster_dataops.assets.planning.option_keywords import takes_options
 from dagster_dataops.assets.planning.source_assets import Source
-from dagster_dataops.assets.planning.translator import DataOpsTranslator
 from dagster_dataops.assets.runtime.resource import DataOpsResource
-from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline, plan_pipeline
+from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline, planned_pipeline
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.graph.graph import SOURCE
 from dagster_dataops.pipelines.pipeline import Pipeline
@@ -21,32 +21,24 @@ from dagster_dataops.pipelines.pipeline import Pipeline
 Checks: TypeAlias = Mapping[str, Sequence[DeclaredCheck]]
 
 
+@takes_options(AssetOptions)
 def build_operator_checks(
-    ppl: Pipeline,
-    *,
-    source: Source,
-    checks: Checks,
-    dagster_dataops_translator: DataOpsTranslator | None = None,
-    options: AssetOptions | None = None,
+    ppl: Pipeline, *, source: Source, checks: Checks, **options: Unpack[AssetOptions]
 ) -> list[dg.AssetChecksDefinition]:
-    """Return the declared checks as Dagster's; `build_definitions` adds them by itself.
+    """Return the declared checks as Dagster's; `build_definitions` adds them itself.
 
     Args:
         ppl: A complete pipeline.
         source: As for `build_definitions`.
         checks: By node; by ``source`` for the source, if it is a file or a function.
-        dagster_dataops_translator: The one that the assets were made with.
-        options: What they were made with of partitions.
+        **options: See `AssetOptions`; give those that the assets were made with.
 
     Raises:
         PipelineDefinitionError: A node is unknown, or two of its checks have the same name.
     """
     if not checks:
         return []
-    planned = plan_pipeline(
-        ppl, source=source, dagster_dataops_translator=dagster_dataops_translator, options=options
-    )
-    return check_steps(planned, checks)
+    return check_steps(planned_pipeline(ppl, source, options), checks)
 
 
 def check_steps(planned: PlannedPipeline, checks: Checks) -> list[dg.AssetChecksDefinition]:
@@ -102,7 +94,7 @@ def _checked_source(planned: PlannedPipeline, checks: Sequence[DeclaredCheck]) -
     if origin.path is None and not isinstance(origin.definition, dg.AssetsDefinition):
         reason = "the source is an asset of others; declare its checks where it is defined"
         raise PipelineDefinitionError(planned.graph.name, reason)
-    return CheckedAsset(origin.key, checks, planned.options.partitions_def, origin.path)
+    return CheckedAsset(origin.key, checks, planned.options.get("partitions_def"), origin.path)
 
 
 def _check_step(asset: CheckedAsset) -> dg.AssetChecksDefinition:

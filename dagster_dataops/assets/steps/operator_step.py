@@ -36,7 +36,10 @@ class StepOptions:
     @classmethod
     def of(cls, options: AssetOptions) -> Self:
         """Return what the options of a pipeline say of each of its steps."""
-        return cls(retry_policy=options.retry_policy, backfill_policy=options.backfill_policy)
+        return cls(
+            retry_policy=options.get("retry_policy"),
+            backfill_policy=options.get("backfill_policy"),
+        )
 
     def backfills(self, spec: dg.AssetSpec) -> dg.BackfillPolicy | None:
         """Return the policy of an asset, which has one only if it has partitions."""

@@ -1,8 +1,8 @@
-"""PlannedPipeline: what becomes of a whole pipeline in Dagster, before it is laid out in steps."""
+"""PlannedPipeline: a pipeline with its asset specs, before it is divided into steps."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import dagster as dg
 
@@ -10,6 +10,7 @@ from dagster_dataops.assets.inputs.source_results import standing_source, write_
 from dagster_dataops.assets.metadata.materialization import dataset_metadata
 from dagster_dataops.assets.planning.asset_options import AssetOptions
 from dagster_dataops.assets.planning.asset_plan import AssetPlan, plan_assets
+from dagster_dataops.assets.planning.option_keywords import takes_options
 from dagster_dataops.assets.planning.source_assets import Source, SourceAsset
 from dagster_dataops.assets.planning.translator import DataOpsTranslator
 from dagster_dataops.assets.runtime.resource import DataOpsResource
@@ -25,13 +26,13 @@ from dagster_dataops.pipelines.pipeline import Pipeline
 
 @dataclass(frozen=True)
 class PlannedPipeline:
-    """A pipeline with its source and its translator.
+    """A pipeline with its source and the plan of every asset.
 
     Attributes:
-        graph: The pipeline's.
-        origin: Its source.
-        plans: Of its nodes, each after those it depends on.
-        options: What all of them have in common.
+        graph: Graph of the pipeline.
+        origin: Asset of its source.
+        plans: Plan of each node, after those of its inputs.
+        options: Options that were given.
     """
 
     graph: OperatorGraph
@@ -41,16 +42,16 @@ class PlannedPipeline:
 
     @property
     def title(self) -> str:
-        """What jobs and steps of it are called after, also if it has no name."""
+        """First part of the names of jobs and steps; ``dataops`` for a pipeline without a name."""
         return self.graph.name or "dataops"
 
     @property
     def specs(self) -> list[dg.AssetSpec]:
-        """The specs of its nodes."""
+        """The asset spec of each node."""
         return [plan.spec for plan in self.plans]
 
     def run(self, context: Context, dataops: DataOpsResource) -> Iterator[StepEvent]:
-        """Run every node, or those that an asset's step has selected, with options as defined."""
+        """Run every node, or the selected ones of an asset step; yield the events of each."""
         loaded: dict[str, Any] = {}
         plans = self.plans
         if isinstance(self.origin, StreamSource):
@@ -68,7 +69,7 @@ class PlannedPipeline:
         context: Context,
         dataops: DataOpsResource,
     ) -> dg.MaterializeResult[JsonlDataset]:
-        """Write what a source function yields: in an op there is no asset that has done so."""
+        """Write the records of a source function: an op has no source asset to load."""
         folder = dataops.folder(self.origin.key.path)
         dataset = standing_source(context, folder, function)
         if dataset is None:
@@ -81,20 +82,16 @@ class PlannedPipeline:
         )
 
 
+@takes_options(AssetOptions)
 def plan_pipeline(
-    ppl: Pipeline,
-    *,
-    source: Source,
-    dagster_dataops_translator: DataOpsTranslator | None = None,
-    options: AssetOptions | None = None,
+    ppl: Pipeline, *, source: Source, **options: Unpack[AssetOptions]
 ) -> PlannedPipeline:
-    """Return a pipeline as `DataOpsResource.run` takes it in ops and assets of one's own.
+    """Return a pipeline with its asset specs, to pass to `DataOpsResource.run`.
 
     Args:
         ppl: A complete pipeline.
         source: As for `build_definitions`.
-        dagster_dataops_translator: Keys, groups and descriptions.
-        options: Partitions and what else all assets have in common.
+        **options: See `AssetOptions`.
 
     Example:
         .. code-block:: python
@@ -106,8 +103,13 @@ def plan_pipeline(
             def nightly(context: dg.OpExecutionContext, dataops: DataOpsResource):
                 yield from dataops.run(context, planned)
     """
-    graph, options = ppl.graph, options or AssetOptions()
+    return planned_pipeline(ppl, source, options)
+
+
+def planned_pipeline(ppl: Pipeline, source: Source, options: AssetOptions) -> PlannedPipeline:
+    """Return what `plan_pipeline` does, of options that are a dict already."""
+    graph = ppl.graph
     check_source(graph, source)
     origin = origin_of(source, graph.name, options)
-    plans = plan_assets(graph, origin, dagster_dataops_translator or DataOpsTranslator(), options)
-    return PlannedPipeline(graph, origin, plans, options)
+    translator = options.get("dagster_dataops_translator") or DataOpsTranslator()
+    return PlannedPipeline(graph, origin, plan_assets(graph, origin, translator, options), options)

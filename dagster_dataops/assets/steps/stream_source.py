@@ -16,7 +16,11 @@ from dagster_dataops.assets.inputs.path_pattern import PathPattern, is_pattern
 from dagster_dataops.assets.metadata.code_references import code_references
 from dagster_dataops.assets.metadata.markdown import table
 from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
-from dagster_dataops.assets.planning.asset_options import AssetOptions
+from dagster_dataops.assets.planning.asset_options import (
+    AssetOptions,
+    automation_condition_of,
+    root_of,
+)
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
 from dagster_dataops.assets.planning.descriptions import described
 from dagster_dataops.assets.planning.source_assets import (
@@ -72,7 +76,7 @@ def origin_of(source: Source, pipeline: str, options: AssetOptions | None = None
         StreamDefinitionError: A stream never ends; its stage is named.
         PipelineDefinitionError: What is combined can be no source.
     """
-    options = options or AssetOptions()
+    options = options or {}
     if isinstance(source, Combined):
         return _combined(source, pipeline, options)
     if is_stream(source):
@@ -80,15 +84,15 @@ def origin_of(source: Source, pipeline: str, options: AssetOptions | None = None
     if isinstance(source, (str, os.PathLike)) and is_streamed_file(os.fspath(source)):
         return _streamed(_of_file(os.fspath(source), options), None, pipeline, options)
     if callable(source) and _returns_stream(source):
-        check_arguments(source, partitioned=options.partitions_def is not None)
-        name = options.stream_name or function_name(source)
+        check_arguments(source, partitioned=options.get("partitions_def") is not None)
+        name = options.get("stream_name") or function_name(source)
         return _streamed(given_stream(name, source, source), source, pipeline, options)
     return source_asset(source, pipeline, options)
 
 
 def _of_stream(source: object, options: AssetOptions) -> GivenStream:
-    name = named_after(options.stream_name or name_of_stream(source))
-    if options.partitions_def is not None:
+    name = named_after(options.get("stream_name") or name_of_stream(source))
+    if options.get("partitions_def") is not None:
         allowed = "a function of the partition's key that is annotated to return a stream"
         raise ConfigurationError("source", source, f"{allowed}, since there are partitions")
     as_reading(source, name)
@@ -98,20 +102,21 @@ def _of_stream(source: object, options: AssetOptions) -> GivenStream:
 def _of_file(text: str, options: AssetOptions) -> GivenStream:
     """Return the stream of a file that is no plain one here; of one a partition."""
     scheme, separator, rest = text.rpartition("://")
-    if options.partitions_def is None:
+    partitions_def = options.get("partitions_def")
+    if partitions_def is None:
         if is_pattern(text):
             allowed = "without {partition}, or the pipeline must have partitions_def=..."
             raise ConfigurationError("source", text, allowed)
         place = text if separator else str(Path(text).expanduser().absolute())
-        name = named_after(options.stream_name or stem_of(text))
+        name = named_after(options.get("stream_name") or stem_of(text))
         return given_stream(name or "stream", lambda: read_jsonl(place))
-    pattern = PathPattern(f"/{rest}" if separator else text, options.partitions_def)
+    pattern = PathPattern(f"/{rest}" if separator else text, partitions_def)
 
     def of(key: str) -> Operations:
         path = str(pattern.path(key))
         return read_jsonl(f"{scheme}://{path[1:]}" if separator else path)
 
-    return given_stream(named_after(options.stream_name) or stem_of(pattern.name), of)
+    return given_stream(named_after(options.get("stream_name") or "") or stem_of(pattern.name), of)
 
 
 def _returns_stream(function: Callable[..., Any]) -> bool:
@@ -131,7 +136,7 @@ def _streamed(
     described: str = "",
 ) -> StreamSource:
     stages: Reading | None = None
-    if function is None and options.partitions_def is None:
+    if function is None and options.get("partitions_def") is None:
         stages = operator.stream()
     spec = _spec(operator, pipeline, options).replace_attributes(
         description=described or _description(operator, function),
@@ -174,14 +179,14 @@ def _spec(operator: Operator, pipeline: str, options: AssetOptions) -> dg.AssetS
         key=dg.AssetKey(key_of(pipeline, name)),
         group_name=pipeline or "dataops",
         kinds={"python", "json"},
-        partitions_def=options.partitions_def,
-        automation_condition=options.automation_of(name),
-        freshness_policy=options.freshness_policy,
+        partitions_def=options.get("partitions_def"),
+        automation_condition=automation_condition_of(options, name),
+        freshness_policy=options.get("freshness_policy"),
     )
 
 
 def _stored(spec: dg.AssetSpec, options: AssetOptions) -> dg.AssetSpec:
-    return located(spec.with_io_manager_key(IO_MANAGER), options.root)
+    return located(spec.with_io_manager_key(IO_MANAGER), root_of(options))
 
 
 def _source(
@@ -209,14 +214,14 @@ def _combined(source: Combined, pipeline: str, options: AssetOptions) -> StreamS
             inputs.append((origin.key, f"input_{name}"))
     node = OperatorNode(SOURCE, operator, tuple(names))
     invocation = operator.__dataops__
-    name = options.stream_name or invocation.spec.name.lower()
+    name = options.get("stream_name") or invocation.spec.name.lower()
     spec = _spec(operator, pipeline, options).replace_attributes(
         key=dg.AssetKey(key_of(pipeline, name)),
         description=described(invocation.spec.description),
         deps=list(dict.fromkeys(origin.key for origin in taken)),
         code_version=f"{invocation.spec.code_version[:12]}-{invocation.options_digest[:8]}",
         metadata=definition_metadata(node),
-        automation_condition=options.automation_of(name),
+        automation_condition=automation_condition_of(options, name),
     )
     plan = AssetPlan(node, _stored(spec, options), ins, inputs)
     known = [origin.definition for origin in taken]

@@ -9,7 +9,6 @@ import pytest
 
 from dagster_dataops import DataOpsResource, ErrorRateCheck, build_definitions, pipeline
 from dagster_dataops.assets.checks.error_rate import ErrorRates
-from dagster_dataops.assets.planning.asset_options import AssetOptions
 from dagster_dataops.assets.steps.planned_pipeline import plan_pipeline
 from dagster_dataops.errors import ConfigurationError, PipelineDefinitionError, ResultMissingError
 from dagster_dataops.operators.registry import OperatorRegistry
@@ -193,7 +192,7 @@ def test_in_an_op_a_check_that_does_not_pass_is_a_warning_and_one_that_blocks_fa
 ) -> None:
     rate = ErrorRateCheck(0.05, blocking=blocking)
     ppl = pipeline_of(a=fail_tenth(), b=fail_tenth())
-    planned = plan_pipeline(ppl, source=records(20), options=AssetOptions(max_error_rate=rate))
+    planned = plan_pipeline(ppl, source=records(20), max_error_rate=rate)
 
     @dg.op(out={})
     def nightly(context: dg.OpExecutionContext, dataops: DataOpsResource) -> Any:

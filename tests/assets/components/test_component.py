@@ -111,7 +111,7 @@ def test_the_same_pipeline_in_yaml_and_in_python_gives_equal_definitions(project
 
 @pytest.mark.parametrize("layout", ["steps", "single_step"])
 def test_layout_pools_and_executor_are_equal_too(project, layout):
-    path = project.write(f"{CHAIN}layout: {layout}\nexecutor: multiprocess\nop: {{pool: api}}\n")
+    path = project.write(f"{CHAIN}layout: {layout}\nexecutor: multiprocess\npools: api\n")
 
     with project.component() as (_, ours):
         theirs = chain_in_python(
@@ -137,7 +137,7 @@ operators:
   - {name: marked, operator: "{group}.mark"}
   - {name: all, operator: dedup.Exact, options: {input_key: text}, unpartitioned: true}
 allow_missing_partitions: true
-op: {backfill_policy: {type: single_run}}
+backfill_policy: {type: single_run}
 automation_condition: "{{ dg.AutomationCondition.eager() }}"
 partitions_def: {type: dynamic, name: texts_of_docs}
 new_files: {settle_seconds: 0, running: true}
@@ -457,7 +457,7 @@ def test_what_is_scaffolded_loads_and_runs_at_once(project, instance, root, form
     assert [row["words"] for row in result_of(root, folder, "long")] == [5, 8]
 
 
-README = Path(__file__).parents[2] / "README.md"
+README = Path(__file__).parents[3] / "README.md"
 README_OPERATORS = """
 from dagster_dataops import data_register
 

@@ -6,7 +6,7 @@ import pytest
 
 from dagster_dataops import pipeline
 from dagster_dataops.assets.launchpad.config_schema import config_of, config_schema
-from dagster_dataops.assets.launchpad.operator_config import OperatorConfig, config_type_of
+from dagster_dataops.assets.launchpad.operator_config import SettingsConfig, config_type_of
 from dagster_dataops.graph.graph import OperatorNode
 from dagster_dataops.operators.registry import OperatorRegistry
 
@@ -103,7 +103,7 @@ def test_a_launch_becomes_the_config_class_of_its_node(registry: OperatorRegistr
     (node,) = nodes(registry, {"count": 2})
     config = config_of(node, config_schema(node), {"params": {"count": 5}, "max_workers": 3})
     assert config.max_workers == 3
-    assert type(config) is not OperatorConfig
+    assert type(config) is not SettingsConfig
     (params,) = [value for name, value in config if name == "params"]
     assert 5 in dict(params).values()
     assert config.resume == "auto"
@@ -148,5 +148,5 @@ def test_a_launch_that_changes_no_option_takes_no_class_of_its_node(
     (node,) = nodes(registry, {"count": 2})
     params = config_schema(node)["params"].default_value
     config = config_of(node, config_schema(node), {"params": params, "max_workers": 3})
-    assert type(config) is OperatorConfig
+    assert type(config) is SettingsConfig
     assert config.max_workers == 3

@@ -10,6 +10,7 @@ import pytest
 from dagster_dataops import Operator
 from dagster_dataops.assets.launchpad.operator_config import (
     OperatorConfig,
+    SettingsConfig,
     config_type_of,
     configured,
 )
@@ -277,7 +278,7 @@ def test_nodes_that_offer_nothing_of_their_own_share_one_config(
     def node(record: dict) -> dict:
         return record
 
-    assert type(config_of(node())) is OperatorConfig
+    assert type(config_of(node())) is SettingsConfig
 
 
 def test_an_async_operator_offers_async_and_others_do_not(registry: OperatorRegistry) -> None:

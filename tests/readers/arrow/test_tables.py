@@ -11,8 +11,9 @@ from itertools import islice
 
 import pytest
 
-from dagster_dataops import assert_resumes_anywhere, errors
+from dagster_dataops import errors
 from dagster_dataops.readers.arrow.tables import read_arrow, read_parquet
+from dagster_dataops.testing import assert_resumes_anywhere
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

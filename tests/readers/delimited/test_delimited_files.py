@@ -11,8 +11,9 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from dagster_dataops import assert_resumes_anywhere, errors
+from dagster_dataops import errors
 from dagster_dataops.readers.delimited.delimited_files import read_delimited
+from dagster_dataops.testing import assert_resumes_anywhere
 
 
 @pytest.fixture

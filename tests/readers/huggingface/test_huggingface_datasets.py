@@ -7,8 +7,9 @@ from itertools import islice
 
 import pytest
 
-from dagster_dataops import assert_resumes_anywhere, errors
+from dagster_dataops import errors
 from dagster_dataops.readers.huggingface.huggingface_datasets import read_huggingface
+from dagster_dataops.testing import assert_resumes_anywhere
 
 datasets = pytest.importorskip("datasets")
 

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagster_dataops import DataPipelineBuilder, assert_resumes_anywhere, read_sequence
+from dagster_dataops import DataPipelineBuilder, read_sequence
 from dagster_dataops.errors import DataPipelineError
 from dagster_dataops.readers.part_files.column_batches import Batches
+from dagster_dataops.testing import assert_resumes_anywhere
 
 
 def batches(rows, size, epochs=1, *, drop_last=False, wrap=False):

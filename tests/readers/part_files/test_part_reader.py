@@ -13,8 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dagster_dataops import Finitude, PartFiles, assert_resumes_anywhere
+from dagster_dataops import PartFiles
 from dagster_dataops.errors import OperatorOptionError, StreamSourceError, StreamStateError
+from dagster_dataops.streams.core.finitude import Finitude
+from dagster_dataops.testing import assert_resumes_anywhere
 from tests.readers.helpers import EXAMPLE, NAMES, PLACES, ROWS, A, B, mini, places, write_parts
 
 # files, batch size, how many batches, the number of one of them, what is in it

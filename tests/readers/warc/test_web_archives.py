@@ -6,8 +6,9 @@ import sys
 
 import pytest
 
-from dagster_dataops import assert_resumes_anywhere, errors
+from dagster_dataops import errors
 from dagster_dataops.readers.warc.web_archives import read_warc
+from dagster_dataops.testing import assert_resumes_anywhere
 
 pytest.importorskip("warcio")
 

@@ -8,7 +8,9 @@ import sys
 
 import pytest
 
-from dagster_dataops import assert_resumes_anywhere, errors, read_jsonl, read_text
+from dagster_dataops import errors, read_jsonl
+from dagster_dataops.streams.text import read_text
+from dagster_dataops.testing import assert_resumes_anywhere
 
 zstandard = pytest.importorskip("zstandard")
 

@@ -4,7 +4,9 @@ import json
 
 import pytest
 
-from dagster_dataops import assert_resumes_anywhere, errors, read_jsonl, read_text
+from dagster_dataops import errors, read_jsonl
+from dagster_dataops.streams.text import read_text
+from dagster_dataops.testing import assert_resumes_anywhere
 
 
 @pytest.fixture

@@ -8,8 +8,10 @@ from itertools import islice
 import fsspec
 import pytest
 
-from dagster_dataops import assert_resumes_anywhere, errors, list_files, read_jsonl, read_text
+from dagster_dataops import errors, list_files, read_jsonl
 from dagster_dataops.streams.files import remote
+from dagster_dataops.streams.text import read_text
+from dagster_dataops.testing import assert_resumes_anywhere
 from tests.streams.serving import served
 
 pytest.importorskip("aiohttp")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from dagster_dataops import errors, read_text, text
-from dagster_dataops.streams.text import LineEnding
+from dagster_dataops import errors, text
+from dagster_dataops.streams.text import LineEnding, read_text
 
 
 @pytest.fixture

@@ -7,9 +7,10 @@ from itertools import islice
 import orjson
 import pytest
 
-from dagster_dataops import DataPipeline, assert_resumes_anywhere, errors, list_files, read_jsonl
+from dagster_dataops import DataPipeline, errors, list_files, read_jsonl
 from dagster_dataops.streams.core.item_failures import Failures
 from dagster_dataops.streams.files import line_index
+from dagster_dataops.testing import assert_resumes_anywhere
 
 
 def write(path, lines):

@@ -1,0 +1,54 @@
+"""node_states: the progress of each node, as its folder shows it."""
+
+from pathlib import Path
+
+from dagster_dataops.checkpoints.checkpoint import existing
+from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, published
+from dagster_dataops.errors import DataOpsError
+from dagster_dataops.graph.graph import OperatorGraph, OperatorNode
+
+
+def node_states(graph: OperatorGraph, root: Path) -> dict[str, str]:
+    """Return the state of each node in words, by name.
+
+    A state is ``not run``, ``done, 3 rows, 1 failed`` or ``unfinished, 2 of 3 records``.
+
+    Args:
+        graph: The nodes.
+        root: Folder of the pipeline's results; a folder per node is in it.
+    """
+    manifests: dict[str, Manifest | None] = {}
+    states = {}
+    for node in graph.ordered():
+        folder = NodeFolder(root / node.name, node.name)
+        try:
+            found = published(folder)
+            manifests[node.name] = found and found[1]
+            states[node.name] = _state(node, folder, manifests)
+        except (DataOpsError, OSError) as error:
+            manifests[node.name] = None
+            states[node.name] = f"unreadable: {error}"
+    return states
+
+
+def _state(node: OperatorNode, folder: NodeFolder, manifests: dict[str, Manifest | None]) -> str:
+    manifest = manifests[node.name]
+    parts = [] if manifest is None else [_done(manifest)]
+    checkpoints = existing(folder.checkpoints)
+    if checkpoints:
+        records = max(checkpoint.table.records for checkpoint in checkpoints)
+        parts.append(_unfinished(records, [manifests.get(name) for name in node.inputs]))
+    if not parts and not node.operator.__dataops__.resolved.save_data:
+        return "not saved"
+    return "; ".join(parts) or "not run"
+
+
+def _done(manifest: Manifest) -> str:
+    failed = f", {manifest.failed:,} failed" if manifest.failed else ""
+    return f"done, {manifest.rows_out:,} rows{failed}"
+
+
+def _unfinished(records: int, inputs: list[Manifest | None]) -> str:
+    known = [manifest.rows_out for manifest in inputs if manifest is not None]
+    total = f" of {sum(known):,}" if len(known) == len(inputs) else ""
+    return f"unfinished, {records:,}{total} records"
