@@ -1,7 +1,7 @@
 """Settings of plain Python runs, named as LazyLLM names them.
 
-Read when a run starts, never when an operator is made. Precedence: a value assigned to
-``config`` > the environment > the default. Under Dagster, `DataOpsResource` takes their place.
+They are read when a run starts, not when an operator is constructed. Precedence: a value assigned
+to ``config`` > the environment > the default. Under Dagster, `DataOpsResource` replaces them.
 """
 
 import os
@@ -23,14 +23,14 @@ _FALSE = {"0", "false", "no", "off", ""}
 
 
 class Configuration:
-    """The settings; attributes may be assigned, and ``None`` goes back to the environment.
+    """The settings; assign an attribute to set it, or ``None`` to use the environment again.
 
     Attributes:
         data_process_path: Root folder of all results. Environment DATAOPS_DATA_PROCESS_PATH,
             default ``data_pipeline_res`` in the working directory.
-        data_process_resume: Whether a call goes on from an unfinished checkpoint and reuses
+        data_process_resume: Whether a call resumes from an unfinished checkpoint and reuses
             finished results of the same operator, options, code and input; "failed_records"
-            retries the failed records of finished results alone. Environment
+            retries only the failed records of finished results. Environment
             DATAOPS_DATA_PROCESS_RESUME, default False.
         data_process_progress: Whether to draw progress bars: True, False, or None for "when
             standard error is a terminal". Environment DATAOPS_DATA_PROCESS_PROGRESS.
@@ -56,7 +56,7 @@ class Configuration:
 
     @property
     def data_process_resume(self) -> Resume:
-        """Whether calls go on from what an earlier run left, or what of it they try again."""
+        """Whether calls resume an earlier run, or retry its failed records."""
         value = self._read("data_process_resume")
         if str(value).strip().lower() == "failed_records":
             return "failed_records"
@@ -105,8 +105,8 @@ def folder_setting(setting: str, value: object) -> Path:
     """Return the folder that a setting names, as an absolute path.
 
     Args:
-        setting: What the user calls it.
-        value: A path; anything empty stands for the default.
+        setting: Name of the setting, for errors.
+        value: A path; an empty value is the default.
 
     Raises:
         ConfigurationError: No folder can have that path, or it is a URL.
@@ -116,7 +116,7 @@ def folder_setting(setting: str, value: object) -> Path:
     try:
         text.encode()
         path = Path(text).expanduser().absolute()
-    except (UnicodeEncodeError, RuntimeError):  # ~somebody who does not exist
+    except (UnicodeEncodeError, RuntimeError):  # ~name of an unknown user
         path = None
     if path is None or "\0" in text:
         shown = text.encode(errors="backslashreplace").decode()
@@ -130,11 +130,11 @@ def is_url(path: object) -> bool:
 
 
 def check_local(setting: str, path: object) -> None:
-    """Refuse a URL where files are written, which would make a folder such as ``./s3:``.
+    """Refuse a URL as a place to write to; it would make a folder such as ``./s3:``.
 
     Args:
-        setting: What the user calls it.
-        path: As it was given.
+        setting: Name of the setting, for errors.
+        path: Value of the setting.
 
     Raises:
         ConfigurationError: It is a URL.

@@ -1,4 +1,4 @@
-"""A check for streams with stages of your own: whether they go on from wherever they stood."""
+"""Helpers for tests of streams with custom stages."""
 
 import json
 from collections.abc import Callable
@@ -13,15 +13,15 @@ _MOST: Final = 200
 
 
 def assert_resumes_anywhere(make_stream: Callable[[], Operations], limit: int = _MOST) -> None:
-    """Stop a stream after every number of items and go on in a new one, from JSON.
+    """Check that a stream resumes after every number of items, with its state sent as JSON.
 
     Args:
-        make_stream: Makes the stream anew: a pipeline, or a builder of one.
-        limit: How many items to look at, of a stream that has more.
+        make_stream: Returns a new stream: a pipeline, or a builder of one.
+        limit: Maximum number of items to check.
 
     Raises:
-        AssertionError: Something else comes, a state changed after it was given out, or a stream
-            that was read already does not go back.
+        AssertionError: The items differ, a state changed after it was returned, or a stream that
+            was read before does not go back to a state.
     """
     expected, states = _recorded(_pipeline(make_stream), limit)
     used = _pipeline(make_stream)

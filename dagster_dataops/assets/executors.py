@@ -1,4 +1,4 @@
-"""Which executor runs the steps: in the run's process, or each in a process that starts warm."""
+"""Executors of steps: the process of the run, or a preloaded process per step."""
 
 from typing import Any, Final, Literal, TypeAlias
 
@@ -12,10 +12,10 @@ _FORKSERVER: Final = {
 
 
 def executor_of(chosen: Executor) -> dg.ExecutorDefinition:
-    """Return the executor by its name, or one of the user's own as it is.
+    """Return the executor of a name; an executor definition is returned unchanged.
 
     Raises:
-        dg.DagsterInvalidDefinitionError: There is none of that name.
+        dg.DagsterInvalidDefinitionError: The name is unknown.
     """
     if isinstance(chosen, dg.ExecutorDefinition):
         return chosen
@@ -27,5 +27,5 @@ def executor_of(chosen: Executor) -> dg.ExecutorDefinition:
     return executor
 
 
-# One object for all definitions: those that are merged need the very same.
+# One object for all definitions: merged definitions need the same executor object.
 _warm: Final = dg.multiprocess_executor.configured(_FORKSERVER, name="multiprocess")

@@ -54,8 +54,8 @@ def build_operator_job(
 
     Args:
         ppl: A complete pipeline.
-        source: The path of a jsonl file, a function that yields dicts, or a stream.
-        name: The job's name; by default the pipeline's with ``_job``.
+        source: Path of a jsonl file, a function that yields dicts, or a stream.
+        name: Name of the job; by default the pipeline's with ``_job``.
         resources: Must hold ``dataops`` unless the definitions around the job do.
         stream_name: As for `build_definitions`.
     """
@@ -115,7 +115,7 @@ def _columns(
     given: Sequence[JsonlDataset],
     result: JsonlDataset,
 ) -> dict[str, Any]:
-    """Return what an asset's metadata say of columns, but for lineage: ops have no asset keys."""
+    """Return the column metadata of an asset without lineage: ops have no asset keys."""
     invocation = operator.__dataops__
     keys = [dg.AssetKey(key_of(pipeline, upstream)) for upstream in node.inputs]
     upstream = list(zip(keys, given, strict=True))

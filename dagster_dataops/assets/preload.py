@@ -1,10 +1,9 @@
-"""Imported once by the server that an executor forks its step processes from.
+"""Imports for the server process that an executor forks step processes from.
 
-Dagster imports much of itself only when a run first needs it: storages, execution plans, what
-crosses between processes, some 500 modules. Every step process would do that anew, for half a
-second. A run of nothing in memory has it imported here, before the first step is forked, whatever
-the modules are called in this version of Dagster. It leaves no thread, file or connection behind
-that step processes would share.
+Dagster imports about 500 of its modules when a run first needs them, which costs each step process
+half a second. Importing this module materializes an empty asset in memory, so that the server has
+them imported before it forks the first step. No thread, file or connection is left that step
+processes would share.
 """
 
 import logging
@@ -14,7 +13,7 @@ import dagster as dg
 
 import dagster_dataops.assets.definitions
 import dagster_dataops.assets.ops
-import dagster_dataops.execution.executor  # noqa: F401 - imported for those who are forked
+import dagster_dataops.execution.executor  # noqa: F401 - imported for the forked processes
 
 _SILENT: Final = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
@@ -33,7 +32,7 @@ def _try_to_warm_up() -> None:
     try:
         warm_up()
     except Exception:
-        # Without it steps start more slowly; with the error there would be no server at all.
+        # Steps start more slowly without it; raising would stop the server.
         logging.getLogger("dagster_dataops").warning("steps will start slowly", exc_info=True)
 
 

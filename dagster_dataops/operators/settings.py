@@ -59,7 +59,9 @@ def _names_exceptions(value: object) -> bool:
     )
 
 
-MODE: Final = SettingKind(f"one of {', '.join(MODES)}", MODES.__contains__, "string")
+MODE: Final = SettingKind(
+    f"one of {', '.join(MODES)}", lambda value: value in list(MODES), "string"
+)
 WORKERS: Final = SettingKind(
     "0 for the default, or a whole number of at least 1", _is_count, "integer"
 )
@@ -196,7 +198,7 @@ SETTING_NAMES: Final = frozenset(_KINDS)
 
 
 def default_workers(mode: ConcurrencyMode) -> int:
-    """Return the workers of ``mode``: the usable cores, or calls in flight as LazyLLM has them."""
+    """Return the default number of workers: the usable cores, or calls in flight."""
     cores = usable_cores()
     match mode:
         case "process":
@@ -208,22 +210,22 @@ def default_workers(mode: ConcurrencyMode) -> int:
 
 
 def default_stop_after(mode: ConcurrencyMode, workers: int) -> int:
-    """Return how many failures of one kind in a row stop a run that does not say it.
+    """Return the default number of equal failures in a row that stop a run.
 
-    An endpoint that is down or refuses the key fails every call, so any number finds that out;
-    what limits the number from below is input whose records are at fault. Failing calls are often
-    over sooner than others: of ``w`` calls in flight, ``w * p / (1 - p)`` fail on average before
-    the first that succeeds returns, if the share ``p`` fails. Four times the calls in flight leaves
-    room for four records in five to fail; 150 leaves room for as many bad records in a row, as at
-    the start of sorted input, and with 32 calls in flight costs fewer than 200 calls.
+    An endpoint that is down fails every call, so any number finds the outage. Bad input sets the
+    minimum. Failing calls often end sooner than others: of ``w`` calls in flight, of which the
+    share ``p`` fails, ``w * p / (1 - p)`` fail on average before the first success returns. Four
+    times the calls in flight allows for four bad records in five. 150 allows for as many bad
+    records in a row, such as at the start of sorted input, and costs fewer than 200 calls with 32
+    calls in flight.
 
-    Each worker process counts its own failures. Its calls are mostly computation, which costs
-    little to try, and bad records of one origin come in longer rows: there are about 1,000 failures
-    of all workers together, or 150 of each if that is more.
+    Each worker process counts its own failures. Its calls are mostly computation and cheap, and
+    bad records of one origin come in longer rows. All workers together may have 1,000 failures,
+    and each at least 150.
 
     Args:
-        mode: How the operator is run.
-        workers: Processes, or calls in flight.
+        mode: Concurrency mode.
+        workers: Number of processes, or of calls in flight.
     """
     more = _STOP_AFTER_COMPUTING // workers if mode == "process" else _STOP_AFTER_ROUNDS * workers
     return max(_STOP_AFTER_CALLS, more)

@@ -1,4 +1,4 @@
-"""Combined: several results as one, on its way to a node or to the source of a pipeline."""
+"""Combined: several results as one input of a node, or as one source of a pipeline."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,26 +10,26 @@ from dagster_dataops.operators.operator import Operator
 
 @dataclass(frozen=True)
 class Combined:
-    """A stream operator with what it takes; made by the functions of `combine`.
+    """A stream operator with its inputs; made by the functions of `combine`.
 
     Attributes:
         operator: The operator.
-        inputs: Nodes of one pipeline; or, as the source of another, files and assets.
+        inputs: Nodes of a pipeline; for a source, files and assets.
     """
 
     operator: Operator
     inputs: tuple[object, ...]
 
     def nodes(self, pipeline: str, name: str, inputs: object) -> list[str]:
-        """Return the nodes that it takes.
+        """Return the names of the input nodes.
 
         Args:
             pipeline: Name of the pipeline.
-            name: Of the node to be.
-            inputs: As given beside it; nothing may be.
+            name: Name of the new node.
+            inputs: Must be ``None``: the combination has its inputs itself.
 
         Raises:
-            PipelineDefinitionError: It takes something else, or something else is given.
+            PipelineDefinitionError: An input is no node, or ``inputs`` is given, too.
         """
         if inputs is not None:
             reason = f"node {name!r} names its inputs twice; leave `inputs` out"
@@ -45,10 +45,10 @@ class Combined:
 
 
 def check_stream(pipeline: str, name: str, operator: Operator, inputs: int) -> None:
-    """Refuse a stream operator that cannot take so many inputs, or whose stream never ends.
+    """Refuse a stream operator with a wrong number of inputs, or with an infinite stream.
 
     Raises:
-        PipelineDefinitionError: It is one.
+        PipelineDefinitionError: The operator is refused.
     """
     from dagster_dataops.execution.runners.given_stream import (
         as_reading,  # 30 ms, for few pipelines
@@ -72,10 +72,10 @@ def _inputs(count: int) -> str:
 
 
 def listed(inputs: object) -> tuple[object, ...]:
-    """Return what is to be combined.
+    """Return the inputs to combine.
 
     Raises:
-        PipelineDefinitionError: It is nothing, or no list.
+        PipelineDefinitionError: The list is empty, or it is no list.
     """
     if isinstance(inputs, (str, bytes)) or not isinstance(inputs, Sequence) or not inputs:
         reason = f"combines a list of results, at least one; got {inputs!r}"

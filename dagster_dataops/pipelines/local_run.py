@@ -29,7 +29,7 @@ _LOG: Final = logging.getLogger("dagster_dataops")
 
 
 def run_operator(operator: Operator, data: object) -> Any:
-    """Run one operator over ``data``; what calling an operator does.
+    """Run one operator over ``data``, as calling an operator does.
 
     Returns:
         The resulting records, or the path of the exported file after ``set_output``.
@@ -58,10 +58,10 @@ def materialize(graph: OperatorGraph, data: object, *, scratch: Path) -> dict[st
     """Run every node over ``data`` and return the reports by node name.
 
     Args:
-        graph: What to run.
+        graph: The nodes.
         data: A list of dicts, one dict, a path, a `JsonlDataset`, or a stream.
-        scratch: Where records given as such, and nodes with ``_save_data=False``, keep their
-            files while this runs. Never in a node's folder, which another run may hold.
+        scratch: Folder for the files of given records and of nodes with ``_save_data=False``
+            during the run. A node's own folder may be locked by another run.
     """
     check_source(graph, data)
     _take_versions(graph)
@@ -84,14 +84,14 @@ def materialize(graph: OperatorGraph, data: object, *, scratch: Path) -> dict[st
 
 
 def _take_versions(graph: OperatorGraph) -> None:
-    """Take the versions of all operators before one runs, which may fill a cache they share."""
+    """Compute the versions of all operators before one runs and fills a shared cache."""
     for node in graph.nodes.values():
         invocation = node.operator.__dataops__
         _ = invocation.spec.code_version, invocation.options_digest
 
 
 def _without_streams(context: RunContext, data: object, saved: Path) -> object:
-    """Return ``data``, or the dataset that it was written to if it is a stream."""
+    """Return ``data``; a stream is written to a dataset, which is returned."""
     if isinstance(data, (list, dict, str, os.PathLike, JsonlDataset)):
         return data
     from dagster_dataops.execution.runners.given_stream import is_stream  # 30 ms
@@ -100,7 +100,7 @@ def _without_streams(context: RunContext, data: object, saved: Path) -> object:
 
 
 def _written(context: RunContext, stream: object, saved: Path) -> JsonlDataset:
-    """Write a stream into a folder beside those of the nodes; where runs resume, so does it."""
+    """Write a stream into a folder beside those of the nodes; it resumes if runs resume."""
     from dagster_dataops.execution.runners.given_stream import given_stream, name_of_stream
 
     name = name_of_stream(stream)
@@ -119,10 +119,15 @@ def _run_node(
     *,
     else_anew: bool,
 ) -> RunReport:
-    """Run one node; if its failed records cannot be retried alone, perhaps as with resume=True.
+    """Run one node.
 
-    So it is with a node whose input has just been made anew, and, in a pipeline, with one that
-    takes all records at once.
+    Args:
+        context: How runs are made.
+        node: The node.
+        inputs: Its datasets, in order.
+        folder: Folder of its result.
+        else_anew: Whether it runs over all records if its failed records cannot be retried
+            alone: its input has just changed, or it takes all records at once in a pipeline.
     """
     try:
         return OperatorExecutor(context).run(node.operator, inputs, folder)
@@ -134,10 +139,10 @@ def _run_node(
 
 
 def _check_ours(report: RunReport) -> None:
-    """Refuse a result that another run has replaced before it was read.
+    """Refuse a result that another run replaced before it was read.
 
     Raises:
-        InputError: Two runs share a folder; they must not, or come one after the other.
+        InputError: Two runs share a folder at the same time.
     """
     now = report.dataset.stamp()
     if (now.size, now.modified_ns) != (report.manifest.size_bytes, report.manifest.modified_ns):
@@ -146,7 +151,7 @@ def _check_ours(report: RunReport) -> None:
 
 
 def _warn_of_failures(node: OperatorNode, report: RunReport, errors: Path) -> None:
-    """Log one warning; without any logging set up, Python prints it to standard error."""
+    """Log one warning, which Python prints to standard error if no logging is configured."""
     with errors.open("rb") as file:
         first = orjson.loads(file.readline())
     kept = errors if _saves(node) else "a file that is not kept, since _save_data is False"
@@ -169,7 +174,7 @@ def _saves(node: OperatorNode) -> bool:
 
 
 def plain_context() -> RunContext:
-    """Return how attempts are made in plain Python."""
+    """Return the context of runs in plain Python."""
     resume = config.data_process_resume
     now = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     return RunContext(
@@ -194,10 +199,10 @@ def _user() -> str:
 
 
 def as_dataset(data: object, place: Path) -> JsonlDataset:
-    """Return ``data`` as a dataset; records given as such are written to ``place``.
+    """Return ``data`` as a dataset; records are written to ``place``.
 
     Raises:
-        InputError: It is nothing that records can come from, or holds something else.
+        InputError: ``data`` has an unknown type, or holds values that are no records.
     """
     if isinstance(data, JsonlDataset):
         return data

@@ -1,4 +1,4 @@
-"""pipeline(): joins operators into a graph that materializes.
+"""pipeline(): joins operators into a graph whose nodes write their results.
 
     with pipeline("docs") as ppl:
         ppl.upper = data.demo.process_uppercase(input_key="text")
@@ -6,9 +6,9 @@
 
     ppl([{"text": "hello"}])
 
-Each node takes the one before it, unless ``ppl.add(name, operator, inputs=[...])`` says otherwise.
-After the block the pipeline cannot be changed, and may be a node of others (``other.docs = ppl``):
-its nodes become theirs, as ``docs_upper`` and ``docs_dedup``.
+Each node takes the result of the node before it; ``ppl.add(name, operator, inputs=[...])`` names
+other inputs. After the block the pipeline cannot be changed. It may be a node of another pipeline
+(``other.docs = ppl``), whose nodes are then ``docs_upper`` and ``docs_dedup``.
 """
 
 import inspect
@@ -33,20 +33,24 @@ from dagster_dataops.pipelines.local_run import materialize, run_graph, run_oper
 from dagster_dataops.pipelines.node_state import node_states
 
 _OWN: Final = frozenset({"add", "graph", "materialize", "name", "nodes", SOURCE})
-_FUNCTIONS: Final = OperatorRegistry(run_operator)  # of plain functions, which stay unregistered
+_FUNCTIONS: Final = OperatorRegistry(
+    run_operator
+)  # operators of plain functions, which are not registered
 
 
 class NodeReference(str):
-    """A node's name, as ``ppl.upper`` gives it: an input for ``ppl.add(..., inputs=[...])``."""
+    """Name of a node, the value of ``ppl.upper``: an input for ``ppl.add(..., inputs=[...])``."""
 
     __slots__ = ()
 
 
 class Pipeline:
-    """Operators joined by name; a builder inside its ``with`` block, immutable after it.
+    """Operators joined by name; filled inside its ``with`` block, immutable after it.
+
+    Its ``repr`` shows the graph, and the state of each node below ``config.data_process_path``.
 
     Attributes:
-        name: Names the folder and the asset group; empty for an unnamed pipeline.
+        name: Name of the folder and of the asset group; may be empty.
     """
 
     def __init__(self, name: str = "") -> None:
@@ -82,20 +86,20 @@ class Pipeline:
         """Add a node.
 
         Args:
-            name: Unique in the pipeline; names its folder and its asset.
-            operator: A constructed operator, or an operator that needs no options; several
-                nodes combined, as by ``combine.sample([ppl.a, ppl.b])``; a complete pipeline,
-                whose nodes become nodes of this one, named ``<name>_<node>``; or a function of
-                all records, or of one if its first parameter is annotated ``dict``.
-            inputs: Nodes that it takes, by name or as ``ppl.<name>``; ``ppl.source`` is the
-                pipeline's own input. By default the node added last.
+            name: Name of the node, its folder and its asset; unique in the pipeline.
+            operator: A constructed operator, or an operator class without required options;
+                several nodes combined, such as ``combine.sample([ppl.a, ppl.b])``; a complete
+                pipeline, whose nodes become nodes of this one, named ``<name>_<node>``; or a
+                function of all records, or of one if its first parameter is annotated ``dict``.
+            inputs: Input nodes, by name or as ``ppl.<name>``; ``ppl.source`` is the input of the
+                pipeline. By default the node added last.
 
         Returns:
-            The node, as an input for others; of a nested pipeline its last node.
+            The node, to use as an input of others; for a nested pipeline its last node.
 
         Raises:
-            PipelineDefinitionError: The name is taken or impossible, or this is no operator.
-            OperatorDefinitionError: It is a function that takes no data.
+            PipelineDefinitionError: The name is taken or invalid, or ``operator`` is no operator.
+            OperatorDefinitionError: A function takes no data.
         """
         if self._graph is not None:
             raise PipelineDefinitionError(self.name, f"it is complete; {name!r} comes too late")
@@ -115,7 +119,7 @@ class Pipeline:
         return NodeReference(name)
 
     def _nest(self, name: str, inner: OperatorGraph, inputs: Sequence[str]) -> NodeReference:
-        """Add the nodes of a pipeline; those that take its source take ``inputs``, which is one."""
+        """Add the nodes of a pipeline; nodes that take its source take the one input."""
         if len(inputs) != 1:
             reason = (
                 f"node {name!r} is a pipeline, which takes one input, not {len(inputs)}; join them "
@@ -161,7 +165,7 @@ class Pipeline:
 
     @property
     def source(self) -> NodeReference:
-        """The pipeline's own input, for ``inputs=[ppl.source]``."""
+        """The input of the pipeline, for ``inputs=[ppl.source]``."""
         return NodeReference(SOURCE)
 
     @property
@@ -213,7 +217,7 @@ class Pipeline:
 
         Args:
             data: A list of dicts (never changed), one dict, the path of a jsonl file, a
-                `JsonlDataset`, or a stream, which goes on where a killed run was if runs resume.
+                `JsonlDataset`, or a stream, which resumes after a kill if runs resume.
 
         Returns:
             The last node's records in order, as a list of dicts; the absolute path of the
@@ -222,10 +226,10 @@ class Pipeline:
         return run_graph(self.graph, data)
 
     def materialize(self, data: object) -> dict[str, RunReport]:
-        """Run every node over ``data`` and return reports with handles, never the rows.
+        """Run every node over ``data`` and return a report per node, by name, without records.
 
         Raises:
-            PipelineDefinitionError: A node has ``_save_data=False``: nothing of it would be left.
+            PipelineDefinitionError: A node has ``_save_data=False``, so its result has no file.
         """
         for node in self.graph.nodes.values():
             if not node.operator.__dataops__.resolved.save_data:
@@ -236,9 +240,9 @@ class Pipeline:
 
 
 def pipeline(name: str = "") -> Pipeline:
-    """Return a new pipeline, to be filled in its ``with`` block.
+    """Return a new pipeline, to fill in its ``with`` block.
 
     Args:
-        name: A plain identifier. It names the folder of the results and the asset group.
+        name: Name of the folder of the results and of the asset group; an identifier.
     """
     return Pipeline(name)

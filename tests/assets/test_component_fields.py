@@ -5,8 +5,14 @@ import inspect
 import dagster as dg
 import pytest
 
-from dagster_dataops import ErrorRateCheck, OperatorPipelineComponent, build_definitions
+from dagster_dataops import (
+    ErrorRateCheck,
+    OperatorDeclaration,
+    OperatorPipelineComponent,
+    build_definitions,
+)
 from dagster_dataops.assets.components.scaffolder import name_of
+from dagster_dataops.operators.settings import execution_settings
 from tests.assets.component_project import WARNED_OF
 
 pytestmark = WARNED_OF
@@ -209,6 +215,29 @@ def test_all_that_is_said_in_python_can_be_said_in_yaml():
 
     keywords = inspect.signature(build_definitions).parameters
     assert {name for name in keywords if elsewhere.get(name, name) not in fields} == set()
+
+
+def test_an_operator_has_a_field_for_each_setting_that_is_for_yaml():
+    node = OperatorPipelineComponent.model().model_json_schema()["$defs"]["OperatorNodeModel"]
+    wanted = {name: one.description for name, one in execution_settings().items() if one.yaml}
+
+    found = {name: field["description"] for name, field in node["properties"].items()}
+    assert wanted.items() <= found.items()
+    assert not (execution_settings().keys() - wanted.keys()) & found.keys()
+
+
+def test_a_component_in_python_takes_the_options_of_build_definitions(tmp_path):
+    component = OperatorPipelineComponent(
+        source=tmp_path / "texts.jsonl",
+        operators=[OperatorDeclaration(name="unique", operator="dedup.Exact", pool="slow")],
+        schedule="@daily",
+        layout="single_step",
+    )
+    assert component.keywords() == {
+        "schedule": "@daily",
+        "layout": "single_step",
+        "pools": {"unique": "slow"},
+    }
 
 
 def test_every_field_tells_what_it_is():

@@ -11,6 +11,7 @@ from dagster_dataops.operators.settings import (
     SETTING_NAMES,
     ExecutionSettings,
     default_workers,
+    execution_settings,
     parse_settings,
 )
 
@@ -199,3 +200,12 @@ def test_failures_that_stop_a_run_depend_on_the_calls_in_flight(mode, workers, n
     assert settings.resolved(asynchronous=False).stop_after_failures == number
     never = ExecutionSettings(stop_after_failures=0).over(settings)
     assert never.resolved(asynchronous=False).stop_after_failures == 0
+
+
+def test_every_setting_is_described_and_has_a_resolved_value():
+    settings = execution_settings()
+    resolved = ExecutionSettings().resolved(asynchronous=False)
+
+    assert {f"_{name}" for name in settings} == set(SETTING_NAMES)
+    assert all(setting.description.endswith(".") for setting in settings.values())
+    assert all(hasattr(resolved, name) for name in settings)

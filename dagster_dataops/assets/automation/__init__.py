@@ -1,1 +1,1 @@
-"""What launches runs: jobs, schedules, sensors, and the retry of failed records."""
+"""Jobs, schedules and sensors of a pipeline: everything that launches runs."""

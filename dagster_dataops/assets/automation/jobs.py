@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 
 import dagster as dg
 
-# What define_asset_job gives has no public name.
+# Dagster exports no name for the result of define_asset_job.
 AssetJob: TypeAlias = Any
 
 
@@ -15,16 +15,16 @@ def pipeline_jobs(
     source_checks: Sequence[dg.AssetCheckKey] = (),
     **keywords: Any,
 ) -> list[AssetJob]:
-    """Return the jobs that materialize a pipeline, that of the partitioned assets first.
+    """Return the jobs that materialize a pipeline; the job of partitioned assets is the first.
 
-    What takes all partitions at once has a job of its own: in a run of one partition it would
-    find the others missing, or do the whole again for each of them.
+    Unpartitioned assets of a partitioned pipeline have a job of their own: a run of one partition
+    would find the others missing, or materialize these assets once per partition.
 
     Args:
-        name: Of the first job.
-        assets: Of the pipeline, or some of them; their checks come with them.
-        source_checks: Checks of the source that the first job makes as well.
-        keywords: Further ones for ``dg.define_asset_job``.
+        name: Name of the first job.
+        assets: Assets of the pipeline, or some of them, with their checks.
+        source_checks: Checks of the source that the first job runs, too.
+        keywords: Further arguments of ``dg.define_asset_job``.
     """
     partitioned: list[dg.AssetKey] = []
     rest: list[dg.AssetKey] = []

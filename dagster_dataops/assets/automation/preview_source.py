@@ -28,12 +28,12 @@ _NAMED = 10
 
 @dataclass(frozen=True)
 class PreviewSource:
-    """The source of a pipeline, as previews take it.
+    """The source of a pipeline, for previews.
 
     Attributes:
-        source: As the user gave it.
-        origin: Its asset.
-        partitions_def: Of the pipeline, if it has any.
+        source: Source that the user gave.
+        origin: Asset of the source.
+        partitions_def: Partitions of the pipeline, if it has any.
     """
 
     source: Source
@@ -41,14 +41,14 @@ class PreviewSource:
     partitions_def: dg.PartitionsDefinition[str] | None
 
     def partition(self, context: dg.OpExecutionContext, wanted: str) -> str | None:
-        """Return the partition to preview; ``None`` where there are none.
+        """Return the partition to preview; ``None`` without partitions.
 
         Args:
-            context: Of the op.
-            wanted: As the launch says it; empty for the last whose source is there.
+            context: Context of the op.
+            wanted: Partition key of the launch; empty for the last one whose source exists.
 
         Raises:
-            Failure: It is none, or there is none yet.
+            Failure: The partition is unknown, or no partition has a source yet.
         """
         if self.partitions_def is None:
             return None
@@ -67,7 +67,7 @@ class PreviewSource:
         return found
 
     def _there(self, context: dg.OpExecutionContext) -> Callable[[str], bool]:
-        """Return what says whether a partition of the source is there."""
+        """Return a predicate: does a partition of the source exist?"""
         path = self.origin.path
         if isinstance(path, PathPattern):
             return lambda key: path.path(key).exists()
@@ -82,10 +82,10 @@ class PreviewSource:
         limit: int,
         partition: str | None,
     ) -> object:
-        """Return the first ``limit`` records, or something that they are the first of.
+        """Return the first ``limit`` records, or data that begins with them.
 
-        What `DataOpsIOManager` stored is in our folders. Dagster itself could not load that: it
-        finds no resource that another resource needs.
+        Results of `DataOpsIOManager` are read from their folders: Dagster cannot load them here,
+        because it does not provide the resource that the IO manager needs.
         """
         if isinstance(self.origin, StreamSource):
             return self._items(self.origin.plan, context, dataops, limit, partition)
@@ -112,7 +112,7 @@ class PreviewSource:
         limit: int,
         partition: str | None,
     ) -> object:
-        """Return the first items of a stream over what its inputs are now."""
+        """Return the first items of a stream over the present state of its inputs."""
         place = preview_folder(dataops.folder(self.origin.key.path, partition))
         operator = of_first(of_partition(plan.node.operator, partition), limit)
         with Upstream(place, len(plan.inputs), context.run.run_id) as upstream:

@@ -1,8 +1,8 @@
-"""The job that makes what is stale, with all that is downstream of it, and leaves the rest.
+"""The job that materializes stale assets and everything downstream of them.
 
-Its run covers the whole pipeline, since Dagster chooses assets before a run begins, and what is
-stale further downstream shows only as the run goes on. A step whose result is already that of its
-operator, options, code and input takes it as it stands, and Dagster is told the same data version.
+Its run covers the whole pipeline: Dagster selects assets before the run, and a stale asset further
+downstream shows only during the run. A step whose result already has the operator, options, code
+and input of the step keeps the result and reports the same data version.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from dagster_dataops.assets.runtime.run_tags import REFRESH_TAG
 def refresh_jobs(
     title: str, assets: Sequence[dg.AssetsDefinition | dg.AssetSpec]
 ) -> list[AssetJob]:
-    """Return the job ``<title>_refresh``; two of them as `pipeline_jobs` says."""
+    """Return the job ``<title>_refresh``, and another for unpartitioned assets."""
     return pipeline_jobs(
         f"{title}_refresh",
         assets,

@@ -1,8 +1,8 @@
-"""The job that retries failed records, and how its steps run.
+"""The job that retries failed records.
 
-Its steps retry the failed records of every result and leave results without any as they are. What
-is downstream of a result that changed has another input then, and is run over all of it, unless
-it uses outcomes again: then over the records that were not in it before.
+Its steps retry the failed records of every result and keep results without failed records. An
+operator downstream of a changed result processes the whole new input, or with ``reuse_outcomes``
+the records that are new in it.
 """
 
 from collections.abc import Sequence
@@ -17,12 +17,12 @@ from dagster_dataops.assets.runtime.run_tags import RETRY_TAG
 def retry_jobs(
     pipeline: str, source: Source, assets: Sequence[dg.AssetsDefinition | dg.AssetSpec]
 ) -> list[AssetJob]:
-    """Return the job ``retry_failed_records_<pipeline>``; two of them as `pipeline_jobs` says.
+    """Return the job ``retry_failed_records_<pipeline>``, and one for unpartitioned assets.
 
     Args:
-        pipeline: Its name; empty for an unnamed one.
-        source: Its source, which is never made anew: what it gave is kept.
-        assets: All that there are.
+        pipeline: Name of the pipeline; may be empty.
+        source: Source of the pipeline; its result is kept.
+        assets: All assets of the pipeline.
     """
     return pipeline_jobs(
         f"retry_failed_records_{pipeline or 'dataops'}",

@@ -1,4 +1,4 @@
-"""Schedules of a pipeline: by a cron line, and each time window once, when it has closed."""
+"""Schedules of a pipeline: by a cron line, or once per time window after it has closed."""
 
 from collections.abc import Iterator
 from typing import Any, Final, TypeAlias
@@ -25,14 +25,14 @@ def pipeline_schedule(
     """Return the schedule of a pipeline's job.
 
     Args:
-        job: Of all assets that have these partitions.
-        cron: When. Time windows are materialized when they have closed, so that their schedule
-            must come once a window; ``@window`` is the very moment. Of static partitions each
-            tick materializes every one.
-        partitions_def: The job's.
+        job: Job of the assets with these partitions.
+        cron: Cron line. A time window is materialized after it has closed, so the cron line must
+            come once per window; ``@window`` is the moment the window closes. With static
+            partitions each tick materializes all of them.
+        partitions_def: Partitions of the job.
 
     Raises:
-        ConfigurationError: Partitions that no cron line can serve.
+        ConfigurationError: No cron line fits the partitions, or this one does not.
     """
     name = f"{job.name}_schedule"
     if partitions_def is None and cron != EACH_WINDOW:
@@ -64,7 +64,7 @@ def _static_schedule(
 def _windows_of(
     partitions_def: dg.PartitionsDefinition | None,
 ) -> dg.TimeWindowPartitionsDefinition | None:
-    """Return the time windows among the dimensions, if there is just one such."""
+    """Return the dimension of time windows, if there is exactly one."""
     if isinstance(partitions_def, dg.MultiPartitionsDefinition):
         found = [dimension.partitions_def for dimension in partitions_def.partitions_defs]
         windows = [one for one in found if isinstance(one, dg.TimeWindowPartitionsDefinition)]
@@ -76,7 +76,7 @@ def _moment(cron: str, windows: dg.TimeWindowPartitionsDefinition) -> dict[str, 
     """Return minute, hour and day of a cron line that comes once a window.
 
     Raises:
-        ConfigurationError: It comes more or less often.
+        ConfigurationError: The cron line comes more or less often.
     """
     line = _ALIASES.get(cron, cron)
     if cron == EACH_WINDOW or line == windows.get_cron_schedule():

@@ -21,15 +21,16 @@ class NewFiles:
     """How new input files become partitions.
 
     Attributes:
-        settle_seconds: Seconds for which a file must not have changed; younger ones are looked
-            at again at the next tick. 0 where files are put in place by renaming: hidden files,
-            and others that the pattern does not fit, are never taken.
-        runs_per_tick: Most files a tick; the others follow at the next ones, oldest first.
-        changed: Whether a file that has changed since is processed again.
-        launch: Whether runs are launched. Otherwise the partitions are added and the files
-            reported as materializations of the source, which ``automation`` can build upon.
-        interval_seconds: Least seconds between two ticks.
-        running: Whether the sensor is switched on to begin with.
+        settle_seconds: Seconds for which a file must stay unchanged before it is taken; others
+            wait for the next tick. Use 0 if files are put in place by renaming. Hidden files and
+            files that do not match the pattern are never taken.
+        runs_per_tick: Maximum number of files per tick, oldest first; the others follow at the
+            next ticks.
+        changed: Whether a file that has changed since its run is processed again.
+        launch: Whether runs are launched. Otherwise partitions are added and the files are
+            reported as materializations of the source, for an `automation_condition`.
+        interval_seconds: Minimum number of seconds between two ticks.
+        running: Whether the sensor is on by default.
     """
 
     settle_seconds: float = 10.0
@@ -69,18 +70,18 @@ def new_files_sensor(
 ) -> dg.SensorDefinition:
     """Return a sensor that adds a partition for each new file and launches a run of it.
 
-    The cursor holds what was taken, so that nothing is lost or taken twice over a restart; run
-    keys name file, time and size, so that Dagster launches none of them a second time. Partition
-    keys are the files' names; what a key cannot hold stands in it as ``%XX``.
+    The cursor holds the files that were taken: a restart loses none and takes none twice. Run
+    keys hold file name, time and size, so that Dagster launches each run once. Partition keys are
+    the file names; characters that a key cannot hold are written as ``%XX``.
 
     Args:
         pattern: A path with ``{partition}``, such as ``inbox/{partition}.jsonl``.
-        partitions_def: Where keys are added; the sensor is called after it.
-        job: What is launched for a partition.
-        source: The external asset of the files; each is reported as its materialization.
-        made: Assets; a file all of whose partitions are there already is not run again when the
-            sensor sees it for the first time.
-        options: How.
+        partitions_def: Partitions that keys are added to; its name is the sensor's.
+        job: Job to launch for each partition.
+        source: External asset of the files; each file is reported as a materialization.
+        made: Assets of the job. A file that the sensor sees for the first time gets no run if
+            all of them have its partition already.
+        options: How new files become partitions.
     """
     options = options or NewFiles()
     group = partitions_def.name
@@ -124,7 +125,7 @@ def new_files_sensor(
 
 
 def _settled(pattern: str, settle_seconds: float) -> tuple[list[_File], set[str]]:
-    """Return the files that are no longer written, oldest first, and the keys of the others."""
+    """Return the files unchanged for long enough, oldest first, and the keys of the others."""
     settled: list[_File] = []
     unsettled: set[str] = set()
     for key, path in matching(pattern):

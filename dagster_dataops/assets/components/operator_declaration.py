@@ -1,4 +1,4 @@
-"""OperatorDeclaration: an operator as a defs.yaml declares it, and the pipeline of several."""
+"""OperatorDeclaration: an operator declared in a defs.yaml, and the pipeline of several."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -71,25 +71,25 @@ class _OperatorModel(dg.Model):
     )
     inputs: Annotated[list[str] | None, _NAMES] = Field(
         default=None,
-        description="Nodes that it takes, in order; `source` is the pipeline's own input. "
-        "By default the node before it.",
+        description="Input nodes in order; `source` is the input of the pipeline. By default the "
+        "node before it.",
     )
     output: str | None = Field(
         default=None,
-        description="Where the result is exported to as well: a file if it ends in `.jsonl`, else "
-        "a folder; its path is taken from the folder of the project.",
+        description="Export of the result: a file if it ends in `.jsonl`, else a folder; its path "
+        "is relative to the folder of the project.",
         examples=["exports"],
     )
     pool: str | None = Field(default=None, description="Concurrency pool of its step.")
     max_error_rate: ErrorRateField = Field(
         default=None,
-        description="Share of its records that may fail before its check does; with `severity` "
-        f"and `blocking` where they are given; `{UNCHECKED}` for no such check.",
+        description="Share of its records that may fail before its check fails, also with "
+        f"`severity` and `blocking`; `{UNCHECKED}` for no such check.",
         examples=[0.01, {"max_error_rate": 0.05, "blocking": True}],
     )
     checks: list[CheckModel] = Field(
         default=[],
-        description="Of its result, made after its step.",
+        description="Checks of its result, after its step.",
         examples=[[{"row_count": {"min": 1}}, {"no_nulls": ["text"]}]],
     )
     unpartitioned: Annotated[bool | str, or_template("boolean")] = Field(
@@ -125,20 +125,20 @@ OperatorNodeModel: Final[Any] = create_model(
 
 @dataclass(frozen=True, kw_only=True)
 class OperatorDeclaration:
-    """One operator of a pipeline, by the name that it is registered under.
+    """One operator of a pipeline, by its registered name.
 
     Attributes:
         name: Unique in the pipeline; names its folder and its asset.
         operator: Group and name, such as ``dedup.Exact``.
-        options: By name.
-        settings: How it is run, such as ``max_workers``, by name.
-        inputs: Names of the nodes that it takes; None for the one before it.
-        output: Where its result is exported to as well.
+        options: Options of the operator, by name.
+        settings: Execution settings such as ``max_workers``, by name.
+        inputs: Names of its input nodes; None for the node before it.
+        output: File or folder that its result is exported to.
         pool: Concurrency pool of its step.
-        max_error_rate: Share of its records that may fail before its check does, or that check.
-        checks: Of its result.
+        max_error_rate: Share of its records that may fail before its check fails, or that check.
+        checks: Checks of its result.
         unpartitioned: Whether it takes all partitions at once.
-        place: Where it is declared.
+        place: Position of the declaration.
     """
 
     name: str
@@ -155,14 +155,14 @@ class OperatorDeclaration:
 
     @property
     def subject(self) -> str:
-        """What errors call it."""
+        """Name of the operator in errors."""
         return f"node {self.name!r}"
 
     def construct(self) -> Operator:
         """Return the operator, configured.
 
         Raises:
-            DefinitionError: Nobody registered it, or it does not take these options.
+            DefinitionError: It is not registered, or does not take these options.
         """
         try:
             operator: Operator = self._registered()(
@@ -178,7 +178,7 @@ class OperatorDeclaration:
         return operator if self.output is None else operator.set_output(self.output)
 
     def _refused(self, place: YamlPlace, error: Exception) -> Exception:
-        """Return the error for this operator; the excerpt of the file shows none of its secrets."""
+        """Return the error for this operator; the excerpt of the file hides its secrets."""
         found = place.error(self.subject, error)
         if not isinstance(found, DefsYamlError):
             return found
@@ -199,7 +199,7 @@ class OperatorDeclaration:
         return found
 
     def _said_of_settings(self, error: OperatorOptionError) -> OperatorOptionError:
-        """Return the error as it is said here, where settings stand beside ``options``."""
+        """Return the error in terms of YAML, where settings are written beside ``options``."""
         setting = (setting_without_underscore(error.option) or "").removeprefix("_")
         if error.option not in self.options or setting not in _SETTINGS:
             return error
@@ -214,7 +214,7 @@ class OperatorDeclaration:
 def resolve_nodes(
     context: dg.ResolutionContext, models: Sequence[_OperatorModel]
 ) -> Sequence[OperatorDeclaration]:
-    """Return what ``operators`` of a defs.yaml declares, templates filled in."""
+    """Return the declarations of ``operators`` in a defs.yaml, with templates filled in."""
     return [_declared(context.at_path(place), model) for place, model in enumerate(models)]
 
 
@@ -239,13 +239,12 @@ def assembled(name: str, nodes: Sequence[OperatorDeclaration], place: YamlPlace)
     """Return the pipeline of ``nodes``.
 
     Args:
-        name: Of the pipeline.
-        nodes: In order.
-        place: Of the whole pipeline, for what is wrong with no node in particular.
+        name: Name of the pipeline.
+        nodes: Declarations in order.
+        place: Position of the pipeline, for errors of no node in particular.
 
     Raises:
-        DefinitionError: They make no pipeline; a `DefsYamlError` where it is known which line
-            says so.
+        DefinitionError: The nodes make no pipeline; a `DefsYamlError` if the line is known.
     """
     try:
         with Pipeline(name) as ppl:

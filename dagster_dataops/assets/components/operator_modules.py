@@ -1,4 +1,4 @@
-"""The modules that a defs.yaml names: importing them registers operators."""
+"""Import the modules that a defs.yaml names, which registers their operators."""
 
 import importlib
 import os
@@ -18,12 +18,12 @@ def import_modules(
     """Import modules and return them.
 
     Args:
-        context: Of the component.
-        names: Python files, their paths taken from the component's folder, or modules.
-        place: Where they are named.
+        context: Context of the component.
+        names: Modules, or Python files with paths relative to the component's folder.
+        place: Position of the names in the defs.yaml.
 
     Raises:
-        DefsYamlError: One cannot be imported.
+        DefsYamlError: A module cannot be imported.
     """
     return [_imported(context, name, place.at(number)) for number, name in enumerate(names)]
 
@@ -40,7 +40,7 @@ def _imported(context: dg.ComponentLoadContext, name: str, place: YamlPlace) -> 
 
 
 def _file(context: dg.ComponentLoadContext, name: str) -> Path:
-    """Return the file, which worker processes find under the module name that it has there."""
+    """Return the file; it must be in the package of definitions, where workers import it."""
     folder = context.path if context.path.is_dir() else context.path.parent
     file = Path(os.path.normpath(folder / name))
     if not file.is_file():

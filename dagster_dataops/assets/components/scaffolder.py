@@ -91,11 +91,11 @@ def load(context: dg.ComponentLoadContext) -> {class_name}:
 
 
 class OperatorPipelineScaffolder(dg.Scaffolder):
-    """Writes a defs.yaml or component.py, and the operators and records that it names."""
+    """Writes a defs.yaml or component.py, with operators and records for it."""
 
     @override
     def scaffold(self, request: dg.ScaffoldRequest) -> None:
-        """Write the files into the folder of the request; those that are there stay."""
+        """Write the files into the folder of the request; existing files are kept."""
         folder = request.target_path
         name = name_of(folder)
         if request.scaffold_format == "python":
@@ -109,7 +109,7 @@ class OperatorPipelineScaffolder(dg.Scaffolder):
 
 
 def name_of(folder: Path) -> str:
-    """Return the name of the pipeline that a component's folder stands for, an identifier."""
+    """Return the pipeline name for the folder of a component, an identifier."""
     name = re.sub(r"\W", "_", folder.name, flags=re.ASCII)
     return name if name[:1].isalpha() else f"pipeline_{name.lstrip('_')}"
 

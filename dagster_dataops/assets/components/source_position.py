@@ -1,4 +1,4 @@
-"""YamlPlace: a place in a defs.yaml, so that what is wrong there is said with file and line."""
+"""YamlPlace: a position in a defs.yaml, for errors with file and line."""
 
 import os
 from dataclasses import dataclass
@@ -12,41 +12,40 @@ from dagster_dataops.errors import DataOpsError, DefsYamlError
 from dagster_dataops.operators.secret_options import without_named
 
 _TEMPLATES: Final = ("{{", "{%", "{#")
-TEMPLATE: Final = r"\{[{%]"  # what a text is matched by that may be one
+TEMPLATE: Final = r"\{[{%]"  # pattern of a text that may be a template
 
 
 def or_template(kind: str, **limits: Any) -> WithJsonSchema:
-    """Return the JSON Schema of a field where a template may stand in place of a ``kind``.
+    """Return the JSON Schema of a field that takes a ``kind`` or a template.
 
-    By hand: of a union, `dg check yaml` says no more than that no member fits.
+    A union would make `dg check yaml` only say that no member fits.
     """
     return WithJsonSchema({"type": [kind, "string"], "pattern": TEMPLATE, **limits})
 
 
 @dataclass(frozen=True, slots=True)
 class YamlPlace:
-    """A place in a defs.yaml.
+    """A position in a defs.yaml.
 
     Attributes:
-        context: What Dagster resolves the value with that stands there; None for what was
-            written in Python.
+        context: Context in which Dagster resolves the value there; None for a value in Python.
     """
 
     context: dg.ResolutionContext | None = None
 
     def at(self, *path: str | int) -> "YamlPlace":
-        """Return the place of what lies below this one."""
+        """Return a position below this one."""
         context = self.context
         for part in path:
             context = context and context.at_path(part)
         return YamlPlace(context)
 
     def error(self, subject: str, error: Exception) -> Exception:
-        """Return what to raise for ``error``: with file, line and excerpt if it is known where.
+        """Return the error to raise for ``error``, with file, line and excerpt if known.
 
         Args:
-            subject: What stands there, such as ``node 'upper'``.
-            error: What was found wrong.
+            subject: Subject of the error, such as ``node 'upper'``.
+            error: Original error.
         """
         tree = self.context and self.context.source_position_tree
         if not tree or not self.context or isinstance(error, DefsYamlError):
@@ -64,10 +63,10 @@ NOWHERE: Final = YamlPlace()
 
 
 def rendered(context: dg.ResolutionContext, value: Any) -> Any:
-    r"""Return ``value`` with the templates in it filled in, and all else as it was written.
+    r"""Return ``value`` with its templates filled in and everything else unchanged.
 
-    Dagster takes every text as a template, and what comes of it as a Python literal: ``"007"``
-    would be the number 7, and ``"\n"`` the empty text. As an option of an operator they stay.
+    Dagster would take every text as a template and its result as a Python literal: ``"007"``
+    would become the number 7, and ``"\n"`` the empty text.
     """
     if isinstance(value, str):
         template = any(mark in value for mark in _TEMPLATES)
@@ -80,13 +79,13 @@ def rendered(context: dg.ResolutionContext, value: Any) -> Any:
 
 
 def beside(context: dg.ResolutionContext, path: str) -> Path:
-    """Return ``path`` taken from the folder of the defs.yaml."""
+    """Return ``path`` relative to the folder of the defs.yaml."""
     tree = context.source_position_tree
     folder = Path(tree.position.filename).parent if tree else Path()
     return Path(os.path.normpath(folder / Path(path).expanduser()))
 
 
 def in_project(context: dg.ResolutionContext, path: str) -> Path:
-    """Return ``path`` taken from the folder of the project."""
+    """Return ``path`` relative to the folder of the project."""
     project = dg.ComponentLoadContext.from_resolution_context(context).project_root
     return Path(os.path.normpath(project / Path(path).expanduser()))

@@ -1,1 +1,1 @@
-"""The run configuration of operators as the launchpad shows and checks it."""
+"""The run configuration of operators: the fields that the launchpad shows and checks."""

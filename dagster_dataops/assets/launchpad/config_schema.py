@@ -1,8 +1,8 @@
-"""The config schema of a node, as fields that Dagster checks a launch by.
+"""The config schema of a node: the fields that Dagster checks a launch with.
 
-It is that of the node's Config class. Making such a class takes milliseconds and most nodes of a
-large pipeline differ in nothing but the values of their options, so that the fields of one serve
-for all uses of its operator, with the defaults put in that are a node's own.
+It is the schema of the node's Config class. Making a class takes milliseconds, and most nodes of a
+large pipeline differ in option values alone. So all uses of an operator share the fields of one
+class, with the defaults replaced by the values of each node.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,13 +24,13 @@ Schema: TypeAlias = Mapping[str, dg.Field]
 _PARAMS: Final = "params"
 _PLAIN: Final = (str, int, float, bool)
 _MOST: Final = 4096
-# By operator and settings; the operator's spec stands in the value, so that its id stays its own.
+# By operator and settings. The value holds the operator's spec, so that no other gets its id.
 _known: dict[tuple[Any, ...], tuple[object, Mapping[str, Any], Schema]] = {}
 _fields: dict[int, tuple[Schema, dg.Field]] = {}
 
 
 def config_schema(node: OperatorNode) -> Schema:
-    """Return the fields of a node's configuration: how it is run, and ``params``."""
+    """Return the fields of a node's configuration: settings and ``params``."""
     invocation = node.operator.__dataops__
     kinds = tuple((name, type(value)) for name, value in invocation.options.items())
     use = (id(invocation.spec), invocation.settings, kinds)
@@ -44,7 +44,7 @@ def config_schema(node: OperatorNode) -> Schema:
 
 
 def field_of(schema: Schema) -> dg.Field:
-    """Return one field of the whole, as Dagster would make it of ``schema`` for every op anew."""
+    """Return one field for the whole schema; Dagster would make it for every op again."""
     known = _fields.get(id(schema))
     if known is None or known[0] is not schema:
         if len(_fields) >= _MOST:
@@ -54,17 +54,16 @@ def field_of(schema: Schema) -> dg.Field:
 
 
 def pipeline_schema(nodes: Sequence[tuple[OperatorNode, Schema]]) -> Schema:
-    """Return the fields of the configuration of several nodes in one step, each by its name."""
+    """Return the fields of several nodes in one step, by node name."""
     return {
         node.name: dg.Field(dict(schema), description=_description(node)) for node, schema in nodes
     }
 
 
 def config_of(node: OperatorNode, schema: Schema, given: Mapping[str, Any]) -> OperatorConfig:
-    """Return what a launch gave a node of that schema, in its Config class.
+    """Return the configuration of a launch in the Config class of its node.
 
-    Without ``params`` where it gave none but what the node has anyway: most launches do, and need
-    no class of the node's own, which is not made then.
+    Most launches leave ``params`` unchanged. They need no class of the node, and none is made.
     """
     common = {name: value for name, value in given.items() if name != _PARAMS}
     common.setdefault("ignore_errors", node.operator.__dataops__.resolved.ignore_errors)
@@ -79,7 +78,7 @@ def config_of(node: OperatorNode, schema: Schema, given: Mapping[str, Any]) -> O
 
 @lru_cache
 def _known_config(given: tuple[tuple[str, Any], ...]) -> OperatorConfig:
-    """Return a config as others had it before; making one takes half a millisecond."""
+    """Return a shared config; making one takes half a millisecond."""
     return SettingsConfig(**dict(given))
 
 
@@ -91,8 +90,8 @@ def _params_in(schema: Schema) -> object:
 def _schema_of(node: OperatorNode) -> Schema:
     """Return the fields of a node's Config class.
 
-    A setting that is left as defined when it is left empty has no default to fill in: Dagster
-    would resolve it for every node of every run.
+    A setting whose default is empty gets no default: Dagster would resolve it for every node of
+    every run.
     """
     fields = config_type_of(node).to_fields_dict()
     return {name: _left_empty(field) or field for name, field in fields.items()}
@@ -111,7 +110,7 @@ def _description(node: OperatorNode) -> str:
 def _with_options(
     schema: Schema, known: Mapping[str, Any], options: Mapping[str, Any]
 ) -> Schema | None:
-    """Return ``schema`` with other defaults, ``None`` where that takes a schema of its own."""
+    """Return ``schema`` with other defaults, ``None`` if the node needs its own schema."""
     changed = {name: value for name, value in options.items() if not _same(value, known[name])}
     if not changed:
         return schema
@@ -148,5 +147,5 @@ def _same(one: object, other: object) -> bool:
         return True
     try:
         return type(one) is type(other) and bool(one == other)
-    except Exception:  # noqa: BLE001 - values of users may refuse to be compared, as arrays do
+    except Exception:  # noqa: BLE001 - comparing values such as arrays raises
         return False

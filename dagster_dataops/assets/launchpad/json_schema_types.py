@@ -1,4 +1,4 @@
-"""A JSON schema as a type that Dagster's config can express, and what else it says in words."""
+"""JSON schemas as types of Dagster's config, and the rest of each schema in words."""
 
 import enum
 import types
@@ -34,12 +34,12 @@ Schema = Mapping[str, Any]
 
 
 def config_type(schema: Schema, *, inside: bool = False, depth: int = 0) -> Any:
-    """Return the type for Dagster's config, ``Any`` where it has none.
+    """Return the type for Dagster's config, ``Any`` if none fits.
 
     Args:
-        schema: With its ``$defs``.
-        inside: Whether it is part of another type, where Dagster takes no ``Literal``.
-        depth: How many types it is in; one that contains itself ends somewhere.
+        schema: JSON schema with its ``$defs``.
+        inside: Whether it is part of another type, where Dagster accepts no ``Literal``.
+        depth: Number of enclosing types; limits a type that contains itself.
     """
     schema = resolved(schema)
     if depth > _DEEPEST:
@@ -61,7 +61,7 @@ def _composed(schema: Schema, depth: int) -> Any:
     inner = {
         config_type(_with_defs(member, schema), inside=True, depth=depth + 1) for member in members
     }
-    # Dagster's list of anything takes no null.
+    # Dagster's list of any values accepts no null.
     return list[inner.pop()] if len(inner) == 1 and Any not in inner else Any  # type: ignore[misc]
 
 
@@ -95,9 +95,9 @@ def _choice(values: list[Any], *, inside: bool) -> Any:
 
 
 def _named(texts: list[str]) -> Any:
-    """Return an enum whose members are ``texts``: the only choice that Dagster takes inside a type.
+    """Return an enum whose members are ``texts``, the only choice Dagster accepts inside a type.
 
-    Its name is what Dagster tells it from others by, and shows to the user.
+    Dagster identifies the enum by its name and shows the name to the user.
     """
     title = f"Literal[{', '.join(map(repr, texts))}]"
     try:
@@ -107,7 +107,7 @@ def _named(texts: list[str]) -> Any:
 
 
 def optional(config: Any) -> Any:
-    """Return the config type that also takes null."""
+    """Return the config type that also accepts null."""
     if typing.get_origin(config) is Literal:
         config = _named(list(typing.get_args(config)))
     if config is Any or typing.get_origin(config) in {typing.Union, types.UnionType}:
@@ -116,7 +116,7 @@ def optional(config: Any) -> Any:
 
 
 def is_choice(config: Any) -> bool:
-    """Whether a config type names its values itself."""
+    """Whether a config type lists its values."""
     members = [config, *typing.get_args(config)]
     return any(
         typing.get_origin(member) is Literal
@@ -126,7 +126,7 @@ def is_choice(config: Any) -> bool:
 
 
 def resolved(schema: Schema) -> Schema:
-    """Return what a schema that only refers to another stands for."""
+    """Return the schema with its references to other schemas resolved."""
     for _ in range(_DEEPEST):
         if "$ref" not in schema:
             break
@@ -146,7 +146,7 @@ def properties(schema: Schema) -> dict[str, Schema]:
 
 
 def phrase(schema: Schema) -> str:
-    """Return what a schema says of the values in words, where Dagster's config says nothing."""
+    """Return the limits of a schema that Dagster's config cannot express, in words."""
     schema = resolved(schema)
     found = [_FORMATS[schema["format"]]] if schema.get("format") in _FORMATS else []
     found += [text.format(schema[key]) for key, text in _BOUNDS.items() if key in schema]

@@ -1,7 +1,7 @@
-"""LazyField: a config field that is made when Dagster first looks into it.
+"""LazyField: a config field that is made on first access.
 
-Making the fields of an operator costs as much as all else of its asset. A process that runs one
-step of a thousand looks into those of one operator; only a code server shows them all.
+Making the config fields of an operator costs as much as the rest of its asset. A process that runs
+one of a thousand steps needs the fields of one operator; only a code server needs all.
 """
 
 from collections.abc import Callable
@@ -11,17 +11,17 @@ import dagster as dg
 
 
 class LazyField(dg.Field):
-    """Becomes the field that ``make`` returns, at the first question about it.
+    """Becomes the field that ``make`` returns, on first access.
 
     Args:
         make: Returns the field; called once.
     """
 
     def __init__(self, make: Callable[[], dg.Field]) -> None:
-        self._make = make  # and nothing of what the base class keeps, which is asked for below
+        self._make = make  # the attributes of the base class are made in `__getattr__`
 
     def __getattr__(self, name: str) -> Any:
-        """Return what a field knows, having been made."""
+        """Make the field and return its attribute."""
         own = vars(self)
         make = None if name.startswith("__") else own.pop("_make", None)
         if make is not None:

@@ -1,4 +1,4 @@
-"""OptionField: an option of an operator as the launchpad shows it."""
+"""OptionField: an option of an operator in the launchpad."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -19,13 +19,13 @@ _PLAIN: Final = (str, int, float, bool)
 
 @dataclass(frozen=True, slots=True)
 class OptionField:
-    """An option, or a field of one, as the launchpad shows it.
+    """An option in the launchpad, or a field of one.
 
     Attributes:
-        name: As it is called there.
-        config: A type that Dagster's config has, or the fields that an option consists of.
-        default: The JSON form of the pipeline's value; of no meaning where there are fields.
-        description: Of it, with what values there are.
+        name: Name in the launchpad.
+        config: Type of Dagster's config, or the fields of the option.
+        default: JSON form of the pipeline's value; meaningless for an option with fields.
+        description: Text, with the allowed values.
     """
 
     name: str
@@ -35,15 +35,15 @@ class OptionField:
 
 
 def option_field(name: str, annotation: Any, value: Any, description: str) -> OptionField | str:
-    """Return how an option is shown, or why it is not.
+    """Return the field of an option, or the reason why it has none.
 
     Args:
-        name: Of the option.
-        annotation: Its type, ``Any`` where nothing is written.
-        value: What the pipeline gives it.
-        description: From a docstring, or empty.
+        name: Name of the option.
+        annotation: Type of the option, ``Any`` without an annotation.
+        value: Value of the pipeline.
+        description: Text of the docstring, or empty.
     """
-    numeric = isinstance(value, (int, float))  # how many tokens is no secret
+    numeric = isinstance(value, (int, float))  # a number of tokens is no secret
     if holds_secret(name, value) or (is_secret(name) and not numeric):
         return "secret"
     if annotation in _PLAIN and type(value) is annotation and is_showable(value):
@@ -62,21 +62,21 @@ def _typed(name: str, kind: OptionType, value: Any, description: str) -> OptionF
     if value is None:
         return OptionField(name, optional(kind.config), None, text)
     dumped = _dumped(kind, value)
-    if dumped is None:  # the value is of another type than the annotation says
+    if dumped is None:  # the value does not have the annotated type
         field = _untyped(name, value, text)
         return field if isinstance(field, str) else OptionField(name, Any, value, text)
     return OptionField(name, _fields(kind, dumped) or kind.config, dumped, text)
 
 
 def _untyped(name: str, value: Any, description: str) -> OptionField | str:
-    """Return the field of an option whose value alone tells its type."""
+    """Return the field of an option without a known annotation; its value has the type."""
     if not is_showable(value):
         return _name_of(type(value))
     return OptionField(name, type(value) if type(value) in _PLAIN else Any, value, description)
 
 
 def _fields(kind: OptionType, dumped: Any) -> tuple[OptionField, ...]:
-    """Return the fields of a dataclass or model, none of another value."""
+    """Return the fields of a dataclass or model, an empty tuple for other values."""
     schemas = properties(kind.schema)
     if not isinstance(dumped, dict) or schemas.keys() != dumped.keys():
         return ()
@@ -92,18 +92,18 @@ def _fields(kind: OptionType, dumped: Any) -> tuple[OptionField, ...]:
 
 
 def _dumped(kind: OptionType, value: Any) -> Any:
-    """Return the JSON form of ``value``; ``None`` if it does not lead back to an equal one."""
+    """Return the JSON form of ``value``; ``None`` if loading it gives another value."""
     try:
         dumped = kind.dump(value)
         back = kind.load(dumped)
-    except Exception:  # noqa: BLE001 - the value's class may have methods of its own for this
+    except Exception:  # noqa: BLE001 - methods of the user's class run here
         return None
     equal = same_value(back, value) or digest(back) == digest(value)
     return dumped if equal and is_showable(dumped) else None
 
 
 def _with_allowed(description: str, allowed: str) -> str:
-    """Return a description with what values there are, where it does not say so itself."""
+    """Return a description with the allowed values, unless it contains them."""
     if not allowed or allowed in description:
         return description
     said = f"{allowed[0].upper()}{allowed[1:]}."

@@ -1,8 +1,8 @@
-"""OptionType: how the launchpad shows an option of some Python type, and how it is read back.
+"""OptionType: the launchpad form of a Python type, and the way back.
 
-pydantic knows the JSON form of most types; its JSON schema tells which of Dagster's config types
-fits. What Dagster cannot check at launch (unions, ranges, dates) is checked by `OptionType.load`
-when the step begins. A type without a JSON form is not shown.
+pydantic gives the JSON form of most types, and Dagster's config type follows from its JSON
+schema. `OptionType.load` checks when the step begins what Dagster cannot check at launch: unions,
+ranges, dates. Options of a type without a JSON form are not shown.
 """
 
 import functools
@@ -20,7 +20,7 @@ from pydantic import TypeAdapter
 from dagster_dataops.assets.launchpad.json_schema_types import config_type, is_choice, phrase
 from dagster_dataops.operators.signature import REQUIRED
 
-_LAZY: Final = (Iterable, Iterator, Collection)  # pydantic would read these only once
+_LAZY: Final = (Iterable, Iterator, Collection)  # pydantic would make one-time iterators
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +28,10 @@ class OptionType:
     """The form of one Python type in the launchpad.
 
     Attributes:
-        config: The type that Dagster's config has for it, ``Any`` where it has none.
-        allowed: What values there are, in words, where ``config`` does not say it.
-        description: From ``Annotated``.
-        schema: Its JSON schema.
+        config: Type of Dagster's config, ``Any`` if none fits.
+        allowed: Allowed values in words, if ``config`` does not name them.
+        description: Text of ``Annotated``.
+        schema: JSON schema of the type.
     """
 
     config: Any
@@ -44,17 +44,17 @@ class OptionType:
         """Return the JSON form of ``value``.
 
         Raises:
-            ValueError: It is not of this type, or has no JSON form.
+            ValueError: The value does not have this type, or has no JSON form.
         """
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of types that pydantic only half knows
+            warnings.simplefilter("ignore")  # of types that pydantic knows in part
             return self._adapter.dump_python(value, mode="json", warnings="error", by_alias=True)
 
     def load(self, given: Any) -> Any:
         """Return the value whose JSON form is ``given``.
 
         Raises:
-            ValueError: There is none; it says why.
+            ValueError: There is none; the message says why.
         """
         try:
             return self._adapter.validate_python(given, by_alias=True)
@@ -63,7 +63,7 @@ class OptionType:
 
 
 def option_type(annotation: Any) -> OptionType | None:
-    """Return how an annotation is shown, or ``None`` if its values have no JSON form."""
+    """Return the launchpad form of an annotation, ``None`` if its values have no JSON form."""
     try:
         hash(annotation)
     except TypeError:  # such as Annotated[int, []]
@@ -79,7 +79,7 @@ def _option_type(annotation: Any) -> OptionType | None:
             schema = adapter.json_schema()
             config = config_type(schema)
             allowed = "" if is_choice(config) else phrase(schema)
-    except Exception:  # noqa: BLE001 - any class may be written there, with any methods for pydantic
+    except Exception:  # noqa: BLE001 - methods of the user's class run here
         return None
     return OptionType(config, allowed, _description_in(annotation), schema, adapter)
 
@@ -88,7 +88,7 @@ _remembered = functools.lru_cache(maxsize=1024)(_option_type)
 
 
 def _readable(annotation: Any) -> Any:
-    """Return ``annotation`` with enums by the names of their members, and lists for iterables."""
+    """Return ``annotation`` with member names in place of enums and lists for iterables."""
     if annotation is REQUIRED or isinstance(annotation, (str, typing.ForwardRef)):
         return Any
     if isinstance(annotation, type) and issubclass(annotation, Enum):

@@ -1,8 +1,8 @@
 """``params`` of the launchpad: an operator's options as a Config class, and back.
 
-The class shows every option with the value that the pipeline gives it. What is left as it is
-shown keeps the pipeline's own value, so that an unchanged launchpad gives the very same operator;
-what was changed is converted and checked before a record is touched.
+The class shows every option with its value of the pipeline. An option that a launch leaves
+unchanged keeps that value, so an unchanged launchpad gives the same operator. A changed option is
+converted and checked before the first record.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,18 +20,18 @@ from dagster_dataops.operators.operator import Operator
 
 
 class AliasedConfig(dg.Config):
-    """A Config whose fields have names for the user alone, ``alias``.
+    """A Config whose fields are known to the user by their ``alias``.
 
-    Dagster hands a Config inside another one on by the field's own name, which must count too.
+    Dagster passes a nested Config by the field's own name, so that name must be accepted, too.
     """
 
     model_config = ConfigDict(populate_by_name=True)
 
 
 def params_class(operator: Operator, title: str) -> type[dg.Config] | None:
-    """Return the Config class of an operator's options; ``None`` if it has none to offer.
+    """Return the Config class of an operator's options; ``None`` without options to show.
 
-    Its docstring says which options it leaves out, and why.
+    Its docstring names the options that it leaves out, with the reason.
     """
     fields: list[OptionField] = []
     left_out: list[str] = []
@@ -56,7 +56,7 @@ def changed_options(operator: Operator, params: dg.Config | None) -> dict[str, A
     """Return the options that were changed in the launchpad, with their new values.
 
     Raises:
-        OperatorOptionError: One of them cannot have the value that was given.
+        OperatorOptionError: An option cannot have its new value.
     """
     if params is None:
         return {}

@@ -1,4 +1,4 @@
-"""Which values the launchpad can show, and whether one that came back is the one that was shown."""
+"""Values that the launchpad can show, and whether a launch has changed one."""
 
 import math
 from collections.abc import Mapping
@@ -6,12 +6,12 @@ from typing import Any, Final
 
 import orjson
 
-_EXACT: Final = 2**53  # beyond it, the numbers of a web page are rounded
-_MAX_BYTES: Final = 4000  # longer values are nothing to edit in a launchpad
+_EXACT: Final = 2**53  # larger integers are rounded in a browser
+_MAX_BYTES: Final = 4000  # longer values cannot be edited in a launchpad
 
 
 def is_showable(value: object) -> bool:
-    """Whether ``value`` is JSON that comes back from the launchpad as it was."""
+    """Whether ``value`` is JSON that the launchpad returns unchanged."""
     try:
         return _is_json(value) and len(orjson.dumps(value)) <= _MAX_BYTES
     except (TypeError, RecursionError):  # a lone surrogate, or nested too deeply
@@ -32,12 +32,12 @@ def _is_json(value: object) -> bool:
 
 
 def _is_text(value: object) -> bool:
-    """Whether it is a text that YAML keeps: it makes line ends of some control characters."""
+    """Whether it is a text that YAML keeps; YAML turns some control characters into line ends."""
     return type(value) is str and all(c.isprintable() or c in "\n\t" for c in value)
 
 
 def same_value(one: Any, other: Any) -> bool:
-    """Whether two JSON values are equal: 1 is 1.0, as the launchpad writes it, but not true."""
+    """Whether two JSON values are equal: 1 equals 1.0, which the launchpad writes, but not true."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, list) and isinstance(other, list):
@@ -49,7 +49,7 @@ def same_value(one: Any, other: Any) -> bool:
 
 
 def as_filled_in(value: Any) -> Any:
-    """Return ``value`` as a new launchpad shows it: nothing in a mapping is null or empty."""
+    """Return ``value`` as a new launchpad shows it: mappings without null and empty values."""
     if not isinstance(value, Mapping):
         return value
     inner = {key: as_filled_in(item) for key, item in value.items()}
@@ -57,5 +57,5 @@ def as_filled_in(value: Any) -> Any:
 
 
 def is_unchanged(given: Any, shown: Any) -> bool:
-    """Whether ``given`` is what a launchpad that showed ``shown`` gives untouched."""
+    """Whether ``given`` is the value of a launchpad that showed ``shown`` and was not edited."""
     return same_value(given, shown) or same_value(given, as_filled_in(shown))

@@ -1,1 +1,1 @@
-"""From a pipeline to asset specs: sources, inputs, options and the translator."""
+"""Plans of assets: options of a pipeline, its source, the translator and the asset specs."""

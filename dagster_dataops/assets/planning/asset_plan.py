@@ -1,6 +1,6 @@
-"""AssetPlan: a node on its way to becoming an asset: its spec, and where its inputs come from.
+"""AssetPlan: the asset spec of a node, and the origin of its inputs.
 
-Every layout, one step an operator or one for a whole pipeline, is made from the same plans.
+Both layouts, one step per operator and one step for a whole pipeline, are made from plans.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,16 +35,17 @@ _IO_MANAGER_METADATA = "dagster/io_manager_key"  # where AssetSpec.with_io_manag
 
 @dataclass(frozen=True)
 class AssetPlan:
-    """What becomes one asset.
+    """A node with its asset spec.
 
     Attributes:
         node: The operator node.
-        spec: As the translator made it, with what its node depends on and its IO manager.
-        ins: What IO managers load for it, by argument.
-        inputs: Key of every input, with its argument in ``ins`` or its file, in order; a pattern
-            stands for a file each partition.
-        error_rate: How many of its records may fail; ``None`` for an operator without that check.
-        checks: Declared ones that its own step makes, since what they hold up is in that step.
+        spec: Spec of the translator, with dependencies and IO manager added.
+        ins: Inputs that IO managers load, by argument.
+        inputs: Key of every input in order, with its argument in ``ins`` or its file; a pattern
+            stands for a file per partition.
+        error_rate: Check of failed records; ``None`` for an operator without it.
+        checks: Declared checks that the operator's own step runs, because they block nodes of the
+            same step.
     """
 
     node: OperatorNode
@@ -56,23 +57,23 @@ class AssetPlan:
 
     @property
     def deps(self) -> list[dg.AssetDep]:
-        """The dependencies that are not loaded: files, and what a translator added."""
+        """The dependencies that are not loaded: files, and those added by a translator."""
         loaded = {given.key for given in self.ins.values()}
         return [dep for dep in self.spec.deps if dep.asset_key not in loaded]
 
     @property
     def io_manager_key(self) -> str:
-        """Who stores the result; a translator may name another than ours."""
+        """Resource key of the IO manager; a translator may name another than ours."""
         return str(self.spec.metadata[_IO_MANAGER_METADATA])
 
     @cached_property
     def config_schema(self) -> Schema:
-        """The fields of its configuration, in whatever step or job it is."""
+        """The config fields of the node, equal in every step and job."""
         return config_schema(self.node)
 
     @property
     def check_specs(self) -> list[dg.AssetCheckSpec]:
-        """The checks whose results the operator's own step yields."""
+        """The specs of the checks that the operator's own step runs."""
         key = self.spec.key
         own = [check.spec(key) for check in self.checks]
         return [*error_rate_specs(key, self.error_rate), *own]
@@ -86,11 +87,11 @@ def plan_assets(
 ) -> list[AssetPlan]:
     """Return the plan of every node, each after those it depends on.
 
-    A node has the pipeline's partitions unless it is named as unpartitioned, or takes nothing but
-    the results of unpartitioned nodes. What a translator says of partitions stands.
+    A node has the partitions of the pipeline unless it is named in ``unpartitioned`` or all its
+    inputs are unpartitioned. A translator may override that.
 
     Raises:
-        PipelineDefinitionError: An option names a node that there is not.
+        PipelineDefinitionError: An option names an unknown node.
     """
     options = options or {}
     _check_named(graph, options)
@@ -130,10 +131,9 @@ def _check_export(graph: OperatorGraph, node: OperatorNode, spec: dg.AssetSpec) 
 def _completed(
     spec: dg.AssetSpec, upstream: Sequence[dg.AssetKey], root: Path | None
 ) -> dg.AssetSpec:
-    """Return ``spec`` with what its asset has whatever a translator says.
+    """Return ``spec`` with the dependencies of its node.
 
-    Its node's dependencies, and, where the translator names no others, our IO manager and the
-    address of its result.
+    Our IO manager and the address of the result are added unless the translator named others.
     """
     known = {dep.asset_key for dep in spec.deps}
     missing = dict.fromkeys(key for key in upstream if key not in known)

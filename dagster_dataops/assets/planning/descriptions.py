@@ -1,7 +1,6 @@
-"""Docstrings as the Markdown that asset pages show: sections with titles, arguments as lists.
+"""Docstrings as Markdown for asset pages: sections with titles, arguments as lists.
 
-Google, NumPy and reST styles are known. No text is left out: what is not understood stays as it is
-written.
+Google, NumPy and reST styles are converted. Other text stays unchanged; no text is left out.
 """
 
 import inspect
@@ -54,7 +53,7 @@ def _dedented(block: Sequence[str]) -> list[str]:
 
 
 def _section(title: str, block: Sequence[str], item: re.Pattern[str]) -> Iterator[str]:
-    """Yield a section: a list of what it describes one by one, else its text."""
+    """Yield a section: a list of its items if it has some, else its text."""
     yield from ["", f"**{title}**", ""]
     if _LISTED.fullmatch(title):
         yield from (_item(line, item) for line in block)
@@ -79,7 +78,7 @@ def _entry(name: str, kind: str | None, text: str | None) -> str:
 
 
 def _field(line: str) -> str:
-    """Return a line with a field of reST's style as an item of a list."""
+    """Return a field of reST style as a list item; other lines unchanged."""
     found = _FIELD.fullmatch(line)
     if not found:
         return line

@@ -1,4 +1,4 @@
-"""Where a pipeline's records come from in Dagster: a file, a function, or another asset."""
+"""SourceAsset: the source of a pipeline in Dagster: a file, a function, or another asset."""
 
 import inspect
 import os
@@ -44,11 +44,10 @@ class SourceAsset:
     """The asset that stands for a pipeline's source.
 
     Attributes:
-        key: Its key.
-        definition: What to add to the definitions, if it is ours.
-        path: The file, where the source is one that Dagster does not materialize, or a pattern
-            for a file each partition.
-        function: What yields the records, where the asset is made of it.
+        key: Asset key.
+        definition: Asset or spec to add to the definitions; ``None`` for another's asset.
+        path: File of an external asset, or a pattern for a file per partition.
+        function: Function that yields the records, if the asset is made of one.
     """
 
     key: dg.AssetKey
@@ -62,15 +61,15 @@ def source_asset(source: Source, pipeline: str, options: AssetOptions | None = N
 
     Args:
         source: A jsonl file (an external asset), a function that yields dicts (an asset that
-            writes them), an asset of the same definitions or its key, or the spec of one that
-            `DataOpsIOManager` stores in another code location under the same root.
-        pipeline: Name of the pipeline, first part of the key of what we make.
-        options: If they have partitions, a path names them by ``{partition}``, and a function
-            takes the partition's key.
+            writes them), an asset of the same definitions or its key, or the spec of an asset
+            that `DataOpsIOManager` stores in another code location under the same root.
+        pipeline: Name of the pipeline, first part of a new asset's key.
+        options: With partitions, a path has ``{partition}`` in it and a function takes the
+            partition key.
 
     Raises:
-        ConfigurationError: A path does not name the partitions, or names some where are none.
-        OperatorDefinitionError: A function does not take the partition's key, or another argument.
+        ConfigurationError: A path has no ``{partition}`` for its partitions, or has one without.
+        OperatorDefinitionError: A function does not take exactly the partition key.
     """
     options = options or {}
     if isinstance(source, dg.AssetKey):
@@ -89,7 +88,7 @@ def source_asset(source: Source, pipeline: str, options: AssetOptions | None = N
 
 
 def makes_asset(source: Source) -> bool:
-    """Whether the source is an asset of ours, which writes what it yields."""
+    """Whether the source becomes a new asset that writes its records."""
     if isinstance(source, (str, os.PathLike)):
         return is_streamed_file(os.fspath(source))
     return inspect.isroutine(source) or isinstance(source, Combined) or is_stream(source)
@@ -104,7 +103,7 @@ def _only_key(assets: dg.AssetsDefinition) -> dg.AssetKey:
 
 
 def is_streamed_file(text: str) -> bool:
-    """Whether a path is one of a file that is no plain one here: a URL, or compressed."""
+    """Whether a path is a URL or a compressed file, which is read as a stream."""
     return "://" in text or packed_as(text) is not None
 
 
@@ -127,7 +126,7 @@ def function_name(function: Callable[..., Any]) -> str:
     """Return the name of a source function.
 
     Raises:
-        OperatorDefinitionError: It has none that an asset could carry, such as a lambda.
+        OperatorDefinitionError: Its name cannot name an asset, such as that of a lambda.
     """
     if not inspect.isroutine(function):
         raise _no_source(function)
@@ -142,14 +141,14 @@ def _no_source(source: object) -> OperatorDefinitionError:
 
 
 def check_arguments(function: Callable[..., Any], *, partitioned: bool) -> None:
-    """Refuse a function that cannot be called with what we have: the partition's key, or nothing.
+    """Refuse a function that does not take the partition key, or an argument without partitions.
 
     Raises:
-        OperatorDefinitionError: It takes something else.
+        OperatorDefinitionError: The function takes other arguments.
     """
     try:
         signature = inspect.signature(function)
-    except ValueError:  # one of C, which does not say
+    except ValueError:  # a function in C without a signature
         return
     try:
         signature.bind(*([""] if partitioned else []))

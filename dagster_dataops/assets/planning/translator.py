@@ -1,4 +1,4 @@
-"""DataOpsTranslator: what an operator node looks like as an asset."""
+"""DataOpsTranslator: maps operator nodes to asset specs."""
 
 import inspect
 import math
@@ -24,15 +24,15 @@ _MAX_CHARACTERS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class DataOpsTranslatorData:
-    """What a translator is given.
+    """An operator node and the options of its asset.
 
     Attributes:
-        pipeline: Name of the pipeline; empty for an unnamed one.
+        pipeline: Name of the pipeline; may be empty.
         node: The operator node.
-        upstream: Keys of the assets it takes its inputs from, in order.
-        partitions_def: The pipeline's, unless this node takes all of them at once.
-        automation_condition: When it is materialized by itself, as given for the pipeline.
-        freshness_policy: As given for the pipeline.
+        upstream: Keys of its input assets, in order.
+        partitions_def: Partitions of the pipeline, ``None`` for an unpartitioned node.
+        automation_condition: Automation condition of this node.
+        freshness_policy: Freshness policy of the pipeline.
     """
 
     pipeline: str
@@ -78,7 +78,7 @@ class DataOpsTranslator:
 
 
 def definition_metadata(node: OperatorNode) -> Mapping[str, Any]:
-    """Return what is known of a node before it runs: operator, options, how it is run."""
+    """Return the metadata of a node before it runs: operator, options, settings."""
     invocation = node.operator.__dataops__
     settings = invocation.resolved
     workers = invocation.settings.max_workers
@@ -94,7 +94,7 @@ def definition_metadata(node: OperatorNode) -> Mapping[str, Any]:
 
 
 def options_table(invocation: Invocation) -> str:
-    """Return every option with its value, and its default where that is another, as Markdown."""
+    """Return a Markdown table of the options with their values and, if they differ, defaults."""
     options = [option for option in invocation.spec.options if not option.required]
     defaults = {option.name: option.default for option in options}
     rows = []
@@ -107,17 +107,17 @@ def options_table(invocation: Invocation) -> str:
 
 
 def _quoted(value: object) -> object:
-    """Return a value for a cell, in which the empty string is to be seen."""
+    """Return a value for a table cell; the empty string is quoted."""
     return '""' if value == "" else value
 
 
 def shown_options(invocation: Invocation) -> dict[str, object]:
-    """Return the options as people may see them: no secrets, objects by their class."""
+    """Return the options for display: without secrets, objects by their class."""
     return {name: _shown(name, value) for name, value in invocation.options.items()}
 
 
 def _shown(name: str, value: object) -> object:
-    """Return a value as the UI may show it: objects by their class, whose text might tell much."""
+    """Return a value for display; objects by their class, because their text may hold secrets."""
     return _cut(redacted(name, value))
 
 
