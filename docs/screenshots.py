@@ -1,7 +1,8 @@
-"""Make the README's screenshots: ``python docs/screenshots.py``, in a minute, with Chromium.
+"""Make the screenshots of the documentation: ``python docs/screenshots.py``.
 
-A run of ``reviews_pipeline.py`` is killed and re-executed from failure in a browser; what is to be
-seen meanwhile is left beside this file as PNG files.
+It takes a minute and needs Chromium.
+The script kills a run of ``reviews_pipeline.py``, re-executes it from failure in a browser, and
+writes PNG files to ``docs/images``.
 """
 
 import os
@@ -31,7 +32,7 @@ def main() -> None:
         chromium = driver.chromium.launch(executable_path=CHROMIUM, args=OPTIONS)
         try:
             page = chromium.new_page(viewport={"width": WIDTH, "height": 720})
-            photograph(Browser(page, server, "reviews", HERE), page)
+            photograph(Browser(page, server, "reviews", HERE / "images"), page)
         finally:
             chromium.close()
             server.stop()

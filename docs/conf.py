@@ -1,0 +1,59 @@
+"""Sphinx configuration: ``sphinx-build -W -n docs build/docs``."""
+
+import sys
+from importlib.metadata import version as version_of
+from pathlib import Path
+from typing import Any
+
+from sphinx.application import Sphinx
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import dagster_dataops
+
+project = "dagster-dataops"
+author = "the dagster-dataops authors"
+copyright = f"2026, {author}"  # noqa: A001 - Sphinx names it so
+release = version = version_of("dagster-dataops")
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "reference_tables",
+]
+source_suffix = {".md": "markdown"}
+exclude_patterns = ["build"]
+html_theme = "furo"
+html_title = f"{project} {release}"
+html_copy_source = False
+
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 3
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "description"
+autodoc_typehints_description_target = "documented"
+napoleon_use_rtype = False
+default_role = "code"
+
+nitpicky = True
+# Types of other packages, and types that only signatures name, have no page here.
+nitpick_ignore_regex = [("py:.*", r"(?!dagster_dataops\.[A-Z]).*")]
+
+# Public names are documented where users import them from.
+for _name in dagster_dataops.__all__:
+    _value = getattr(dagster_dataops, _name)
+    if isinstance(_value, type) and _value.__module__.startswith("dagster_dataops."):
+        _value.__module__ = "dagster_dataops"
+
+
+def setup(app: Sphinx) -> None:
+    """Let pages introduce modules in their own words."""
+    app.connect("autodoc-process-docstring", leave_out_module_docstrings)
+
+
+def leave_out_module_docstrings(_app: Sphinx, what: str, *rest: Any) -> None:
+    """Empty the lines of the docstring of a module, the last argument."""
+    if what == "module":
+        rest[-1].clear()

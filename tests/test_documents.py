@@ -1,0 +1,207 @@
+"""The code of README.md and of the documentation runs.
+
+Each page is one script: its Python blocks in order, in one namespace, in an empty folder. A block
+whose first line is a comment with a file name (``# definitions.py``, ``# defs.yaml``) is written to
+that file instead. Two kinds of HTML comments steer this; readers do not see them:
+
+- ``<!-- test``, a line end, Python code and ``-->``: code that only the test runs, to make the
+  input of a sample or to check its result.
+- ``<!-- not run: reason -->`` in front of a block: the test leaves the block out.
+
+The comment behind a ``print`` is what it prints: ``print(1 + 1)  # 2``. A page with a ``defs.yaml``
+can load it: ``from yaml_project import load``.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+import dagster_dataops
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
+
+_BLOCK = re.compile(
+    r"(?P<skipped><!-- not run: [^>]+ -->\n+)?"
+    r"^```(?P<language>[\w-]*)\n(?P<code>.*?)^```$"
+    r"|^<!-- test\n(?P<hidden>.*?)^-->$",
+    re.DOTALL | re.MULTILINE,
+)
+_FILE = re.compile(r"# ([\w./-]+\.(?:py|yaml|toml))\b.*\n")
+_PRINTED = re.compile(r"^print\(.*\)  # (.+)$", re.MULTILINE)
+
+_PYPROJECT = """
+[tool.dg]
+directory_type = "project"
+[tool.dg.project]
+root_module = "my_project"
+"""
+_YAML_PROJECT = """
+import sys
+from pathlib import Path
+
+import dagster as dg
+
+sys.path.insert(0, "src")
+
+
+def load() -> dg.Definitions:
+    return dg.load_from_defs_folder(path_within_project=Path.cwd())
+"""
+
+
+@dataclass
+class Page:
+    """The code of a page: a script whose line numbers are those of the page, and files."""
+
+    script: str = ""
+    files: dict[str, str] = field(default_factory=dict)
+    printed: list[str] = field(default_factory=list)
+
+
+def read_page(path: Path) -> Page:
+    """Return the code of a page."""
+    text = path.read_text(encoding="utf-8")
+    page = Page()
+    for block in _BLOCK.finditer(text):
+        code, group = block["hidden"], "hidden"
+        if code is None:
+            code, group = block["code"], "code"
+            name = _FILE.match(code)
+            if block["skipped"]:
+                continue
+            if name:
+                page.files[name[1]] = code
+                continue
+            if block["language"] != "python":
+                continue
+            page.printed += _PRINTED.findall(code)
+        line = text.count("\n", 0, block.start(group))
+        page.script += "\n" * (line - page.script.count("\n")) + code
+    return page
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+CODE = {name_of(path): page for path in PAGES if (page := read_page(path)).script}
+
+
+# Forks a process for each page, so that Dagster is imported once for all of them.
+_PAGE_SERVER = """
+import os, runpy, sys
+
+import dagster.components
+import dagster_dataops.assets.definitions
+
+for folder in sys.stdin:
+    if child := os.fork():
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+        continue
+    os.chdir(folder.strip())
+    sys.path.insert(0, os.getcwd())
+    output = os.open("output", os.O_CREAT | os.O_WRONLY)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    sys.stdin.close()
+    runpy.run_path("script.py", run_name="__main__")
+    sys.exit()
+"""
+
+
+@pytest.fixture(scope="module")
+def page_server() -> Iterator[subprocess.Popen[str]]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("DATAOPS_")}
+    command = [sys.executable, "-c", _PAGE_SERVER]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=kept) as server:
+        yield server
+
+
+@pytest.mark.parametrize("name", CODE)
+def test_the_code_of_a_page_runs_and_prints_what_its_comments_say(
+    name: str, page_server: subprocess.Popen[str], tmp_path: Path
+) -> None:
+    page = CODE[name]
+    files = page.files | {"pyproject.toml": _PYPROJECT, "yaml_project.py": _YAML_PROJECT}
+    for file, content in files.items():
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text(content)
+
+    (tmp_path / "script.py").write_text(page.script)
+
+    assert page_server.stdin is not None
+    assert page_server.stdout is not None
+    print(tmp_path, file=page_server.stdin, flush=True)
+    code = page_server.stdout.readline().strip()
+
+    output = (tmp_path / "output").read_text()
+    assert code == "0", output
+    printed = iter(output.splitlines())
+
+    missing = [line for line in page.printed if line not in printed]  # in this order
+    assert missing == []
+
+
+def test_each_yaml_block_is_a_file_or_says_why_not() -> None:
+    blocks = [
+        (name_of(path), block)
+        for path in PAGES
+        for block in _BLOCK.finditer(path.read_text(encoding="utf-8"))
+        if block["language"] == "yaml"
+    ]
+
+    assert blocks
+    assert [
+        (name, block["code"])
+        for name, block in blocks
+        if not block["skipped"] and not _FILE.match(block["code"])
+    ] == []
+
+
+_FENCED = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+
+
+def links() -> Iterator[tuple[Path, str]]:
+    for path in PAGES:
+        for target in _LINK.findall(_FENCED.sub("", path.read_text(encoding="utf-8"))):
+            if not target.startswith(("http", "#", "mailto:")):
+                yield path, target.partition("#")[0]
+
+
+def test_links_between_pages_lead_to_files() -> None:
+    missing = [(name_of(path), link) for path, link in links() if not (path.parent / link).exists()]
+
+    assert missing == []
+
+
+def test_files_that_pages_name_exist() -> None:
+    pattern = re.compile(r"`((?:dagster_dataops|tests|benchmarks|docs|examples|\.ci)/[\w/.-]+)`")
+    named = {(name_of(path), file) for path in PAGES for file in pattern.findall(path.read_text())}
+
+    assert named
+    assert sorted(pair for pair in named if not (ROOT / pair[1]).exists()) == []
+
+
+def test_pictures_are_small() -> None:
+    pictures = list((DOCS / "images").iterdir())
+
+    assert pictures
+    assert [path.name for path in pictures if path.stat().st_size > 150_000] == []
+
+
+def test_the_reference_describes_every_public_name_once() -> None:
+    text = "".join(path.read_text() for path in (DOCS / "reference").glob("*.md"))
+    directive = r"^\.\. (?:py:data|auto\w+):: dagster_dataops\.(\w+)$"
+    described = re.findall(directive, text, re.MULTILINE)
+
+    assert sorted(described) == dagster_dataops.__all__
