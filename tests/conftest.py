@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from dagster_dataops import config
-from dagster_dataops.concurrency.fork_safety import hinder_no_fork
+from dagster_dataops.concurrency.fork_safety import register_waiting_threads
 from dagster_dataops.operators.registry import OperatorRegistry
 from dagster_dataops.pipelines.local_run import run_operator
 
@@ -42,7 +42,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 # The threads that were there when a test began: those of earlier tests (of Dagster, polars and
 # fsspec) and the one that reads the orders of pytest-xdist. All of them wait.
 _WAITING: Final[set[int]] = set()
-hinder_no_fork(lambda: _WAITING)
+register_waiting_threads(lambda: _WAITING)
 
 
 @pytest.fixture(autouse=True)

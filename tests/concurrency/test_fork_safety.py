@@ -4,7 +4,7 @@ from collections.abc import Iterator
 import pytest
 
 from dagster_dataops.concurrency import fork_safety
-from dagster_dataops.concurrency.fork_safety import hinder_no_fork, may_fork
+from dagster_dataops.concurrency.fork_safety import may_fork, register_waiting_threads
 from tests.faults.crashing import wait_until
 from tests.faults.forking import busy_threads
 
@@ -33,7 +33,7 @@ def test_a_thread_that_only_waits_can_be_left_out_of_account(
     waiting: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fork_safety, "_waiting", [*fork_safety._waiting])
-    hinder_no_fork(lambda: {waiting})
+    register_waiting_threads(lambda: {waiting})
     assert may_fork()
 
 

@@ -10,14 +10,13 @@ from collections.abc import Iterator
 
 from dagster_dataops.checkpoints.journal.frames import (
     FrameKind,
-    PackedSpans,
     frame,
     json_frame,
     read_frames,
     read_spans,
     spans_frame,
 )
-from dagster_dataops.checkpoints.journal.span import Span, columns_of, pack
+from dagster_dataops.checkpoints.journal.span import Span, SpansEntry, columns_of, pack
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
 from dagster_dataops.datasets.lines import Interval
 
@@ -135,7 +134,7 @@ def check_bytes(data: bytes, written: frozenset[bytes]) -> list[bytes]:
     return found
 
 
-def _add(table: SpanTable, spans: PackedSpans | None) -> None:
+def _add(table: SpanTable, spans: SpansEntry | None) -> None:
     if spans is None:
         return
     counts = {len(column) for column in spans.columns}

@@ -22,8 +22,8 @@ from typing_extensions import Doc
 from dagster_dataops import Operator
 from dagster_dataops.assets.launchpad.operator_config import config_type_of, configured
 from dagster_dataops.assets.launchpad.params import params_class
+from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
 from dagster_dataops.errors import OperatorOptionError
-from dagster_dataops.execution.executor import RunFingerprint
 from dagster_dataops.graph.graph import SOURCE, OperatorNode
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import definitions_of, pipeline_of

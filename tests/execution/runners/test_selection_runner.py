@@ -204,7 +204,9 @@ def test_what_is_wrong_with_keep_fails_the_step(tmp_path: Path, numbered, reason
     do = WRONG[reason]
     with pytest.raises(DatasetOperatorError, match=reason) as caught:
         run(Choose(do=do, _concurrency_mode="single"), numbered, node(tmp_path))
-    assert "selecting.py" not in caught.value.traceback_text.replace("test_selecting.py", "")
+    assert "selection_runner.py" not in caught.value.traceback_text.replace(
+        "test_selection_runner.py", ""
+    )
     assert not list(node(tmp_path).path.glob(".*.draft"))
     assert [content.table.records for content in existing(node(tmp_path).checkpoints)] == [9]
 
