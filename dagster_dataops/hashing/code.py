@@ -52,6 +52,7 @@ from dagster_dataops.hashing.values import (
     Ignored,
     digest_of_form,
     ignore_nothing,
+    read_attribute,
     type_name,
 )
 
@@ -256,14 +257,17 @@ class _CodeForms(FormBuilder):
 
     def _foreign_form(self, value: Any, depth: int, origin: str) -> Any:
         """Return the form of an object whose class is not part of the project."""
-        made = {"class": self._reference(type(value)), "name": getattr(value, "__qualname__", None)}
-        module = getattr(value, "__module__", None)
+        made = {
+            "class": self._reference(type(value)),
+            "name": read_attribute(value, "__qualname__"),
+        }
+        module = read_attribute(value, "__module__")
         if isinstance(module, str) and isinstance(made["name"], str):
             made["from"] = self._home.origin(module)
         if isinstance(value, types.BuiltinFunctionType) and not inspect.ismodule(value.__self__):
             made["self"] = self.form(value.__self__, depth)
         if callable(value):
-            made["wrapped"] = self.form(getattr(value, "__wrapped__", None), depth)
+            made["wrapped"] = self.form(read_attribute(value, "__wrapped__"), depth)
         if origin != "python":
             made |= self.public(value, depth, unknown=False)
         return made

@@ -23,7 +23,9 @@ class Operational:
 
 def is_operational(value: object) -> bool:
     """Return whether the type of a value marks it as operational."""
-    return isinstance(value, Operational) or callable(getattr(value, "get_secret_value", None))
+    return isinstance(value, Operational) or callable(
+        getattr(type(value), "get_secret_value", None)
+    )
 
 
 def is_annotated_operational(annotation: Any) -> bool:

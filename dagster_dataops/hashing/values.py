@@ -179,7 +179,7 @@ class FormBuilder:
         if isinstance(value, (types.FunctionType, type)):
             return {"code": self._functions(value)}
         made = {"object": self._form_once(type(value), depth)}
-        wrapped = getattr(value, "__wrapped__", None) if callable(value) else None
+        wrapped = read_attribute(value, "__wrapped__") if callable(value) else None
         if wrapped is not None:
             made["wrapped"] = self.form(wrapped, depth)
         kept = None if _holds_resource(value) else _pickled_state(value)
@@ -239,14 +239,14 @@ def _text(text: str) -> Any:
 
 
 def _holds_resource(value: Any) -> bool:
-    return callable(getattr(value, "__enter__", None))
+    return callable(getattr(type(value), "__enter__", None))
 
 
 def _public_attributes(value: Any) -> Iterator[tuple[str, Any]]:
     yield from ((name, v) for name, v in attributes_of(value).items() if not name.startswith("_"))
     for name in _ADDRESSES:
         if isinstance(inspect.getattr_static(type(value), name, None), property | _DESCRIPTORS):
-            item = _read(value, name)
+            item = read_attribute(value, name)
             # An address may be an object, for example httpx.URL.
             yield name, item if item is None or _is_plain(item) else str(item)
 
@@ -258,7 +258,8 @@ def _is_plain(value: object) -> bool:
     return isinstance(value, (str, int, float, bytes, os.PathLike))
 
 
-def _read(value: Any, name: str) -> Any:
+def read_attribute(value: Any, name: str) -> Any:
+    """Return an attribute of an object; ``None`` if there is none or reading it fails."""
     try:
         return getattr(value, name)
     except Exception:  # noqa: BLE001 - user properties may raise anything
@@ -267,7 +268,7 @@ def _read(value: Any, name: str) -> Any:
 
 def attributes_of(value: Any) -> dict[str, Any]:
     """Return the instance attributes of an object."""
-    found = getattr(value, "__dict__", None)
+    found = read_attribute(value, "__dict__")
     return dict(found) if isinstance(found, dict) else {}
 
 

@@ -274,3 +274,15 @@ def test_an_object_whose_attributes_cannot_be_read_counts_by_its_class_and_plain
 
     assert digest(Unbound("a")) == digest(Unbound("a"))
     assert digest(Unbound("a")) != digest(Unbound("b"))
+
+
+def test_an_object_that_fails_when_a_missing_attribute_is_read_still_counts() -> None:
+    class Forwarding:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self, name)  # without end
+
+    assert digest(Forwarding("a")) == digest(Forwarding("a"))
+    assert digest(Forwarding("a")) != digest(Forwarding("b"))
