@@ -51,7 +51,7 @@ IN_STREAM: Final[dict[str, tuple[str, str, str, int]]] = {
     ),
     "stream_open": ("checkpoints.stream_checkpoint", "StreamCheckpoint", "__init__", 1),
     "stream_decide": ("execution.executor", "", "decide_start", 1),
-    "stream_restore": ("streams.positioned_stream", "Reading", "load_state_dict", 1),
+    "stream_restore": ("streams.positioned_stream", "PositionedStream", "load_state_dict", 1),
     "stream_link": ("checkpoints.stream_checkpoint", "", "linked", 1),
     "stream_draft": ("checkpoints.stream_checkpoint", "StreamCheckpoint", "draft", 1),
     "stream_errors": ("checkpoints.publish.compose", "", "draft_quarantined", 1),

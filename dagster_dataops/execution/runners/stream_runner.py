@@ -95,6 +95,8 @@ class StreamRunner(Runner):
     """
 
     def __init__(self, operator: Operator, inputs: Sequence[JsonlDataset]) -> None:
+        for dataset in inputs:
+            dataset.check_content()
         self._given = stream_of(operator, inputs)
         self._reading = self._given
         self.stream = self

@@ -457,8 +457,8 @@ def test_what_is_scaffolded_loads_and_runs_at_once(project, instance, root, form
     assert [row["words"] for row in result_of(root, folder, "long")] == [5, 8]
 
 
-README = Path(__file__).parents[3] / "README.md"
-README_OPERATORS = """
+YAML_PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "yaml.md"
+PAGE_OPERATORS = """
 from dagster_dataops import data_register
 
 @data_register("data.docs", _concurrency_mode="single")
@@ -472,13 +472,13 @@ def join(unique: list[dict], graded: list[dict]) -> list[dict]:
 """
 
 
-def test_the_yaml_of_the_readme_runs(project, instance, root, monkeypatch):
+def test_the_yaml_of_the_documents_runs_and_shows_no_secret(project, instance, root, monkeypatch):
     monkeypatch.setenv("API_KEY", "secret")
-    (written,) = re.findall(r"```yaml\n(type: .*?)```", README.read_text(), re.DOTALL)
+    (written,) = re.findall(r"```yaml\n[^\n]*\n(type: .*?)```", YAML_PAGE.read_text(), re.DOTALL)
     folder = project.defs / "docs"
     folder.mkdir()
     (folder / "defs.yaml").write_text(written)
-    (folder / "operators.py").write_text(README_OPERATORS)
+    (folder / "operators.py").write_text(PAGE_OPERATORS)
     write_jsonl(folder / "records.jsonl", [{"text": "one"}, {"text": "one"}, {"text": "three"}])
 
     with project.loaded() as definitions:
