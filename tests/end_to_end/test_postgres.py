@@ -121,11 +121,12 @@ def test_a_database_that_goes_away_for_a_moment_costs_no_record(
     assert len(queued.calls(node)) == RECORDS
 
 
-def test_the_instance_that_the_readme_describes_is_reached(
+def test_the_instance_that_the_documents_describe_is_reached(
     database: postgres.Postgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    block = next(text for text in readme.split("```yaml\n") if text.startswith("# dagster.yaml"))
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "deployment.md"
+    blocks = page.read_text(encoding="utf-8").split("```yaml\n")
+    block = next(text for text in blocks if text.startswith("# dagster.yaml"))
     settings = block.partition("```")[0]
     assert "postgresql+psycopg2://" in block.partition("```")[2]
     port = "port: 5432"  # a server on a socket has one too

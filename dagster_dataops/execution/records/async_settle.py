@@ -74,6 +74,7 @@ def async_settler(
 
 def _is_cancelled(error: BaseException) -> bool:
     """Return whether ``error`` cancels the current task; the operator may raise one of its own."""
+    if not isinstance(error, asyncio.CancelledError):
+        return False
     task = asyncio.current_task()
-    cancelled = isinstance(error, asyncio.CancelledError)
-    return cancelled and task is not None and task.cancelling() > 0
+    return task is not None and task.cancelling() > 0
