@@ -16,6 +16,8 @@ from dagster_dataops.checkpoints.journal.stored_outcomes import line_digest, out
 from tests.execution.helpers import lines, node
 from tests.faults.crashing import HANG_SECONDS, Script, alive_in_session, wait_until
 
+pytestmark = pytest.mark.slow
+
 _KILLS = 6
 _SCRIPT = """
 @data_register("data.reuse_kills", _max_workers=3, _reuse_outcomes=True)

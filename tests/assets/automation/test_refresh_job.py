@@ -11,6 +11,8 @@ from dagster_dataops import Operational, pipeline
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import definitions_of, execute, result_of, write_jsonl
 
+pytestmark = pytest.mark.slow
+
 Records = Callable[[int], Path]
 COUNT = 5
 

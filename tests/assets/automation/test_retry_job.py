@@ -23,6 +23,8 @@ from tests.assets.helpers import (
     write_jsonl,
 )
 
+pytestmark = pytest.mark.slow
+
 Records = Callable[[int], Path]
 COUNT = 200
 
