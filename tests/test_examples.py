@@ -35,6 +35,7 @@ def test_an_example_loads_in_dagster(example: Path, tmp_path: Path) -> None:
     run(tmp_path, "-m", "dagster", "definitions", "validate", "-f", str(example))
 
 
+@pytest.mark.slow
 def test_the_mini_data_loader_gives_x_and_y_as_two_assets(tmp_path: Path) -> None:
     printed = run(tmp_path, str(MINI))
     found = {

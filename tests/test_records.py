@@ -236,6 +236,7 @@ def test_values_of_many_levels_are_cut_off():
     assert b'"..."' in text
 
 
+@pytest.mark.slow
 def test_a_value_that_holds_itself_twice_at_each_level_is_cut_off():
     value: list[Any] = [float("nan")]
     for _ in range(99):

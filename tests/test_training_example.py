@@ -28,6 +28,7 @@ def train(folder, *arguments):
     return subprocess.run(command, check=False, capture_output=True, text=True)
 
 
+@pytest.mark.slow
 def test_killed_at_every_step_it_trains_on_the_same_buckets(tmp_path):
     undisturbed = train(tmp_path / "undisturbed")
     expected = (tmp_path / "undisturbed" / "trained.jsonl").read_text()

@@ -2,9 +2,12 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.faults.pipeline_campaign import run_pipelines
 
 
+@pytest.mark.slow
 def test_random_pipelines_come_to_what_the_reference_says_however_often_they_are_killed(
     tmp_path: Path,
 ) -> None:

@@ -25,6 +25,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_streams_killed_at_random_instants_finish_with_the_right_bytes(tmp_path: Path) -> None:
     campaign = run_stream_campaign(8, seed=5, folder=tmp_path, items=600)
     assert campaign.failures == []

@@ -418,6 +418,7 @@ def test_what_a_translator_says_of_partitions_stands(
     assert found == [LETTERS, None]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stored", ["dataops_io", "io_manager"])
 def test_a_daily_partition_takes_the_hours_of_an_upstream_asset_in_one_run_of_several(
     stored: str, tagging: Tagging, root: Path, instance: dg.DagsterInstance

@@ -145,6 +145,7 @@ def test_a_link_among_the_lock_files_is_not_followed(steps: Path) -> None:
         assert (steps / "1victim").is_symlink()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("others", "workers"), [(0, 8), (1, 4), (3, 2)])
 def test_a_step_starts_no_more_workers_than_its_share(
     others: int,

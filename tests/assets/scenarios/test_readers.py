@@ -121,6 +121,7 @@ print(json.dumps({"numbers": numbers, "parsed": len(seen), "seeds": seeds}))
 """
 
 
+@pytest.mark.slow
 def test_a_killed_reader_goes_on_with_the_seed_that_it_had_drawn(parts):
     root = str(Path(__file__).parents[3])
     command = [sys.executable, "-W", "ignore", "-c", KILLED, str(parts)]

@@ -381,6 +381,7 @@ def test_a_death_while_looking_up_costs_no_outcome(tmp_path: Path, moment: str) 
     this.check(rows)
 
 
+@pytest.mark.slow
 def test_what_is_kept_may_be_damaged_anywhere_and_no_record_gets_anothers_outcome(
     tmp_path: Path,
 ) -> None:
@@ -417,6 +418,7 @@ _ROWS = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(inputs=st.lists(_ROWS, min_size=2, max_size=4), modes=st.data())
 def test_any_inputs_one_after_the_other_give_what_each_gives_alone(

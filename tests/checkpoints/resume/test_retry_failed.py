@@ -336,6 +336,7 @@ def test_spans_of_many_records_are_split_so_that_only_the_failed_ones_are_redone
     check(rounds, records, 1, report)
 
 
+@pytest.mark.slow
 @settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -90,6 +90,7 @@ def test_the_error_row_says_where_the_call_hung(tmp_path: Path, mode: str) -> No
     assert "in limited" not in row["traceback"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["single", "thread", "async"])
 def test_a_time_out_is_a_failed_try(tmp_path: Path, mode: str) -> None:
     dataset = write_input(tmp_path / "input.jsonl", _records(1, count=3))
@@ -98,6 +99,7 @@ def test_a_time_out_is_a_failed_try(tmp_path: Path, mode: str) -> None:
     assert (row["exception"], row["attempts"]) == ("RecordTimeout", 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["single", "thread", "async"])
 @pytest.mark.parametrize(("retry_on", "tries"), [("ValueError", 1), ("TimeoutError", 2)])
 def test_a_time_out_is_tried_again_if_it_is_asked_for(
@@ -121,6 +123,7 @@ def test_an_async_operator_keeps_its_limit_in_other_modes(tmp_path: Path, mode: 
 # -- threads
 
 
+@pytest.mark.slow
 def test_calls_that_were_given_up_hold_no_place(tmp_path: Path) -> None:
     """More hanging records than workers: the last one is reached all the same."""
     records = _records(*range(20), count=21)

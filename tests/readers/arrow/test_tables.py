@@ -229,6 +229,7 @@ def test_they_are_read_by_url(tmp_path, kind):
         list(read("memory://tables/none"))
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_file(tmp_path):
     schema = pa.schema([("n", pa.int64()), ("text", pa.string())])
     with pq.ParquetWriter(tmp_path / "t", schema) as writer:

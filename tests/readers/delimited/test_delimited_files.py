@@ -224,6 +224,7 @@ def test_a_position_belongs_to_the_types_it_was_read_with(written):
         read_delimited(path, delimiter=";").and_return().load_state_dict(state)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["csv", "csv.gz"])
 def test_memory_does_not_grow_with_the_file(tmp_path, suffix):
     path = tmp_path / f"a.{suffix}"
