@@ -1,4 +1,4 @@
-"""OptionField: an option of an operator in the launchpad."""
+"""LaunchpadField: an option of an operator in the launchpad."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -18,7 +18,7 @@ _PLAIN: Final = (str, int, float, bool)
 
 
 @dataclass(frozen=True, slots=True)
-class OptionField:
+class LaunchpadField:
     """An option in the launchpad, or a field of one.
 
     Attributes:
@@ -29,12 +29,12 @@ class OptionField:
     """
 
     name: str
-    config: "Any | tuple[OptionField, ...]"
+    config: "Any | tuple[LaunchpadField, ...]"
     default: Any
     description: str
 
 
-def option_field(name: str, annotation: Any, value: Any, description: str) -> OptionField | str:
+def option_field(name: str, annotation: Any, value: Any, description: str) -> LaunchpadField | str:
     """Return the field of an option, or the reason why it has none.
 
     Args:
@@ -47,7 +47,7 @@ def option_field(name: str, annotation: Any, value: Any, description: str) -> Op
     if holds_secret(name, value) or (is_secret(name) and not numeric):
         return "secret"
     if annotation in _PLAIN and type(value) is annotation and is_showable(value):
-        return OptionField(name, annotation, value, description)
+        return LaunchpadField(name, annotation, value, description)
     kind = None if annotation is Any else option_type(annotation)
     if kind is not None:
         return _typed(name, kind, value, description)
@@ -56,32 +56,32 @@ def option_field(name: str, annotation: Any, value: Any, description: str) -> Op
     return _untyped(name, value, description)
 
 
-def _typed(name: str, kind: OptionType, value: Any, description: str) -> OptionField | str:
+def _typed(name: str, kind: OptionType, value: Any, description: str) -> LaunchpadField | str:
     """Return the field of an option of a known type."""
     text = _with_allowed(description or kind.description, kind.allowed)
     if value is None:
-        return OptionField(name, optional(kind.config), None, text)
+        return LaunchpadField(name, optional(kind.config), None, text)
     dumped = _dumped(kind, value)
     if dumped is None:  # the value does not have the annotated type
         field = _untyped(name, value, text)
-        return field if isinstance(field, str) else OptionField(name, Any, value, text)
-    return OptionField(name, _fields(kind, dumped) or kind.config, dumped, text)
+        return field if isinstance(field, str) else LaunchpadField(name, Any, value, text)
+    return LaunchpadField(name, _fields(kind, dumped) or kind.config, dumped, text)
 
 
-def _untyped(name: str, value: Any, description: str) -> OptionField | str:
+def _untyped(name: str, value: Any, description: str) -> LaunchpadField | str:
     """Return the field of an option without a known annotation; its value has the type."""
     if not is_showable(value):
         return _name_of(type(value))
-    return OptionField(name, type(value) if type(value) in _PLAIN else Any, value, description)
+    return LaunchpadField(name, type(value) if type(value) in _PLAIN else Any, value, description)
 
 
-def _fields(kind: OptionType, dumped: Any) -> tuple[OptionField, ...]:
+def _fields(kind: OptionType, dumped: Any) -> tuple[LaunchpadField, ...]:
     """Return the fields of a dataclass or model, an empty tuple for other values."""
     schemas = properties(kind.schema)
     if not isinstance(dumped, dict) or schemas.keys() != dumped.keys():
         return ()
     return tuple(
-        OptionField(
+        LaunchpadField(
             name,
             config_type(schema) if dumped[name] is not None else optional(config_type(schema)),
             dumped[name],

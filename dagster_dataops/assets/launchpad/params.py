@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import dagster as dg
 from pydantic import ConfigDict, Field, SkipValidation, create_model
 
-from dagster_dataops.assets.launchpad.option_fields import OptionField, option_field
+from dagster_dataops.assets.launchpad.option_fields import LaunchpadField, option_field
 from dagster_dataops.assets.launchpad.option_types import option_type
 from dagster_dataops.assets.launchpad.shown_values import is_unchanged
 from dagster_dataops.errors import OperatorOptionError
@@ -33,13 +33,13 @@ def params_class(operator: Operator, title: str) -> type[dg.Config] | None:
 
     Its docstring names the options that it leaves out, with the reason.
     """
-    fields: list[OptionField] = []
+    fields: list[LaunchpadField] = []
     left_out: list[str] = []
     spec = operator.__dataops__.spec
     descriptions = option_descriptions(spec.target)
     for name, annotation, value in _options(operator):
         found = option_field(name, annotation, value, descriptions.get(name, ""))
-        if isinstance(found, OptionField):
+        if isinstance(found, LaunchpadField):
             fields.append(found)
         else:
             left_out.append(f"`{name}` ({found})")
@@ -90,7 +90,7 @@ def _options(operator: Operator) -> Iterable[tuple[str, Any, Any]]:
         yield name, annotations.get(name, Any), value
 
 
-def _config_class(title: str, fields: Sequence[OptionField]) -> type[dg.Config]:
+def _config_class(title: str, fields: Sequence[LaunchpadField]) -> type[dg.Config]:
     """Return a Config class of ``fields``.
 
     Options may have names that pydantic keeps for itself, such as ``json`` or ``_x``: to the user
@@ -105,7 +105,7 @@ def _config_class(title: str, fields: Sequence[OptionField]) -> type[dg.Config]:
     return model
 
 
-def _pydantic_field(title: str, field: OptionField) -> tuple[Any, Any]:
+def _pydantic_field(title: str, field: LaunchpadField) -> tuple[Any, Any]:
     """Return a field that Dagster checks at launch and we check in the step, pydantic never."""
     kind, default = field.config, field.default
     if isinstance(kind, tuple):

@@ -32,7 +32,7 @@ class OptionField(NamedTuple):
     description: str
 
 
-class _Default:
+class _DescribedDefault:
     """Default of an option in a signature: the description says what it is."""
 
     @override
@@ -40,7 +40,7 @@ class _Default:
         return "..."
 
 
-_DEFAULT: Final = _Default()
+_DEFAULT: Final = _DescribedDefault()
 
 
 @cache
