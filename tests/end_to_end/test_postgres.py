@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
+import psutil
 import pytest
 
 from tests.end_to_end import postgres
-from tests.end_to_end.dagster_server import COMMON, IN_PROCESS, RECORDS, DagsterServer, until
+from tests.end_to_end.dagster_server import COMMON, IN_PROCESS, RECORDS, Call, DagsterServer, until
 from tests.end_to_end.going_on import UNDISTURBED, check_went_on, gone, kill, step_of
 
 pytestmark = [
@@ -101,9 +102,16 @@ def test_a_second_run_of_a_pipeline_waits_or_is_refused_by_the_name_of_the_first
     queued.terminate(first)
     queued.pace(node, 0)
     queued.finish(first, "CANCELED")
-    until(lambda: gone(step_of(calls[0])) if not gone(calls[0].process) else True, "its end")
+    until(lambda: _step_ended(calls[0]), "its end")
     queued.finish(waiting, "SUCCESS")
     check_went_on(queued, node, waiting, calls)
+
+
+def _step_ended(call: Call) -> bool:
+    try:
+        return gone(call.process) or gone(step_of(call))
+    except psutil.NoSuchProcess:  # it ended, or became a zombie, between the two questions
+        return True
 
 
 def test_a_database_that_goes_away_for_a_moment_costs_no_record(
