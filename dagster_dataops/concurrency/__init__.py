@@ -1,1 +1,1 @@
-"""Background threads, and the check whether this process can fork safely."""
+"""Facts about this process: background threads, usable cores, and whether forking is safe."""

@@ -1,1 +1,1 @@
-"""One operator over one dataset: four ways to run it, one way to settle what comes of it."""
+"""Run one operator over one dataset: runners by kind of operator, backends by concurrency mode."""

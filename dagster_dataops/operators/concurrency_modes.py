@@ -7,7 +7,7 @@
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from dagster_dataops.operators.cores import usable_cores
+from dagster_dataops.concurrency.cores import usable_cores
 
 _STOP_AFTER_CALLS: Final = 150  # at least
 _STOP_AFTER_ROUNDS: Final = 4  # times the calls in flight

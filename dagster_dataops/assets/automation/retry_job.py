@@ -28,7 +28,7 @@ def retry_jobs(
         f"retry_failed_records_{pipeline or 'dataops'}",
         assets[1:] if makes_asset(source) else assets,
         description=(
-            "Retries the failed records of every operator's result and puts what comes of them "
+            "Retries the failed records of every operator's result and puts their new outcomes "
             "in their places. Results without failed records stay as they are; what is "
             "downstream of a result that changed is run over all of its records, or over the new "
             "ones where it uses outcomes again."

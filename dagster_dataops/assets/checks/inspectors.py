@@ -23,7 +23,7 @@ class Inspected:
 
     Attributes:
         dataset: The handle of the file.
-        manifest: Its manifest, if an operator published the file and nobody edited it since.
+        manifest: Its manifest, if an operator published the file and it was not edited since.
         rows: The number of its records.
     """
 

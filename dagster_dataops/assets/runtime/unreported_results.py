@@ -35,7 +35,7 @@ def unreported_in(context: StepContext, root: Path, folder: NodeFolder) -> Calla
             false for other folders.
     """
 
-    def untold(run: str) -> bool:
+    def unreported(run: str) -> bool:
         found = asset_in(context, root, folder)
         if found is None:
             return False
@@ -46,7 +46,7 @@ def unreported_in(context: StepContext, root: Path, folder: NodeFolder) -> Calla
         records = context.instance.fetch_materializations(wanted, limit=_LATEST).records
         return all(record.run_id != run for record in records)
 
-    return untold
+    return unreported
 
 
 def _all_reported(instance: dg.DagsterInstance, run: str) -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
 from dagster_dataops.checkpoints.journal.span import Span
+from dagster_dataops.concurrency.cores import usable_cores
 from dagster_dataops.concurrency.fork_safety import may_fork
 from dagster_dataops.datasets.durable_files import read_range
 from dagster_dataops.datasets.lines import Interval, next_line_start
@@ -27,7 +28,6 @@ from dagster_dataops.execution.workers.scheduler import Scheduler
 from dagster_dataops.execution.workers.worker_main import Assignment
 from dagster_dataops.execution.workers.worker_pool import WorkerPool
 from dagster_dataops.execution.workers.worker_process import Overdue, WorkerProcess
-from dagster_dataops.operators.cores import usable_cores
 
 if TYPE_CHECKING:
     from dagster_dataops.checkpoints.journal.segments import SegmentWriter

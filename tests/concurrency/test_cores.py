@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops.operators import cores
+from dagster_dataops.concurrency import cores
 from dagster_dataops.operators.concurrency_modes import MODES
 
 
