@@ -7,19 +7,27 @@ from pathlib import Path
 from typing import Any, Final
 
 from dagster_dataops.operators.operator import Operator, init_parameters
+from dagster_dataops.operators.record_context import OperatorContext
 from dagster_dataops.records import Record
 
 SKETCH: Final = "sketch"
 
 
-def record_function(operator: Operator) -> Callable[[Record], Any]:
+def record_function(
+    operator: Operator, context: OperatorContext | None = None
+) -> Callable[[Record], Any]:
     """Return ``forward`` as a function of one record; a coroutine function if it is async.
 
     For a selection operator it is ``sketch``; it returns the sketch under the key `SKETCH`.
+
+    Args:
+        operator: The operator.
+        context: Given to ``forward`` if that takes one.
     """
     spec = operator.__dataops__.spec
     if spec.kind != "selection":
-        return _bound(operator, "forward")
+        forward = _bound(operator, "forward")
+        return functools.partial(forward, context=context) if spec.takes_context else forward
     sketch = _bound(operator, "sketch")
     return _async_sketches(sketch) if spec.asynchronous else _sketches(sketch)
 

@@ -65,9 +65,10 @@ class NodeFolder:
 
     @property
     def kept(self) -> Path:
-        """The map from input records to result bytes, which a retry of failed records needs.
+        """The map from input records to result bytes, for retries of failed records and traces.
 
-        It exists only if records failed, or if outcomes are reused for other inputs.
+        It exists only if a record has not become exactly one line of the result, or if outcomes
+        are reused for other inputs.
         """
         return self.path / f".{self.name}_results.kept"
 
@@ -108,6 +109,14 @@ class Manifest:
         resumed_from: The runs that had settled the ``resumed`` records, in order.
         seeds: Seeds that the stages of a stream have drawn, by their paths.
         outcomes: Whether the outcome of each record can be reused for other inputs.
+        mapped: Whether there is a map from input records to result lines, `NodeFolder.kept`.
+        inputs: Path, fingerprint and rows of each input.
+        counts: Sums of what the operator counted, in every try of every record.
+        drops: Number of dropped records by reason, the most frequent first.
+        drop_examples: The first dropped records of each reason; each with ``line``, counted from 1,
+            and ``input``, the text of the line, cut.
+        funnel: Of a chain: for each part its name, the records that it was called with, how many
+            it passed on, dropped and failed, and its seconds.
     """
 
     done: bool = True
@@ -128,6 +137,12 @@ class Manifest:
     resumed_from: list[str] = field(default_factory=list)
     seeds: dict[str, int] = field(default_factory=dict)
     outcomes: bool = False
+    mapped: bool = False
+    inputs: list[dict[str, Any]] = field(default_factory=list)
+    counts: dict[str, Any] = field(default_factory=dict)
+    drops: dict[str, int] = field(default_factory=dict)
+    drop_examples: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    funnel: list[dict[str, Any]] = field(default_factory=list)
 
     def to_bytes(self) -> bytes:
         """Return the manifest as readable JSON."""
@@ -195,6 +210,9 @@ _KINDS: Final[dict[str, tuple[type, ...]]] = {
     "made_from": (dict,),
     "seeds": (dict,),
     "outcomes": (bool,),
+    "mapped": (bool,),
+    **dict.fromkeys(("inputs", "funnel"), (list,)),
+    **dict.fromkeys(("counts", "drops", "drop_examples"), (dict,)),
 }
 
 
