@@ -3,6 +3,8 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
+from dagster_dataops.operators.dispositions import emitting
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.execution.records.record_failures import Failed, Failure
 from dagster_dataops.execution.workers import protocol
@@ -25,9 +27,10 @@ def test_ranges_arrive_as_they_were_sent(start: int, end: int, mode: Mode, patie
 
 @given(_LARGE, _SPAN)
 def test_spans_arrive_as_they_were_sent(offset: int, span: Span) -> None:
-    message = protocol.pack_span(offset, span)
-    assert message[0] == Kind.SPAN
-    assert protocol.unpack_span(message) == (offset, span)
+    for notes in (None, SpanNotes.of(3, [(1, emitting(0))], {"cost": 0.5})):
+        message = protocol.pack_span(offset, span, notes)
+        assert message[0] == Kind.SPAN
+        assert protocol.unpack_span(message) == (offset, span, notes)
 
 
 @given(st.floats(0, 1e9))

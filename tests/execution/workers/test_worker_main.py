@@ -47,7 +47,7 @@ def test_a_worker_settles_a_range_into_its_own_segment(tmp_path: Path) -> None:
     size = (tmp_path / "input.jsonl").stat().st_size
     ready, spans, done = _served(assignment, protocol.pack_range(Range(0, size)), STOP)
     assert ready == bytes([Kind.READY])
-    offset, span = protocol.unpack_span(spans)
+    offset, span, _ = protocol.unpack_span(spans)
     assert (offset, span.records, span.failed, span.dropped) == (0, 4, 1, 1)
     content = segment_path(tmp_path, 5).read_bytes()
     assert content[: span.output_bytes] == expected_results(_RECORDS)
