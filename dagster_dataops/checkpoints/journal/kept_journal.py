@@ -155,12 +155,11 @@ class KeptJournal:
             self._offset += sum(span.output_bytes for span in self._spans)
             self._spans.clear()
 
-    def finish(self, attempts: Sequence[dict[str, Any]]) -> None:
+    def finish(self, attempts: dict[str, Any]) -> None:
         """Write the attempts that made the output, and make the journal durable."""
         self._end_piece()
         self._write_spans()
-        for attempt in attempts:
-            self._journal.attempt(attempt)
+        self._journal.attempt(attempts)
         self._journal.sync()
         self._finished = True
 

@@ -132,7 +132,7 @@ def _compose_keeping(
         if damaged:
             return damaged
         made = _finish(drafts, checkpoint, outcomes=outcomes)
-        keeping.finish(checkpoint.attempt_entries(result=made.dataset.fingerprint))
+        keeping.finish(checkpoint.content.attempt_entry(made.dataset.fingerprint or ""))
         return made
 
 

@@ -1,6 +1,7 @@
 """RecordRunner: settle every record by the backend of the concurrency mode, then compose."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from typing_extensions import override
@@ -10,7 +11,7 @@ from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
 from dagster_dataops.checkpoints.publish.compose import compose
 from dagster_dataops.checkpoints.publish.drafts import Drafts
 from dagster_dataops.checkpoints.resume.reopen_failed import reopen
-from dagster_dataops.checkpoints.resume.start_decision import StartKind
+from dagster_dataops.checkpoints.resume.start_decision import StartDecision, StartKind
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import content_interval
 from dagster_dataops.errors import OutageError, StorageError
@@ -49,6 +50,8 @@ class RecordRunner(Runner):
         job = self._job(attempt, attempt.open_checkpoint(checkpoint))
         if attempt.start.kind is StartKind.RETRY_FAILED and checkpoint.table.failed:
             reopen(checkpoint, self._dataset, retries=True)
+        if attempt.start.sources:
+            attempt.start = self._with_known(attempt.start, checkpoint)
         with attempt.shown(job.state):
             for _ in range(1 + _MOST_REPAIRS):
                 job.todo = checkpoint.table.gaps(job.content)
@@ -62,6 +65,15 @@ class RecordRunner(Runner):
                 checkpoint.reject(made)
         reason = "the output read back still differs from the output written; check the disk"
         raise StorageError(str(checkpoint.folder), "compose the result", reason)
+
+    def _with_known(self, start: StartDecision, checkpoint: Checkpoint) -> StartDecision:
+        """Settle records with known outcomes; return ``start`` with a note of them."""
+        from dagster_dataops.checkpoints.resume.record_cache import settle_known  # sqlite3
+
+        note = settle_known(checkpoint, self._dataset, start.sources)
+        if note and start.kind is not StartKind.FRESH:
+            note = f"{start.note}; {note}"
+        return replace(start, note=note or start.note)
 
     def _job(self, attempt: Attempt, checkpoint: Checkpoint) -> Job:
         return Job(
