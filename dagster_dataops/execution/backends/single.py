@@ -9,7 +9,7 @@ from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
 from dagster_dataops.datasets.lines import Interval, next_line_start
 from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.records.breaker import Breaker
-from dagster_dataops.execution.records.retries import Retries, retries_of, tell
+from dagster_dataops.execution.records.retries import Retries
 from dagster_dataops.execution.records.settle import Settle, settling
 from dagster_dataops.execution.records.span_loop import SpanLoop
 from dagster_dataops.execution.timeouts.sigalrm import Alarm, alarm_obstacle
@@ -35,7 +35,7 @@ def run(job: Job) -> None:
 
     descriptor = os.open(job.dataset.path, os.O_RDONLY | os.O_CLOEXEC)
     breaker = Breaker(job.settings.stop_after_failures)
-    retries = retries_of(job.settings, breaker=breaker)
+    retries = Retries(job.settings, breaker=breaker)
     try:
         with _settling(job, retries) as settle:
             loop = SpanLoop(
@@ -56,11 +56,11 @@ def run(job: Job) -> None:
     finally:
         os.close(descriptor)
         segment.close()
-        tell(retries, job.progress)
+        retries.report(job.progress)
 
 
 @contextmanager
-def _settling(job: Job, retries: Retries | None) -> Iterator[Settle]:
+def _settling(job: Job, retries: Retries) -> Iterator[Settle]:
     """Yield the function that settles lines, within the time limit if a timer can be used."""
     alarm = _alarm(job)
     if alarm is None:

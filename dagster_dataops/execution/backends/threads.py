@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from dagster_dataops.errors import RunStoppedError
 from dagster_dataops.execution.backends.collector import Collector, PauseEnded
 from dagster_dataops.execution.job import Job
-from dagster_dataops.execution.records.retries import Retries, retries_of, tell
+from dagster_dataops.execution.records.retries import Retries
 from dagster_dataops.execution.records.settle import Settle, settling
 from dagster_dataops.execution.timeouts.record_timeout import Stuck, TooManyStuckError
 from dagster_dataops.execution.timeouts.thread_calls import CallLimit, start_thread
@@ -37,7 +37,7 @@ def run(job: Job) -> None:
         RunStoppedError: Too many calls went on after their time limit.
     """
     collector = Collector(job)
-    retries = retries_of(job.settings, collector.pause, collector.breaker)
+    retries = Retries(job.settings, collector.pause, collector.breaker)
     stuck = Stuck(job.settings.max_workers)
 
     def work() -> None:
@@ -56,7 +56,7 @@ def run(job: Job) -> None:
         collector.watch(crew.threads, partial(crew.gather, collector))
     finally:
         collector.close()
-        tell(retries, job.progress)
+        retries.report(job.progress)
 
 
 def _settle_all(collector: Collector, settle: Settle) -> None:
@@ -87,7 +87,7 @@ def _settle_all(collector: Collector, settle: Settle) -> None:
 
 
 @contextmanager
-def _settling(job: Job, retries: Retries | None, stuck: Stuck) -> Iterator[Settle]:
+def _settling(job: Job, retries: Retries, stuck: Stuck) -> Iterator[Settle]:
     """Yield the function that settles lines in this thread, within the time limit if any."""
     interrupts = (PauseEnded, TooManyStuckError)
     seconds = job.settings.timeout

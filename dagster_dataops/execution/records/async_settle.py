@@ -9,10 +9,9 @@ from dagster_dataops.execution.records.record_failures import (
     Failure,
     Outcome,
     failure_of_line,
-    in_full,
     raised,
 )
-from dagster_dataops.execution.records.retries import Retries, retries_of
+from dagster_dataops.execution.records.retries import Retries
 from dagster_dataops.execution.timeouts.event_loop import event_loop, run_through, within
 from dagster_dataops.execution.timeouts.record_timeout import Forward, Stuck, TooManyStuckError
 from dagster_dataops.operators.bound_methods import record_function
@@ -46,7 +45,7 @@ def async_settler(
 
     It raises `TooManyStuckError` if too many coroutines go on although they were cancelled.
     """
-    retries = retries or retries_of(operator.__dataops__.resolved)
+    retries = retries or Retries(operator.__dataops__.resolved)
     forward = _limited(operator)
 
     async def attempt(line: bytes) -> Outcome:
@@ -65,9 +64,9 @@ def async_settler(
 
     async def settle(line: bytes) -> Outcome:
         outcome = await attempt(line)
-        if retries is not None and isinstance(outcome, Failure) and retries.worthwhile(outcome):
-            outcome = await retries.again_async(outcome, lambda: attempt(line))
-        return in_full(outcome) if isinstance(outcome, Failure) else outcome
+        if isinstance(outcome, Failure):
+            return await retries.again_async(outcome, lambda: attempt(line))
+        return outcome
 
     return settle
 

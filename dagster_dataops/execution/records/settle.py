@@ -17,10 +17,9 @@ from dagster_dataops.execution.records.record_failures import (
     Failure,
     Outcome,
     failure_of_line,
-    in_full,
     raised,
 )
-from dagster_dataops.execution.records.retries import Retries, retries_of
+from dagster_dataops.execution.records.retries import Retries
 from dagster_dataops.execution.timeouts.record_timeout import Forward, TooManyStuckError
 from dagster_dataops.operators.bound_methods import record_function
 from dagster_dataops.operators.operator import Operator
@@ -74,8 +73,7 @@ def settling(
         retries: Further tries of failed records; by default those of the operator's settings.
     """
     around = around or _as_it_is
-    settings = operator.__dataops__.resolved
-    retries = retries or retries_of(settings)
+    retries = retries or Retries(operator.__dataops__.resolved)
     forward = record_function(operator)
     if not operator.__dataops__.spec.asynchronous:
         yield _retrying(_settler(around(forward), interrupts), retries, interrupts)
@@ -91,7 +89,7 @@ def _as_it_is(forward: Forward) -> Forward:
     return forward
 
 
-def _retrying(settle: Settle, retries: Retries | None, interrupts: Interrupts) -> Settle:
+def _retrying(settle: Settle, retries: Retries, interrupts: Interrupts) -> Settle:
     """Return ``settle`` with further tries of failed lines, and with the texts of failures."""
 
     def settle_retrying(lines: Iterator[bytes], output: bytearray, until: float) -> Stretch:
@@ -99,14 +97,12 @@ def _retrying(settle: Settle, retries: Retries | None, interrupts: Interrupts) -
         failure, line = stretch.failure, stretch.line
         if failure is None or line is None:
             return stretch
-        if retries is None or not retries.worthwhile(failure):
-            return stretch._replace(failure=in_full(failure))
         try:
             outcome = retries.again(failure, lambda: settle_one(settle, line))
         except interrupts as error:
             return stretch._replace(failure=None, interrupt=error)
         if isinstance(outcome, Failure):
-            return stretch._replace(failure=in_full(outcome))
+            return stretch._replace(failure=outcome)
         output += outcome or b""
         return Stretch(
             stretch.settled + 1,

@@ -25,7 +25,7 @@ from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
 from dagster_dataops.concurrency.fork_safety import register_waiting_threads
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.execution.records.breaker import Breaker
-from dagster_dataops.execution.records.retries import retries_of
+from dagster_dataops.execution.records.retries import Retries
 from dagster_dataops.execution.records.settle import Settle, settling
 from dagster_dataops.execution.records.span_loop import SpanLoop
 from dagster_dataops.execution.timeouts.record_timeout import Forward
@@ -120,7 +120,7 @@ def _settling(operator: Operator, assignment: Assignment) -> Iterator[_Means]:
     """
     resolved, interrupts = operator.__dataops__.resolved, (Terminated,)
     breaker = Breaker(resolved.stop_after_failures)
-    retries = retries_of(resolved, breaker=breaker)
+    retries = Retries(resolved, breaker=breaker)
     if resolved.timeout is None or assignment.heartbeat < 0:
         with settling(operator, interrupts, retries=retries) as settle:
             yield _Means(settle, breaker, None)
