@@ -33,7 +33,7 @@ def run(job: Job) -> None:
     finally:
         calls.cancel()
         collector.close()
-        retries.report(job.progress)
+        retries.report(job.context.progress)
 
 
 class _Calls:

@@ -65,7 +65,7 @@ class _Run:
         self._job = job
         self._descriptor = descriptor
         self._scheduler = Scheduler(descriptor, job.todo, job.settings.max_workers)
-        self._pool = WorkerPool(job.operator, job.unshared)
+        self._pool = WorkerPool(job.operator, (job.attempt.lock.descriptor,))
         self._own_segment: SegmentWriter | None = None
         self._failed: Failed | None = None
         self._deaths = Breaker(job.settings.stop_after_failures)
@@ -338,7 +338,7 @@ class _Run:
         """
         self._ending = True
         if not self._busy() and self._failed is None:
-            self._job.afterwards.callback(self._pool.close, _GRACE_SECONDS)
+            self._job.attempt.resources.callback(self._pool.close, _GRACE_SECONDS)
             self._close_own_segment()
             return
         try:

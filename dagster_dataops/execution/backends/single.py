@@ -56,7 +56,7 @@ def run(job: Job) -> None:
     finally:
         os.close(descriptor)
         segment.close()
-        retries.report(job.progress)
+        retries.report(job.context.progress)
 
 
 @contextmanager
@@ -64,12 +64,12 @@ def _settling(job: Job, retries: Retries) -> Iterator[Settle]:
     """Yield the function that settles lines, within the time limit if a timer can be used."""
     alarm = _alarm(job)
     if alarm is None:
-        with settling(job.operator, job.interrupts, retries=retries) as settle:
+        with settling(job.operator, job.context.interrupts, retries=retries) as settle:
             yield settle
         return
     with (
         alarm.installed(),
-        settling(job.operator, job.interrupts, alarm.around, retries) as settle,
+        settling(job.operator, job.context.interrupts, alarm.around, retries) as settle,
     ):
         yield settle
 
@@ -81,7 +81,7 @@ def _alarm(job: Job) -> Alarm | None:
     obstacle = alarm_obstacle()
     if obstacle is None:
         return Alarm(seconds)
-    job.progress.note(f"_timeout={seconds:g} is not kept in single mode here: {obstacle}")
+    job.context.progress.note(f"_timeout={seconds:g} is not kept in single mode here: {obstacle}")
     return None
 
 

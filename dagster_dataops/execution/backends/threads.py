@@ -56,7 +56,7 @@ def run(job: Job) -> None:
         collector.watch(crew.threads, partial(crew.gather, collector))
     finally:
         collector.close()
-        retries.report(job.progress)
+        retries.report(job.context.progress)
 
 
 def _settle_all(collector: Collector, settle: Settle) -> None:
