@@ -13,7 +13,7 @@ from dagster_dataops.errors import (
 )
 from dagster_dataops.execution.attempt import Attempt
 from dagster_dataops.execution.progress import ProgressState
-from dagster_dataops.execution.records.record_failures import Failed, Failure, told
+from dagster_dataops.execution.records.record_failures import Failure, failure_text
 from dagster_dataops.operators.concurrency_modes import MODES
 
 
@@ -120,18 +120,18 @@ class Job:
         example = "What they failed with cannot be read back."
         first = first_failure(self.checkpoint.folder, table)
         if first is not None:
-            index, line = self._place_of(first.place.offset)
-            example = f"The first, record {index} ({self.dataset.path}, line {line}): " + told(
-                first.row["exception"], first.row["message"], first.row["traceback"]
+            index, line = self._place_of(first.offset)
+            example = (
+                f"The first, record {index} ({self.dataset.path}, line {line}): "
+                + failure_text(first.row["exception"], first.row["message"], first.row["traceback"])
             )
         raise OutageError(self.name, f"all records failed ({table.failed:,})", example)
 
-    def error_of(self, failed: Failed) -> RecordError | OutageError:
+    def error_of(self, failure: Failure) -> RecordError | OutageError:
         """Return the error for the failure that ended the run."""
-        failure = failed.failure
         if self.settings.ignore_errors:  # then only the breaker ends a run
             return self.outage_of(failure)
-        index, line = self._place_of(failed.offset)
+        index, line = self._place_of(failure.offset)
         return RecordError(
             self.name,
             index,
@@ -150,7 +150,7 @@ class Job:
             f"{self.settings.stop_after_failures:,} calls failed with {failure.exception}{where}, "
             f"and none succeeded in between; the records left of {self.dataset.path} were not tried"
         )
-        text = told(failure.exception, failure.message, failure.traceback_text)
+        text = failure_text(failure.exception, failure.message, failure.traceback_text)
         return OutageError(self.name, found, f"The last of these failures: {text}")
 
     def _place_of(self, offset: int) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, Self
 
 import xxhash
 
-from dagster_dataops.checkpoints.journal.failed_place import FailedPlace
+from dagster_dataops.checkpoints.journal.failed_record import FailedRecord
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.journal.segments import checksum
 from dagster_dataops.checkpoints.journal.span import Span, columns_of
@@ -33,17 +33,17 @@ class Cut(NamedTuple):
     dropped: int = 0
 
 
-def parts_between(span: Span, failed: Sequence[FailedPlace]) -> Iterator[tuple[Cut, Cut]]:
+def parts_between(span: Span, failed: Sequence[FailedRecord]) -> Iterator[tuple[Cut, Cut]]:
     """Yield start and end of each part of a span before, between and after its failed records.
 
     There is one part more than there are failed records. Some parts hold no records.
     """
     end = span.start + span.length
     before = Cut(span.start)
-    for place in failed:
-        yield before, Cut(place.offset, place.position, place.output, place.dropped)
-        after = min(place.offset + place.length + 1, end)
-        before = Cut(after, place.position + 1, place.output, place.dropped)
+    for record in failed:
+        yield before, Cut(record.offset, record.position, record.output, record.dropped)
+        after = min(record.offset + record.length + 1, end)
+        before = Cut(after, record.position + 1, record.output, record.dropped)
     yield before, Cut(end, span.records, span.output_bytes, span.dropped)
 
 
@@ -107,14 +107,14 @@ class KeptJournal:
         self._offset = 0  # of the first of these in the output
         self._finished = False
 
-    def add(self, span: Span, output: bytes, failed: Sequence[FailedPlace]) -> None:
+    def add(self, span: Span, output: bytes, failed: Sequence[FailedRecord]) -> None:
         """Add the next span of the input.
 
         Args:
             span: The span.
             output: Its result lines, which are the next lines of the output; lines that follow
                 them are ignored.
-            failed: The places of its failed records, in order.
+            failed: Its failed records, in order.
         """
         if self._apart and not failed:
             self._take(span)

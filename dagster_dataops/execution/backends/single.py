@@ -49,10 +49,10 @@ def run(job: Job) -> None:
                 settle_seconds=_SETTLE_SECONDS,
             )
             for start, end in _ranges(descriptor, job.todo):
-                failed = loop.run(start, end, one_by_one=job.keeps_outcomes)
-                if failed is not None:
+                failure = loop.run(start, end, one_by_one=job.keeps_outcomes)
+                if failure is not None:
                     job.last_failed = set(breaker.last_failed)
-                    raise job.error_of(failed) from failed.failure.error
+                    raise job.error_of(failure) from failure.error
     finally:
         os.close(descriptor)
         segment.close()

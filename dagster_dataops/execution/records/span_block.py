@@ -7,7 +7,7 @@ from typing import NamedTuple
 from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
 from dagster_dataops.datasets.lines import split_lines
 from dagster_dataops.execution.records.breaker import Breaker
-from dagster_dataops.execution.records.record_failures import Failed, error_line
+from dagster_dataops.execution.records.record_failures import Failure, failed_record
 from dagster_dataops.execution.records.settle import Settle
 
 
@@ -93,7 +93,7 @@ class SpanBlock:
         self._limit = self._begun
         return self._block_start + sum(map(len, self._lines[: self._limit]))
 
-    def advance(self, settle: Settle, until: float) -> Failed | None:
+    def advance(self, settle: Settle, until: float) -> Failure | None:
         """Settle the current slice, or the part of it that is done at a monotonic time.
 
         Returns:
@@ -113,11 +113,11 @@ class SpanBlock:
 
     def _advance(
         self, settle: Settle, lines: list[bytes], until: float
-    ) -> tuple[Failed | None, BaseException | None]:
+    ) -> tuple[Failure | None, BaseException | None]:
         """Return the failure that ends the range, and the exception that interrupted it."""
         iterator = iter(lines)
         done = blank = dropped = emitted = 0
-        refused: Failed | None = None
+        refused: Failure | None = None
         while True:
             stretch = settle(iterator, self._output, until)
             done += stretch.settled
@@ -130,22 +130,19 @@ class SpanBlock:
             if stretch.failure is None:
                 blank += 1
             else:
-                failed = Failed(
-                    self._offset(self._next + done),
-                    stretch.line.removesuffix(b"\n"),
-                    stretch.failure,
-                )
-                if self._ends_range(failed):
-                    refused = failed
+                failure = stretch.failure._replace(offset=self._offset(self._next + done))
+                if self._ends_range(failure):
+                    refused = failure
                     break
-                line = error_line(
-                    failed,
+                failed = failed_record(
+                    failure,
+                    stretch.line.removesuffix(b"\n"),
                     self._terms.operator,
                     position=self._records + done - blank,
                     output=len(self._output),
                     dropped=self._dropped + dropped,
                 )
-                self._errors.append(line)
+                self._errors.append(failed.line())
             done += 1
             if time.monotonic() >= until:
                 break
@@ -155,11 +152,11 @@ class SpanBlock:
         self._dropped += dropped
         return refused, stretch.interrupt
 
-    def _ends_range(self, failed: Failed) -> bool:
+    def _ends_range(self, failure: Failure) -> bool:
         """Count a failure; return whether it ends the range."""
         if not self._terms.ignore_errors:
             return True
-        self._terms.breaker.count(failed.failure, failed.offset)
+        self._terms.breaker.count(failure, failure.offset)
         return self._terms.breaker.open
 
     def take_new_bytes(self) -> int:

@@ -225,14 +225,14 @@ class _Worker:
     def _work(self, order: Range) -> bool:
         """Settle one range; return whether to go on."""
         began = time.monotonic()
-        failed = self._loop.run(
+        failure = self._loop.run(
             order.start,
             order.end,
             one_by_one=order.mode is not Mode.NORMAL or self._one_by_one,
             patience=order.patience,
         )
-        if failed is not None:
-            self._say(protocol.pack_failed(failed))
+        if failure is not None:
+            self._say(protocol.pack_failed(failure))
             return False
         self._say(protocol.pack_done(time.monotonic() - began))
         return True
