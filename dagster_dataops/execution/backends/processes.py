@@ -69,7 +69,7 @@ class _Run:
         self._own_segment: SegmentWriter | None = None
         self._failed: Failure | None = None
         self._deaths = Breaker(job.settings.stop_after_failures)
-        self._last_failed: list[int] = []  # records, told by workers that end
+        self._last_failed: list[int] = []  # byte positions of records, from workers that end
         self._ending = False
         self._stamp = job.dataset.stamp()
         self._ever_ready = False

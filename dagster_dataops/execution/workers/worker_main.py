@@ -309,8 +309,8 @@ def _serve_next(
     if operator is None:
         return False
     modules.take_note(began)
-    told = {**fields, "stamp": tuple(fields["stamp"]), "heartbeat": heartbeat}
-    stopped = serve(connection, Assignment(**told), operator, termination)
+    fields = {**fields, "stamp": tuple(fields["stamp"]), "heartbeat": heartbeat}
+    stopped = serve(connection, Assignment(**fields), operator, termination)
     modules.take_note(began)  # modules that were imported during the run
     return stopped and place() == before
 
