@@ -7,7 +7,7 @@ from typing import Protocol
 
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
-from dagster_dataops.checkpoints.journal.failed_place import FailedRecord, failed_records
+from dagster_dataops.checkpoints.journal.failed_record import FailedRecord, failed_records
 from dagster_dataops.checkpoints.journal.kept_journal import KeptJournal
 from dagster_dataops.checkpoints.journal.segment_reader import joined_outputs, outputs
 from dagster_dataops.checkpoints.journal.span import Span
@@ -128,14 +128,14 @@ def _compose_keeping(
     ):
         for span, output, failed in _spans(checkpoint, dataset, drafts.errors, damaged):
             notes = checkpoint.table.notes.get(span.start)
-            keeping.add(span, output, [record.place for record in failed], notes)
+            keeping.add(span, output, failed, notes)
             if not damaged:
                 drafts.results.write(output[: span.output_bytes], span.emitted)
         if damaged:
             return damaged
         made = _finish(drafts, checkpoint, outcomes=outcomes)
-        entries = checkpoint.attempt_entries(result=made.dataset.fingerprint)
-        keeping.finish(entries, checkpoint.table.counts)
+        attempts = checkpoint.content.attempt_entry(made.dataset.fingerprint or "")
+        keeping.finish(attempts, checkpoint.table.counts)
         return replace(made, mapped=True)
 
 
@@ -145,7 +145,7 @@ def _compose_selected(
     damaged: list[int] = []
     failed_at = array("Q")
     for _, _, failed in _spans(checkpoint, dataset, drafts.errors, damaged, select.tick):
-        failed_at.extend(record.place.offset for record in failed)
+        failed_at.extend(record.offset for record in failed)
     if damaged:
         return damaged
     select.write(drafts.results, failed_at)

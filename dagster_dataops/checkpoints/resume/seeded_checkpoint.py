@@ -1,7 +1,6 @@
 """Make checkpoints whose segments are files of earlier runs, such as a published result."""
 
 import shutil
-from pathlib import Path
 
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent, folders, fresh
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
@@ -19,9 +18,14 @@ from dagster_dataops.datasets.writer import link_or_copy
 def seeded_by_result(folder: NodeFolder) -> CheckpointContent:
     """Return a new checkpoint whose only segment is the published result, as a link if possible.
 
-    The journal is written last: without it there is no checkpoint.
+    The journal is written last: without it there is no checkpoint. Folders without a journal are
+    deleted.
     """
-    new = new_folder(folder)
+    for path in folders(folder.checkpoints):
+        if not (path / "journal").exists():
+            shutil.rmtree(path, ignore_errors=True)
+    new = fresh(folder.checkpoints).folder
+    make_folder(new)
     segment = segment_path(new, SEGMENT)
     source = folder.result.resolve()
     link_or_copy(source, segment)
@@ -33,13 +37,3 @@ def seeded_by_result(folder: NodeFolder) -> CheckpointContent:
     content = CheckpointContent.read(new)
     content.retries = True
     return content
-
-
-def new_folder(folder: NodeFolder) -> Path:
-    """Make the folder of a new checkpoint and return it; delete folders without a journal."""
-    for path in folders(folder.checkpoints):
-        if not (path / "journal").exists():
-            shutil.rmtree(path, ignore_errors=True)
-    new = fresh(folder.checkpoints).folder
-    make_folder(new)
-    return new

@@ -144,7 +144,7 @@ class _Verdicts:
             return function(given)
         except DataOpsError:
             raise
-        except self._job.interrupts:
+        except self._job.context.interrupts:
             raise
         except BaseException as error:
             failure = failure_of(error)
