@@ -82,6 +82,7 @@ class Job:
             total_bytes=self.content.end - self.content.start,
             total_records=self.dataset.rows,
             resumed=self.checkpoint.resumed_records,
+            counts=table.counts,
         )
 
     def check_input_unchanged(self) -> None:
