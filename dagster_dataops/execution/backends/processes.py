@@ -205,26 +205,27 @@ class _Run:
             case Kind.SPAN:
                 worker.take_note(self._settle(worker, message))
             case Kind.DONE:
-                self._finished(worker, protocol.unpack_done(message))
+                self._finished(worker, *protocol.unpack(message))
             case Kind.SHORTENED:
-                self._shorten(worker, protocol.unpack_shortened(message))
+                self._shorten(worker, *protocol.unpack(message))
             case Kind.STALE:
                 self._pool.discard(worker)
                 self._start_worker()
             case Kind.FAILED | Kind.LAST_FAILED:
                 self._hear_failures(message)
             case _:
-                self._raise_fault(message[0], protocol.unpack_fault(message))
+                self._raise_fault(message[0], *protocol.unpack(message))
 
     def _hear_failures(self, message: bytes) -> None:
         """Record the failure that ends the run, or the records that failed last in a worker."""
         if message[0] == Kind.FAILED:
-            self._failed = self._failed or protocol.unpack_failed(message)
+            self._failed = self._failed or Failure(*protocol.unpack(message))
         else:
-            self._last_failed += protocol.unpack_last_failed(message)
+            self._last_failed += protocol.unpack(message)
 
     def _settle(self, worker: WorkerProcess, message: bytes) -> Span:
-        offset, span = protocol.unpack_span(message)
+        offset, *fields = protocol.unpack(message)
+        span = Span(*fields)
         self._job.settle(worker.segment, offset, [span])
         if span.failed < span.records:
             self._deaths.succeeded()

@@ -27,6 +27,7 @@ from dagster_dataops.operators.return_contract import encode_outcome
 from dagster_dataops.records import Record, encode
 
 Interrupts: TypeAlias = tuple[type[BaseException], ...]
+Around: TypeAlias = Callable[[Forward], Forward]  # wraps every call of an operator
 
 
 class Stretch(NamedTuple):
@@ -58,7 +59,7 @@ Settle: TypeAlias = Callable[[Iterator[bytes], bytearray, float], Stretch]
 def settling(
     operator: Operator,
     interrupts: Interrupts,
-    around: Callable[[Forward], Forward] | None = None,
+    around: Around | None = None,
     retries: Retries | None = None,
 ) -> Iterator[Settle]:
     """Yield the function that settles lines in this thread.
@@ -72,21 +73,20 @@ def settling(
             pauses between tries.
         retries: Further tries of failed records; by default those of the operator's settings.
     """
-    around = around or _as_it_is
     retries = retries or Retries(operator.__dataops__.resolved)
-    forward = record_function(operator)
+
+    def settler(forward: Forward) -> Settle:
+        call = forward if around is None else around(forward)
+        return _retrying(_settler(call, interrupts), retries, interrupts)
+
     if not operator.__dataops__.spec.asynchronous:
-        yield _retrying(_settler(around(forward), interrupts), retries, interrupts)
+        yield settler(record_function(operator))
         return
     from dagster_dataops.execution.records.async_settle import calls_in_a_loop  # slow to import
 
     interrupts = (*interrupts, TooManyStuckError)
     with calls_in_a_loop(operator) as call:
-        yield _retrying(_settler(around(call), interrupts), retries, interrupts)
-
-
-def _as_it_is(forward: Forward) -> Forward:
-    return forward
+        yield settler(call)
 
 
 def _retrying(settle: Settle, retries: Retries, interrupts: Interrupts) -> Settle:
