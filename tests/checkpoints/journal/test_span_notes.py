@@ -1,5 +1,7 @@
 """Tests of dagster_dataops.checkpoints.journal.span_notes."""
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -44,7 +46,7 @@ def test_parts_that_are_joined_again_are_the_whole(records: list[bytes], a: int,
     cuts = sorted([0, min(a, len(records)), min(b, len(records)), len(records)])
     parts = [
         (last - first, notes.part(first, last) if notes else None)
-        for first, last in zip(cuts, cuts[1:], strict=False)
+        for first, last in itertools.pairwise(cuts)
     ]
     assert dispositions(joined(parts, {}), len(records)) == records
 
