@@ -68,7 +68,7 @@ def run(job: Job) -> None:
 @contextmanager
 def _settling(job: Job, retries: Retries, tally: Tally) -> Iterator[Settle]:
     """Yield the function that settles lines, within the time limit if a timer can be used."""
-    alarm, interrupts = _alarm(job), job.context.interrupts
+    alarm, interrupts = _alarm(job, tally), job.context.interrupts
     with (
         alarm.installed() if alarm else nullcontext(),
         settling(
@@ -78,13 +78,13 @@ def _settling(job: Job, retries: Retries, tally: Tally) -> Iterator[Settle]:
         yield settle
 
 
-def _alarm(job: Job) -> Alarm | None:
+def _alarm(job: Job, tally: Tally) -> Alarm | None:
     seconds = job.settings.timeout
     if seconds is None or job.operator.__dataops__.spec.asynchronous:
         return None
     obstacle = alarm_obstacle()
     if obstacle is None:
-        return Alarm(seconds)
+        return Alarm(seconds, tally)
     job.context.progress.note(f"_timeout={seconds:g} is not kept in single mode here: {obstacle}")
     return None
 

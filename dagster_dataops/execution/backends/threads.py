@@ -51,7 +51,7 @@ def run(job: Job) -> None:
         except PauseEnded:
             return
         except StopRun as stop:
-            collector.fail(RunStoppedError(job.name, stop.reason))
+            collector.fail(RunStoppedError(job.name, stop.reason), drains=True)
         except TooManyStuckError as error:
             collector.fail(RunStoppedError(job.name, str(error)))
         except BaseException as error:  # noqa: BLE001 - handed to the main thread
@@ -100,7 +100,7 @@ def _settling(job: Job, retries: Retries, stuck: Stuck, tally: Tally) -> Iterato
     around = None
     with ExitStack() as stack:
         if seconds is not None and not job.operator.__dataops__.spec.asynchronous:
-            around = stack.enter_context(closing(CallLimit(seconds, stuck))).around
+            around = stack.enter_context(closing(CallLimit(seconds, stuck, tally))).around
         yield stack.enter_context(settling(job.operator, interrupts, around, retries, tally))
 
 

@@ -140,8 +140,9 @@ def _settling(operator: Operator, assignment: Assignment) -> Iterator[_Means]:
         if resolved.timeout is not None and assignment.heartbeat >= 0:
             heartbeat = stack.enter_context(closing(Heartbeat(assignment.heartbeat)))
             around = heartbeat.around
+            tally.waits = heartbeat.pause
             if not operator.__dataops__.spec.asynchronous:  # these have a time limit of their own
-                alarm = Alarm(resolved.timeout)
+                alarm = Alarm(resolved.timeout, tally)
                 stack.enter_context(alarm.installed())
                 around = _both(heartbeat.around, alarm.around)
         settle = stack.enter_context(settling(operator, interrupts, around, retries, tally))
