@@ -168,7 +168,7 @@ def test_waiting_does_not_count_towards_the_time_limit(root: Path, mode: str) ->
     assert json.loads(errors.read_text())["exception"] == "RecordTimeout"
 
 
-class Busy(Exception):
+class BusyError(Exception):
     retry_after = 0.5
 
 
@@ -176,7 +176,7 @@ class Busy(Exception):
 def busy_once(record: dict[str, Any], path: str) -> Any:
     if not Path(path).exists():
         Path(path).write_text(str(time.monotonic()))
-        raise Busy
+        raise BusyError
     return {"after": time.monotonic() - float(Path(path).read_text())}
 
 
