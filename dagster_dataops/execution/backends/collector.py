@@ -267,8 +267,10 @@ class Collector:
             while thread.is_alive() and (waited := time.monotonic() - began) < seconds:
                 if waited > _NOTE_SECONDS and not noted:
                     noted = True
-                    text = f"stopping: waiting up to {seconds:g} s for the calls in flight"
-                    self._job.context.progress.note(text)
+                    self._job.context.progress.note(
+                        f"stopping: waiting up to {seconds:g} s for the calls in flight; "
+                        "interrupt again to abandon them"
+                    )
                 thread.join(_LOOK_SECONDS)
                 self.drain()
 
