@@ -290,8 +290,9 @@ def test_a_result_damaged_on_disk_is_found_out_and_made_again(tmp_path: Path) ->
         file.write(data)
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
     assert published(this.folder)
-    this.run([*records[1:], {"n": 77, "do": "drop", "text": ""}])
+    report = this.run([*records[1:], {"n": 77, "do": "drop", "text": ""}])
     assert sorted(this.asked) == [3, 77]
+    assert report.rows_resumed == 4
     assert path.read_bytes() == expected_results(records[1:])
 
 
@@ -348,7 +349,7 @@ def test_an_input_of_strangers_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 _MOMENTS = {
-    "before the index is filled": (RecordCache, "_add", 1, True),
+    "before the index is filled": (RecordCache, "_fill", 1, True),
     "after a record is found": (RecordCache, "find", 1, False),
     "before the runs are journalled": (JournalWriter, "attempt", 2, True),
     "before records are settled": (Checkpoint, "settle", 1, True),
