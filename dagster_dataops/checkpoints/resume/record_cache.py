@@ -175,7 +175,6 @@ def settle_known(
             checkpoint.settle(segment.number, offset, spans, [one.digest for _, _, one, _ in known])
     if not used:
         return ""
-    checkpoint.count_resumed()
     runs = " and ".join(dict.fromkeys(content.attempts[-1] for content in made_by))
     return (
         f"{checkpoint.table.records - before:,} of {records:,} records are as they were for run "

@@ -526,6 +526,26 @@ def test_a_run_that_is_resumed_looks_up_the_rest(tmp_path: Path) -> None:
     this.check(records[1:])
 
 
+def test_reused_outcomes_that_a_loss_of_power_took_are_looked_up_again(tmp_path: Path) -> None:
+    """The journal was on disk, and the file with the outcomes was not."""
+    this = _Node(tmp_path)
+    records = plan(("keep", "expand", "drop") * 4)
+    this.run(records, run="first")
+
+    def die() -> None:
+        patch = pytest.MonkeyPatch()
+        patch.setattr(Checkpoint, "settle", DyingAfter(Checkpoint.settle, 1, before=False))
+        this.run(records[1:], run="killed")
+
+    assert in_child(die) == DyingAfter.STATUS
+    (segment,) = this.folder.checkpoints.glob("*/segment-*")
+    segment.unlink()
+    report = this.run(records[1:], run="next")
+    assert this.asked == []
+    assert report.rows_resumed == 11
+    this.check(records[1:])
+
+
 def _source(folder: Path, outcomes: dict[bytes, bytes], at: int = 0) -> OutcomeSource:
     """Return a checkpoint with the outcomes of lines, from byte ``at`` of its segment."""
     folder.mkdir()
