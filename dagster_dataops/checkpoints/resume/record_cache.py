@@ -49,24 +49,24 @@ class RecordCache:
         with self._storage("create the index of outcomes"):
             path.unlink(missing_ok=True)
             self._database = sqlite3.connect(path, isolation_level=None)
-            for name, value in _SETTINGS.items():
-                self._database.execute(f"PRAGMA {name} = {value}")
-            table = f"CREATE TABLE outcome (digest BLOB PRIMARY KEY, {_COLUMNS}) WITHOUT ROWID"
-            self._database.execute(table)
         try:
-            for number, source in enumerate(sources):
-                self._add(number, source.journal)
+            with self._storage("write the index of outcomes"):
+                self._fill([source.journal for source in sources])
         except BaseException:
             self.close()
             raise
 
-    def _add(self, source: int, journal: Path) -> None:
-        rows = ((one.digest, source, *one[1:]) for one in outcomes_in(journal))
-        with self._storage("write the index of outcomes"):
-            self._database.execute("BEGIN")
+    def _fill(self, journals: Sequence[Path]) -> None:
+        execute = self._database.execute
+        for name, value in _SETTINGS.items():
+            execute(f"PRAGMA {name} = {value}")
+        execute(f"CREATE TABLE outcome (digest BLOB PRIMARY KEY, {_COLUMNS}) WITHOUT ROWID")
+        for source, journal in enumerate(journals):
+            rows = ((one.digest, source, *one[1:]) for one in outcomes_in(journal))
+            execute("BEGIN")
             insert = "INSERT OR IGNORE INTO outcome VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
             self._database.executemany(insert, rows)
-            self._database.execute("COMMIT")
+            execute("COMMIT")
 
     def find(self, line: bytes) -> tuple[int, StoredOutcome, bytes] | None:
         """Find an input line.
@@ -135,7 +135,7 @@ def outcome_sources(request: StartRequest, continued: CheckpointContent) -> Iter
     if found is None or not found[1].outcomes or continued.result == found[1].fingerprint:
         return
     content = CheckpointContent.read(folder.path, folder.kept.name)
-    if usable(content) and content.result == found[1].fingerprint:
+    if usable(content):  # a journal of another result does not match its checksums
         yield OutcomeSource(content, folder.kept, folder.result.resolve())
 
 
@@ -178,7 +178,6 @@ def settle_known(
             checkpoint.settle(segment.number, offset, spans, digests, notes if any(notes) else ())
     if not used:
         return ""
-    checkpoint.count_resumed()
     runs = " and ".join(dict.fromkeys(content.attempts[-1] for content in made_by))
     return (
         f"{checkpoint.table.records - before:,} of {records:,} records are as they were for run "

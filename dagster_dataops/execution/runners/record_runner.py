@@ -50,8 +50,10 @@ class RecordRunner(Runner):
         job = Job(attempt, checkpoint)
         if attempt.start.kind is StartKind.RETRY_FAILED and checkpoint.table.failed:
             reopen(checkpoint, self._dataset, retries=True)
-        if attempt.start.sources:
-            attempt.start = self._with_known(attempt.start, checkpoint)
+        note = self._settle_known(attempt.start, checkpoint)
+        if note:
+            checkpoint.count_resumed()
+            attempt.start = _noted(attempt.start, note)
         with attempt.shown(job.state):
             for _ in range(1 + _MOST_REPAIRS):
                 job.todo = checkpoint.table.gaps(job.content)
@@ -63,21 +65,27 @@ class RecordRunner(Runner):
                     return replace(made, summary=RecordSummary.of(checkpoint.table, self._dataset))
                 attempt.note(f"{len(made)} settled spans are damaged on disk; doing them again")
                 checkpoint.reject(made)
+                self._settle_known(attempt.start, checkpoint)
         reason = "the output read back still differs from the output written; check the disk"
         raise StorageError(str(checkpoint.folder), "compose the result", reason)
 
-    def _with_known(self, start: StartDecision, checkpoint: Checkpoint) -> StartDecision:
-        """Settle records with known outcomes; return ``start`` with a note of them."""
+    def _settle_known(self, start: StartDecision, checkpoint: Checkpoint) -> str:
+        """Settle the open records with known outcomes; return the line for the log."""
+        if not start.sources:
+            return ""
         from dagster_dataops.checkpoints.resume.record_cache import settle_known  # sqlite3
 
-        note = settle_known(checkpoint, self._dataset, start.sources)
-        if note and start.kind is not StartKind.FRESH:
-            note = f"{start.note}; {note}"
-        return replace(start, note=note or start.note)
+        return settle_known(checkpoint, self._dataset, start.sources)
 
     def compose(self, attempt: Attempt, job: Job) -> Drafts | list[int]:
         """Return the drafts of the settled records, or the starts of damaged spans."""
         return compose(attempt.folder, job.checkpoint, job.dataset, outcomes=job.keeps_outcomes)
+
+
+def _noted(start: StartDecision, note: str) -> StartDecision:
+    """Return ``start`` with a note of reused outcomes, which replaces that of a fresh start."""
+    fresh = start.kind is StartKind.FRESH
+    return replace(start, note=note if fresh else f"{start.note}; {note}")
 
 
 def _settle(job: Job) -> None:

@@ -290,8 +290,9 @@ def test_a_result_damaged_on_disk_is_found_out_and_made_again(tmp_path: Path) ->
         file.write(data)
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
     assert published(this.folder)
-    this.run([*records[1:], {"n": 77, "do": "drop", "text": ""}])
+    report = this.run([*records[1:], {"n": 77, "do": "drop", "text": ""}])
     assert sorted(this.asked) == [3, 77]
+    assert report.rows_resumed == 4
     assert path.read_bytes() == expected_results(records[1:])
 
 
@@ -348,7 +349,7 @@ def test_an_input_of_strangers_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 _MOMENTS = {
-    "before the index is filled": (RecordCache, "_add", 1, True),
+    "before the index is filled": (RecordCache, "_fill", 1, True),
     "after a record is found": (RecordCache, "find", 1, False),
     "before the runs are journalled": (JournalWriter, "attempt", 2, True),
     "before records are settled": (Checkpoint, "settle", 1, True),
@@ -522,6 +523,26 @@ def test_a_run_that_is_resumed_looks_up_the_rest(tmp_path: Path) -> None:
         "resuming: 4 of 11 records settled by run killed and 1 before it; "
         "7 of 11 records are as they were for run first: what became of them is kept"
     )
+    this.check(records[1:])
+
+
+def test_reused_outcomes_that_a_loss_of_power_took_are_looked_up_again(tmp_path: Path) -> None:
+    """The journal was on disk, and the file with the outcomes was not."""
+    this = _Node(tmp_path)
+    records = plan(("keep", "expand", "drop") * 4)
+    this.run(records, run="first")
+
+    def die() -> None:
+        patch = pytest.MonkeyPatch()
+        patch.setattr(Checkpoint, "settle", DyingAfter(Checkpoint.settle, 1, before=False))
+        this.run(records[1:], run="killed")
+
+    assert in_child(die) == DyingAfter.STATUS
+    (segment,) = this.folder.checkpoints.glob("*/segment-*")
+    segment.unlink()
+    report = this.run(records[1:], run="next")
+    assert this.asked == []
+    assert report.rows_resumed == 11
     this.check(records[1:])
 
 
