@@ -32,8 +32,8 @@ class Configuration:
             finished results of the same operator, options, code and input; "failed_records"
             retries only the failed records of finished results. Environment
             DATAOPS_DATA_PROCESS_RESUME, default False.
-        data_process_progress: Whether to draw progress bars: True, False, or None for "when
-            standard error is a terminal". Environment DATAOPS_DATA_PROCESS_PROGRESS.
+        data_process_progress: Whether to draw progress bars; None draws them if standard error
+            is a terminal. Environment DATAOPS_DATA_PROCESS_PROGRESS.
     """
 
     __slots__ = ("_assigned",)  # a misspelt setting is an AttributeError
@@ -68,7 +68,7 @@ class Configuration:
 
     @property
     def data_process_progress(self) -> bool | None:
-        """Whether progress bars are drawn; ``None`` when standard error decides."""
+        """Whether progress bars are drawn; ``None`` draws them if standard error is a terminal."""
         return self._read_bool("data_process_progress")
 
     @data_process_progress.setter
@@ -130,14 +130,14 @@ def is_url(path: object) -> bool:
 
 
 def check_local(setting: str, path: object) -> None:
-    """Refuse a URL as a place to write to; it would make a folder such as ``./s3:``.
+    """Raise an error for a URL as a place to write to; it would make a folder such as ``./s3:``.
 
     Args:
         setting: Name of the setting, for errors.
         path: Value of the setting.
 
     Raises:
-        ConfigurationError: It is a URL.
+        ConfigurationError: The path is a URL.
     """
     if is_url(path):
         allowed = (

@@ -37,11 +37,11 @@ class CheckpointContent:
 
     Attributes:
         folder: The folder of the checkpoint.
-        fingerprint: Of the latest attempt; ``None`` if it cannot be read.
+        fingerprint: Fingerprint of the latest attempt; ``None`` if it cannot be read.
         attempts: The runs that worked on it, in order.
         table: The settled spans.
         kept_from: As `Manifest.kept_from`.
-        retries: Whether it was made to retry failed records alone.
+        retries: Whether the checkpoint was created to retry only failed records.
         result: Digest of the published result that the journal belongs to; empty if there is none.
         digests: Whether outcomes of single records can be found by their digests.
     """
@@ -84,10 +84,10 @@ class CheckpointContent:
             self.fingerprint = None
 
     def attempt_entries(self, result: str | None = None) -> list[dict[str, Any]]:
-        """Return every attempt as the journal holds it.
+        """Return every attempt in the form of the journal.
 
         Args:
-            result: Digest of the result that the attempts have made, if it is published.
+            result: Digest of the published result that the attempts have made, if any.
         """
         fingerprint = self.fingerprint.to_json() if self.fingerprint else None
         return [
@@ -102,7 +102,7 @@ class CheckpointContent:
         ]
 
     def kept_runs(self, fingerprint: RunFingerprint) -> list[dict[str, str]]:
-        """Return `Manifest.kept_from` of a run with this fingerprint that continues here."""
+        """Return `Manifest.kept_from` for a run with this fingerprint that continues here."""
         before = self.fingerprint
         if before is None or not set(before.differences(fingerprint)) & set(CHANGEABLE):
             return self.kept_from
@@ -120,10 +120,10 @@ class Checkpoint:
     """A checkpoint that this run writes to.
 
     Args:
-        content: The content to continue, or that of a new checkpoint.
-        fingerprint: Of this run.
+        content: The content to continue, or the content of a new checkpoint.
+        fingerprint: Fingerprint of this run.
         run: Name of this run.
-        flush_seconds: How much finished work may be lost to a power failure.
+        flush_seconds: Seconds of finished work that a power failure may cost.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ class Checkpoint:
         self.resumed_from = list(dict.fromkeys(self.attempts[:-1])) if self.resumed_records else []
 
     def attempt_entries(self, result: str | None = None) -> list[dict[str, Any]]:
-        """Return every attempt as the journal holds it; see `CheckpointContent.attempt_entries`."""
+        """Return every attempt as `CheckpointContent.attempt_entries` does."""
         return self._content.attempt_entries(result)
 
     def take_segment_number(self) -> int:
@@ -172,15 +172,16 @@ class Checkpoint:
     def settle(
         self, segment: int, offset: int, spans: list[Span], digests: list[bytes] | None = None
     ) -> None:
-        """Journal spans whose outputs lie one after the other from ``offset`` of ``segment``.
+        """Journal spans whose outputs are stored one after another from ``offset`` of ``segment``.
 
         Args:
             segment: Number of the segment.
-            offset: Where in it.
-            spans: In that order.
-            digests: Of their input, from `span_digests`, if outcomes are to be found by it.
+            offset: Position of the first output in the segment.
+            spans: The spans, in the order of their outputs.
+            digests: Digests of their input, from `span_digests`, if outcomes are to be found by
+                input.
         """
-        if len(spans) == 1:  # the usual case of calls in flight
+        if len(spans) == 1:  # the usual case with calls in flight
             self._journal.span(segment, offset, spans[0], digests)
             self.table.add_one(spans[0], segment, offset)
         else:
@@ -254,13 +255,13 @@ class Checkpoint:
         self.table = self.table.without(starts)
 
     def reopen(self, entry: ReopenedEntry, segment: int, offset: int, spans: list[Span]) -> None:
-        """Replace spans in one step. Records that the new spans do not hold are open again.
+        """Replace spans in one step. Records that the new spans do not contain are open again.
 
         Args:
             entry: The replaced spans.
             segment: Number of the segment with the outputs of the new spans.
-            offset: Where in the segment these outputs lie, one after the other.
-            spans: The new spans, in that order.
+            offset: Position of the first of these outputs in the segment.
+            spans: The new spans, in the order of their outputs.
         """
         self.table = self.table.without(entry.starts)
         if spans:

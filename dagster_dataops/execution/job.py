@@ -1,4 +1,4 @@
-"""Job: the unsettled records of one operator, and the methods by which backends settle them."""
+"""Job: the unsettled records of one operator, and the methods with which backends settle them."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -34,16 +34,16 @@ class Job:
         settings: Its settings.
         dataset: Its input.
         stamp: State of the input file before the first read.
-        content: Bytes of the input that hold lines.
+        content: Byte range of the input that contains lines.
         todo: The unsettled intervals, in order.
         checkpoint: Receives the settled spans.
         progress: Receives the state of the job.
         should_stop: Called once a second; returns a reason to stop, or ``None``.
         interrupts: Exceptions that signals raise in the main thread.
         unshared: Descriptors that forked workers must close, such as that of the folder's lock.
-        last_failed: After an outage: byte positions of the failed records after which none
+        last_failed: After an outage, byte positions of the failed records after which none
             succeeded; ``None`` for all failed records.
-        afterwards: Work that a backend leaves behind; it ends before the attempt does.
+        afterwards: Work that a backend leaves behind; it ends before the attempt ends.
     """
 
     operator: Operator
@@ -77,11 +77,11 @@ class Job:
 
     @property
     def keeps_outcomes(self) -> bool:
-        """Whether every record must be a span of its own, so that its digest identifies it."""
+        """Whether every record must be a separate span, so that its digest identifies it."""
         return self.settings.reuse_outcomes
 
     def settle(self, segment: int, offset: int, spans: list[Span]) -> None:
-        """Journal finished spans, whose outputs start at ``offset`` of ``segment``, in a row."""
+        """Journal finished spans; their outputs start at ``offset`` of ``segment``, in a row."""
         digests = digests_in(self.dataset.path, spans) if self.keeps_outcomes else None
         self.checkpoint.settle(segment, offset, spans, digests)
 
@@ -102,9 +102,10 @@ class Job:
         )
 
     def check_input_unchanged(self) -> None:
-        """Check that the input is the file that it was at the start.
+        """Check that the input is the same file as at the start.
 
-        If only its links or rights may have changed, the checksums of the settled spans decide.
+        If only its links or permissions may have changed, the checksums of the settled spans
+        decide.
 
         Raises:
             InputError: The file was replaced or changed while it was read.
@@ -119,7 +120,7 @@ class Job:
         """Check that every record has an outcome; blank lines need none.
 
         Raises:
-            WorkerError: The backend has left records undone.
+            WorkerError: The backend left records unprocessed.
         """
         gaps = self.checkpoint.table.gaps(self.content)
         if not gaps:
@@ -127,11 +128,11 @@ class Job:
         with self.dataset.path.open("rb") as file:
             undone = sum(count_records(file.fileno(), gap) for gap in gaps)
         if undone:
-            reason = f"{undone:,} records were left undone; run again to go on with them"
+            reason = f"{undone:,} records were not processed; run again to continue with them"
             raise WorkerError(self.name, reason)
 
     def check_any_succeeded(self) -> None:
-        """Check that a record succeeded, unless the settings allow that all fail.
+        """Check that a record succeeded, unless the settings allow all records to fail.
 
         Raises:
             OutageError: All records failed.
@@ -139,7 +140,7 @@ class Job:
         table = self.checkpoint.table
         if not self.settings.stop_after_failures or not 0 < table.failed == table.records:
             return
-        example = "What they failed with cannot be read back."
+        example = "Their exceptions cannot be read back from disk."
         first = first_failure(self.checkpoint.folder, table)
         if first is not None:
             index, line = self._place_of(first.place.offset)
@@ -151,7 +152,7 @@ class Job:
     def error_of(self, failed: Failed) -> RecordError | OutageError:
         """Return the error for the failure that ended the run."""
         failure = failed.failure
-        if self.settings.ignore_errors:  # then only the breaker ends a run
+        if self.settings.ignore_errors:  # only the breaker ends the run then
             return self.outage_of(failure)
         index, line = self._place_of(failed.offset)
         return RecordError(
@@ -165,12 +166,12 @@ class Job:
         )
 
     def outage_of(self, failure: Failure) -> OutageError:
-        """Return the error of a run whose calls failed one after the other with ``failure``."""
+        """Return the error of a run that too many consecutive calls with ``failure`` ended."""
         mode = MODES[self.settings.concurrency_mode]
         where = " in one worker process" if mode.separate_processes else ""
         found = (
             f"{self.settings.stop_after_failures:,} calls failed with {failure.exception}{where}, "
-            f"and none succeeded in between; the records left of {self.dataset.path} were not tried"
+            f"and none succeeded in between; other records of {self.dataset.path} were not tried"
         )
         text = told(failure.exception, failure.message, failure.traceback_text)
         return OutageError(self.name, found, f"The last of these failures: {text}")

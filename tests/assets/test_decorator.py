@@ -161,7 +161,7 @@ def texts() -> Iterator[dict[str, Any]]:
 
 
 def test_a_source_function_is_refused_with_what_to_do(ppl: Pipeline) -> None:
-    with pytest.raises(PipelineDefinitionError, match="'texts', which is an asset of its own"):
+    with pytest.raises(PipelineDefinitionError, match="'texts', which needs a separate step"):
         dataops_assets(ppl, source=texts)
 
 

@@ -49,6 +49,6 @@ def test_a_pool_for_no_node_is_refused_with_the_nearest_name(
     upper: Any, records: Records, root: Path
 ) -> None:
     with pytest.raises(
-        PipelineDefinitionError, match="'seconds', which is no node; did you mean 's"
+        PipelineDefinitionError, match="'seconds', which is not a node; did you mean 's"
     ):
         definitions_of(pipeline_of(second=upper()), records(1), root, pools={"seconds": "llm"})

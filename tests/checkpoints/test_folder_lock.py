@@ -114,7 +114,7 @@ def test_a_file_system_without_locks_is_refused_with_what_to_do(
     text = str(caught.value)
     assert os.strerror(number) in text
     assert f"{tmp_path}: cannot lock the folder" in text
-    assert "put the root on another" in text
+    assert "use a root on another file system" in text
     FolderLock(tmp_path, "two", 0).release()
 
 

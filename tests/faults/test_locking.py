@@ -79,7 +79,7 @@ def test_of_several_runs_at_once_one_works_and_the_others_name_it(tmp_path: Path
                 refused += 1
                 named = re.search(r"run racer-\d \(process (\d+) on (\S+), since 20", outcome)
                 if named is None:  # it had the lock for a microsecond
-                    assert "a run that has not yet named itself" in outcome
+                    assert "a run that has not written its name yet" in outcome
                 else:
                     assert named[1] in finished
                     assert named[2] == socket.gethostname()

@@ -433,7 +433,7 @@ def test_a_forked_child_that_comes_back_from_its_call_settles_nothing(
     assert len(script.log("ended.log")) == 1
     assert len(script.log("children.log")) == 1
     assert not alive([int(entry[0]) for entry in script.log("children.log")])
-    assert "came back from the operator's call" in script.output()
+    assert "returned from the operator's call" in script.output()
     if mode in {"thread", "async"}:  # the others notice it when the stretch of records ends
         assert len(script.log("calls.log")) == _FORK_COUNT
 

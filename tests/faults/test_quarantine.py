@@ -195,7 +195,7 @@ def test_a_quarantine_file_that_is_gone_or_another_loses_no_row(
     tmp_path: Path, content: bytes | None
 ) -> None:
     report = _Interrupted(tmp_path).go_on_with(content)
-    assert "items are done again: what was written" in " ".join(report.notes) or (
+    assert "items are processed again: their output" in " ".join(report.notes) or (
         "starting afresh" in " ".join(report.notes)
     )
 

@@ -6,14 +6,14 @@ import orjson
 
 
 class FailedPlace(NamedTuple):
-    """The place of a failed record, where a retry puts its result.
+    """The place of a failed record, at which a retry inserts the new result.
 
     Attributes:
         offset: Byte position of its line in the input.
         length: Bytes of the line, without its newline.
-        position: Records of the span before it.
-        output: Bytes of the result lines of the span before it.
-        dropped: Records of the span before it that emitted nothing and did not fail.
+        position: Number of records of the span before it.
+        output: Number of bytes of the result lines of the span before it.
+        dropped: Number of records of the span before it that emitted nothing and did not fail.
     """
 
     offset: int
@@ -30,7 +30,7 @@ class FailedRecord(NamedTuple):
     row: dict[str, Any]
 
     def line(self) -> bytes:
-        """Return the error line as a segment holds it."""
+        """Return the error line in the form stored in a segment."""
         return orjson.dumps({**self.place._asdict(), **self.row}, option=orjson.OPT_APPEND_NEWLINE)
 
 

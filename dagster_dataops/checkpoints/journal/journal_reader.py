@@ -56,7 +56,7 @@ def read_journal(path: Path) -> Iterator[Entry]:
 
 
 def _spans(found: JournalFrame, digests: PackedDigests | None) -> SpansEntry | None:
-    """Return spans with the digests of the frame before, if these are of the same spans."""
+    """Return spans with the digests of the frame before, if these belong to the same spans."""
     spans = read_spans(found.payload)
     if spans is None or digests is None or digests[:2] != spans[:2]:
         return spans
@@ -86,11 +86,11 @@ def _object(payload: bytes) -> dict[str, Any] | None:
 
 
 class StreamJournal(NamedTuple):
-    """What a journal says of a stream.
+    """The entries of a journal that concern a stream.
 
     Attributes:
-        stages: The stages of the stream; ``None`` if the journal does not say.
-        positions: In the order in which they were taken.
+        stages: The stages of the stream; ``None`` if the journal has no such entry.
+        positions: The positions, in the order of the journal.
     """
 
     stages: list[dict[str, str]] | None

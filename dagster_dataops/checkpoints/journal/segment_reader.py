@@ -95,10 +95,10 @@ class SegmentReader:
         self._blocks: OrderedDict[tuple[int, int], bytes] = OrderedDict()
 
     def read(self, segment: int, offset: int, length: int) -> bytes:
-        """Return the bytes, fewer if the segment is missing or too short.
+        """Return the bytes; fewer if the segment is missing or too short.
 
         Raises:
-            StorageError: The disk refuses.
+            StorageError: The segment cannot be read.
         """
         number, within = divmod(offset, _BLOCK)
         if within + length <= _BLOCK:
@@ -117,7 +117,7 @@ class SegmentReader:
         return block
 
     def _read(self, segment: int, offset: int, length: int) -> bytes:
-        # An error is no damage: a network file system may be able to read the file later.
+        # An error does not mean damage: a network file system may be able to read the file later.
         with storage(segment_path(self._folder, segment), "read it back"):
             return read_range(self._file(segment), offset, length) if self._exists(segment) else b""
 

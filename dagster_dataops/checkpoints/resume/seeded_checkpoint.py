@@ -1,4 +1,4 @@
-"""Make checkpoints whose segments are files of earlier runs, such as a published result."""
+"""Create checkpoints whose segments are files of earlier runs, such as a published result."""
 
 import shutil
 from pathlib import Path
@@ -19,7 +19,7 @@ from dagster_dataops.datasets.writer import link_or_copy
 def seeded_by_result(folder: NodeFolder) -> CheckpointContent:
     """Return a new checkpoint whose only segment is the published result, as a link if possible.
 
-    The journal is written last: without it there is no checkpoint.
+    The journal is written last: without it the checkpoint does not exist.
     """
     new = new_folder(folder)
     segment = segment_path(new, SEGMENT)
@@ -36,7 +36,7 @@ def seeded_by_result(folder: NodeFolder) -> CheckpointContent:
 
 
 def new_folder(folder: NodeFolder) -> Path:
-    """Make the folder of a new checkpoint and return it; delete folders without a journal."""
+    """Create the folder of a new checkpoint and return it; delete folders without a journal."""
     for path in folders(folder.checkpoints):
         if not (path / "journal").exists():
             shutil.rmtree(path, ignore_errors=True)

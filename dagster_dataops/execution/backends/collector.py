@@ -1,9 +1,9 @@
 """Collector: settle single records in the order in which they finish, for threads and asyncio.
 
-The worker that finished a record settles it before it takes the next one, so that a SIGKILL
-repeats only the calls in flight. This costs 50 to 100 microseconds of CPU more for each call than
-settling twenty times a second, and delays no call. If more than a thousand records finish a second,
-a worker settles about once a millisecond all records that have finished since. Adjacent records
+The worker that finished a record settles it before it takes the next one, so that a SIGKILL repeats
+only the calls in flight. This costs 50 to 100 microseconds of CPU more per call than settling
+twenty times a second, and delays no call. If more than a thousand records finish per second, a
+worker settles about once per millisecond all records that have finished since. Adjacent records
 that are settled together form one span.
 """
 
@@ -24,16 +24,16 @@ from dagster_dataops.execution.records.breaker import Breaker
 from dagster_dataops.execution.records.fork_guard import ForkGuard
 from dagster_dataops.execution.records.record_failures import Failed, Failure, Outcome, error_line
 
-_LOOK_SECONDS: Final = 0.02  # after which the main thread settles what workers left
-_PERIOD_SECONDS: Final = 0.001  # of drains by workers, if records finish faster than that ...
-_BURST_SECONDS: Final = 0.05  # ... for longer than this takes at one drain a period
+_LOOK_SECONDS: Final = 0.02  # after which the main thread settles the remaining outcomes
+_PERIOD_SECONDS: Final = 0.001  # number of drains by workers if records finish faster ...
+_BURST_SECONDS: Final = 0.05  # ... for longer than this takes at one drain per period
 _READY_LINES: Final = 256
 _READY_BYTES: Final = 1 << 20
 _START: Final = itemgetter(0)  # of its line: lines compare by where they start
 
 
 class PauseEnded(BaseException):
-    """The run stops while a record waits for its next try."""
+    """The run stops while a record waits for its next attempt."""
 
 
 _Finished: TypeAlias = tuple[Line, Outcome]
@@ -48,7 +48,7 @@ class Collector:
     Attributes:
         taken: Number of lines that were handed out; approximate, because threads do not lock it.
         exhausted: Whether no line is left.
-        breaker: Counts the failed tries, and stops the run once it is open.
+        breaker: Counts the failed attempts, and stops the run when it opens.
     """
 
     def __init__(self, job: Job) -> None:
@@ -62,7 +62,7 @@ class Collector:
         self._read_lock = threading.Lock()
         self._drain_lock = threading.Lock()
         self._finished: deque[_Finished] = deque()
-        self._drained_until = 0.0  # end of the period that the drains so far have used
+        self._drained_until = 0.0  # end of the period that earlier drains have used
         self._first_failure: Failed | None = None
         self._fault: BaseException | None = None
         self._segment_closed = False
@@ -78,7 +78,7 @@ class Collector:
         return self._stop.is_set()
 
     def pause(self, seconds: float) -> None:
-        """Wait before another try, in the thread of the record.
+        """Wait before another attempt, in the thread of the record.
 
         Raises:
             PauseEnded: The run stops.
@@ -113,7 +113,7 @@ class Collector:
             return not self.exhausted
 
     def put(self, line: Line, outcome: Outcome) -> None:
-        """Take the outcome of ``line``, in the thread that finished it."""
+        """Receive the outcome of ``line``, in the thread that finished it."""
         self._fork_guard.check()
         if isinstance(outcome, Failure) and not self._job.settings.ignore_errors:
             self._first_failure = self._first_failure or Failed(line.start, line.text, outcome)
@@ -128,7 +128,7 @@ class Collector:
                 self.fail(error)
 
     def _may_drain(self) -> bool:
-        """Return whether a drain is due, and count it: one a period, except in short bursts."""
+        """Return whether a drain is due, and count it: one per period, except in short bursts."""
         now = time.monotonic()
         if self._drained_until > now + _BURST_SECONDS:
             return False
@@ -136,7 +136,7 @@ class Collector:
         return True
 
     def fail(self, error: BaseException) -> None:
-        """Stop the run for an error that no record caused; the main thread raises it."""
+        """Stop the run because of an error that no record caused; the main thread raises it."""
         self._fault = self._fault or error
         self._stop.set()
 
@@ -161,7 +161,7 @@ class Collector:
             if len(run) > 1 or isinstance(outcome, Failure):
                 span, output, errors = self._joined(run)
                 parts += (output, errors)
-            else:  # the usual case with many calls in flight, in a third of the time
+            else:  # the usual case with many calls in flight; takes a third of the time
                 span = self._single(line, outcome or b"")
                 parts.append(outcome or b"")
             spans.append(span)
@@ -219,7 +219,7 @@ class Collector:
 
         ``gather`` runs first and may start more of them.
 
-        Any exception, an interrupt included, stops the run after the finished records are settled.
+        Any exception, including an interrupt, stops the run after the finished records are settled.
         Calls in flight are abandoned.
         """
         try:
@@ -239,7 +239,7 @@ class Collector:
         self.raise_if_failed()
 
     def _close_segment(self) -> None:
-        with self._drain_lock:  # abandoned calls go on; their outcomes are ignored
+        with self._drain_lock:  # abandoned calls keep running; their outcomes are ignored
             self._segment_closed = True
             self._segment.close()
 
@@ -251,7 +251,7 @@ class Collector:
 
 
 def _neighbours(finished: list[_Finished]) -> Iterator[list[_Finished]]:
-    """Yield runs of records that follow one another in the input without a gap."""
+    """Yield groups of records that follow one another in the input without a gap."""
     run = [finished[0]]
     for item in finished[1:]:
         if item[0].start == run[-1][0].end:
@@ -263,6 +263,6 @@ def _neighbours(finished: list[_Finished]) -> Iterator[list[_Finished]]:
 
 
 def _raw(finished: list[_Finished]) -> bytes:
-    """Return lines that follow one another as they stand in the file."""
+    """Return consecutive lines unchanged, as in the file."""
     last, _ = finished[-1]
     return b"\n".join([line.text for line, _ in finished[:-1]] + [last.raw])

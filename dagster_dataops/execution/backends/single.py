@@ -1,4 +1,4 @@
-"""Single mode: all work in the caller's own thread, so that ``breakpoint()`` works."""
+"""Single mode: all work in the caller's thread, so that ``breakpoint()`` works."""
 
 import os
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from dagster_dataops.execution.records.span_loop import SpanLoop
 from dagster_dataops.execution.timeouts.sigalrm import Alarm, alarm_obstacle
 
 _RANGE_BYTES = 4 << 20
-_SETTLE_SECONDS: Final = 0.01  # a call that takes longer is settled before the next one
+_SETTLE_SECONDS: Final = 0.01  # seconds; a longer call is settled before the next call
 
 
 def run(job: Job) -> None:
@@ -24,7 +24,7 @@ def run(job: Job) -> None:
     Raises:
         RecordError: A record failed and failures are not ignored; its cause is the operator's
             exception.
-        OutageError: Call after call failed.
+        OutageError: Too many consecutive calls failed.
     """
     segment = job.checkpoint.new_segment()
 

@@ -1,8 +1,8 @@
 """Thread mode: as many calls in flight as there are workers; the next starts when one completes.
 
-There are no futures and no window in input order, so a slow call delays no other. A window of twice
-the workers would take 2.6 to 8 times as long under heavy-tailed latencies. A finished record is in
-the journal before its worker takes the next one; `Collector` documents the exception.
+There are no futures and no window in input order, so a slow call delays no other call. A window of
+twice the workers would take 2.6 to 8 times as long under heavy-tailed latencies. A finished record
+is in the journal before its worker takes the next one; `Collector` documents the exception.
 """
 
 import math
@@ -34,7 +34,7 @@ def run(job: Job) -> None:
 
     Raises:
         RecordError: A record failed and failures are not ignored.
-        RunStoppedError: Too many calls went on after their time limit.
+        RunStoppedError: Too many calls are still running after their time limit.
     """
     collector = Collector(job)
     retries = retries_of(job.settings, collector.pause, collector.breaker)
@@ -60,7 +60,7 @@ def run(job: Job) -> None:
 
 
 def _settle_all(collector: Collector, settle: Settle) -> None:
-    """Settle one line after the other; take a line after the one before it is finished."""
+    """Settle lines one after another; take a line only when the line before it is finished."""
     output = bytearray()
     line: Line | None = None
     failed = False
@@ -103,11 +103,11 @@ def _settling(job: Job, retries: Retries | None, stuck: Stuck) -> Iterator[Settl
 
 
 class _Crew:
-    """The threads of one run: as many as there are workers, unless it ends before.
+    """The threads of one run: as many as there are workers, unless the run ends earlier.
 
     Threads whose calls do not wait only compete for the interpreter. So the first thread is alone.
     If its calls take longer than a moment, there are two threads after a millisecond, then four.
-    After a twentieth of a second all are started in any case.
+    After a twentieth of a second all threads are started.
 
     Attributes:
         threads: The started threads.
@@ -127,7 +127,7 @@ class _Crew:
             start_thread(thread)
 
     def gather(self, collector: Collector) -> None:
-        """Start the other threads, unless the run ends before."""
+        """Start the other threads, unless the run ends earlier."""
         until = time.monotonic() + _ALONE_SECONDS
         while time.monotonic() < until and len(self.threads) < self._job.settings.max_workers:
             taken = collector.taken

@@ -44,7 +44,7 @@ def async_settler(
 ) -> Callable[[bytes], Awaitable[Outcome]]:
     """Return the coroutine function that settles one line, as `settling` does.
 
-    It raises `TooManyStuckError` if too many coroutines go on although they were cancelled.
+    It raises `TooManyStuckError` if too many coroutines keep running after they were cancelled.
     """
     retries = retries or retries_of(operator.__dataops__.resolved)
     forward = _limited(operator)
@@ -73,7 +73,7 @@ def async_settler(
 
 
 def _is_cancelled(error: BaseException) -> bool:
-    """Return whether ``error`` cancels the current task; the operator may raise one of its own."""
+    """Return whether ``error`` cancels the current task; the operator may raise the same class."""
     if not isinstance(error, asyncio.CancelledError):
         return False
     task = asyncio.current_task()

@@ -9,8 +9,8 @@ import os
 from typing import Final
 
 _MESSAGE: Final = (
-    "dagster-dataops: a process that an operator forked came back from the operator's call; it "
-    "ends here. End such processes with os._exit().\n"
+    "dagster-dataops: a process forked by an operator returned from the operator's call; it is "
+    "ended now. End forked processes with os._exit().\n"
 )
 
 

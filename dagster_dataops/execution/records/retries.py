@@ -19,14 +19,15 @@ _MOST_DOUBLINGS: Final = 60
 
 
 class Retries:
-    """The further tries of failed records in one run; shared by its threads.
+    """The further attempts of failed records in one run; shared by its threads.
 
     Args:
-        settings: How many, after which exceptions, how soon. Each pause is about twice the one
-            before it and a minute at most. A random half of it spreads the calls of many callers.
-        pause: Waits for a number of seconds; an exception that it raises ends the tries.
-        breaker: Counts every failed try but a record's last, which is counted with the record. No
-            further try is made once it is open.
+        settings: The number of attempts, their exceptions and their pauses. Each pause is about
+            twice the previous one, and at most a minute. A random half of it spreads the calls of
+            many callers.
+        pause: Waits for a number of seconds; an exception that it raises ends the attempts.
+        breaker: Counts every failed attempt except a record's last one, which is counted with the
+            record. No further attempt is made once it is open.
     """
 
     def __init__(
@@ -43,7 +44,7 @@ class Retries:
         self._breaker = breaker or Breaker(0)
 
     def worthwhile(self, outcome: object) -> bool:
-        """Whether another try may succeed; not for a bad line or a bad result."""
+        """Whether another attempt may succeed; not for an invalid line or an invalid result."""
         return (
             isinstance(outcome, Failure)
             and outcome.error is not None
@@ -52,14 +53,14 @@ class Retries:
         )
 
     def again(self, failure: Failure, attempt: Callable[[], Outcome]) -> Outcome:
-        """Try a record until it succeeds, further tries are not worthwhile, or none is left.
+        """Try a record until it succeeds, further attempts are not worthwhile, or none is left.
 
         Args:
-            failure: The outcome of the first try.
-            attempt: Makes another try and returns its outcome.
+            failure: The outcome of the first attempt.
+            attempt: Makes another attempt and returns its outcome.
 
         Returns:
-            The outcome of the last try.
+            The outcome of the last attempt.
         """
         tries = _Tries(failure)
         while (seconds := self._next_pause(tries)) is not None:
@@ -73,7 +74,7 @@ class Retries:
         self, failure: Failure, attempt: Callable[[], Awaitable[Outcome]]
     ) -> Outcome:
         """Do what `again` does, in an event loop."""
-        import asyncio  # slow to import, and loaded already where a loop runs
+        import asyncio  # slow to import, and already loaded if a loop runs
 
         tries = _Tries(failure)
         while (seconds := self._next_pause(tries)) is not None:
@@ -84,7 +85,7 @@ class Retries:
         return self._counted(tries)
 
     def _next_pause(self, tries: "_Tries") -> float | None:
-        """Count a failed try and return the seconds before the next one; ``None`` for the last."""
+        """Count a failed attempt; return the seconds before the next one, ``None`` for the last."""
         outcome = tries.outcome
         if tries.count > self._settings.retries or not self.worthwhile(outcome):
             return None
@@ -97,7 +98,7 @@ class Retries:
         return half + random.uniform(0, half)  # noqa: S311 - spreads calls, protects nothing
 
     def _counted(self, tries: "_Tries") -> Outcome:
-        """Return the outcome of the last try, with the number of tries if it failed."""
+        """Return the outcome of the last attempt, with the number of attempts if it failed."""
         outcome = tries.outcome
         failed = isinstance(outcome, Failure)
         with self._lock:
@@ -106,21 +107,21 @@ class Retries:
         return outcome._replace(attempts=tries.count) if isinstance(outcome, Failure) else outcome
 
     def summary(self) -> str | None:
-        """Return how many records were tried again and recovered; ``None`` without any."""
+        """Return the numbers of retried and recovered records, in words; ``None`` without any."""
         if not self._tried_again:
             return None
         return (
             f"{self._tried_again:,} records failed and were tried again; "
-            f"{self._recovered:,} of them went well then"
+            f"{self._recovered:,} of them succeeded then"
         )
 
 
 class _Tries:
-    """The tries of one record.
+    """The attempts of one record.
 
     Attributes:
-        outcome: The outcome of the latest try.
-        count: Number of tries.
+        outcome: The outcome of the latest attempt.
+        count: Number of attempts.
     """
 
     def __init__(self, failure: Failure) -> None:
@@ -128,7 +129,7 @@ class _Tries:
         self.count = 1
 
     def add(self, outcome: Outcome) -> None:
-        """Record another try."""
+        """Record another attempt."""
         self.outcome = outcome
         self.count += 1
 
@@ -138,7 +139,7 @@ def retries_of(
     pause: Callable[[float], None] = time.sleep,
     breaker: Breaker | None = None,
 ) -> Retries | None:
-    """Return the further tries of the settings; ``None`` without any."""
+    """Return the further attempts that the settings allow; ``None`` without any."""
     return Retries(settings, pause, breaker) if settings.retries else None
 
 

@@ -39,7 +39,7 @@ class Stuck:
     """The calls that were abandoned and have not returned.
 
     Args:
-        workers: Number of concurrent calls; the more, the more calls may be abandoned.
+        workers: Number of concurrent calls; with more calls, more may be abandoned.
     """
 
     def __init__(self, workers: int) -> None:

@@ -23,7 +23,7 @@ _LOOKING: Final = threading.Lock()
 
 
 def start_thread(thread: threading.Thread) -> None:
-    """Start a thread with a small stack: a thousand of them must not reserve 8 GB."""
+    """Start a thread with a small stack, because a thousand default stacks would reserve 8 GB."""
     with _STACK_SIZE_LOCK:
         before = threading.stack_size(_STACK_BYTES)
         try:
@@ -92,7 +92,7 @@ class _Caller:
         """Return the answer of a call.
 
         Raises:
-            Empty: It took longer than ``seconds``.
+            Empty: The call took longer than ``seconds``.
         """
         self._records.put(record)
         return self._answers.get(timeout=seconds)

@@ -1,7 +1,7 @@
 """The code of the fork server's process.
 
-It has one thread, imports the engine and no user code, and reports how the forked processes end.
-It writes nothing and ends with its parent.
+It has one thread, imports the engine and no user code, and reports the exit status of the forked
+processes. It prints nothing and ends with its parent.
 """
 
 import gc
@@ -18,7 +18,7 @@ import orjson
 
 from dagster_dataops.execution.workers import worker_main
 
-_REQUEST_BYTES: Final = 1 << 20  # five times the largest environment with its message
+_REQUEST_BYTES: Final = 1 << 20  # bytes; five times the largest environment with its message
 _MOST_DESCRIPTORS: Final = 3  # connection, lifeline, status
 
 
@@ -35,13 +35,13 @@ def main(channel: int, modules: Sequence[str]) -> NoReturn:
             importlib.import_module(name)
     _hush()
     gc.collect()
-    gc.freeze()  # garbage collection in workers copies none of this memory
+    gc.freeze()  # garbage collection in workers then copies none of this memory
     _Service(socket.socket(fileno=channel)).serve()
     os._exit(0)
 
 
 def _hush() -> None:
-    """Close the parent's standard output and error, whose readers wait until all writers end."""
+    """Close the parent's standard output and error: their readers wait until all writers end."""
     null = os.open(os.devnull, os.O_RDWR)
     for standard in (1, 2):
         os.dup2(null, standard)

@@ -1,7 +1,7 @@
 """Messages between the parent process and its worker processes, as bytes.
 
-Parent to worker: the operator, ranges of the input, and "stop". Worker to parent: "ready", settled
-spans (without their output, which lies in a segment), finished ranges, failures, and "idle".
+The parent sends the operator, ranges of the input, and "stop". A worker sends "ready", settled
+spans (their output is in a segment), finished ranges, failures, and "idle".
 """
 
 import math

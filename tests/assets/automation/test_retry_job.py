@@ -172,7 +172,7 @@ def test_a_retry_that_was_cut_short_between_two_nodes_is_finished_by_the_next(
     faults.taken()
     result = retry(definitions, instance)
     assert faults.taken() == {"b": COUNT, "c": COUNT}
-    line = "b: run over all records, since the input is not that of run"
+    line = "b: processing all records, because the input is not that of run"
     assert any(text.startswith(line) for text in log_of(instance, result.run_id))
 
 

@@ -54,7 +54,7 @@ def raised_by(project):
             '"{group}.mark"',
             "nothing_like.this",
             "node 'first_1'",
-            "Operators of your own are known once `modules` names the file",
+            "To use your own operators, name the file that registers them in `modules`",
         ),
         (
             "key: seen",
@@ -229,7 +229,7 @@ def test_a_source_that_is_two_things_is_told_with_its_line(project):
     error, place = error_of(project, "texts.jsonl", "{function: a, asset: b}")
 
     assert place in str(error)
-    assert "a source is a path, `asset: <key>` or `function: <name>`" in str(error)
+    assert "a source must be a path, `asset: <key>` or `function: <name>`" in str(error)
 
 
 def test_a_url_as_the_root_is_told_with_its_line(project):

@@ -330,7 +330,7 @@ def test_partitions_that_are_not_there_are_named_or_left_out_if_asked(
     annotation: Any, found: Any, resources: dict[str, Any], instance: dg.DagsterInstance
 ) -> None:
     dg.materialize([partitioned], resources=resources, instance=instance, partition_key="b")
-    with pytest.raises(ResultMissingError, match=r"2 of 3 partitions are not there: a, \.\./c"):
+    with pytest.raises(ResultMissingError, match=r"2 of 3 partitions are missing: a, \.\./c"):
         all_loaded(annotation, resources, instance)
     skip = {"metadata": {"allow_missing_partitions": True}}
     loaded = all_loaded(annotation, resources, instance, **skip)

@@ -351,7 +351,7 @@ def test_missing_partitions_are_named(whole: Any, instance: dg.DagsterInstance) 
     with pytest.raises(Exception, match="docs/tagged") as raised:
         execute(definitions, instance, only=[["docs", "numbered"]])
     cause = raised.value if isinstance(raised.value, ResultMissingError) else raised.value.__cause__
-    assert "2 of 3 partitions are not there: c, b" in str(cause)
+    assert "2 of 3 partitions are missing: c, b" in str(cause)
 
 
 @pytest.mark.parametrize("layout", ["steps", "single_step"])
@@ -362,7 +362,7 @@ def test_missing_partitions_are_left_out_if_asked(
     make_each(definitions, instance, "a")
     result = execute(definitions, instance, only=[["docs", "numbered"]])
     assert ids(result_of(root, "docs", "numbered")) == ["a0", "a1"]
-    assert "left out: c, b" in "\n".join(log_of(instance, result.run_id))
+    assert "skipped: c, b" in "\n".join(log_of(instance, result.run_id))
 
 
 def test_partitioned_and_unpartitioned_nodes_have_a_job_each(

@@ -285,7 +285,9 @@ def test_what_is_left_out_is_said() -> None:
     assert params is not None
     assert list(params.to_fields_dict()) == ["plain"]
     said = params.__doc__ or ""
-    assert said.startswith("Options of data.text.node. Not shown, and as the pipeline has them: ")
+    assert said.startswith(
+        "Options of data.text.node. Not shown, with their values of the pipeline: "
+    )
     for name in ("make", "api_key` (secret)", "client", "words` (list)", "size` (int)"):
         assert f"`{name}" in said
     assert "sk-123" not in said

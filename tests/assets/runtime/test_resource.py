@@ -166,7 +166,7 @@ def test_failed_records_alone_are_retried_from_the_launchpad(
     metadata = metadata_of(result, "docs", "fragile")
     assert (metadata["rows_in"], metadata["rows_failed"], metadata["rows_resumed"]) == (100, 0, 99)
     assert metadata["notes"] == (
-        f"retrying 1 failed records of run {first.run_id}; the 99 others are kept as they are"
+        f"retrying 1 failed records of run {first.run_id}; the other 99 are kept"
     )
     assert "kept_from" not in metadata
 

@@ -306,7 +306,7 @@ def test_a_partition_that_is_none_or_not_there_is_refused(
         preview(definitions, instance, partition="d")
     for path in Path(inbox).parent.iterdir():
         path.unlink()
-    with pytest.raises(dg.Failure, match="no partition of docs/inbox is there yet"):
+    with pytest.raises(dg.Failure, match="no partition of docs/inbox exists yet"):
         preview(definitions, instance)
 
 

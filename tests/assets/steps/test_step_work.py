@@ -46,7 +46,7 @@ def test_what_takes_a_result_that_was_not_made_is_skipped(
     made = [e.asset_key.path[-1] for e in result.get_asset_materialization_events() if e.asset_key]
     assert made == ["first"]
     if layout == "single_step":
-        told = "third is not run: there is no new result upstream"
+        told = "third is skipped: there is no new result upstream"
         assert told in log_of(instance, result.run_id)
 
 

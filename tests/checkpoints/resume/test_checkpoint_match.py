@@ -326,7 +326,7 @@ def test_a_checkpoint_that_lost_its_fingerprint_is_not_used(
     # Both the frame that says so and its copy.
     journal.write_bytes(data.replace(b'"fingerprint"', b'"fingerprinX"'))
     report = _go_on(_operator(registry), dataset, tmp_path)
-    assert "since it does not say what it belongs to" in report.notes[0]
+    assert "because its operator, options, code and input are unknown" in report.notes[0]
     assert node(tmp_path).result.read_bytes() == _expected()
 
 

@@ -432,7 +432,7 @@ def test_changed_code_is_noted_and_keeps_what_had_succeeded(fixable: Fixable) ->
     assert fixable.calls == [3, 7]
     assert fixable.result() == list(range(10))
     (note,) = report.notes
-    assert note.startswith("retrying 2 failed records of run first; the 8 others are kept as they")
+    assert note.startswith("retrying 2 failed records of run first; the other 8 are kept")
     assert note.endswith("as asked, although the operator's code has changed since")
     (kept,) = report.manifest.kept_from
     assert kept == {"run": "first", **{k: first.manifest.made_from[k] for k in ("options", "code")}}
@@ -513,7 +513,7 @@ def test_without_failed_records_the_result_stands(fixable: Fixable) -> None:
     before = fixable.folder.result.stat()
     report = fixable.run([])
     assert report.reused
-    assert report.notes == ("no failed record to retry: the result of run first stands",)
+    assert report.notes == ("no failed record to retry: the result of run first is kept",)
     assert (fixable.calls, fixable.folder.result.stat()) == ([], before)
 
 
@@ -608,7 +608,7 @@ def test_without_knowing_where_results_lie_it_is_refused(fixable: Fixable, damag
         case "torn":
             content = fixable.folder.kept.read_bytes()
             fixable.folder.kept.write_bytes(bytes(30) + content[30:])
-    with pytest.raises(RetryRefusedError, match=r"which lines came of which records"):
+    with pytest.raises(RetryRefusedError, match=r"the map from records to result lines"):
         fixable.run([])
     assert fixable.calls == []
 

@@ -21,4 +21,4 @@ def test_a_forked_copy_ends_at_once_and_says_why(
 
     assert in_child(go_on) == 1
     assert not list(tmp_path.iterdir())
-    assert "came back from the operator's call" in capfd.readouterr().err
+    assert "returned from the operator's call" in capfd.readouterr().err

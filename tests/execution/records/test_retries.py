@@ -139,7 +139,7 @@ def test_it_is_told_how_many_records_were_tried_again(tmp_path: Path, mode: str)
     listener = Listener()
     dataset = write_input(tmp_path / "input.jsonl", records)
     run(_shaky(mode, tmp_path, _retries=1), dataset, node(tmp_path), progress=listener)
-    assert listener.notes == ["3 records failed and were tried again; 2 of them went well then"]
+    assert listener.notes == ["3 records failed and were tried again; 2 of them succeeded then"]
 
 
 @pytest.mark.parametrize("mode", ["thread", "async"])

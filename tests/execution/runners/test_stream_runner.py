@@ -234,7 +234,7 @@ def test_a_checkpoint_of_which_nothing_is_left_is_told_of(tmp_path: Path) -> Non
     (segment,) = node(tmp_path).checkpoints.glob("*/segment-*")
     segment.write_bytes(b"")
     report = write(tmp_path, read_sequence(ROWS).map(Working()))
-    assert "none of it is as it was written" in report.notes[0]
+    assert "all its positions are damaged" in report.notes[0]
     assert node(tmp_path).result.read_bytes() == lines(ROWS)
 
 
