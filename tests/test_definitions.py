@@ -105,7 +105,7 @@ def test_the_counts_of_every_node_reconcile(node: str, home: Path) -> None:
 
 
 @pytest.mark.usefixtures("told")
-def test_every_node_takes_what_the_one_before_it_gives(home: Path) -> None:
+def test_every_node_takes_the_result_of_the_node_before_it(home: Path) -> None:
     chain = ("documents", "normalized", "substantial", "prose", "unique", "counted", "chunks")
     for before, after in itertools.pairwise(chain):
         assert manifest(home, after)["rows_in"] == manifest(home, before)["rows_out"]
@@ -114,7 +114,7 @@ def test_every_node_takes_what_the_one_before_it_gives(home: Path) -> None:
 
 
 @pytest.mark.usefixtures("told")
-def test_the_results_are_what_the_operators_promise(home: Path) -> None:
+def test_the_results_equal_those_of_the_operators(home: Path) -> None:
     unique = [" ".join(row["text"].split()).casefold() for row in rows(home, "unique")]
     assert len(unique) == len(set(unique)) > 100
     assert all(len("".join(row["text"].split())) >= 120 for row in rows(home, "substantial"))

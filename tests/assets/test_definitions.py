@@ -82,7 +82,7 @@ def test_the_definitions_can_be_loaded(upper: Any, records: Records) -> None:
     dg.Definitions.validate_loadable(definitions)
 
 
-def test_a_schedule_is_there_if_it_is_asked_for(upper: Any, records: Records) -> None:
+def test_a_schedule_exists_on_request(upper: Any, records: Records) -> None:
     ppl = pipeline_of(upper=upper())
     definitions = build_definitions(ppl, source=records(1), schedule="0 2 * * *")
     schedule = definitions.resolve_schedule_def("docs_pipeline_schedule")
@@ -98,7 +98,7 @@ def test_an_impossible_schedule_is_refused(upper: Any, records: Records) -> None
 
 
 @pytest.mark.parametrize("shared", [True, False], ids=["given", "default"])
-def test_two_pipelines_stand_in_one_definitions(
+def test_one_definitions_object_may_hold_two_pipelines(
     shared: bool,
     upper: Any,
     records: Records,
@@ -163,7 +163,7 @@ def test_the_root_may_come_from_the_environment(
     assert len(result_of(tmp_path / "ours", "docs", "upper")) == 3
 
 
-def test_one_pipeline_may_go_on_from_another(
+def test_one_pipeline_may_continue_another(
     upper: Any, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     resource = resource_at(root)
@@ -182,7 +182,7 @@ def test_steps_run_in_the_process_of_the_run(upper: Any, records: Records) -> No
     assert definitions.executor is dg.in_process_executor
 
 
-def test_assets_show_where_their_results_are_if_the_definitions_say_it(
+def test_assets_show_their_result_paths_if_the_definitions_set_the_root(
     upper: Any, records: Records, root: Path
 ) -> None:
     def uri(resource: DataOpsResource) -> Any:

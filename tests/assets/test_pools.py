@@ -22,7 +22,7 @@ def upper(registry: OperatorRegistry) -> Any:
     return upper
 
 
-def test_a_pool_belongs_to_its_node_alone(upper: Any, records: Records, root: Path) -> None:
+def test_a_pool_belongs_only_to_its_node(upper: Any, records: Records, root: Path) -> None:
     ppl = pipeline_of(first=upper(), second=upper())
     definitions = definitions_of(ppl, records(1), root, pools={"second": "llm"})
     assert asset_of(definitions, "docs", "second").op.pool == "llm"

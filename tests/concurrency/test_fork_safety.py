@@ -44,6 +44,6 @@ def test_a_process_with_busy_threads_is_never_forked() -> None:
     wait_until(may_fork, 10, "the kernel has forgotten the threads")
 
 
-def test_only_linux_tells_which_threads_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_can_be_listed_only_on_linux(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fork_safety.sys, "platform", "darwin")
     assert not may_fork()

@@ -123,7 +123,7 @@ def test_a_missing_file_is_an_input_error(tmp_path):
         content_interval(tmp_path / "missing.jsonl")
 
 
-def test_a_folder_is_an_input_error_that_says_what_to_give(tmp_path):
+def test_a_folder_is_an_input_error_with_a_remedy(tmp_path):
     with pytest.raises(InputError, match="this is a folder; give the path of one jsonl file"):
         content_interval(tmp_path)
 

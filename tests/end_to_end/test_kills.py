@@ -27,7 +27,7 @@ from tests.end_to_end.rows import row
     [("relaunched", 0.05, 32), ("streamed_relaunched", 0.02, BETWEEN_POSITIONS)],
 )
 @row
-def test_a_killed_run_that_is_launched_again_goes_on_where_it_stopped(
+def test_a_killed_run_that_is_launched_again_resumes_where_it_stopped(
     server: DagsterServer, record: Any, node: str, seconds: float, in_flight: int
 ) -> None:
     run = interrupted(server, node, seconds=seconds)
@@ -41,7 +41,7 @@ def test_a_killed_run_that_is_launched_again_goes_on_where_it_stopped(
 
 
 @row
-def test_a_killed_run_that_is_re_executed_from_its_failure_goes_on_where_it_stopped(
+def test_a_killed_run_that_is_re_executed_from_its_failure_resumes_where_it_stopped(
     server: DagsterServer, record: Any
 ) -> None:
     run = interrupted(server, "reexecuted", seconds=0.02)
@@ -61,7 +61,7 @@ def test_a_killed_run_that_is_re_executed_from_its_failure_goes_on_where_it_stop
     [("orphaned", 32), ("orphaned_processes", 32), ("streamed_orphaned", BETWEEN_POSITIONS)],
 )
 @row
-def test_an_orphaned_step_ends_by_itself_and_who_goes_on_waits_for_it(
+def test_an_orphaned_step_ends_and_its_successor_waits_for_it(
     server: DagsterServer, record: Any, node: str, in_flight: int
 ) -> None:
     run = interrupted(server, node, MULTIPROCESS, 0.02)
@@ -89,7 +89,7 @@ def test_an_orphaned_step_ends_by_itself_and_who_goes_on_waits_for_it(
     ("node", "in_flight"), [("retried", 32), ("streamed_retried", BETWEEN_POSITIONS)]
 )
 @row
-def test_a_killed_step_is_retried_and_goes_on_where_it_stopped(
+def test_a_killed_step_is_retried_and_resumes_where_it_stopped(
     server: DagsterServer, record: Any, node: str, in_flight: int
 ) -> None:
     run = interrupted(server, node, MULTIPROCESS, 0.02)

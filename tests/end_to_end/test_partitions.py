@@ -90,7 +90,7 @@ class Partitioned:
 
 
 @row
-def test_a_backfill_is_one_run_and_the_next_one_makes_what_had_failed(
+def test_a_backfill_is_one_run_and_the_next_run_makes_the_failed_partitions(
     server: DagsterServer, record: Any
 ) -> None:
     letters = Partitioned(server, "letters")
@@ -135,7 +135,7 @@ def test_the_sensor_launches_one_run_for_each_file_over_several_ticks(
 
 @pytest.mark.parametrize("how", ["relaunched", "reexecuted"])
 @row
-def test_a_killed_run_of_several_partitions_goes_on_in_the_middle_of_one(
+def test_a_killed_run_of_several_partitions_resumes_within_a_partition(
     server: DagsterServer, record: Any, how: str
 ) -> None:
     long, keys = Partitioned(server, f"long_{how}"), ["c", "a", "b"]

@@ -55,7 +55,7 @@ def queued(
         started.stop()
 
 
-def test_pipelines_run_at_once_as_many_as_the_queue_lets_and_a_killed_one_goes_on(
+def test_pipelines_run_at_once_as_many_as_the_queue_lets_and_a_killed_one_resumes(
     queued: DagsterServer, database: postgres.Postgres, record_property: Any
 ) -> None:
     for node in NODES:

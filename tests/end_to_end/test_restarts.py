@@ -54,7 +54,7 @@ def test_runs_outlive_the_code_server_and_the_server(mortal: DagsterServer) -> N
         assert len(mortal.calls(node)) == RECORDS
 
 
-def test_a_run_that_ended_with_its_server_goes_on_after_the_restart(
+def test_a_run_that_ended_with_its_server_resumes_after_the_restart(
     mortal: DagsterServer, record_property: Any
 ) -> None:
     run = interrupted(mortal, "interrupted")
@@ -69,7 +69,7 @@ def test_a_run_that_ended_with_its_server_goes_on_after_the_restart(
     record_property("done_twice", check_went_on(mortal, "interrupted", again, before))
 
 
-def test_a_run_that_was_killed_with_everything_goes_on_after_the_restart(
+def test_a_run_that_was_killed_with_everything_resumes_after_the_restart(
     mortal: DagsterServer, record_property: Any
 ) -> None:
     interrupted(mortal, "powerless", seconds=0.02)
@@ -88,7 +88,7 @@ def edited(server: DagsterServer, source: str) -> None:
     server.reload()
 
 
-def test_edited_code_starts_afresh_and_says_so_unless_it_is_asked_to_go_on(
+def test_edited_code_starts_afresh_with_a_log_line_unless_resuming_across_code(
     mortal: DagsterServer,
 ) -> None:
     run = mortal.launch("edited", "fragile")

@@ -68,7 +68,7 @@ def test_a_killed_step_that_is_re_executed_pays_for_nothing_twice(
 
 
 @row
-def test_a_terminated_step_leaves_as_canceled_and_goes_on_from_there(
+def test_a_terminated_step_ends_as_canceled_and_resumes_later(
     server: DagsterServer, record: Any
 ) -> None:
     name = "whole_4"

@@ -115,7 +115,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, python: WarmPython)
     return made
 
 
-def test_content_alone_makes_stale_whatever_was_written_again(project: Project) -> None:
+def test_only_changed_content_makes_results_stale(project: Project) -> None:
     project.write_source()  # equal bytes, in another file
     project.report()
     assert project.stale() == {}

@@ -96,7 +96,7 @@ def test_a_bar_leaves_no_thread_that_would_forbid_forking() -> None:
     console.finish(_state(10))
 
 
-def test_quiet_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_quiet_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     quiet = Quiet()
     quiet.start("node", _state())
     quiet.note("x")

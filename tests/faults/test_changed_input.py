@@ -161,7 +161,7 @@ def _attempt(folder: Path, kind: str, given: _Input, name: str = "first") -> Run
 @pytest.mark.parametrize("handle", HANDLES)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("change", CHANGES)
-def test_an_input_changed_between_two_attempts_is_not_mixed_with_what_it_was(
+def test_an_input_changed_between_two_attempts_is_not_mixed(
     tmp_path: Path, change: str, kind: str, handle: str
 ) -> None:
     given = _Input(tmp_path, handle)

@@ -322,7 +322,7 @@ def test_a_run_whose_folder_was_replaced_publishes_nothing_into_the_new_one(
         locks[0].release()
 
 
-def test_a_disk_that_garbles_what_it_is_given_is_an_error_not_endless_work(
+def test_a_disk_that_corrupts_data_is_an_error_not_endless_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs = _Runs(tmp_path, "single")

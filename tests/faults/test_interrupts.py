@@ -143,7 +143,7 @@ def _check_ends(run: _Run, process: "subprocess.Popen[str]", workers: set[int]) 
         ("single", "holds the interpreter"),
     ],
 )
-def test_ctrl_c_ends_a_run_at_once_and_what_was_finished_is_not_done_again(
+def test_ctrl_c_ends_a_run_at_once_and_finished_records_are_kept(
     tmp_path: Path, mode: str, kind: str
 ) -> None:
     run = _Run(tmp_path, mode, kind)
@@ -217,7 +217,7 @@ def _interrupt_early(run: _Run, folder: Path, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("mode", ["process", "spawned"])
-def test_a_worker_that_is_terminated_is_replaced_and_what_it_finished_is_settled(
+def test_a_terminated_worker_is_replaced_and_its_finished_records_are_settled(
     tmp_path: Path, mode: str
 ) -> None:
     run = _Run(tmp_path, mode, "sleeps")

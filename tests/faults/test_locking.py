@@ -189,7 +189,7 @@ def test_a_run_in_a_container_shuts_out_another_and_is_named_by_its_host(
     FolderLock(folder / "node", "second", HANG_SECONDS).release()
 
 
-def test_a_run_goes_on_from_what_another_host_left(tmp_path: Path) -> None:
+def test_a_run_resumes_the_checkpoint_of_another_host(tmp_path: Path) -> None:
     """The checkpoint knows no host: another name of the machine changes nothing."""
     dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
     operator = alone(place=str(tmp_path / "inside"))

@@ -100,7 +100,9 @@ run(operator)
 
 
 @pytest.mark.parametrize("mode", ["thread", "async"])
-def test_an_interrupt_leaves_at_once_and_keeps_what_was_finished(tmp_path: Path, mode: str) -> None:
+def test_an_interrupt_ends_the_run_at_once_and_keeps_finished_records(
+    tmp_path: Path, mode: str
+) -> None:
     write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(128)])
     script = Script(tmp_path, _HALF)
     with killed_at_exit(script.start(mode)) as process:
@@ -114,7 +116,7 @@ def test_an_interrupt_leaves_at_once_and_keeps_what_was_finished(tmp_path: Path,
         assert len(script.log("calls.log")) == finished
 
 
-def test_an_interrupt_keeps_what_process_workers_finished(tmp_path: Path) -> None:
+def test_an_interrupt_keeps_records_finished_by_process_workers(tmp_path: Path) -> None:
     write_input(tmp_path / "input.jsonl", [*({"n": 2 * n} for n in range(30)), {"n": 1}])
     code = _HALF.replace("_max_workers=64", "_max_workers=2")
     script = Script(

@@ -126,7 +126,7 @@ def answered(count: int) -> bytes:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_result_stands_when_every_record_fails_and_a_healed_endpoint_is_asked_again(
+def test_a_result_is_kept_when_every_record_fails_and_a_recovered_endpoint_is_called_again(
     endpoint: Endpoint, mode: str
 ) -> None:
     dataset = write_input(endpoint.home / "input.jsonl", numbered(10))
@@ -150,7 +150,7 @@ def test_a_result_stands_when_every_record_fails_and_a_healed_endpoint_is_asked_
 
 @pytest.mark.parametrize("given", [{}, {"_reuse_outcomes": True}])
 @pytest.mark.parametrize("mode", MODES)
-def test_what_succeeded_before_an_outage_is_kept_and_what_failed_in_it_is_asked_again(
+def test_after_an_outage_successes_are_kept_and_failures_are_tried_again(
     endpoint: Endpoint, mode: str, given: dict[str, Any]
 ) -> None:
     dataset = write_input(endpoint.home / "input.jsonl", numbered(2000))
@@ -176,7 +176,7 @@ def test_what_succeeded_before_an_outage_is_kept_and_what_failed_in_it_is_asked_
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_records_that_failed_between_others_before_an_outage_are_not_asked_again(
+def test_records_that_failed_before_an_outage_are_not_tried_again(
     endpoint: Endpoint, mode: str
 ) -> None:
     records = [{"n": n, "bad": n % 7 == 3} for n in range(900)]
@@ -263,7 +263,7 @@ def test_records_that_are_all_dropped_have_not_failed(tmp_path: Path) -> None:
     assert (report.manifest.dropped, report.manifest.failed) == (5, 0)
 
 
-def test_one_record_that_fails_alone_keeps_the_result_of_the_input_before(
+def test_a_single_failing_record_keeps_the_result_of_the_earlier_input(
     endpoint: Endpoint,
 ) -> None:
     operator = endpoint.operator("single")
@@ -303,7 +303,7 @@ def test_a_retry_in_which_all_fails_again_leaves_the_good_rows_in_the_result(
     assert endpoint.folder.result.read_bytes() == before == answered(40)
 
 
-def test_a_retry_stopped_by_an_outage_leaves_the_result_and_goes_on_later(
+def test_a_retry_stopped_by_an_outage_leaves_the_result_and_resumes_later(
     endpoint: Endpoint,
 ) -> None:
     dataset = write_input(endpoint.home / "input.jsonl", numbered(90))
@@ -442,7 +442,7 @@ def test_an_endpoint_that_refuses_everything_gets_few_of_a_hundred_thousand_requ
     assert not folder.result.exists()
 
 
-def test_a_call_in_plain_python_raises_and_goes_on_with_resume(endpoint: Endpoint) -> None:
+def test_a_call_in_plain_python_raises_and_resumes_with_resume(endpoint: Endpoint) -> None:
     operator = endpoint.operator("thread")
     endpoint.down()
     with pytest.raises(OutageError):
@@ -452,7 +452,7 @@ def test_a_call_in_plain_python_raises_and_goes_on_with_resume(endpoint: Endpoin
         assert [record["n"] for record in operator(numbered(5))] == list(range(5))
 
 
-def test_the_error_names_what_failed_last_where_calls_failed_one_after_another(
+def test_the_error_names_the_last_of_consecutive_failures(
     endpoint: Endpoint,
 ) -> None:
     dataset = write_input(endpoint.home / "input.jsonl", numbered(300))

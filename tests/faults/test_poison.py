@@ -243,7 +243,7 @@ def _no_process_is_left() -> Iterator[None]:
 @pytest.mark.parametrize(
     ("what", "how"), [*((what, "forked") for what in KILLERS), ("segfault", "spawned")]
 )
-def test_a_record_that_kills_its_process_is_alone_in_the_error_file(
+def test_only_the_record_that_kills_its_process_is_in_the_error_file(
     tmp_path: Path, what: str, how: str
 ) -> None:
     dataset = write_input(tmp_path / "input.jsonl", _records(_POISONED))
@@ -283,9 +283,7 @@ def test_bad_manners_in_a_worker_process_harm_no_record(tmp_path: Path, what: st
 @pytest.mark.parametrize("limited", [False, True], ids=["unlimited", "limited"])
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.timeout(method="thread")
-def test_whatever_is_raised_fails_its_record_alone(
-    tmp_path: Path, mode: str, limited: bool
-) -> None:
+def test_any_exception_fails_only_its_record(tmp_path: Path, mode: str, limited: bool) -> None:
     expected = {what: exception for what, (exception, _) in RAISERS.items()}
     if mode == "single":
         del expected["KeyboardInterrupt"]  # in the main thread that is Ctrl-C, which ends the run
@@ -303,7 +301,7 @@ def test_whatever_is_raised_fails_its_record_alone(
     assert found == list(expected.items())
 
 
-def test_ctrl_c_in_single_mode_ends_the_run_and_the_next_one_goes_on(tmp_path: Path) -> None:
+def test_ctrl_c_in_single_mode_ends_the_run_and_the_next_one_resumes(tmp_path: Path) -> None:
     dataset = write_input(tmp_path / "input.jsonl", _records(_POISONED))
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
@@ -351,7 +349,7 @@ def _after(seconds: float) -> Callable[[], str | None]:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.timeout(method="thread")
-def test_a_record_that_hangs_fails_alone(tmp_path: Path, mode: str) -> None:
+def test_only_the_hanging_record_fails(tmp_path: Path, mode: str) -> None:
     dataset = write_input(tmp_path / "input.jsonl", _records(_POISONED))
     operator = hang_async if mode == "async" else hang
     _RELEASE.clear()
@@ -367,7 +365,7 @@ def test_a_record_that_hangs_fails_alone(tmp_path: Path, mode: str) -> None:
     _assert_only_the_poison_failed(tmp_path, "RecordTimeout", operator.operator.__name__)
 
 
-def test_a_record_that_holds_the_interpreter_fails_alone_in_process_mode(tmp_path: Path) -> None:
+def test_only_the_record_that_blocks_the_interpreter_fails_in_process_mode(tmp_path: Path) -> None:
     dataset = write_input(tmp_path / "input.jsonl", _records(_POISONED))
     late = _after(HANG_SECONDS)
     run(hold_the_interpreter(_timeout=1.5), dataset, node(tmp_path), should_stop=late)
@@ -463,7 +461,7 @@ def swell(record):
 
 
 @pytest.mark.parametrize("mode", ["process", "thread"])
-def test_an_enormous_result_passes_through(tmp_path: Path, mode: str) -> None:
+def test_an_enormous_result_is_published(tmp_path: Path, mode: str) -> None:
     dataset = write_input(tmp_path / "input.jsonl", _records(1, count=3))
     run(swell(_concurrency_mode=mode), dataset, node(tmp_path))
     with node(tmp_path).result.open("rb") as file:
@@ -489,7 +487,7 @@ print("the end", flush=True)
 
 @pytest.mark.parametrize("mode", ["process", "thread", "single"])
 @pytest.mark.parametrize("reader", ["file", "slow pipe"])
-def test_an_operator_that_prints_without_end_ends_all_the_same(
+def test_an_operator_that_prints_without_end_is_ended(
     tmp_path: Path, mode: str, reader: str
 ) -> None:
     write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(_COUNT)])
@@ -537,7 +535,7 @@ run(chosen(_concurrency_mode=sys.argv[1]))
 
 @pytest.mark.parametrize("how", ["exits", "is killed", "closes every descriptor"])
 @pytest.mark.parametrize("mode", ["single", "thread", "async"])
-def test_where_a_record_takes_the_whole_process_along_the_next_attempt_goes_on(
+def test_if_a_record_ends_the_whole_process_the_next_attempt_resumes(
     tmp_path: Path, mode: str, how: str
 ) -> None:
     write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(_COUNT)])

@@ -90,7 +90,7 @@ def _refuse_mutely(item: Any) -> Any:
 
 @pytest.mark.parametrize("refuse", [_refuse, _refuse_mutely], ids=["a message", "no message"])
 @pytest.mark.parametrize("kind", _ODD)
-def test_whatever_a_failed_item_holds_it_is_in_the_error_file(
+def test_failed_items_of_any_content_are_in_the_error_file(
     tmp_path: Path, kind: str, refuse: Callable[[Any], Any]
 ) -> None:
     def changed(row: dict[str, Any]) -> Any:
@@ -191,7 +191,7 @@ def test_a_quarantine_file_with_any_byte_changed_loses_no_row(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("content", [None, b"", bytes(1000), b"\xff" * 10])
-def test_a_quarantine_file_that_is_gone_or_another_loses_no_row(
+def test_a_missing_or_replaced_quarantine_file_loses_no_row(
     tmp_path: Path, content: bytes | None
 ) -> None:
     report = _Interrupted(tmp_path).go_on_with(content)
@@ -200,7 +200,7 @@ def test_a_quarantine_file_that_is_gone_or_another_loses_no_row(
     )
 
 
-def test_what_stands_behind_the_last_position_is_cut_off(tmp_path: Path) -> None:
+def test_bytes_after_the_last_position_are_cut_off(tmp_path: Path) -> None:
     interrupted = _Interrupted(tmp_path)
     report = interrupted.go_on_with(interrupted.content + b'{"half a li')
     assert report.manifest.resumed == interrupted.settled

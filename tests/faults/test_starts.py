@@ -45,7 +45,9 @@ def work(folder: Path, count: int = _COUNT, **settings: Any) -> int:
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 @pytest.mark.parametrize("daemon", [False, True], ids=["child", "daemon"])
 @pytest.mark.parametrize("method", _METHODS)
-def test_a_child_however_started_runs_operators(tmp_path: Path, method: str, daemon: bool) -> None:
+def test_a_child_of_any_start_method_runs_operators(
+    tmp_path: Path, method: str, daemon: bool
+) -> None:
     context: Any = multiprocessing.get_context(method)
     child = context.Process(target=work, args=(tmp_path,), daemon=daemon)
     child.start()

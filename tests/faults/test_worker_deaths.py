@@ -140,7 +140,7 @@ def act(record):
 """
 
 
-def test_a_worker_that_dies_in_a_range_before_those_it_has_done_loses_none_of_it(
+def test_a_worker_that_dies_in_an_earlier_range_loses_no_record(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "modules").mkdir()

@@ -58,7 +58,7 @@ def test_columns_that_fit_are_taken():
     assert len(built(decode, First(), measure).graph.nodes) == 3
 
 
-def test_a_missing_column_is_named_with_its_node_and_what_is_there():
+def test_a_missing_column_is_named_with_its_node_and_the_existing_columns():
     with pytest.raises(PipelineDefinitionError) as raised:
         built(decode, decode)
     assert str(raised.value) == (
@@ -90,12 +90,12 @@ def test_a_selection_keeps_the_columns_as_they_are():
         built(decode, First(), decode)
 
 
-def test_what_is_not_declared_is_not_checked():
+def test_undeclared_columns_are_not_checked():
     assert built(decode, opaque, decode, opaque, show)
     assert built(measure, use)  # what else there is, the source knows
 
 
-def test_a_written_type_counts_where_nothing_else_is_known():
+def test_a_written_type_counts_without_other_information():
     with pytest.raises(PipelineDefinitionError, match="reads column 'length' as str"):
         built(measure, show)
 
@@ -107,7 +107,7 @@ def test_every_input_of_a_node_is_looked_at():
         wired(a=(decode, "source"), b=(texts, "source"), both=(measure, "a", "b"))
 
 
-def test_results_that_come_together_have_what_is_common_to_them():
+def test_combined_results_have_their_common_columns():
     other, reads_y = operator("xs", columns={"x": float, "y": str}), operator("y", reads={"y": str})
     two = {"a": (decode, "source"), "b": (other, "source"), "both": (measure, "a", "b")}
     equal = two | {"b": (decode, "source")}

@@ -132,7 +132,7 @@ _CHARACTERS = st.characters(codec="utf-8") | st.sampled_from("/\0.\udcff")
 
 
 @given(st.text(_CHARACTERS, max_size=6) | st.sampled_from(["..", "CON", "n" * 200, "é" * 100]))
-def test_a_node_is_named_like_a_folder_of_its_own_or_refused(name):
+def test_a_node_name_must_be_a_valid_folder_name(name):
     try:
         OperatorGraph.of("docs", [node(name)])
         OperatorGraph.of(name, [node("docs")])

@@ -253,7 +253,7 @@ if __name__ == "__main__":
 """
 
 
-def test_versions_are_equal_across_processes_whatever_the_hash_seed(run_python):
+def test_versions_are_equal_across_processes_for_all_hash_seeds(run_python):
     assert len({run_python(PRINT_VERSION, PYTHONHASHSEED=seed) for seed in "0123"}) == 1
 
 

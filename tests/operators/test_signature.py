@@ -118,7 +118,7 @@ def test_an_unknown_option_names_the_operator_the_option_and_the_nearest_known_o
     assert "Its options: key, output_key" in str(caught.value)
 
 
-def test_an_option_unlike_any_other_is_shown_what_there_is():
+def test_the_error_for_an_unknown_option_lists_the_options():
     with pytest.raises(OperatorOptionError, match=r"is unknown\. Its options: key, output_key"):
         bind(closed, {"zzzzz": 1})
 

@@ -80,7 +80,7 @@ CONTRACT = {
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(("returned", "expected"), CONTRACT.items(), ids=CONTRACT)
-def test_what_forward_returns_says_what_becomes_of_the_record(root, mode, returned, expected):
+def test_the_return_value_of_forward_determines_the_result_lines(root, mode, returned, expected):
     operator = answer(returned=returned, _concurrency_mode=mode, _max_workers=2)
 
     assert operator([{"n": 1}]) == expected
@@ -92,7 +92,7 @@ def test_what_forward_returns_says_what_becomes_of_the_record(root, mode, return
     "returned",
     ["'text'", "1", "True", "({},)", "{1}", "[data, None]", "[[data]]", "['a']", "iter([])"],
 )
-def test_anything_else_is_an_error_of_that_record_alone(root, mode, returned):
+def test_other_return_values_fail_only_that_record(root, mode, returned):
     returned = f"{returned} if data['n'] == 2 else data"
     operator = answer(returned=returned, change=False, _concurrency_mode=mode, _max_workers=2)
 
@@ -256,13 +256,13 @@ def test_tuples_and_generators_of_dicts_are_taken():
 
 
 @pytest.mark.parametrize("data", [3, None, b"bytes", 1.5, object()])
-def test_what_no_records_can_come_from_is_an_input_error(data):
+def test_an_input_without_possible_records_is_an_input_error(data):
     with pytest.raises(InputError, match="give a list of dicts, one dict"):
         suffix()(data)
 
 
 @pytest.mark.parametrize("data", [[1], ["a"], [{"text": "a"}, None], [[{"text": "a"}]]])
-def test_a_list_of_something_else_is_an_input_error(data):
+def test_a_list_of_other_objects_is_an_input_error(data):
     with pytest.raises(InputError, match="not a dict"):
         suffix()(data)
 
@@ -363,7 +363,7 @@ def switch(tmp_path):
     return folder, calls
 
 
-def test_failed_records_alone_are_retried_where_resume_says_so(switch):
+def test_the_resume_setting_retries_only_failed_records(switch):
     folder, calls = switch
     (folder / "fail-1").touch()
     records = [{"n": n} for n in range(3)]
@@ -381,7 +381,7 @@ def test_failed_records_alone_are_retried_where_resume_says_so(switch):
     assert calls() == []
 
 
-def test_a_pipeline_retries_what_failed_and_runs_anew_what_comes_after(switch, root):
+def test_a_pipeline_retries_failed_records_and_reruns_later_nodes(switch, root):
     folder, calls = switch
     with pipeline("docs") as ppl:
         ppl.first = flaky(switch=str(folder), mark="a")
@@ -497,7 +497,7 @@ def test_failed_records_are_one_warning_with_the_first_of_them_and_the_error_fil
     assert str(root / "docs" / "first" / "first_error.jsonl") in text
 
 
-def test_a_warning_says_that_the_error_file_is_not_kept_where_nothing_is_saved(caplog):
+def test_a_warning_reports_that_the_error_file_is_not_kept(caplog):
     suffix(_save_data=False)([{"text": "a"}, {"none": 1}])
 
     assert "not kept, since _save_data is False" in caplog.text

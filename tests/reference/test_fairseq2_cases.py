@@ -95,7 +95,7 @@ def classes(error):
     return {cls.__name__ for cls in type(error).__mro__}
 
 
-def test_a_shard_drops_the_ragged_tail_if_told_to():
+def test_a_shard_drops_the_incomplete_group_on_request():
     (case,) = (case for case in CASES if case["name"] in KEEPS_ALL)
     case["stream"][1]["with"]["allow_uneven"] = False
     try:
@@ -200,7 +200,7 @@ def test_seeded_streams_have_an_order_of_our_own(case):
 
 
 @cases("checkpoint")
-def test_streams_go_on_from_a_state(case):
+def test_streams_resume_from_a_state(case):
     stream = built(case["stream"]).and_return()
     before, _ = read(stream, len(case["read"]))
     state = json.loads(json.dumps(stream.state_dict()))

@@ -79,7 +79,7 @@ def test_an_infinite_pipeline_keeps_the_others_going(run_python):
     ]
 
 
-def test_streams_load_neither_dagster_nor_much_else(run_python):
+def test_streams_import_neither_dagster_nor_other_large_modules(run_python):
     code = """
     import sys
     from dagster_dataops import read_sequence

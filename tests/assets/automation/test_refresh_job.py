@@ -66,7 +66,7 @@ def refresh(
 
 
 @pytest.mark.parametrize("layout", ["steps", "single_step"])
-def test_a_changed_option_makes_its_result_and_all_downstream_anew_and_leaves_the_rest(
+def test_a_changed_option_makes_its_result_and_all_downstream_results_again(
     counted: Counted, records: Records, root: Path, stored: dg.DagsterInstance, layout: Any
 ) -> None:
     source = records(COUNT)
@@ -100,7 +100,7 @@ def test_after_a_refresh_dagster_finds_nothing_stale(
         assert tags["dagster/code_version"] == spec.code_version
 
 
-def test_a_changed_file_and_a_missing_or_edited_result_are_made_anew(
+def test_results_of_changed_files_and_missing_or_edited_results_are_made_again(
     counted: Counted, records: Records, root: Path, stored: dg.DagsterInstance
 ) -> None:
     source = records(COUNT)
@@ -118,7 +118,7 @@ def test_a_changed_file_and_a_missing_or_edited_result_are_made_anew(
     assert counted.taken() == dict.fromkeys(["a", "b", "c", "other", "last"], 1)
 
 
-def test_a_launch_that_says_never_makes_that_result_anew(
+def test_a_launch_with_resume_never_makes_the_result_again(
     counted: Counted, records: Records, root: Path, stored: dg.DagsterInstance
 ) -> None:
     definitions = counted.definitions(root, records(COUNT))

@@ -317,7 +317,7 @@ def test_two_pipelines_of_one_project_share_resources_and_executor(project, inst
     assert [row["again"] for row in result_of(tmp_path, "two", "again")] == [1] * 8
 
 
-def test_several_pipelines_stand_in_one_file(project):
+def test_one_file_may_hold_several_pipelines(project):
     path = project.write(CHAIN)
     text = path.read_text()
     path.write_text(f"{text}\n---\n{text.replace('name: docs', 'name: others')}")
@@ -346,7 +346,7 @@ def test_a_function_of_a_module_is_a_source(project, instance, tmp_path):
     assert [row["id"] for row in result_of(tmp_path, "docs", "marked")] == [0, 1, 2]
 
 
-def test_a_translation_changes_key_group_and_tags_by_what_the_node_is(project):
+def test_a_translation_changes_key_group_and_tags_by_node(project):
     project.write(
         CHAIN
         + """
@@ -383,7 +383,7 @@ class NamedComponent(OperatorPipelineComponent):
         return super().get_asset_spec(data).replace_attributes(owners=[f"team:{self.team}"])
 
 
-def test_a_subclass_has_fields_of_its_own_and_overrides_the_spec(project):
+def test_a_subclass_adds_fields_and_overrides_the_spec(project):
     project.write(CHAIN + "team: corpus\n", type_name=f"{__name__}.NamedComponent")
     assert sys.modules[__name__].NamedComponent is NamedComponent
 
@@ -445,7 +445,7 @@ def test_the_component_imports_nothing_heavy(run_python):
 
 
 @pytest.mark.parametrize("form", ["yaml", "python"])
-def test_what_is_scaffolded_loads_and_runs_at_once(project, instance, root, form):
+def test_a_scaffolded_pipeline_loads_and_runs(project, instance, root, form):
     folder = f"scaffolded_{form}_{project.group}"
     project.sandbox.scaffold_component(
         OperatorPipelineComponent, defs_path=folder, scaffold_format=form

@@ -198,14 +198,14 @@ def test_a_source_function_that_does_not_fit_is_refused_when_it_is_defined(
         ("{partition}/{other}.jsonl", LETTERS),
     ],
 )
-def test_a_path_names_the_partition_if_there_are_partitions_and_else_does_not(
+def test_a_path_names_the_partition_only_with_partitions(
     path: str, partitions: Any, tagging: Tagging, root: Path
 ) -> None:
     with pytest.raises(ConfigurationError, match=r"\{partition\}"):
         definitions_of(pipeline_of(tag=tagging.operator()), path, root, partitions_def=partitions)
 
 
-def test_one_run_of_several_partitions_tells_of_each_of_them(
+def test_one_run_of_several_partitions_reports_each_of_them(
     static: dg.Definitions, tagging: Tagging, root: Path, instance: dg.DagsterInstance
 ) -> None:
     result = execute(static, instance, tags=of_range("c", "a"))
@@ -250,7 +250,7 @@ def test_a_failed_partition_keeps_its_version_apart_from_the_others(
     assert versions["b"] != versions["c"]
 
 
-def test_a_killed_run_of_several_partitions_goes_on_in_the_partition_it_was_killed_in(
+def test_a_killed_run_of_several_partitions_resumes_in_the_partition_it_was_killed_in(
     static: dg.Definitions, tagging: Tagging, root: Path, instance: dg.DagsterInstance
 ) -> None:
     tagging.failing, tagging.fatal = {"a1"}, KeyboardInterrupt()
@@ -271,7 +271,7 @@ def test_a_killed_run_of_several_partitions_goes_on_in_the_partition_it_was_kill
     assert tagging.calls["c0"] == 2  # what Dagster knows of is made anew
 
 
-def test_a_retry_of_the_step_makes_the_failed_partition_alone(
+def test_a_retry_of_the_step_makes_only_the_failed_partition(
     tagging: Tagging, inbox: Path, root: Path, instance: dg.DagsterInstance
 ) -> None:
     definitions = definitions_of(
@@ -355,7 +355,7 @@ def test_missing_partitions_are_named(whole: Any, instance: dg.DagsterInstance) 
 
 
 @pytest.mark.parametrize("layout", ["steps", "single_step"])
-def test_missing_partitions_are_left_out_if_asked(
+def test_missing_partitions_are_left_out_on_request(
     layout: str, whole: Any, root: Path, instance: dg.DagsterInstance
 ) -> None:
     definitions = whole(allow_missing_partitions=True, layout=layout)
@@ -401,9 +401,7 @@ def test_a_name_that_no_node_has_is_refused(whole: Any) -> None:
         whole(unpartitioned=["absent"])
 
 
-def test_what_a_translator_says_of_partitions_stands(
-    tagging: Tagging, inbox: Path, root: Path
-) -> None:
+def test_partitions_set_by_a_translator_are_kept(tagging: Tagging, inbox: Path, root: Path) -> None:
     class Whole(DataOpsTranslator):
         def get_asset_spec(self, data: DataOpsTranslatorData) -> dg.AssetSpec:
             spec = super().get_asset_spec(data)

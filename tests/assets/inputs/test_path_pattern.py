@@ -56,7 +56,7 @@ def test_a_key_may_name_a_folder_below() -> None:
     assert pattern.path("2024/a") == Path("/inbox/2024/a.jsonl")
 
 
-def test_a_relative_path_is_below_the_working_directory_whatever_that_is_called(
+def test_a_relative_path_is_below_a_working_directory_of_any_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "{odd} folder"
@@ -111,7 +111,7 @@ def test_files_that_fit_have_their_keys_and_hidden_ones_are_left_out(tmp_path: P
     assert {key: pattern.path(key) for key in found} == found
 
 
-def test_a_name_that_stands_twice_must_be_the_same(tmp_path: Path) -> None:
+def test_repeated_partition_names_in_a_pattern_must_agree(tmp_path: Path) -> None:
     for folder, name in [("a", "a"), ("a", "b")]:
         (tmp_path / folder).mkdir(exist_ok=True)
         (tmp_path / folder / f"{name}.jsonl").touch()
@@ -119,7 +119,7 @@ def test_a_name_that_stands_twice_must_be_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["in/docs.jsonl", "in/{day}.jsonl", "in/{partition:%Y}.jsonl"])
-def test_a_pattern_for_new_files_names_the_partition_alone(text: str) -> None:
+def test_a_pattern_for_new_files_names_only_the_partition(text: str) -> None:
     with pytest.raises(ConfigurationError, match=r"\{partition\}"):
         list(matching(text))
 

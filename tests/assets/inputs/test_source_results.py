@@ -66,7 +66,7 @@ def reexecute_all(
     return run.run_id
 
 
-def test_re_executing_all_of_a_failed_run_takes_what_the_function_gave(
+def test_re_executing_all_steps_of_a_failed_run_reuses_the_records_of_the_function(
     query: Query, instance: dg.DagsterInstance
 ) -> None:
     definitions = query.definitions()
@@ -118,7 +118,7 @@ def test_a_result_that_was_edited_is_not_taken(query: Query, instance: dg.Dagste
     assert query.calls == 2
 
 
-def test_each_partition_has_a_result_of_its_own(query: Query, instance: dg.DagsterInstance) -> None:
+def test_each_partition_has_a_separate_result(query: Query, instance: dg.DagsterInstance) -> None:
     def texts(key: str) -> Iterator[dict[str, Any]]:
         query.calls += 1
         yield {"key": key}

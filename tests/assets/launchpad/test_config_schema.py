@@ -72,7 +72,7 @@ def plain(fields: Any) -> Any:
     ],
     ids=str,
 )
-def test_the_schema_of_a_later_use_is_that_of_its_own_class(
+def test_the_schema_of_a_later_use_equals_that_of_its_config_class(
     options: dict[str, Any], registry: OperatorRegistry
 ) -> None:
     found = nodes(registry, {}, {"text": "x", "share": 0.1, "form": "short"}, options)
@@ -80,7 +80,7 @@ def test_the_schema_of_a_later_use_is_that_of_its_own_class(
         assert plain(config_schema(node)) == plain(config_type_of(node).to_fields_dict())
 
 
-def test_what_nothing_is_changed_of_is_shared(registry: OperatorRegistry) -> None:
+def test_unchanged_parts_are_shared(registry: OperatorRegistry) -> None:
     one, other, third = nodes(registry, {}, {}, {"count": 3})
     assert config_schema(one) is config_schema(other)
     assert config_schema(one)["timeout"] is config_schema(third)["timeout"]
@@ -118,7 +118,7 @@ def test_a_launch_may_name_exceptions_or_none(
     assert config_of(node, config_schema(node), {"retry_on": names}).retry_on == names
 
 
-def test_a_launch_that_says_nothing_leaves_failures_to_the_operator(
+def test_a_launch_without_settings_keeps_the_failure_handling_of_the_operator(
     registry: OperatorRegistry,
 ) -> None:
     stops, goes_on = nodes(registry, {"_ignore_errors": False}, {"count": 2})

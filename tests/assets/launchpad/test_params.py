@@ -157,7 +157,7 @@ OPTIONS = TYPED.flatmap(
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(OPTIONS)
-def test_whatever_the_types_an_unchanged_launchpad_gives_the_operator_of_the_pipeline(
+def test_an_unchanged_launchpad_gives_the_operator_of_the_pipeline_for_all_types(
     option: tuple[Any, Any],
 ) -> None:
     operator = operator_of(*option)
@@ -192,7 +192,7 @@ def test_whatever_the_types_an_unchanged_launchpad_gives_the_operator_of_the_pip
     ],
     ids=str,
 )
-def test_what_is_written_in_the_launchpad_becomes_what_the_operator_takes(
+def test_launchpad_values_are_converted_to_option_values(
     annotation: Any, value: Any, text: Any, meant: Any
 ) -> None:
     made = given_in_launchpad(operator_of(annotation, value), text)
@@ -219,7 +219,7 @@ def test_what_is_written_in_the_launchpad_becomes_what_the_operator_takes(
     ],
     ids=str,
 )
-def test_what_the_operator_cannot_take_is_refused_by_name_value_and_what_is_allowed(
+def test_an_invalid_option_is_refused_with_name_value_and_allowed_values(
     annotation: Any, value: Any, text: Any, said: str
 ) -> None:
     with pytest.raises(OperatorOptionError, match=f"text.node: option 'option' {said}"):
@@ -269,7 +269,7 @@ def test_descriptions_come_from_docstring_annotation_and_type() -> None:
     assert size.description == "Of it, in billions.\n\nAt least 1."
 
 
-def test_what_is_left_out_is_said() -> None:
+def test_left_out_options_are_named() -> None:
     def node(
         record: dict,
         make: Callable[[str], str] = str.upper,

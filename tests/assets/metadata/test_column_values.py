@@ -19,7 +19,7 @@ def _result(path: Path, fingerprint: str, records: list[dict[str, Any]]) -> Json
     return replace(write_input(path, records), rows=len(records), fingerprint=fingerprint)
 
 
-def test_what_was_seen_of_a_result_is_not_read_again_for_the_next_step(tmp_path: Path) -> None:
+def test_the_sample_of_a_result_is_reused_for_the_next_step(tmp_path: Path) -> None:
     records = [{"id": n} for n in range(120)]
     result = _result(tmp_path / "result.jsonl", "xxh3:seen", records)
     remember(result, ["id", "rare"], records[:100])
@@ -39,7 +39,7 @@ def test_more_records_than_were_seen_are_read(tmp_path: Path) -> None:
     assert values.whole
 
 
-def test_another_content_is_looked_at_anew(tmp_path: Path) -> None:
+def test_changed_content_is_inspected_again(tmp_path: Path) -> None:
     remember(_result(tmp_path / "old.jsonl", "xxh3:old", [{"a": 1}]), ["a"], [{"a": 1}])
     values = values_of([_result(tmp_path / "new.jsonl", "xxh3:new", [{"b": 1}])])
     assert list(values.columns) == ["b"]

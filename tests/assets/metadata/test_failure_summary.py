@@ -88,7 +88,7 @@ def test_several_files_are_counted_together(tmp_path: Path) -> None:
     assert counts(one) == {"A": 1, "B": 1}  # what is remembered of a file is not changed by it
 
 
-def test_a_file_that_was_written_anew_is_read_anew(tmp_path: Path) -> None:
+def test_a_rewritten_file_is_read_again(tmp_path: Path) -> None:
     path = write_jsonl(tmp_path / "errors.jsonl", [error(1, "A", "m", {})])
     assert counts(path) == {"A": 1}
     write_jsonl(path, [error(1, "A", "m", {}), error(2, "A", "m", {})])

@@ -53,7 +53,7 @@ def test_no_cell_breaks_its_table(shape: tuple[list[str], list[list[Any]]]) -> N
 
 
 @given(SHAPES, TEXTS)
-def test_every_row_has_every_cell_however_they_were_cut(
+def test_every_row_has_every_cell_with_any_shortening(
     shape: tuple[list[str], list[list[Any]]], note: str
 ) -> None:
     header, rows = shape
@@ -78,5 +78,5 @@ def test_a_table_that_would_be_cut_off_is_long_enough_for_a_window(row: list[str
     assert rendered(made)[1] == [text.strip() for text in row]
 
 
-def test_a_note_stands_below_the_table() -> None:
+def test_a_note_is_below_the_table() -> None:
     assert table(["a"], [["b"]], "and 4 *more*").endswith("\n\n_and 4 \\*more\\*_")

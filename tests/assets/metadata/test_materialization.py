@@ -39,7 +39,7 @@ def test_a_preview_is_a_markdown_table() -> None:
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_cells_and_columns_show_what_records_hold(text: str) -> None:
+def test_cells_and_columns_show_the_content_of_records(text: str) -> None:
     table = preview([{text: text, "next": "x"}])
     assert cells_of(table) == [[text, "next"], [text, "x"]]
     live = re.sub(r"\\.", "", "\n".join(table.splitlines()[2:]))  # less what is escaped
@@ -61,7 +61,7 @@ def test_a_missing_key_is_an_empty_cell_and_null_is_null() -> None:
     assert cells_of(table)[1:] == [["null", ""], ["", '[1,{"c":2}]']]
 
 
-def test_no_rows_are_said_to_be_none() -> None:
+def test_an_empty_result_is_reported_as_empty() -> None:
     assert preview([]) == "_no rows_"
 
 

@@ -141,7 +141,7 @@ def test_no_docstring_is_no_description(nothing: str | None) -> None:
     assert described(nothing) is None
 
 
-def test_no_word_of_a_docstring_of_ours_is_lost() -> None:
+def test_no_word_of_the_packages_docstrings_is_lost() -> None:
     words = re.compile(r"\w+")
     for group in data_register.groups():
         for name in data_register.operators(group):

@@ -42,7 +42,7 @@ def asked(watch: RunMonitor, messenger: Messenger) -> str | None:
     return watch()
 
 
-def test_a_step_goes_on_as_long_as_its_run_does(
+def test_a_step_continues_as_long_as_its_run(
     instance: dg.DagsterInstance, messenger: Messenger
 ) -> None:
     context = context_of(instance, dg.DagsterRunStatus.STARTED)

@@ -79,7 +79,7 @@ def operator(registry: OperatorRegistry, cancelling: Cancelling, mode: Any) -> A
 
 
 @pytest.mark.parametrize("mode", ["single", "thread", "async", "process"])
-def test_a_cancelled_run_keeps_what_is_finished_and_the_next_one_goes_on(
+def test_a_cancelled_run_keeps_finished_records_and_the_next_run_resumes(
     mode: str,
     registry: OperatorRegistry,
     cancelling: Cancelling,

@@ -76,7 +76,7 @@ def failure_of(result: dg.ExecuteInProcessResult) -> str:
 
 
 @LAYOUTS
-def test_a_nightly_outage_fails_the_step_and_the_healed_endpoint_is_asked_by_the_next_run(
+def test_an_outage_fails_the_step_and_the_next_run_calls_the_recovered_endpoint(
     layout: str, endpoint: Endpoint, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     ppl = pipeline_of(a=endpoint.ask(), b=endpoint.keep())
@@ -100,7 +100,7 @@ def test_a_nightly_outage_fails_the_step_and_the_healed_endpoint_is_asked_by_the
 
 
 @LAYOUTS
-def test_an_outage_in_the_middle_stops_the_run_and_what_was_answered_is_not_asked_again(
+def test_an_outage_in_the_middle_stops_the_run_and_keeps_successful_calls(
     layout: str, endpoint: Endpoint, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     ppl = pipeline_of(a=endpoint.ask(_stop_after_failures=20), b=endpoint.keep())
@@ -130,7 +130,7 @@ def test_a_retry_policy_asks_again_after_an_outage(
 
 
 @LAYOUTS
-def test_the_launchpad_says_after_how_many_failures_to_stop_or_never(
+def test_the_launchpad_sets_the_number_of_failures_that_stops_a_run(
     layout: str, endpoint: Endpoint, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     endpoint.down_for = lambda _: True
@@ -187,7 +187,7 @@ def test_a_preview_shows_failures_even_if_every_record_fails(
 
 @LAYOUTS
 @pytest.mark.parametrize(("failed", "held_up"), [(5, False), (6, True)])
-def test_if_more_than_half_failed_what_is_downstream_is_held_up(
+def test_more_than_half_failed_records_block_downstream_assets(
     layout: str,
     failed: int,
     held_up: bool,
@@ -217,7 +217,7 @@ def test_if_more_than_half_failed_what_is_downstream_is_held_up(
         {"max_error_rate": 0.0, "severity": "WARN"},
     ],
 )
-def test_whoever_says_so_has_what_is_downstream_made_of_the_smaller_part(
+def test_a_severity_of_warn_lets_downstream_assets_run_on_the_smaller_part(
     rate: Any, endpoint: Endpoint, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     chosen = ErrorRateCheck(**rate) if isinstance(rate, dict) else rate

@@ -78,7 +78,7 @@ def test_a_drawn_seed_is_no_part_of_the_code_version(parts):
     assert len(versions) == 1
 
 
-def test_what_a_reader_does_not_yield_is_told_where_it_is_defined(parts):
+def test_columns_that_do_not_fit_the_reader_are_an_error_at_the_definition(parts):
     with pipeline("read") as ppl:
         ppl.upper = upper()
 
@@ -122,7 +122,7 @@ print(json.dumps({"numbers": numbers, "parsed": len(seen), "seeds": seeds}))
 
 
 @pytest.mark.slow
-def test_a_killed_reader_goes_on_with_the_seed_that_it_had_drawn(parts):
+def test_a_killed_reader_resumes_with_the_seed_that_it_had_drawn(parts):
     root = str(Path(__file__).parents[3])
     command = [sys.executable, "-W", "ignore", "-c", KILLED, str(parts)]
     environment = os.environ | {"PYTHONPATH": root, "PYTHONDONTWRITEBYTECODE": "1"}

@@ -49,7 +49,7 @@ def definitions(ppl: Any, source: Path, root: Path, **keywords: Any) -> dg.Defin
 
 
 @pytest.mark.parametrize("layout", ["steps", "single_step"])
-def test_after_a_fix_upstream_a_model_is_asked_for_the_changed_records_alone(
+def test_after_a_fix_upstream_a_model_is_called_only_for_changed_records(
     layout: str,
     pipeline: Callable[..., Any],
     asked: list[int],
@@ -91,7 +91,7 @@ def test_a_plain_materialize_asks_for_nothing_and_never_for_everything(
     assert sorted(asked) == list(range(COUNT))
 
 
-def test_the_retry_job_asks_a_model_for_what_was_missing_upstream(
+def test_the_retry_job_calls_a_model_for_records_missing_upstream(
     pipeline: Callable[..., Any],
     asked: list[int],
     records: Records,

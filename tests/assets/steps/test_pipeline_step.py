@@ -174,7 +174,7 @@ def test_both_layouts_write_the_same_bytes_metadata_and_versions(
 
 
 @pytest.mark.parametrize("layout", ["steps", "single_step"])
-def test_what_is_told_of_a_result_is_written_down_once(
+def test_metadata_of_a_result_is_stored_once(
     layout: str, work: Work, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     definitions = definitions_of(work.pipeline(), records(5), root, layout=layout)
@@ -193,7 +193,7 @@ def test_there_is_one_step_with_a_materialization_an_operator(
     assert {event.step_key for event in events} == {"docs"}
 
 
-def test_what_was_finished_before_another_failed_is_materialized(
+def test_results_finished_before_a_failure_are_materialized(
     single: dg.Definitions, work: Work, root: Path, instance: dg.DagsterInstance
 ) -> None:
     work.fails.add("second")
@@ -220,7 +220,7 @@ def test_a_retry_pays_for_no_finished_operator_again(
     assert "already finished by run" in "\n".join(log_of(instance, result.run_id))
 
 
-def test_only_what_is_selected_runs_over_what_was_published(
+def test_only_selected_operators_run_and_read_published_results(
     single: dg.Definitions, work: Work, root: Path, instance: dg.DagsterInstance
 ) -> None:
     execute(single, instance)
@@ -242,7 +242,7 @@ def test_an_operator_between_selected_ones_is_read_as_it_was_published(
     assert work.calls == {"first": 5, "joined": 1}
 
 
-def test_a_missing_result_of_what_is_not_selected_is_named(
+def test_a_missing_result_of_an_unselected_operator_is_named(
     single: dg.Definitions, instance: dg.DagsterInstance
 ) -> None:
     with pytest.raises(Exception, match=r"second_results.jsonl.*Materialize the operator that"):
@@ -331,7 +331,7 @@ class HalfPartitioned(DataOpsTranslator):
         return spec if last else spec.replace_attributes(partitions_def=letters)
 
 
-def test_operators_with_other_partitions_have_a_step_of_their_own(
+def test_operators_with_other_partitions_have_a_separate_step(
     registry: OperatorRegistry, work: Work, root: Path, instance: dg.DagsterInstance
 ) -> None:
     @dg.asset(partitions_def=letters, io_manager_key="dataops_io")

@@ -158,7 +158,7 @@ def test_a_registered_reader_is_a_source_whose_columns_are_checked(
         definitions_of(pipeline_of(titled=titled()), reader, root)
 
 
-def test_a_function_tells_what_its_asset_is(upper: Any, root: Path) -> None:
+def test_a_function_describes_its_asset(upper: Any, root: Path) -> None:
     definitions = definitions_of(upper, streamed, root)
     spec = spec_of(definitions, "docs", "streamed")
     assert spec.description == "Sixty texts, as a stream."
@@ -201,7 +201,7 @@ def test_a_stream_that_never_ends_is_refused_when_it_is_defined(upper: Any, root
             definitions_of(upper, endless, root)
 
 
-def test_a_list_of_sources_is_refused_with_what_to_do(upper: Any, root: Path) -> None:
+def test_a_list_of_sources_is_refused_with_a_remedy(upper: Any, root: Path) -> None:
     with pytest.raises(OperatorDefinitionError, match=r"combine\.concat"):
         definitions_of(upper, ["a.jsonl", "b.jsonl"], root)
 
@@ -291,7 +291,7 @@ def _definitions(ppl: Any, source: Any, root: Path, **keywords: Any) -> dg.Defin
     return build_definitions(ppl, source=source, resource=_frequent(root), **keywords)
 
 
-def test_a_cancelled_run_goes_on_in_a_plain_materialize(
+def test_a_cancelled_run_resumes_in_a_plain_materialize(
     upper: Any, root: Path, tmp_path: Path, instance: dg.DagsterInstance
 ) -> None:
     ending = Ending(tmp_path, 50, "interrupt")
@@ -307,7 +307,7 @@ def test_a_cancelled_run_goes_on_in_a_plain_materialize(
     assert metadata_of(third, "docs", "map")["rows_resumed"] == 0
 
 
-def test_a_retry_goes_on_within_the_same_run(
+def test_a_retry_resumes_within_the_same_run(
     upper: Any, root: Path, tmp_path: Path, instance: dg.DagsterInstance
 ) -> None:
     ending = Ending(tmp_path, 50, "failure")
@@ -331,7 +331,7 @@ def test_resuming_is_switched_off_in_the_launchpad(
     assert "resuming is switched off" in found["notes"]
 
 
-def test_another_stream_starts_afresh_and_the_log_says_which_part_differs(
+def test_another_stream_starts_afresh_and_the_log_names_the_difference(
     upper: Any, root: Path, tmp_path: Path, instance: dg.DagsterInstance
 ) -> None:
     ending = Ending(tmp_path, 50, "failure")
@@ -346,7 +346,7 @@ def test_another_stream_starts_afresh_and_the_log_says_which_part_differs(
 # ---------------------------------------------------------------- what is told
 
 
-def test_what_failed_is_counted_and_shown(
+def test_failures_are_counted_and_shown(
     upper: Any, root: Path, instance: dg.DagsterInstance
 ) -> None:
     def grumpy(row: dict[str, Any]) -> dict[str, Any]:
@@ -390,7 +390,7 @@ def test_the_code_version_is_that_of_the_stages(upper: Any, root: Path) -> None:
     assert len(others) == 5
 
 
-def test_the_stages_stand_on_the_asset(upper: Any, root: Path) -> None:
+def test_the_asset_shows_the_stages(upper: Any, root: Path) -> None:
     definitions = definitions_of(upper, read_sequence(ROWS).shuffle(5), root)
     shown = spec_of(definitions, "docs", "shuffle").metadata["dagster_dataops/stages"]
     assert r"| 1 | read\_sequence |" in shown.value  # type: ignore[union-attr]
@@ -453,7 +453,7 @@ def test_a_stream_is_in_the_step_of_the_decorator(
     assert result_of(root, "docs", "upper") == UPPER
 
 
-def test_a_stream_is_run_in_an_op_of_ones_own(
+def test_a_stream_is_run_in_a_custom_op(
     upper: Any, root: Path, instance: dg.DagsterInstance
 ) -> None:
     planned = plan_pipeline(upper, source=read_sequence(ROWS))

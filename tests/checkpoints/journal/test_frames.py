@@ -65,7 +65,7 @@ def test_damage_costs_no_attempt() -> None:
         assert list(read_frames(bytes(damaged))) == whole, position
 
 
-def test_half_an_attempt_is_none_and_a_copy_is_no_second_one() -> None:
+def test_an_incomplete_attempt_and_a_copy_do_not_count() -> None:
     attempt = json_frame(FrameKind.ATTEMPT, {"run": "one"})
     for cut in range(len(attempt) + 1):
         expected = _WHOLE[:1] if cut >= len(_FRAMES[0]) else []
@@ -84,7 +84,7 @@ def test_noise_never_yields_a_frame_that_was_not_written() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"DOJ1", b"DOJ1" * 100, b"\0" * 50], ids=repr)
-def test_what_holds_no_frame_yields_none(data: bytes) -> None:
+def test_data_without_frames_yields_none(data: bytes) -> None:
     assert list(read_frames(data)) == []
 
 

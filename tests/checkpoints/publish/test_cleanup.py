@@ -59,7 +59,7 @@ def test_checkpoints_that_a_killed_run_moved_are_deleted_by_the_next(tmp_path: P
     assert _entries(tmp_path) == []
 
 
-def test_a_folder_that_an_earlier_deletion_takes_away_in_between_is_made_again(
+def test_a_folder_deleted_meanwhile_by_an_earlier_run_is_created_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Deletion continues after a run has released its lock: the next run may be at this point."""

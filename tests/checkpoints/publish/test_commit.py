@@ -176,7 +176,7 @@ def test_a_dataset_operator_killed_while_publishing_leaves_a_whole_result(
     assert not folder.checkpoints.exists()
 
 
-def test_a_manifests_draft_whose_result_is_gone_does_not_cost_the_checkpoint(
+def test_a_manifests_draft_without_its_result_does_not_cost_the_checkpoint(
     tmp_path: Path,
 ) -> None:
     """A power loss may keep the name of a later file and lose that of an earlier one."""

@@ -74,7 +74,7 @@ def _expected(factor: int = 2, add: int = 0) -> bytes:
     return lines({"n": n * factor + add} for n in range(20))
 
 
-def test_an_unfinished_run_goes_on_where_it_stopped(tmp_path: Path, registry, calls) -> None:
+def test_an_unfinished_run_resumes_where_it_stopped(tmp_path: Path, registry, calls) -> None:
     dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
     _interrupt(_operator(registry), dataset, tmp_path, 12)
     report = _go_on(_operator(registry), dataset, tmp_path)
@@ -95,7 +95,7 @@ def test_several_attempts_are_counted_in_the_note(tmp_path: Path, registry) -> N
 
 
 @pytest.mark.parametrize("mode", ["thread", "process"])
-def test_a_run_goes_on_in_another_mode(tmp_path: Path, registry, mode: str) -> None:
+def test_a_run_resumes_in_another_mode(tmp_path: Path, registry, mode: str) -> None:
     dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
     _interrupt(_operator(registry), dataset, tmp_path, 12)
     report = _go_on(_operator(OperatorRegistry(print), mode=mode), dataset, tmp_path)
@@ -168,7 +168,7 @@ def test_several_changed_parts_are_all_named(tmp_path: Path, registry, calls) ->
 
 
 @pytest.mark.parametrize("how", ["touched", "copied", "rewritten"])
-def test_the_same_content_with_another_time_goes_on(
+def test_the_same_content_with_another_time_is_resumed(
     tmp_path: Path, registry, calls, how: str
 ) -> None:
     dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
@@ -194,7 +194,9 @@ def test_changes_after_the_settled_part_are_taken_up(tmp_path: Path, registry, c
     assert node(tmp_path).result.read_bytes() == lines({"n": r["n"] * 2} for r in changed)
 
 
-def test_across_code_keeps_what_the_old_code_finished(tmp_path: Path, registry, calls) -> None:
+def test_across_code_keeps_records_finished_by_the_old_code(
+    tmp_path: Path, registry, calls
+) -> None:
     dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
     _interrupt(_operator(registry), dataset, tmp_path, 12)
     changed = _operator(OperatorRegistry(print), factor=3)
@@ -226,7 +228,7 @@ def test_across_code_refuses_other_options(tmp_path: Path, registry, calls) -> N
     assert node(tmp_path).result.read_bytes() == _expected(add=1)
 
 
-def test_never_resuming_starts_afresh_and_says_so(tmp_path: Path, registry, calls) -> None:
+def test_never_resuming_starts_afresh_with_a_log_line(tmp_path: Path, registry, calls) -> None:
     dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
     _interrupt(_operator(registry), dataset, tmp_path, 12)
     report = _go_on(_operator(registry), dataset, tmp_path, ResumePolicy.NEVER)

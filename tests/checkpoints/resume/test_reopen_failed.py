@@ -50,7 +50,7 @@ def settled(dataset: JsonlDataset, home: Path) -> CheckpointContent:
     known=st.booleans(),
     data=st.data(),
 )
-def test_the_chosen_records_alone_are_open_again_and_the_result_is_that_of_one_run(
+def test_only_the_chosen_records_are_reopened_and_the_result_is_that_of_one_run(
     tmp_path_factory: pytest.TempPathFactory,
     kinds: list[str],
     sizes: SpanSizes,

@@ -88,7 +88,7 @@ def test_spans_with_failed_records_are_settled_once_and_undamaged(
     assert [row["index"] for row in error_rows(node(tmp_path))] == expected_failures(records)
 
 
-def test_what_cannot_be_sent_is_a_worker_error_that_says_what_to_do(tmp_path: Path) -> None:
+def test_an_operator_that_cannot_be_sent_is_a_worker_error_with_a_remedy(tmp_path: Path) -> None:
     @data_register(_GROUP)
     def locked(record, lock=None):
         return record
@@ -167,7 +167,7 @@ def test_slow_records_after_quick_ones_are_shared_by_all_workers(
 
 
 @HOW
-def test_what_a_stuck_record_holds_up_is_done_by_others_meanwhile(
+def test_lines_after_a_stuck_record_are_processed_by_other_workers(
     tmp_path: Path, spawned: bool
 ) -> None:
     last = tmp_path / "last"
@@ -193,7 +193,7 @@ def test_more_workers_than_records_are_no_problem(tmp_path: Path) -> None:
     assert node(tmp_path).result.read_bytes() == expected_results(records)
 
 
-def test_a_stop_ends_the_workers_and_keeps_what_they_finished(
+def test_a_stop_ends_the_workers_and_keeps_their_finished_records(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cut_by(monkeypatch, TINY)
@@ -369,7 +369,7 @@ assert len(ppl("input.jsonl")) == 1000
     assert 1 <= _imports_of(slow_module) <= 4  # two workers; a busy machine may have lost one
 
 
-def test_a_few_tiny_records_start_one_worker_however_many_are_allowed(
+def test_a_few_tiny_records_start_only_one_worker(
     slow_module: Path, run_python: Callable[..., str]
 ) -> None:
     run_python("""

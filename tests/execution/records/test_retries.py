@@ -117,7 +117,7 @@ def test_without_retries_a_record_has_one_try(tmp_path: Path, mode: str) -> None
     ("retry_on", "tries"),
     [("BusyError", 2), (BusyError, 2), ("OSError", 2), ([ValueError, "KeyError"], 1)],
 )
-def test_only_what_was_asked_for_is_tried_again(
+def test_only_the_requested_exceptions_are_retried(
     tmp_path: Path, mode: str, retry_on: Any, tries: int
 ) -> None:
     dataset = write_input(tmp_path / "input.jsonl", [{"n": 0, "good_at": 9}])
@@ -134,7 +134,7 @@ def test_the_step_fails_only_after_the_last_try(tmp_path: Path, mode: str) -> No
 
 
 @pytest.mark.parametrize("mode", ["single", "thread", "async"])
-def test_it_is_told_how_many_records_were_tried_again(tmp_path: Path, mode: str) -> None:
+def test_the_number_of_retried_records_is_reported(tmp_path: Path, mode: str) -> None:
     records = [{"n": n, "good_at": good} for n, good in enumerate([1, 2, 2, 9])]
     listener = Listener()
     dataset = write_input(tmp_path / "input.jsonl", records)
@@ -163,7 +163,7 @@ class Stop(BaseException):
     """Raised from outside."""
 
 
-def test_an_interrupt_during_a_pause_passes_through_and_keeps_what_came_before() -> None:
+def test_an_interrupt_during_a_pause_is_raised_and_keeps_earlier_records() -> None:
     settings = ExecutionSettings(retries=3).resolved(asynchronous=False)
 
     def interrupted(_: float) -> None:
@@ -261,10 +261,10 @@ def _failure(error: BaseException) -> Failure:
         (ValueError(), (OSError, "KeyError"), False),
     ],
 )
-def test_what_is_tried_again(error: BaseException, retry_on: Any, expected: bool) -> None:
+def test_exceptions_that_are_retried(error: BaseException, retry_on: Any, expected: bool) -> None:
     assert socket.timeout is builtins.TimeoutError
     assert matches(error, retry_on) is expected
 
 
-def test_no_retries_are_none() -> None:
+def test_no_retries_give_none() -> None:
     assert retries_of(ExecutionSettings().resolved(asynchronous=False)) is None

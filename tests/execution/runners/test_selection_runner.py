@@ -118,7 +118,7 @@ def test_every_mode_keeps_the_same_and_names_the_same_failures(
     assert not folder.checkpoints.exists()
 
 
-def test_bad_and_blank_lines_are_told_from_records(tmp_path: Path) -> None:
+def test_bad_and_blank_lines_are_distinguished_from_records(tmp_path: Path) -> None:
     path = tmp_path / "input.jsonl"
     path.write_bytes(
         b'\xef\xbb\xbf{"n": 1,  "a":1.0}\r\n\n  \nbad\n{"n":null}\n[1]\n{"n":0}\n{ "n":2}'
@@ -200,7 +200,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("reason", WRONG)
-def test_what_is_wrong_with_keep_fails_the_step(tmp_path: Path, numbered, reason: str) -> None:
+def test_an_invalid_keep_fails_the_step(tmp_path: Path, numbered, reason: str) -> None:
     do = WRONG[reason]
     with pytest.raises(DatasetOperatorError, match=reason) as caught:
         run(Choose(do=do, _concurrency_mode="single"), numbered, node(tmp_path))
@@ -211,9 +211,7 @@ def test_what_is_wrong_with_keep_fails_the_step(tmp_path: Path, numbered, reason
     assert [content.table.records for content in existing(node(tmp_path).checkpoints)] == [9]
 
 
-def test_an_interrupt_of_keep_passes_through_and_leaves_the_sketches(
-    tmp_path: Path, numbered
-) -> None:
+def test_an_interrupt_of_keep_is_raised_and_leaves_the_sketches(tmp_path: Path, numbered) -> None:
     def interrupted(sketches, scratch):
         next(sketches)
         raise KeyboardInterrupt
@@ -243,7 +241,9 @@ def test_keep_can_be_stopped(tmp_path: Path, numbered, monkeypatch: pytest.Monke
     assert existing(node(tmp_path).checkpoints)[0].table.records == 9
 
 
-def test_the_scratch_folder_is_empty_at_first_and_gone_afterwards(tmp_path: Path, numbered) -> None:
+def test_the_scratch_folder_is_empty_at_first_and_deleted_afterwards(
+    tmp_path: Path, numbered
+) -> None:
     seen: list[Path] = []
 
     def writing(sketches, scratch):

@@ -80,7 +80,7 @@ def test_only_the_records_that_hang_fail(tmp_path: Path, mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["single", "thread"])
-def test_the_error_row_says_where_the_call_hung(tmp_path: Path, mode: str) -> None:
+def test_the_error_row_shows_where_the_call_hung(tmp_path: Path, mode: str) -> None:
     dataset = write_input(tmp_path / "input.jsonl", _records(0, count=1))
     run(_hanging(mode), dataset, node(tmp_path))
     (row,) = error_rows(node(tmp_path))
@@ -102,7 +102,7 @@ def test_a_time_out_is_a_failed_try(tmp_path: Path, mode: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["single", "thread", "async"])
 @pytest.mark.parametrize(("retry_on", "tries"), [("ValueError", 1), ("TimeoutError", 2)])
-def test_a_time_out_is_tried_again_if_it_is_asked_for(
+def test_a_timeout_is_retried_on_request(
     tmp_path: Path, mode: str, retry_on: str, tries: int
 ) -> None:
     dataset = write_input(tmp_path / "input.jsonl", _records(0, count=1))
@@ -219,7 +219,7 @@ def test_calls_that_return_are_no_longer_counted_as_stuck(monkeypatch: pytest.Mo
     limit.close()
 
 
-def test_whatever_a_call_raises_in_its_thread_is_raised_to_whoever_waits() -> None:
+def test_an_exception_of_a_call_in_a_thread_is_raised_in_the_waiting_thread() -> None:
     limit = CallLimit(30, Stuck(1))
 
     def leave(_: object) -> None:
@@ -309,7 +309,7 @@ def test_an_alarm_raises_again_if_the_operator_catches_it(tmp_path: Path) -> Non
     assert [row["exception"] for row in error_rows(node(tmp_path))] == ["RecordTimeout"]
 
 
-def test_an_alarm_that_comes_late_hurts_nobody() -> None:
+def test_a_late_alarm_has_no_effect() -> None:
     """Rings it by hand at every moment at which no call is under way, or another one."""
     alarm = Alarm(30)
     with alarm.installed():
@@ -342,7 +342,7 @@ def test_calls_about_as_long_as_their_limit_end_well_or_in_time() -> None:
     assert all(bad)
 
 
-def test_the_alarm_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+def test_an_alarm_of_other_code_is_not_changed(tmp_path: Path) -> None:
     rung = threading.Event()
     before = signal.signal(signal.SIGALRM, lambda *_: rung.set())
     try:
@@ -367,7 +367,7 @@ def test_without_signals_no_alarm_can_be_used() -> None:
     assert alarm_obstacle() is None
 
 
-def test_a_time_out_says_what_to_do_and_pickles() -> None:
+def test_a_timeout_contains_a_remedy_and_pickles() -> None:
     error = RecordTimeout(1.5)
     copy = pickle.loads(pickle.dumps(error))
     assert (str(copy), copy.seconds) == (str(error), 1.5)
@@ -388,7 +388,7 @@ def test_no_garbage_is_collected_while_it_is_looked_where_a_call_hangs(
         return frames()
 
     monkeypatch.setattr(sys, "_current_frames", look)
-    test_the_error_row_says_where_the_call_hung(tmp_path, "thread")
+    test_the_error_row_shows_where_the_call_hung(tmp_path, "thread")
     assert looked
     assert not any(looked)
     assert gc.isenabled()

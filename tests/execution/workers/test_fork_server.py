@@ -113,7 +113,7 @@ def _assignment(tmp_path: Path) -> Assignment:
     return Assignment(str(dataset.path), dataset.stamp(), str(tmp_path), 1, 99, True, True)
 
 
-def test_a_server_that_was_killed_is_replaced_and_its_workers_go_on(tmp_path: Path) -> None:
+def test_a_killed_server_is_replaced_and_its_workers_continue(tmp_path: Path) -> None:
     pool = WorkerPool(act(), ())
     with second_thread(True):
         assignment = _assignment(tmp_path)
@@ -204,7 +204,7 @@ def test_a_server_ends_with_its_parent_even_if_a_child_of_that_lives_on(tmp_path
         assert alive([child]) == [child]
 
 
-def test_a_server_keeps_nobody_waiting_for_the_end_of_its_parents_output(tmp_path: Path) -> None:
+def test_a_server_does_not_keep_its_parents_output_open(tmp_path: Path) -> None:
     write_input(tmp_path / "input.jsonl", [{"n": 1}])
     script = Script(tmp_path, _SAME + _SERVED)
     done = subprocess.run(

@@ -38,7 +38,7 @@ def test_finished_ranges_arrive_with_their_duration(seconds: float) -> None:
 
 
 @given(_LARGE)
-def test_a_range_that_ends_sooner_tells_where(end: int) -> None:
+def test_a_shortened_range_reports_its_end(end: int) -> None:
     message = protocol.pack_shortened(end)
     assert message[0] == Kind.SHORTENED
     assert protocol.unpack_shortened(message) == end
@@ -50,7 +50,7 @@ def test_failures_arrive_without_their_line() -> None:
     assert protocol.unpack_failed(message) == Failed(7, b"", Failure("E", "é", "t"))
 
 
-def test_faults_arrive_whatever_their_text_is() -> None:
+def test_faults_with_any_text_arrive() -> None:
     message = protocol.pack_fault("full \ud800 é")
     assert message[0] == Kind.FAULT
     assert protocol.unpack_fault(message) == "full \\ud800 é"

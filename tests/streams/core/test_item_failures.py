@@ -73,7 +73,7 @@ def test_more_failures_than_allowed_end_the_stream(options):
         list(stream)
 
 
-def test_quarantine_keeps_items_with_what_happened(tmp_path):
+def test_quarantine_stores_items_with_their_errors(tmp_path):
     path = tmp_path / "sub" / "bad.jsonl"
     stream = numbers(1, 0, "x").and_return(on_error="quarantine", quarantine=path)
     list(stream)
@@ -98,7 +98,7 @@ def recipe():
     )
 
 
-def test_a_stream_that_goes_on_counts_and_keeps_no_failure_twice(tmp_path):
+def test_a_resumed_stream_counts_and_stores_no_failure_twice(tmp_path):
     options = {"on_error": "quarantine", "quarantine": tmp_path / "bad.jsonl"}
     stream = recipe().and_return(**options)
     expected = list(stream)
@@ -118,7 +118,7 @@ def test_a_stream_that_goes_on_counts_and_keeps_no_failure_twice(tmp_path):
         assert sorted((tmp_path / "bad.jsonl").read_text().splitlines()) == kept
 
 
-def test_a_line_that_a_kill_cut_short_is_kept_anew(tmp_path):
+def test_a_line_truncated_by_a_kill_is_written_again(tmp_path):
     path = tmp_path / "bad.jsonl"
     options = {"on_error": "quarantine", "quarantine": path}
     first = numbers(1, 0, 2, 0, 3).and_return(**options)

@@ -33,7 +33,7 @@ def test_few_numbers_come_in_the_order_of_a_shuffled_list():
     assert order_of(100, seed=5) == shuffled
 
 
-def test_many_numbers_are_in_an_order_in_which_nothing_is_seen_of_their_own():
+def test_large_permutations_show_no_trace_of_the_original_order():
     """Each tenth of the places gets as many of each tenth of the numbers, but for chance."""
     size = 100_000
     order, expected = order_of(size), size / 100

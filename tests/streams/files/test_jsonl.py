@@ -66,7 +66,7 @@ def test_files_are_listed_in_natural_order_links_followed(folder):
     ]
 
 
-def test_patterns_are_held_against_the_whole_path(folder):
+def test_patterns_are_matched_against_the_whole_path(folder):
     assert names(folder, "*.csv") == ["b.csv"]
     assert names(folder, "*/sub/*") == ["sub/.hidden", "sub/a.txt"]
     assert names(folder, "b.csv") == []
