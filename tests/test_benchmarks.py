@@ -1,4 +1,4 @@
-"""The tools that measure speed, on tiny sizes; never how fast anything is."""
+"""Tests of the tools that measure speed, on tiny sizes; speed itself is not tested."""
 
 import json
 import math

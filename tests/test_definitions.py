@@ -1,4 +1,4 @@
-"""The shipped definitions.py: it loads, materializes, and a second time with equal bytes."""
+"""Tests of the shipped definitions.py: it loads and materializes, twice with equal bytes."""
 
 import itertools
 import json
@@ -68,7 +68,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def told(home: Path) -> dict[str, Any]:
-    """What two materializations of everything tell."""
+    """Return the reports of two materializations of everything."""
     answer: dict[str, Any] = json.loads(in_home(home, "-c", _RUN).splitlines()[-1])
     return answer
 

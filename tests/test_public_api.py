@@ -1,4 +1,4 @@
-"""Tests of what ``import dagster_dataops`` offers, and of what it costs."""
+"""Tests of the names that ``import dagster_dataops`` exports, and of its cost."""
 
 import ast
 import pickle

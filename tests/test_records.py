@@ -162,7 +162,7 @@ def test_white_space_around_an_object_is_ignored():
 
 
 class Hostile:
-    """Its own code fails, whatever it is asked."""
+    """An object whose methods all fail."""
 
     def __init__(self, error):
         self.error = error

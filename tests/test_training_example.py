@@ -1,4 +1,4 @@
-"""The fine-tuning example: killed at every bucket, it trains on what it would have anyway."""
+"""Tests of the fine-tuning example: killed at every bucket, it trains on the same records."""
 
 import importlib.util
 import json

@@ -1,4 +1,4 @@
-"""Pipelines as assets: what a materialization tells, what it passes on, what makes others stale."""
+"""Tests of pipelines as assets: metadata, results for other assets, and staleness."""
 
 from collections.abc import Callable
 from pathlib import Path

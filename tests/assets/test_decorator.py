@@ -1,4 +1,4 @@
-"""dataops_assets: a step whose body is the user's, and the specs it is made of."""
+"""Tests of dataops_assets: a step with a body of the user, and its specs."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""build_definitions: job, schedule, resources, executor; pipelines side by side."""
+"""Tests of build_definitions: job, schedule, resources, executor; several pipelines."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -44,7 +44,7 @@ def test_a_nested_pipeline_is_an_asset_a_node_and_a_function_is_one_as_well(
     upper: Any, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     def backwards(rows: list[dict]) -> list[dict]:
-        """Turn the order round."""
+        """Reverse the order."""
         return rows[::-1]
 
     inner = pipeline_of("cleaning", loud=upper(), back=backwards)
@@ -154,7 +154,7 @@ def test_the_root_may_come_from_the_environment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Ours(DataOpsResource):
-        """A resource of the user's own."""
+        """A resource of the user."""
 
     monkeypatch.setenv("OUR_RESULTS", str(tmp_path / "ours"))
     resource = Ours(root=dg.EnvVar("OUR_RESULTS"))

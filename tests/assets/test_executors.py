@@ -1,4 +1,4 @@
-"""Executors by name, and steps in processes of their own under a real instance."""
+"""Tests of executors by name, and of steps in separate processes under a real instance."""
 
 import json
 from collections.abc import Callable
@@ -63,7 +63,7 @@ if __name__ == "__main__":
 def run_steps(
     run_python: Callable[..., str], folder: Path, mode: str, nodes: int, keywords: str = ""
 ) -> list[tuple[str, int, float, float, bool]]:
-    """Run siblings in processes of their own; return (node, process, start, end, Dagster)."""
+    """Run siblings in separate processes; return (node, process, start, end, Dagster)."""
     write_jsonl(folder / "texts.jsonl", list(numbered(24)))
     code = SCRIPT.replace("MODE", mode).replace("NODES", str(nodes)).replace("KEYWORDS", keywords)
     run_python(code, PYTHONPATH=f"{Path(__file__).parents[2]}:{folder}")

@@ -1,4 +1,4 @@
-"""The op form: a pipeline as a job of ops."""
+"""Tests of a pipeline as a job of ops."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -151,7 +151,7 @@ def test_ops_resume_after_a_failure_and_report_the_same_as_assets(
 
     said = {name.removeprefix("dagster_dataops/"): value for name, value in of_op.items()}
     assert said["rows_resumed"] == 3
-    # Times, places and runs differ, and only assets have keys that columns could come from.
+    # Times, places and runs differ, and only assets have keys for the origins of columns.
     of_asset.pop("dagster/column_lineage", None)
     differing = {"seconds", "records_per_second", "path", "dagster/uri", "notes"}
     differing |= {"resumed_from"}

@@ -1,4 +1,4 @@
-"""Concurrency pools: named by node, and kept by a real instance."""
+"""Tests of concurrency pools: named by node, and respected by a real instance."""
 
 from collections.abc import Callable
 from pathlib import Path

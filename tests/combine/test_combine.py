@@ -35,7 +35,7 @@ def odd(record: dict) -> list[dict]:
 
 
 def combined(how: Any) -> Pipeline:
-    """A pipeline of two nodes, ``a`` with all records and ``b`` with three, and their mix."""
+    """Return a pipeline of node ``a`` with all records, node ``b`` with three, and their mix."""
     with pipeline(f"mixing_{next(_numbers)}") as ppl:
         ppl.a = marked(mark="a")
         ppl.add("odd", odd(), inputs=[ppl.source])
@@ -214,7 +214,7 @@ def test_a_stream_resumes_in_plain_python_if_runs_resume(
 
 
 def stopped_once(row: dict[str, Any]) -> dict[str, Any]:
-    place = Path(os.environ["CALLS"])  # what a function names would count as its code
+    place = Path(os.environ["CALLS"])  # a name used by a function would count as its code
     with place.open("a") as file:
         file.write(f"{row['n']}\n")
     calls = len(place.read_text().split())

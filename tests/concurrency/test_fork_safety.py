@@ -11,7 +11,7 @@ from tests.faults.forking import busy_threads
 
 @pytest.fixture
 def waiting() -> Iterator[int]:
-    """The kernel's number of a thread that waits as long as the test runs."""
+    """Yield the native id of a thread that waits as long as the test runs."""
     end = threading.Event()
     thread = threading.Thread(target=end.wait)
     thread.start()

@@ -1,4 +1,4 @@
-"""Samples: bounded in what is read, spread over the file, whole where it is small."""
+"""Tests of samples: limited reads, spread over the file, complete for small files."""
 
 import itertools
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a person sees and does: lineage, runs that end badly and go on, options, checks, jobs.
+"""Tests in a browser: lineage, failed and resumed runs, options, checks, jobs.
 
 Screenshots are left in tests/artifacts.
 """
@@ -22,8 +22,8 @@ ARTIFACTS = Path(__file__).parents[1] / "artifacts"
 NODES = ("texts", "loud", "judged", "marked")
 PROGRESS = re.compile(r"loud: ([\d,]+) of .* records/s")
 PROGRESS_BAR = re.compile(r"█*░+ [\d,]+ of .* records/s", re.DOTALL)
-NULLS = re.compile(r"in all records, [\d.]+ % null")  # of a sample
-SECONDS = 0.2  # a record, of four at once: half a minute, if nobody ends it
+NULLS = re.compile(r"in all records, [\d.]+ % null")  # records of a sample
+SECONDS = 0.2  # seconds per record, four at once: half a minute unless the run is ended
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 pytestmark = pytest.mark.skipif(
@@ -44,7 +44,7 @@ def browser(server: DagsterServer) -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def run(browser: Browser) -> str:
-    """A slow run of everything, launched by a click."""
+    """Return a slow run of all assets, launched by a click."""
     browser.server.pace("browsed", SECONDS)
     browser.open_lineage("marked")
     return browser.click("Materialize all")
@@ -52,7 +52,7 @@ def run(browser: Browser) -> str:
 
 @pytest.fixture(scope="module")
 def killed(browser: Browser, run: str) -> str:
-    """The same run, its step killed when a good part of its records was done."""
+    """Return the same run after its step was killed in the middle."""
     call = browser.server.wait_for_calls("browsed", RECORDS // 10)[-1]
     os.kill(call.process, signal.SIGKILL)
     browser.server.pace("browsed", 0)
@@ -61,7 +61,7 @@ def killed(browser: Browser, run: str) -> str:
 
 @pytest.fixture(scope="module")
 def made(browser: Browser, killed: str) -> str:
-    """The run that went on, from failure, and made everything."""
+    """Return the run that resumed from failure and materialized everything."""
     browser.open_run(killed, "RUN_FAILURE")
     browser.photograph("run_killed")
     going_on = browser.reexecute("From failure")

@@ -1,4 +1,4 @@
-"""Tests of the component through ``dg``, in a project as ``create-dagster`` lays it out."""
+"""Tests of the component through ``dg``, in a project with the layout of ``create-dagster``."""
 
 import importlib.util
 import json
@@ -74,7 +74,7 @@ class Shell:
 
     @contextmanager
     def changed(self, changes: dict[str, str]) -> Iterator[list[str]]:
-        """Change the defs.yaml for a while; yields the file and line of every change."""
+        """Change the defs.yaml in the block; yields the file and line of every change."""
         path = self.docs / "defs.yaml"
         before = after = path.read_text()
         for given, instead in changes.items():

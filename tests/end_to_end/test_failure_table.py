@@ -1,7 +1,6 @@
-"""The failure table: whatever befalls a run under Dagster, and the test that it goes on from there.
-
-Every test compares the bytes of the result with those of an undisturbed run and counts the calls,
-so that nothing finished is paid for twice. All run on a real server, but for those of tests/assets.
+"""The failure table: the failures of a run under Dagster, and the tests of its resumption.
+Every test compares the bytes of the result with those of an undisturbed run. It also counts the
+calls, so that no finished call is repeated. All tests but those of tests/assets use a real server.
 
 an operator raises, `RetryPolicy`
     test_a_retry_of_the_step_resumes_where_the_attempt_stopped
@@ -31,7 +30,7 @@ SIGKILL of the run's process, in-process
     test_a_killed_run_that_is_launched_again_resumes_where_it_stopped
 SIGKILL of the run's process, multiprocess
     test_an_orphaned_step_ends_and_its_successor_waits_for_it
-a folder that is never given up
+a folder that stays locked
     test_a_folder_that_another_run_holds_is_waited_for_then_refused_by_its_name
 SIGKILL of a step with worker processes
     test_a_killed_step_is_retried_and_resumes_where_it_stopped

@@ -1,6 +1,6 @@
-"""Runs and steps of a real Dagster that are killed and orphaned, and go on.
+"""Tests of runs and steps of a real Dagster that are killed or orphaned, and resume.
 
-What is called ``streamed`` is the source of its pipeline, written by an asset of its own.
+``streamed`` is the source of its pipeline, written by a separate asset.
 """
 
 import time

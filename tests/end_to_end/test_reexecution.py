@@ -1,4 +1,4 @@
-"""Every way in which Dagster executes a run again goes on in the middle of a dataset."""
+"""Tests that every way of re-execution in Dagster resumes in the middle of a dataset."""
 
 from typing import Any
 

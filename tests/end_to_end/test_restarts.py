@@ -1,4 +1,4 @@
-"""A server that is killed, stopped and edited under their runs; each test leaves it serving."""
+"""Tests of a server that is killed, stopped and edited during runs; each leaves it running."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.timeout(7200)
 
 @pytest.fixture(scope="module")
 def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DagsterServer]:
-    """A server that nobody else needs."""
+    """Return a server for this module only."""
     started = DagsterServer(tmp_path_factory.mktemp("mortal") / "home")
     try:
         yield started
@@ -32,7 +32,7 @@ def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DagsterServer]:
 
 
 def code_server(server: DagsterServer) -> psutil.Process:
-    """The process in which the code location is loaded."""
+    """Return the process in which the code location is loaded."""
     (found,) = [p for p in server.services() if "grpc" in p.cmdline()]
     return found
 

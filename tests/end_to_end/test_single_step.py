@@ -1,4 +1,4 @@
-"""One step for a whole pipeline, killed and terminated in its middle, and re-executed."""
+"""Tests of one step for a whole pipeline, killed and terminated in its middle, and re-executed."""
 
 import os
 import signal
@@ -54,7 +54,7 @@ def test_a_killed_step_that_is_re_executed_pays_for_nothing_twice(
     server.pace(f"{name}_second", 0.0)
     again = server.reexecute(run, strategy)
     server.finish(again, "SUCCESS")
-    made_again = [] if strategy == "FROM_ASSET_FAILURE" else ["first"]  # told of, not run
+    made_again = [] if strategy == "FROM_ASSET_FAILURE" else ["first"]  # reported, not run
     assert server.materialized(again) == [*made_again, "second", "third"]
     assert ("already finished by run" in server.log(again)) == bool(made_again)
     assert set(calls_of(server, name, "first").values()) == {1}

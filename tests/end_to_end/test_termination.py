@@ -1,4 +1,4 @@
-"""Runs that are cancelled, by their page or by a signal, with as many calls in flight as may be."""
+"""Tests of runs cancelled by their page or by a signal, with the maximum of calls in flight."""
 
 import signal
 import time
@@ -30,7 +30,7 @@ QUICK = 100  # records after which every call takes a minute
 def stuck(
     server: DagsterServer, node: str, calls: int, config: dict[str, Any]
 ) -> tuple[str, list[Call], int]:
-    """Launch a run; return it, its calls and its step once so many calls do not come back."""
+    """Launch a run; return it, its calls and its step when the given number of calls hangs."""
     server.pace(node, 60, first=QUICK)
     run = server.launch(node, "shout", config=config)
     before = server.wait_for_calls(node, QUICK + calls)

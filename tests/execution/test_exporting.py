@@ -1,4 +1,4 @@
-"""Exports of results: rebuilt where they are missing or stale, else left alone."""
+"""Tests of exports of results: rebuilt if missing or stale, otherwise unchanged."""
 
 from pathlib import Path
 

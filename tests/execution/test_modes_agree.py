@@ -1,4 +1,4 @@
-"""All modes, worker counts and span sizes publish the same bytes and the same error rows."""
+"""Tests that all modes, worker counts and span sizes publish the same bytes and error rows."""
 
 import asyncio
 import random

@@ -1,4 +1,4 @@
-"""Lines that are no records, files that are no input, results that JSON cannot hold."""
+"""Tests of lines that are not records, invalid files, and results that JSON cannot hold."""
 
 import asyncio
 import datetime

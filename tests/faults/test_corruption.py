@@ -1,4 +1,4 @@
-"""Damaged checkpoints: what was hit is done again, everything else is kept."""
+"""Tests of damaged checkpoints: damaged records are repeated, all others are kept."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Part of the campaigns of disk faults: any call disturbed, or the power lost after it."""
+"""Tests with parts of the campaigns of disk faults: disturbed calls, and losses of power."""
 
 import subprocess
 import sys

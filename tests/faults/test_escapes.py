@@ -1,4 +1,4 @@
-"""Names, links and modes of files: nothing leaves the root, nothing read from disk is run."""
+"""Tests of names, links and modes of files: no path leaves the root, no stored code is run."""
 
 import ast
 import os
@@ -100,7 +100,7 @@ def test_names_of_operators_groups_pipelines_and_nodes_are_plain_or_refused(
     ]
     for error, give in given_name:
         if plain:
-            with suppress(error):  # a few have a meaning of their own, such as "source"
+            with suppress(error):  # a few have a special meaning, such as "source"
                 give()
         else:
             with pytest.raises(error):
@@ -207,7 +207,7 @@ def test_files_of_others_among_the_checkpoints_are_passed_over(tmp_path: Path, n
 
 
 def test_a_manifest_leads_to_no_other_file(tmp_path: Path) -> None:
-    """It names none: the result is where the node's folder says, whatever stands in it."""
+    """The manifest names no file: the result is always the file in the node's folder."""
     folder = node(tmp_path)
     dataset = write_input(tmp_path / "input.jsonl", [{"n": 1}])
     run(act_on(_concurrency_mode="single"), dataset, folder)
@@ -251,7 +251,7 @@ def test_only_messages_from_the_parent_are_unpickled() -> None:
     assert not _calls(trees["factories.py"]) & {".load", ".loads"}  # it asks whether it could be
     for path in _SOURCES:
         calls = _calls(ast.parse(path.read_text()))
-        # Connection.recv() unpickles what Connection.recv_bytes() leaves alone.
+        # Connection.recv() unpickles its message, Connection.recv_bytes() does not.
         assert not calls & {"eval", ".recv", ".read_pickle"}, path.name
         assert "exec" not in calls or path.parent.name == "selectors", path.name
 

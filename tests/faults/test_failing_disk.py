@@ -1,4 +1,4 @@
-"""Disks that refuse: a clear error, what is settled stays, the next attempt pays for the rest."""
+"""Tests of failing disks: a clear error, settled records are kept, the next attempt resumes."""
 
 import errno
 import os
@@ -44,7 +44,7 @@ _EXPECTED = lines(
 
 
 class _Hooks:
-    """What the operators do besides their work; no constant, so no part of their code version."""
+    """The behaviour of the operators besides their work; not part of their code version."""
 
     def __init__(self) -> None:
         self.calls = Path()
@@ -113,7 +113,7 @@ class _Runs:
         return found
 
     def check_the_next_attempt(self, **context: Any) -> set[int]:
-        """Finish without the fault; return what was settled before."""
+        """Finish without the fault; return the records that were settled before."""
         settled = self.settled()
         _HOOKS.calls, _HOOKS.at = _HOOKS.calls.with_name("calls-again"), {}
         report = self.attempt("second", **context)
@@ -222,7 +222,7 @@ def test_a_publication_cut_short_by_the_disk_is_not_paid_for_again_by_a_new_run(
 def test_a_sync_that_fails_at_the_very_end_publishes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Linux tells of lost pages once: the draft, the same file, would then sync without a word."""
+    """Linux reports lost pages once: the draft is the same file, and its next sync would succeed."""
     monkeypatch.setattr(ticker, "_TICK_SECONDS", 0.0)
     runs = _Runs(tmp_path, "single")
 
@@ -237,7 +237,7 @@ def test_a_sync_that_fails_at_the_very_end_publishes_nothing(
 
 
 def _refusal_of(runs: _Runs) -> str | None:
-    """Return what an attempt is refused with; ``None`` if it finds room for everything."""
+    """Return the error of an attempt; ``None`` if the disk has enough room."""
     try:
         runs.attempt("first")
     except StorageError as error:
@@ -388,7 +388,7 @@ def test_an_input_that_cannot_be_read_any_more_is_an_input_error(tmp_path: Path,
     refused = failing("pread", "input.jsonl", errno.EIO, spared, in_workers=in_workers)
     with refused, pytest.raises((InputError, StorageError), match="Input/output error"):
         runs.attempt("first")
-    assert error_rows(runs.folder) == []  # no record is to blame
+    assert error_rows(runs.folder) == []  # no record caused the error
     runs.check_the_next_attempt()
 
 
@@ -412,7 +412,7 @@ def test_a_dataset_operator_on_a_full_disk_keeps_its_previous_result(tmp_path: P
 def test_a_sync_that_fails_while_the_result_is_about_to_be_composed_is_no_result(
     tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the disk may have dropped is no base for a result, although it can be read now."""
+    """Data that the disk may have lost must not be used, even if it can be read now."""
     runs = _Runs(tmp_path, mode)
     complete = threading.Event()
     check_complete = Job.check_complete

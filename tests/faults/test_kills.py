@@ -1,4 +1,4 @@
-"""Runs killed at random instants, and records that kill their workers."""
+"""Tests of runs killed at random instants, and of records that kill their workers."""
 
 import ctypes
 import os

@@ -1,4 +1,4 @@
-"""Lines longer than any record: refused with file and line, in memory that stays bounded."""
+"""Tests of lines longer than any record: refused with file and line, in limited memory."""
 
 import bz2
 import gzip

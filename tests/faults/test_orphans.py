@@ -1,4 +1,4 @@
-"""What is left when a parent dies or is interrupted: nothing."""
+"""Tests that no process remains when a parent dies or is interrupted."""
 
 import os
 import signal
@@ -128,14 +128,14 @@ def test_an_interrupt_keeps_records_finished_by_process_workers(tmp_path: Path) 
         assert process.wait(HANG_SECONDS) == -signal.SIGINT
     with killed_at_exit(script.start("process")):
         script.wait_for("waiting.log", 2)
-        # The other worker may still be busy with what had been in flight.
+        # The other worker may still be busy with calls in flight.
         wait_until(lambda: len({e[1] for e in script.log("calls.log")}) == 30, 20, "all calls")
     calls = script.log("calls.log")
     assert len(calls) <= 30 + 2  # the calls in flight
 
 
 def test_an_interrupt_of_the_whole_group_is_the_parents_to_handle(tmp_path: Path) -> None:
-    """What a terminal does on Ctrl-C."""
+    """A terminal sends the signal to the whole group on Ctrl-C."""
     script = _busy_workers(tmp_path)
     with killed_at_exit(script.start("sleeps", "forked")) as process:
         pids = [int(entry[0]) for entry in script.wait_for("pids.log", 4)]

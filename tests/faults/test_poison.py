@@ -1,7 +1,7 @@
-"""One record of many is poison to whatever works on it: it alone lands in the error file.
+"""Tests of one record that breaks its environment: only this record is in the error file.
 
-Where a mode cannot survive by nature (``os._exit`` in a thread ends everybody), the next attempt
-goes on where the process died.
+If a mode cannot survive (``os._exit`` in a thread ends the whole process), the next attempt resumes
+where the process died.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ _GROUP = "data.poison"
 _COUNT, _POISONED = 40, 23
 
 
-# -- what a poisoned record does
+# -- the actions of a poisoned record
 
 
 def segfault() -> None:
@@ -59,7 +59,7 @@ def exit_at_once() -> None:
 
 
 def killed_for_memory() -> None:
-    """What the kernel does when memory runs out."""
+    """End this process as the kernel does when memory runs out."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -102,7 +102,7 @@ class _MuteError(Exception):
 
 
 class _OddError(BaseException):
-    """Derived from what nobody should derive from."""
+    """Derived from a class that user code should not derive from."""
 
 
 def _raising(error: Callable[[], BaseException]) -> Callable[[], None]:
@@ -237,7 +237,7 @@ def _no_process_is_left() -> Iterator[None]:
     wait_until(lambda: not alive(after - before), 5, f"processes {after - before} are gone")
 
 
-# -- process mode: whatever it does, it does it to its worker
+# -- process mode: only the worker is affected
 
 
 @pytest.mark.parametrize(
@@ -288,7 +288,7 @@ def test_any_exception_fails_only_its_record(tmp_path: Path, mode: str, limited:
     if mode == "single":
         del expected["KeyboardInterrupt"]  # in the main thread that is Ctrl-C, which ends the run
     if mode == "async":
-        expected["StopIteration"] = "RuntimeError"  # what Python makes of it in a coroutine
+        expected["StopIteration"] = "RuntimeError"  # the form that Python gives it in a coroutine
     records = [{"n": n, "poison": False, "what": what} for n, what in enumerate([*expected] * 6)]
     for record in records[2 * len(expected) : 3 * len(expected)]:
         record["poison"] = True
@@ -409,7 +409,7 @@ log("ended.log")
 """
 
 
-_FORK_COUNT = 1500  # enough for a thread to settle what the main thread does not
+_FORK_COUNT = 1500  # enough for a thread to settle the main thread's records
 
 
 def _forking(tmp_path: Path, mode: str, what: str) -> Script:
@@ -507,7 +507,7 @@ def test_an_operator_that_prints_without_end_is_ended(
     assert node(tmp_path).result.read_bytes() == lines({"n": n} for n in range(_COUNT))
 
 
-# -- what a mode cannot survive
+# -- actions that a mode cannot survive
 
 
 _DIES = """
@@ -548,7 +548,7 @@ def test_if_a_record_ends_the_whole_process_the_next_attempt_resumes(
     assert not error_rows(node(tmp_path))
     calls = [int(entry[1]) for entry in script.log("calls.log")]
     again = len(calls) - _COUNT
-    # What has finished is settled; a single one settles quick ones together.
+    # Finished records are settled; a single worker settles quick ones together.
     assert again <= (2 if mode != "single" and how != "closes every descriptor" else _COUNT)
 
 

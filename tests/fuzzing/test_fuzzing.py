@@ -1,4 +1,4 @@
-"""The readers bear anything: examples that hypothesis makes, and those that the fuzzer has kept."""
+"""Tests that the readers handle any input: examples of hypothesis, and saved ones of the fuzzer."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Declared columns through a graph."""
+"""Tests of declared columns through a graph."""
 
 import pytest
 
@@ -92,7 +92,7 @@ def test_a_selection_keeps_the_columns_as_they_are():
 
 def test_undeclared_columns_are_not_checked():
     assert built(decode, opaque, decode, opaque, show)
-    assert built(measure, use)  # what else there is, the source knows
+    assert built(measure, use)  # only the source knows its other columns
 
 
 def test_a_written_type_counts_without_other_information():

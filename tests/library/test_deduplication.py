@@ -18,7 +18,7 @@ RECORDS = st.lists(st.dictionaries(st.sampled_from(["text", "other"]), VALUES), 
 
 
 def brute_force(records: list[dict[str, Any]], keys: list[str], ignore_case: bool) -> list[Any]:
-    """Keep what agrees with nothing kept before, comparing values themselves."""
+    """Keep records that equal no kept record, by comparing the values themselves."""
 
     def of(record: dict[str, Any]) -> list[str]:
         found = {key: record[key] for key in keys if key in record}

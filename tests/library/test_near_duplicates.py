@@ -21,7 +21,7 @@ def text_of(seed: int, words: int = 60) -> list[str]:
 
 
 def corpus(count: int) -> list[dict[str, Any]]:
-    """Originals, each followed later on by texts in which ever more words differ."""
+    """Return originals, each followed by texts in which more and more words differ."""
     records = []
     for number in range(count):
         words = text_of(number % (count // 4))
@@ -33,7 +33,7 @@ def corpus(count: int) -> list[dict[str, Any]]:
 
 
 def brute_force(operator: Any, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Keep what shares no bucket with a record kept before."""
+    """Keep records that share no bucket with an earlier kept record."""
     kept: list[tuple[set[int], dict[str, Any]]] = []
     for record in records:
         buckets = set(unpack_buckets(operator.sketch(record)))

@@ -102,7 +102,7 @@ def test_an_option_is_nearer_than_a_setting(group):
 
 
 class TestByPosition:
-    """Classes take by position what their ``__init__`` does."""
+    """Tests that classes take the positional arguments of their ``__init__``."""
 
     @pytest.fixture
     def step(self, group):

@@ -19,7 +19,7 @@ def importable(data: dict, mark="!"):
     return data
 
 
-# What a worker does with what it was sent: it has no access to where that came from.
+# The code of a worker that receives an operator: it has no access to the origin.
 RECEIVE = """
 import sys
 from dagster_dataops.operators.pickling import receive
@@ -57,7 +57,7 @@ OPERATORS = [data.demo.Ask(mark="?", temperature="hot")]
 
 @pytest.fixture
 def received(tmp_path, run_python):
-    """Ship ``OPERATORS`` of a script and return what a fresh interpreter makes of them."""
+    """Ship ``OPERATORS`` of a script and return their results in a new interpreter."""
 
     def receive_in_worker(source: str, *, pythonpath: str = "") -> str:
         run_python(textwrap.dedent(source) + SHIP, PYTHONPATH=pythonpath)

@@ -1,4 +1,4 @@
-"""Readers are recognized by the annotation of what they return."""
+"""Tests that readers are recognized by the annotation of their return value."""
 
 from typing import TYPE_CHECKING
 

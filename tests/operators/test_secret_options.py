@@ -1,4 +1,4 @@
-"""Tests of secret_options: values as people may see them."""
+"""Tests of secret_options: values without secrets."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,4 +1,4 @@
-"""Tests of spec: what counts of an operator's options."""
+"""Tests of spec: the parts of an operator's options that count."""
 
 import importlib.util
 import itertools

@@ -1,4 +1,4 @@
-"""Tests of local_run: what calling an operator does."""
+"""Tests of local_run: calls of operators and pipelines."""
 
 import contextlib
 import copy
@@ -32,7 +32,7 @@ MODES = ["single", "thread", "process"]
 
 @data_register(f"data.{GROUP}")
 def answer(data: dict, returned="None", change=True):
-    """Change the record if asked to, and return what ``returned`` says."""
+    """Change the record on request, and return the value that ``returned`` names."""
     if change:
         data["changed"] = True
     return eval(returned, {"data": data})  # noqa: S307 - the test's own text

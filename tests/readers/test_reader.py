@@ -1,4 +1,4 @@
-"""Readers of the user's own: by hand, of streams, as functions and as classes."""
+"""Tests of custom readers: by hand, of streams, as functions and as classes."""
 
 import itertools
 import json

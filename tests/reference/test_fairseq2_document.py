@@ -1,4 +1,4 @@
-"""Every sample of fairseq2's data pipeline document, in its intended form, run as a script.
+"""Tests of every sample of fairseq2's data pipeline document, in its intended form, as scripts.
 
 Only the import lines differ: ``fairseq2.data`` becomes ``dagster_dataops``.
 """

@@ -1,4 +1,4 @@
-"""What LazyLLM's own tests check holds here as well, and the defects of its data module do not."""
+"""Tests of the behaviour that LazyLLM's own tests check, without the defects of its data module."""
 
 import json
 import os
@@ -81,7 +81,7 @@ def lines(path: Path) -> list[dict]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-# ---------------------------------------------------------------- what its tests check
+# ---------------------------------------------------------------- LazyLLM's own tests
 
 
 def test_a_full_operator_keeps_the_order():
@@ -184,7 +184,7 @@ def test_forward_and_forward_batch_input_can_be_called_directly():
     assert build_pre_suffix([{"content": "a"}], suffix="?") == [{"content": "a?"}]
 
 
-# ---------------------------------------------------------------- how its operators are written
+# ---------------------------------------------------------------- definition of operators
 
 
 class BatchDedup(group):

@@ -1,4 +1,4 @@
-"""Every sample of LazyLLM's data processing document, in its intended form, run as a script.
+"""Tests of every sample of LazyLLM's data processing document, in its intended form, as scripts.
 
 Only the import lines differ: ``lazyllm`` becomes ``dagster_dataops``.
 """
@@ -12,7 +12,7 @@ import pytest
 
 @pytest.fixture
 def run(run_python):
-    """Run samples one below the other as one script; return what it prints, as JSON."""
+    """Run samples one after another as one script; return its output, as JSON."""
 
     def run_samples(*samples: str, **environment: str) -> object:
         code = "\n".join(map(textwrap.dedent, ["import json", *samples]))

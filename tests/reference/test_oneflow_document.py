@@ -1,7 +1,7 @@
-"""The samples of OneFlow's custom data loader document, in their intended form, run as a script.
+"""Tests of the samples of OneFlow's custom data loader document, in their intended form.
 
-What is C++ there, the reader's ``Next`` and ``Parse`` and the decoder's loop, are methods here;
-the call that a user writes is the document's own, but for the import.
+The C++ parts, the reader's ``Next`` and ``Parse`` and the decoder's loop, are methods here. The
+call that a user writes is the document's, except for the import.
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Every stage, and any tree of stages, goes on from wherever it stood."""
+"""Tests that every stage, and any tree of stages, resumes at any position."""
 
 import json
 import re
@@ -242,7 +242,7 @@ def test_a_state_fits_any_size_of_blocks(folder):
 
 
 def test_a_source_seeks(folder, monkeypatch):
-    """Going on near the end of a file reads its last block, not those before it."""
+    """Resuming near the end of a file reads only its last block."""
     import os
 
     path = folder / "long.jsonl"

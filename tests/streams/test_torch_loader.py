@@ -11,7 +11,7 @@ import pytest
 from dagster_dataops import errors, read_jsonl, read_sequence, torch_dataset
 
 RECORDS = 64
-pytestmark = pytest.mark.filterwarnings("ignore:Failed to initialize NumPy")  # torch can do without
+pytestmark = pytest.mark.filterwarnings("ignore:Failed to initialize NumPy")  # not needed by torch
 
 
 def has(*packages):
@@ -20,7 +20,7 @@ def has(*packages):
 
 with_torch = pytest.mark.skipif(not has("torch"), reason="needs the extra 'torch'")
 with_torchdata = pytest.mark.skipif(not has("torch", "torchdata"), reason="needs torch, torchdata")
-loaders = [with_torchdata, pytest.mark.filterwarnings("ignore")]  # they warn of their own code
+loaders = [with_torchdata, pytest.mark.filterwarnings("ignore")]  # their own code causes warnings
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The job that makes what is stale and all that is downstream of it, in one run."""
+"""Tests of the job that materializes stale assets and everything downstream of them."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -31,7 +31,7 @@ class Counted(Operational):
         self.mark: Any = mark
 
     def taken(self) -> dict[str, int]:
-        """Calls by node since this was asked last."""
+        """Return the calls by node since the last call of this method."""
         taken = dict(self.calls)
         self.calls.clear()
         return taken
@@ -41,7 +41,7 @@ class Counted(Operational):
         return ({"id": number} for number in range(COUNT))
 
     def definitions(self, root: Path, source: Any, suffix: str = "", **keywords: Any) -> Any:
-        """A -> b -> c, and beside it other -> last; ``suffix`` is an option of a."""
+        """Return a -> b -> c, and beside it other -> last; ``suffix`` is an option of a."""
         with pipeline("docs") as ppl:
             ppl.a = self.mark(node="a", suffix=suffix)
             ppl.b = self.mark(node="b")

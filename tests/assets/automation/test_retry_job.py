@@ -1,4 +1,4 @@
-"""The job that retries failed records: only they are called for, and what follows is up to date."""
+"""Tests of the job that retries failed records and updates downstream results."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -30,7 +30,7 @@ COUNT = 200
 
 
 class Faults:
-    """A tenth of the records fails until its time has come; counts the calls by node."""
+    """A tenth of the records fails until the fault is fixed; counts the calls by node."""
 
     def __init__(self, registry: OperatorRegistry) -> None:
         self.calls: dict[str, list[int]] = {}
@@ -47,7 +47,7 @@ class Faults:
         self.flaky: Any = flaky
 
     def taken(self) -> dict[str, int]:
-        """Calls by node since this was asked last."""
+        """Return the calls by node since the last call of this method."""
         taken = {node: len(calls) for node, calls in self.calls.items()}
         self.calls.clear()
         return taken
@@ -106,7 +106,7 @@ def test_rounds_of_retries_end_with_the_bytes_of_a_run_without_faults(
         taken = faults.taken()
         assert taken["a"] == open_records == len(failed_before)
         open_records = metadata_of(result, "docs", "a")["rows_failed"]
-        assert taken["b"] == taken["c"] == COUNT - open_records  # their input is another now
+        assert taken["b"] == taken["c"] == COUNT - open_records  # their input has changed
         assert [check.passed for check in checks_of(result)] == [healed == 3, True, True]
         ids = [record["id"] for record in result_of(root, "docs", "c")]
         assert ids == sorted(ids)

@@ -1,4 +1,4 @@
-"""New input files as partitions: what a tick of the sensor asks for."""
+"""Tests of new input files as partitions: the requests of each tick of the sensor."""
 
 import json
 import os
@@ -43,7 +43,7 @@ class Watching:
             write_jsonl(self.inbox / f"{name}.jsonl", [{"text": name}])
 
     def tick(self) -> list[dg.RunRequest]:
-        """Evaluate it as the daemon does: cursor, partitions and run keys are kept."""
+        """Evaluate the sensor as the daemon does: cursor, partitions and run keys are kept."""
         sensor = self.definitions.resolve_sensor_def("files_new_files")
         context = dg.build_sensor_context(
             instance=self.instance,

@@ -1,4 +1,4 @@
-"""Declared checks over one file: what passes, what is found, and where."""
+"""Tests of declared checks over one file: passes, violations and their lines."""
 
 import itertools
 from collections.abc import Callable
@@ -27,7 +27,7 @@ SCHEMA = {
 
 @pytest.fixture
 def find(tmp_path: Path) -> Find:
-    """What one check finds among records."""
+    """Return a function that runs one check over records."""
 
     def find(check: DeclaredCheck, rows: list[dict[str, Any]]) -> Finding:
         dataset = JsonlDataset.of_file(write_jsonl(tmp_path / "rows.jsonl", rows))

@@ -1,4 +1,4 @@
-"""The check ``failed_records``: when it passes, what it tells, and what it stops."""
+"""Tests of the check ``failed_records``: its results, metadata and blocking."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -53,7 +53,7 @@ operators:
 
 
 def everything_in(definitions: dg.Definitions) -> str:
-    """All that a code location tells of itself: assets, jobs, configs, schedules, resources."""
+    """Return everything that a code location shows: assets, jobs, configs, schedules, resources."""
     repository = definitions.get_repository_def()
     return dg.serialize_value(RepositorySnap.from_def(repository))
 
@@ -237,7 +237,7 @@ def test_checks_are_equal_too_and_hold(project, instance, tmp_path):
 
     assert everything_in(ours) == everything_in(theirs)
     assert severities_of(said) == severities_of(declared)
-    # A selection of assets has no checks of files that nobody materializes.
+    # A selection of assets has no checks of files that no asset materializes.
     names = [check.name for node in ("unique", "marked") for check in declared[node]]
     found = {(check.check_name, check.passed) for check in checks_of(result)}
     assert found >= {(name, True) for name in [*names, "failed_records"]}
@@ -375,7 +375,7 @@ translation:
 
 @dataclass(kw_only=True)
 class NamedComponent(OperatorPipelineComponent):
-    """A component of a project's own."""
+    """A custom component of a project."""
 
     team: str = "nobody"
 

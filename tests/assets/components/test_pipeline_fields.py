@@ -1,4 +1,4 @@
-"""Tests of how the fields of a defs.yaml are read."""
+"""Tests of reading the fields of a defs.yaml."""
 
 import inspect
 
@@ -94,7 +94,7 @@ def test_a_retry_policy_has_all_that_dagsters_has(project):
 
 
 def keywords_of(project, attributes, node=""):
-    """What a defs.yaml hands to `build_definitions`, resolved but not built."""
+    """Return the keywords for `build_definitions` from a defs.yaml; nothing is built."""
     path = project.write(f"{NODE}{node}{attributes}")
     with project.sandbox.build_component_tree() as tree:
         return tree.load_component(path.parent).keywords()

@@ -1,4 +1,4 @@
-"""Tests of what a defs.yaml that cannot work is told: file, line, node and a way out."""
+"""Tests of errors in a defs.yaml: file, line, node and remedy."""
 
 import dagster as dg
 import pytest
@@ -26,7 +26,7 @@ operators:
 
 
 def error_of(project, given, instead):
-    """Load LINES with one thing changed; return the error, and the place of the changed line."""
+    """Load LINES with one line changed; return the error, and the place of the changed line."""
     path = project.write(LINES.replace(given, instead))
     written = instead.splitlines()[-1].replace("{group}", project.group)
     lines = path.read_text().splitlines()
@@ -35,7 +35,7 @@ def error_of(project, given, instead):
 
 
 def raised_by(project):
-    """Load the component; return what was raised, below what Dagster says of the folder."""
+    """Load the component; return the error without Dagster's message about the folder."""
     try:
         with project.component():
             pass

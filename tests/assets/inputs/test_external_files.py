@@ -1,4 +1,4 @@
-"""Files that Dagster does not make: reported once a change, and tagged where they were read."""
+"""Tests of source files: reported once per change, and tagged on the results that read them."""
 
 import os
 from collections.abc import Callable
@@ -29,7 +29,7 @@ def same(registry: OperatorRegistry) -> Any:
 
 
 def reported(instance: dg.DagsterInstance) -> list[dg.AssetMaterialization]:
-    """What was reported of the source, the last first."""
+    """Return the reports of the source, the latest first."""
     records = instance.fetch_materializations(SOURCE, limit=10).records
     return [record.asset_materialization for record in records if record.asset_materialization]
 

@@ -1,4 +1,4 @@
-"""Datasets between assets, in the form that an annotation asks for."""
+"""Tests of datasets between assets, in the form of the annotation."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,7 +34,7 @@ def returning(value: Any) -> dg.AssetsDefinition:
 def loaded_as(
     annotation: Any, resources: dict[str, Any], instance: dg.DagsterInstance, value: Any = ROWS
 ) -> Any:
-    """What an asset gets of another one's result, by the annotation of its input."""
+    """Return the value that an asset gets for another one's result, by its annotation."""
     found: list[Any] = []
 
     def load(made: Any) -> None:
@@ -297,7 +297,7 @@ def test_all_partitions_are_loaded_in_order_in_every_form(
 def all_loaded(
     annotation: Any, resources: dict[str, Any], instance: dg.DagsterInstance, **keywords: Any
 ) -> Any:
-    """What an unpartitioned asset gets of all partitions."""
+    """Return the value that an unpartitioned asset gets for all partitions."""
     found: list[Any] = []
 
     def load(partitioned: Any) -> None:

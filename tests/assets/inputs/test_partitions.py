@@ -1,4 +1,4 @@
-"""Partitioned pipelines: sources, runs of one and of several partitions, fan-in, mappings."""
+"""Tests of partitioned pipelines: sources, runs of one and several partitions, fan-in, mappings."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ SINGLE_RUN = dg.BackfillPolicy.single_run()
 
 
 class Tagging:
-    """An operator that counts its calls and fails where it is told to."""
+    """An operator that counts its calls and fails on chosen records."""
 
     def __init__(self, registry: OperatorRegistry) -> None:
         self.calls: Counter[str] = Counter()
@@ -65,7 +65,7 @@ def tagging(registry: OperatorRegistry) -> Tagging:
 
 @pytest.fixture
 def inbox(tmp_path: Path) -> Path:
-    """A file of two records for each letter."""
+    """Return a folder with a file of two records for each letter."""
     for key in "abc":
         rows = [{"id": f"{key}{number}"} for number in range(2)]
         write_jsonl(tmp_path / "inbox" / f"{key}.jsonl", rows)
@@ -81,7 +81,7 @@ def part_of(root: Path, node: str, partition: str) -> list[dict[str, Any]]:
 
 
 def of_range(start: str, end: str) -> dict[str, str]:
-    """The tags of a run of several partitions, as a backfill of one run gives them."""
+    """Return the tags of a run of several partitions, as in a backfill of one run."""
     return {
         "dagster/asset_partition_range_start": start,
         "dagster/asset_partition_range_end": end,
@@ -89,7 +89,7 @@ def of_range(start: str, end: str) -> dict[str, str]:
 
 
 def partitions_of(result: dg.ExecuteInProcessResult, *key: str) -> dict[str, dict[str, Any]]:
-    """The metadata of an asset's materializations, by partition."""
+    """Return the metadata of an asset's materializations, by partition."""
     events = [event.step_materialization_data for event in result.all_events if is_made(event)]
     found = [e.materialization for e in events if e.materialization.asset_key.path == list(key)]
     return {
@@ -107,7 +107,7 @@ def is_made(event: dg.DagsterEvent) -> bool:
 
 @pytest.fixture
 def static(tagging: Tagging, inbox: Path, root: Path) -> dg.Definitions:
-    """Two nodes over three static partitions, backfilled in one run."""
+    """Return two nodes over three static partitions, backfilled in one run."""
     ppl = pipeline_of(first=tagging.operator(), second=tagging.operator())
     source = inbox / "{partition}.jsonl"
     return definitions_of(ppl, source, root, partitions_def=LETTERS, backfill_policy=SINGLE_RUN)
@@ -159,7 +159,7 @@ def test_dimensions_are_called_by_their_names(
 
 
 def texts(partition: str) -> Iterator[dict[str, Any]]:
-    """Two records of a partition."""
+    """Yield two records of a partition."""
     return ({"id": f"{partition}{number}"} for number in range(2))
 
 
@@ -268,7 +268,7 @@ def test_a_killed_run_of_several_partitions_resumes_in_the_partition_it_was_kill
     assert [ids(part_of(root, "first", key)) for key in "ab"] == [["a0", "a1"], ["b0", "b1"]]
 
     execute(static, instance, tags=of_range("c", "b"), only=only)
-    assert tagging.calls["c0"] == 2  # what Dagster knows of is made anew
+    assert tagging.calls["c0"] == 2  # Dagster makes its known partitions again
 
 
 def test_a_retry_of_the_step_makes_only_the_failed_partition(
@@ -288,7 +288,7 @@ def test_a_retry_of_the_step_makes_only_the_failed_partition(
 
 
 def folded(tagging: Tagging, registry: OperatorRegistry) -> Pipeline:
-    """Partitioned, then everything at once, then one that takes both."""
+    """Return a partitioned node, one over all partitions, and one that takes both."""
 
     @registry("data.text", rewrite_func="forward_batch_input")
     def number(records: list[dict]) -> list[dict]:

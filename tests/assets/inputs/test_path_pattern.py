@@ -1,4 +1,4 @@
-"""Paths that name their partition, and partition keys that name files."""
+"""Tests of paths that name their partition, and of partition keys for file names."""
 
 from pathlib import Path
 

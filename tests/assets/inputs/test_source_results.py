@@ -1,4 +1,4 @@
-"""Source functions are not called again for a run that died after they had given their records."""
+"""Tests that source functions are not called again for a run that died after they had returned."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +21,7 @@ from tests.assets.helpers import (
 
 
 class Query(Operational):
-    """A source that costs, before an operator that fails until it is mended."""
+    """An expensive source, before an operator that fails until it is fixed."""
 
     def __init__(self, registry: OperatorRegistry, root: Path) -> None:
         self.calls = 0

@@ -1,4 +1,4 @@
-"""Files of one step alone: no other step's are disturbed, none are left behind."""
+"""Tests of temporary files of one step: other steps keep theirs, and no file is left behind."""
 
 import multiprocessing
 import os
@@ -26,7 +26,7 @@ def spilled(folder: NodeFolder) -> list[Path]:
 
 
 def age(folder: NodeFolder) -> None:
-    """Have everything look as if it had been there for long."""
+    """Make all files look old."""
     then = time.time() - LONG_AGO
     for path in folder.path.iterdir():
         os.utime(path, (then, then))

@@ -1,4 +1,4 @@
-"""The config schema of a node is that of its Config class, however it was come by."""
+"""Tests that the config schema of a node equals that of its Config class."""
 
 from types import SimpleNamespace
 from typing import Any, Literal
@@ -36,7 +36,7 @@ def nodes(registry: OperatorRegistry, *uses: dict[str, Any]) -> list[OperatorNod
 
 
 def plain(fields: Any) -> Any:
-    """Fields as what a launch sees of them: types, defaults, descriptions."""
+    """Return fields in a form that can be compared: types, defaults, descriptions."""
     found = {}
     for name, field in fields.items():
         inner = getattr(field.config_type, "fields", None)

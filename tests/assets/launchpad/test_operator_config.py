@@ -1,4 +1,4 @@
-"""Launchpad configuration: what it offers, what it refuses before anything runs, what it does."""
+"""Tests of the launchpad configuration: its fields, refusals before a run, and effects."""
 
 import enum
 from pathlib import Path

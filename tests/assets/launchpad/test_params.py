@@ -1,4 +1,4 @@
-"""Options of every type in the launchpad: how they are shown, checked and read back."""
+"""Tests of options of every type in the launchpad: shown, checked and read back."""
 
 import dataclasses
 import datetime as dt
@@ -63,7 +63,7 @@ def operator_of(annotation: Any, value: Any) -> Operator:
 
 
 def scaffolded(operator: Operator) -> Any:
-    """The Config of a launch with the run configuration that the launchpad is filled with."""
+    """Return the Config of a launch with the run configuration that the launchpad proposes."""
     definitions = definitions_of(pipeline_of(node=operator), "texts.jsonl", Path("nowhere"))
     job = definitions.resolve_implicit_global_asset_job_def()
     snapshot = job.get_config_schema_snapshot()
@@ -76,7 +76,7 @@ def scaffolded(operator: Operator) -> Any:
 
 
 def as_a_page_has_it(value: Any) -> Any:
-    """JavaScript knows one kind of number."""
+    """Return numbers as JavaScript has them: it has one kind of number."""
     if isinstance(value, dict):
         return {key: as_a_page_has_it(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -149,7 +149,7 @@ def composed(inner: st.SearchStrategy[Typed]) -> st.SearchStrategy[Typed]:
 
 
 TYPED = st.recursive(st.sampled_from(SCALARS), composed, max_leaves=4)
-# Of the annotated type, or of quite another: nobody checks options against their annotations.
+# A value of the annotated type, or of another one: options are not checked here.
 OPTIONS = TYPED.flatmap(
     lambda t: st.tuples(st.just(t[0]), t[1] | st.none() | st.integers() | st.text())
 )

@@ -1,4 +1,4 @@
-"""Code references: the file and line that an operator's author wrote."""
+"""Tests of code references: the file and line of an operator's source."""
 
 import functools
 import inspect
@@ -29,7 +29,7 @@ def wrapped(record: dict) -> dict:
 class Outer:
     @logged
     class Decorated:
-        """Of a decorated class the decorator is its first line, as it is of a function."""
+        """The decorator is the first line of a decorated class, as of a decorated function."""
 
     class Plain:
         pass

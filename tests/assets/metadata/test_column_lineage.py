@@ -1,4 +1,4 @@
-"""Column lineage: what is declared, what a kind promises, what the records show."""
+"""Tests of column lineage: from declarations, kinds of operators and sampled records."""
 
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ def deps_of(lineage: dg.TableColumnLineage | None) -> dict[str, list[str]]:
 def traced(
     folder: Path, options: dict, before: list[Any], after: list[Any], kind: Any = "record"
 ) -> dict[str, tuple[list[str], str]]:
-    """Keys it comes from and what became of it, by column."""
+    """Return the origin keys and the note of each column."""
     upstream = [(UPSTREAM, dataset(folder, "before", *before))]
     tracer = ColumnTracer(options, upstream, dataset(folder, "after", *after), kind)
     return {o.column: ([key for _, key in o.origins], o.note) for o in tracer.trace()}

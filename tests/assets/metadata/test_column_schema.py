@@ -1,4 +1,4 @@
-"""Column schema: types and shares, from all records or from a sample that says so."""
+"""Tests of the column schema: types and shares, from all records or from a marked sample."""
 
 from pathlib import Path
 from typing import Any

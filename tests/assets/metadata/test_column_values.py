@@ -61,7 +61,7 @@ def test_as_many_inputs_are_seen_as_the_first_results_should_come_from(
     dataset = write_input(tmp_path / "file.jsonl", [{"n": n} for n in range(500)])
     result = replace(dataset, rows=rows_out)
     assert inputs_to_see(result, [replace(dataset, rows=rows_in)]) == seen
-    assert inputs_to_see(result, [dataset]) == INPUT_RECORDS  # nobody counted them
+    assert inputs_to_see(result, [dataset]) == INPUT_RECORDS  # without a count
     if rows_out:
         compared = len(compared_records(result, [replace(dataset, rows=rows_in)]))
         assert compared * rows_in / rows_out <= seen

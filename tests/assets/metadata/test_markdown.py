@@ -1,4 +1,4 @@
-"""Markdown tables: whatever stands in a cell, it stays in its cell and shows as it is."""
+"""Tests of Markdown tables: any value stays in its cell and is shown unchanged."""
 
 import itertools
 from typing import Any
@@ -25,7 +25,7 @@ SHAPES = st.integers(1, 5).flatmap(
 
 
 def rendered(markdown: str) -> list[list[str]]:
-    """The cells of the one table that a Markdown reader finds, each as it shows it."""
+    """Return the cells of the only table, as a Markdown reader shows them."""
     tokens = MarkdownIt("gfm-like", {"linkify": False, "html": True}).parse(markdown)
     assert [token.type for token in tokens].count("table_open") == 1
     rows: list[list[str]] = []

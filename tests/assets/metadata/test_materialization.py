@@ -1,4 +1,4 @@
-"""What the asset page shows of a materialization, as Markdown that nothing in a record escapes."""
+"""Tests of the metadata of a materialization as Markdown, with any record content escaped."""
 
 import re
 from pathlib import Path
@@ -23,7 +23,7 @@ HOSTILE = [
 
 
 def cells_of(table: str) -> list[list[str]]:
-    """Cells of a Markdown table as a reader sees them, without the rule below the header."""
+    """Return the cells of a Markdown table as shown, without the line below the header."""
     rows = [line.removeprefix("| ").removesuffix(" |") for line in table.splitlines()]
     split = [re.split(r"(?<!\\)(?:\\\\)*\|", row) for row in rows]
     return [[re.sub(r"\\(.)", r"\1", c.strip()) for c in r] for r in [split[0], *split[2:]]]
@@ -42,7 +42,7 @@ def test_a_preview_is_a_markdown_table() -> None:
 def test_cells_and_columns_show_the_content_of_records(text: str) -> None:
     table = preview([{text: text, "next": "x"}])
     assert cells_of(table) == [[text, "next"], [text, "x"]]
-    live = re.sub(r"\\.", "", "\n".join(table.splitlines()[2:]))  # less what is escaped
+    live = re.sub(r"\\.", "", "\n".join(table.splitlines()[2:]))  # without escaped characters
     assert not re.search(r"[`*~<>&!\[\]#]", live)
 
 

@@ -1,4 +1,4 @@
-"""What the asset page says of records that earlier attempts had settled."""
+"""Tests of the metadata of records that earlier attempts had settled."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Docstrings on asset pages: what each style becomes, and that no word is lost."""
+"""Tests of docstrings on asset pages: the form of each style, without a lost word."""
 
 import re
 import textwrap

@@ -1,4 +1,4 @@
-"""Where a pipeline's records come from: a file, a function, or an asset of any IO manager."""
+"""Tests of the source of a pipeline: a file, a function, or an asset of any IO manager."""
 
 import functools
 from collections.abc import Callable, Iterator

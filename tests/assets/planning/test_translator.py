@@ -1,4 +1,4 @@
-"""What an operator node looks like as an asset."""
+"""Tests of the asset specs of operator nodes."""
 
 import functools
 from pathlib import Path
@@ -21,7 +21,7 @@ from tests.assets.helpers import definitions_of, pipeline_of, spec_of
 
 
 class Client:
-    """Its repr gives away what nobody may see."""
+    """An object whose repr contains a secret."""
 
     def __repr__(self) -> str:
         return "Client(api_key='sk-123')"

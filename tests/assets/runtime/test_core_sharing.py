@@ -1,4 +1,4 @@
-"""Steps that run at the same time share the cores."""
+"""Tests of steps that run at the same time and share the cores."""
 
 import os
 import signal
@@ -23,7 +23,7 @@ Records = Callable[[int], Path]
 
 @pytest.fixture(autouse=True)
 def steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A temporary folder of the test's own, on a machine of eight cores."""
+    """Return a temporary folder of the test, on a machine of eight cores."""
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))

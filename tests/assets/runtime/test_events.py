@@ -1,4 +1,4 @@
-"""The event iterator: lazy, chainable, and no reason for a step to fail."""
+"""Tests of the event iterator: lazy, chainable, and without failures of the step."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -54,7 +54,7 @@ def test_metadata_that_cannot_be_fetched_is_logged_and_left_out(
     result = execute(dg.Definitions(assets=[docs], resources=resources), instance)
     metadata = metadata_of(result, "docs", "second")
     assert metadata["dagster/row_count"] == 2
-    assert metadata["dagster/column_schema"].columns[0].name == "id"  # of the sample, as ever
+    assert metadata["dagster/column_schema"].columns[0].name == "id"  # of the sample
     told = [line for line in log_of(instance, result.run_id) if "left out" in line]
     assert told == [
         f"docs/{node}: some metadata is left out (MemoryError: no memory)"

@@ -1,4 +1,4 @@
-"""What is told beside the work: in order, never in its way, whatever the database does."""
+"""Tests of messages to Dagster: in order, without delaying the work, with any database."""
 
 import logging
 import signal
@@ -13,7 +13,7 @@ from dagster_dataops.assets.runtime.messenger import Messenger
 
 @pytest.fixture
 def another_thread() -> Iterator[None]:
-    """A thread beside the main one, as every process that Dagster started has."""
+    """Return a thread beside the main one, as in every process that Dagster starts."""
     over = threading.Event()
     thread = threading.Thread(target=over.wait)
     thread.start()

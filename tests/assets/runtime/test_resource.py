@@ -1,4 +1,4 @@
-"""Attempts under Dagster: what resumes what, who stops, who waits, which defaults count."""
+"""Tests of attempts under Dagster: resuming, stopping, waiting, defaults."""
 
 import os
 import threading
@@ -36,7 +36,7 @@ STEP = "docs__fragile"
 
 
 class Fragile:
-    """An operator that raises at one record as often as told, and counts its calls."""
+    """An operator that raises at one record a number of times, and counts its calls."""
 
     def __init__(self, registry: OperatorRegistry) -> None:
         self.calls: Counter[int] = Counter()
@@ -239,7 +239,7 @@ class FakeRun:
 
 
 class FakeContext:
-    """As much of a context as the resource asks for."""
+    """The parts of a context that the resource uses."""
 
     def __init__(self, *runs: FakeRun) -> None:
         self.run = runs[0]

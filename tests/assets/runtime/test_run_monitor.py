@@ -1,4 +1,4 @@
-"""A step whose run has ended without it stops; one whose run goes on does not."""
+"""Tests that a step stops when its run has ended, and only then."""
 
 import threading
 import time
@@ -21,7 +21,7 @@ Records = Callable[[int], Path]
 
 @dg.job
 def nothing() -> None:
-    """A job to have runs of."""
+    """A job whose runs are monitored."""
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def context_of(instance: dg.DagsterInstance, status: dg.DagsterRunStatus) -> Any
 
 
 def asked(watch: RunMonitor, messenger: Messenger) -> str | None:
-    """The answer to a first question."""
+    """Return the answer to a first query."""
     watch()
     assert messenger.wait(10)
     return watch()

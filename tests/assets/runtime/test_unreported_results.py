@@ -1,4 +1,4 @@
-"""What was published, but never told to Dagster, is taken by the next run, and by no later one."""
+"""Tests that an unreported result is reused by the next run, and by no later one."""
 
 import os
 import signal
@@ -21,7 +21,7 @@ Launch = Callable[..., dg.ExecuteInProcessResult]
 
 
 class Dying(DataOpsResource):
-    """Fails right after these nodes were published."""
+    """Fails right after the results of these nodes were published."""
 
     nodes: ClassVar[set[str]] = set()
     killed: ClassVar[bool] = False  # the whole process, so that the run stays "started"
@@ -57,9 +57,9 @@ def launch(
     tmp_path: Path,
     instance: dg.DagsterInstance,
     calls: Counter[str],
-    dying: set[str],  # of nodes, none to begin with
+    dying: set[str],  # nodes; none at first
 ) -> Launch:
-    """Materializes two nodes, or ``only`` one, of a pipeline that may have partitions."""
+    """Materializes two nodes, or only one, of a pipeline that may have partitions."""
 
     @registry("data.text", _concurrency_mode="single")
     def mark(record: dict, node: str, value: int = 1) -> dict:

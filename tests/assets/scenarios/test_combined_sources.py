@@ -1,4 +1,4 @@
-"""Results combined, inside a pipeline and as the source of another: assets of several inputs."""
+"""Tests of combined results, inside a pipeline and as the source of another."""
 
 from pathlib import Path
 from typing import Any
@@ -171,7 +171,7 @@ def test_a_combination_that_failed_resumes_when_it_is_launched_again(
     registry: OperatorRegistry, tmp_path: Path, root: Path, instance: dg.DagsterInstance
 ) -> None:
     class Trouble(registry.new_group("trouble")):  # type: ignore[misc]
-        """Inputs one after the other, with trouble on the way, once."""
+        """Concatenates inputs and fails once on the way."""
 
         def __init__(self, home: str, **kwargs: Any) -> None:
             super().__init__(**kwargs)

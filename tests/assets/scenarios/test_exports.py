@@ -1,4 +1,4 @@
-"""``set_output`` under Dagster: the export, and what the metadata says of it."""
+"""Tests of ``set_output`` under Dagster: the export, and its metadata."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""An endpoint that is down, seen from Dagster: no result is replaced, and re-execution goes on."""
+"""Tests of outages under Dagster: no result is replaced, and a re-execution resumes."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -25,7 +25,7 @@ LAYOUTS = pytest.mark.parametrize("layout", ["steps", "single_step"])
 
 
 class Endpoint:
-    """Something that an operator calls for each record, and that may be down for some."""
+    """A service that an operator calls for each record, and that may be down for some."""
 
     def __init__(self, registry: OperatorRegistry) -> None:
         self.down_for: Callable[[int], bool] = lambda _: False
@@ -45,7 +45,7 @@ class Endpoint:
         self.keep: Any = keep
 
     def asked(self) -> list[int]:
-        """Return the records asked for since the last call of this."""
+        """Return the records of calls since the last call of this method."""
         found, self.calls[:] = sorted(self.calls), []
         return found
 
@@ -56,7 +56,7 @@ def endpoint(registry: OperatorRegistry) -> Endpoint:
 
 
 def config_of(layout: str, node: str, **given: Any) -> dict[str, Any]:
-    """Return what the launchpad gives a node."""
+    """Return the run configuration of a node."""
     if layout == "steps":
         return {"ops": {f"docs__{node}": {"config": given}}}
     return {"ops": {"docs": {"config": {node: given}}}}
@@ -67,7 +67,7 @@ def numbers(root: Path, node: str) -> list[int]:
 
 
 def failure_of(result: dg.ExecuteInProcessResult) -> str:
-    """Return what Dagster shows of the first step that failed."""
+    """Return the error that Dagster shows for the first failed step."""
     return next(
         event.step_failure_data.error.to_string()
         for event in result.all_events

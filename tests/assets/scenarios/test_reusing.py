@@ -1,4 +1,4 @@
-"""Operators that use outcomes again are not asked twice for what did not change upstream."""
+"""Tests that operators with reused outcomes are not called again for unchanged records."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +23,7 @@ def asked() -> list[int]:
 
 @pytest.fixture
 def pipeline(registry: OperatorRegistry, asked: list[int]) -> Callable[..., Any]:
-    """Make a pipeline: a cleaner, what asks a model, and what comes after it."""
+    """Return a pipeline of a cleaner, a model call, and a later node."""
 
     @registry("data.reuse", _concurrency_mode="thread", _max_workers=4)
     def clean(record: dict, every: int = 0, failing: int = 0) -> None:

@@ -1,4 +1,4 @@
-"""Declared checks as Dagster's: after their asset, alone, blocking, and partition by partition."""
+"""Tests of declared checks as Dagster's: after their asset, alone, blocking, by partition."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -172,7 +172,7 @@ def test_the_source_is_checked_before_the_first_operator(
     wanted = {"source": [checks.row_count(max=9, blocking=True)]}
     ppl = pipeline_of(a=keep())
     definitions = definitions_of(ppl, source, root, checks=wanted)
-    job = definitions.resolve_job_def("docs_pipeline")  # what a schedule launches
+    job = definitions.resolve_job_def("docs_pipeline")  # the launch of a schedule
     result = job.execute_in_process(instance=instance, raise_on_error=False)
     (check,) = checks_of(result)
     assert check.description == "10 records, more than 9."

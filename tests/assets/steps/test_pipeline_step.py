@@ -1,4 +1,4 @@
-"""One step for a whole pipeline: as many materializations, equal in all but the step."""
+"""Tests of one step for a whole pipeline: the materializations equal those of many steps."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -42,7 +42,7 @@ ATTRIBUTES = (
 
 
 class Work:
-    """Operators that count their calls, and fail when told to."""
+    """Operators that count their calls, and fail on request."""
 
     def __init__(self, registry: OperatorRegistry) -> None:
         self.calls: Counter[str] = Counter()
@@ -145,7 +145,7 @@ def versions_of(result: dg.ExecuteInProcessResult) -> dict[str, Any]:
 
 
 def made_of(result: dg.ExecuteInProcessResult) -> list[Any]:
-    """Return the events of what was made; a file that was read is reported as well."""
+    """Return the materializations; a file that was read is reported as well."""
     events = result.get_asset_materialization_events()
     return [event for event in events if event.asset_key.path[-1] != "texts"]
 
@@ -278,7 +278,7 @@ def test_a_source_that_another_asset_makes_is_loaded_by_its_io_manager(
     definitions = definitions_of(work.pipeline(), raw, root, others=[raw], layout="single_step")
     execute(definitions, instance)
     assert len(result_of(root, "docs", "joined")) == 3
-    execute(definitions, instance, only=[["docs", "joined"]])  # raw is not asked for
+    execute(definitions, instance, only=[["docs", "joined"]])  # raw is not selected
 
 
 def texts() -> Any:
@@ -323,7 +323,7 @@ letters = dg.StaticPartitionsDefinition(["a", "b"])
 
 
 class HalfPartitioned(DataOpsTranslator):
-    """The first two operators are partitioned, the last one joins all of theirs."""
+    """The first two operators are partitioned; the last one joins all their partitions."""
 
     def get_asset_spec(self, data: DataOpsTranslatorData) -> dg.AssetSpec:
         spec = super().get_asset_spec(data)

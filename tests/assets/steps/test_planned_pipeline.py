@@ -1,4 +1,4 @@
-"""A planned pipeline in assets and ops of one's own."""
+"""Tests of a planned pipeline in custom assets and ops."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Previews: the first records through an operator, and nothing else is any other than before."""
+"""Tests of previews: the first records through an operator, with no other change."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -42,7 +42,7 @@ def ppl(registry: OperatorRegistry) -> Pipeline:
 
 
 def files_of(root: Path) -> dict[str, tuple[int, bytes]]:
-    """Every file that is no preview's, with its modification time and content."""
+    """Return every file except previews, with its modification time and content."""
     return {
         str(path.relative_to(root)): (path.stat().st_mtime_ns, path.read_bytes())
         for path in sorted(root.rglob("*"))

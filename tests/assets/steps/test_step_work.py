@@ -1,4 +1,4 @@
-"""What one step runs: skipped operators, and checks beside results, in both layouts."""
+"""Tests of the work of one step: skipped operators, and checks beside results, in both layouts."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -34,7 +34,7 @@ def test_operators_downstream_of_a_missing_result_are_skipped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     definitions = definitions_of(ppl, records(2), root, layout=layout)
-    execute(definitions, instance)  # so that there are results that could be taken by mistake
+    execute(definitions, instance)  # so that results exist that could be used by mistake
 
     def without_second(context: Any, plan: Any, *rest: Any) -> Iterator[Any]:
         if plan.node.name != "second":

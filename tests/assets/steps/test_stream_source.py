@@ -1,4 +1,4 @@
-"""Streams as the source of assets: one result, written with a checkpoint, told of as operators."""
+"""Tests of streams as sources: one result, with a checkpoint, reported like an operator's."""
 
 import gzip
 import os
@@ -97,7 +97,7 @@ def test_a_stream_is_an_asset_that_the_first_node_takes(
 
 
 class Reader:
-    """What makes a stream, as readers do."""
+    """An object that makes a stream, like a reader."""
 
     name = "reader"
 
@@ -111,7 +111,7 @@ def streamed() -> DataPipeline:
 
 
 def unannotated():  # type: ignore[no-untyped-def]
-    """Sixty texts, and nobody knows it is a stream before it is there."""
+    """Return sixty texts; without an annotation, the stream is detected only when it is made."""
     return read_sequence(ROWS)
 
 
@@ -142,7 +142,7 @@ def test_a_registered_reader_is_a_source_whose_columns_are_checked(
 ) -> None:
     @registry("data.text", columns={"id": int, "text": str})
     def numbers(count: int) -> DataPipelineBuilder:
-        """So many texts."""
+        """Yield a number of texts."""
         return read_sequence(list(numbered(count)))
 
     reader = registry.group("text").numbers(count=60)
@@ -253,7 +253,7 @@ def test_a_function_makes_a_stream_of_each_partition(
 
 
 class Ending:
-    """Notes what passes in a file, and ends the run at one item, once."""
+    """Records the items in a file, and ends the run at one item, once."""
 
     def __init__(self, home: Path, at: int, how: str) -> None:
         self.home, self.at, self.how = home, at, how
@@ -343,7 +343,7 @@ def test_another_stream_starts_afresh_and_the_log_names_the_difference(
     assert len(result_of(root, "docs", "upper")) == 54
 
 
-# ---------------------------------------------------------------- what is told
+# ---------------------------------------------------------------- metadata and logs
 
 
 def test_failures_are_counted_and_shown(
@@ -438,7 +438,7 @@ def test_checks_of_the_source_look_at_a_stream_as_well(
     assert not result.passed
 
 
-# ---------------------------------------------------------------- steps and jobs of one's own
+# ---------------------------------------------------------------- custom steps and jobs
 
 
 def test_a_stream_is_in_the_step_of_the_decorator(

@@ -1,4 +1,4 @@
-"""Tests of positions: where a stream stood, from a journal."""
+"""Tests of positions of a stream in a journal."""
 
 from pathlib import Path
 

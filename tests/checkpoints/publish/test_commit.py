@@ -77,7 +77,7 @@ def _start(tmp_path: Path) -> NodeFolder:
 
 
 def _check_whole(folder: NodeFolder) -> None:
-    """The result is all of the old one or all of the new one, and readers get it."""
+    """Check that the result is completely the old one or the new one, and readable."""
     assert folder.result.read_bytes() in {expected_results(_OLD), expected_results(_NEW)}
     assert load_result(folder).path.read_bytes() == folder.result.read_bytes()
 
@@ -120,7 +120,7 @@ def test_a_death_while_publishing_leaves_the_old_result_or_the_new_one(
     _check_new(folder)
 
 
-# Without failures there is no error file and nothing is kept for a retry: two renames less.
+# Without failures, two files fewer are renamed: the error file and the kept journal.
 _SOUND = {**_STEPS, **dict(list(_RENAMES.items())[:2])}
 del _SOUND["after the error file's draft"]
 

@@ -23,7 +23,7 @@ _SWITCH = types.SimpleNamespace(stop_at=None, calls=[])
 
 
 class Unknown:
-    """A number that tells nothing of itself, and holds a resource."""
+    """A number whose content has no digest, and which holds a resource."""
 
     def __init__(self, number: int) -> None:
         self._number = number
@@ -104,7 +104,7 @@ def test_a_run_resumes_in_another_mode(tmp_path: Path, registry, mode: str) -> N
 
 
 def _afresh(tmp_path: Path, registry, calls, before: Any, after: Any, dataset: Any) -> str:
-    """Interrupt ``before``, run ``after`` and return the note of having started afresh."""
+    """Interrupt ``before``, run ``after`` and return the note of starting afresh."""
     _interrupt(before, write_input(tmp_path / "input.jsonl", _RECORDS), tmp_path, 12)
     kept: list[bool] = []
 
@@ -141,7 +141,7 @@ def test_changed_code_starts_afresh(tmp_path: Path, registry, calls) -> None:
 
 
 def test_changed_input_starts_afresh(tmp_path: Path, registry, calls) -> None:
-    def other() -> Any:  # of the same size
+    def other() -> Any:  # with the same size
         return write_input(tmp_path / "input.jsonl", [{"n": 9}, *_RECORDS[1:]])
 
     note = _afresh(tmp_path, registry, calls, _operator(registry), _operator(registry), other)
@@ -356,7 +356,7 @@ def test_a_finished_run_leaves_nothing_to_resume(tmp_path: Path, registry, calls
 def test_a_line_read_while_its_file_was_cut_short_is_done_again(
     tmp_path: Path, registry, calls, ours: bool, policy: ResumePolicy
 ) -> None:
-    """As if a copy over the input had been under way: it is whole again when the run goes on."""
+    """The file is read as during a copy over the input; it is complete when the run resumes."""
     dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
     digest = content_digest(dataset.path) if ours else None
     dataset = replace(dataset, fingerprint=digest)

@@ -39,7 +39,7 @@ def lines_of(dataset: JsonlDataset) -> list[Line]:
 
 
 def settled(dataset: JsonlDataset, home: Path) -> CheckpointContent:
-    """Return the checkpoint as a later attempt finds it."""
+    """Return the checkpoint in the form that a later attempt reads."""
     return CheckpointContent.read(node(home).checkpoints / "1")
 
 

@@ -1,4 +1,4 @@
-"""Failed records retried alone: who is called, which bytes come out, what is refused."""
+"""Tests of retries of failed records: the calls, the bytes of the result, and refusals."""
 
 import itertools
 import math
@@ -58,16 +58,16 @@ _CONTEXT = ("run", "reuse_finished", "should_stop")
 
 
 def _work(record: dict[str, Any], switch: str) -> Any:
-    """Fail until round ``record["until"]`` has come, then do what ``record["do"]`` says.
+    """Fail until round ``record["until"]``, then act on ``record["do"]``.
 
-    The folder ``switch`` says which round it is, at which record to die, and takes the calls.
+    The folder ``switch`` holds the round, the record at which to die, and the calls.
     """
     home = Path(switch)
     with (home / "calls").open("a") as calls:
         calls.write(f"{record['n']}\n")
     if (home / f"die-{record['n']}").exists():
         os.kill(int((home / "pid").read_text()), signal.SIGKILL)
-        time.sleep(60)  # of a worker, which ends with its parent
+        time.sleep(60)  # the parent of a worker; the worker ends with it
     if record["until"] > int((home / "round").read_text()):
         msg = f"not before round {record['until']}"
         raise ValueError(msg)
@@ -90,7 +90,7 @@ async def flaky_async(record, switch=""):
 
 
 class Rounds:
-    """An operator whose records fail until their round has come, and its node."""
+    """An operator whose records fail until their round, and its node."""
 
     def __init__(self, home: Path, content: bytes, mode: str = "single", workers: int = 2) -> None:
         self.home = home
@@ -119,7 +119,7 @@ class Rounds:
         return run(self.operator, self.dataset, self.folder, resume=resume, **context)
 
     def killed_at(self, number: int, resume: ResumePolicy = RETRY, **context: Any) -> list[int]:
-        """Run until record ``number`` is begun, which is when the process is killed.
+        """Run until record ``number`` is begun, at which the process is killed.
 
         Returns:
             The records that are not settled then.
@@ -151,7 +151,7 @@ def plan_rounds(delays: Iterable[int], kinds: Iterable[str] = ()) -> list[dict[s
 
 
 def expected(records: Iterable[dict[str, Any]], number: int, home: Path) -> bytes:
-    """Return what an undisturbed run in round ``number`` would publish."""
+    """Return the result that an undisturbed run in round ``number`` publishes."""
     emitted: list[Any] = []
     for record in records:
         if record["until"] <= number:

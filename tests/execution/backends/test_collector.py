@@ -22,7 +22,7 @@ def job(tmp_path: Path):
 
 @pytest.fixture
 def deferring(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave it to the main thread to settle."""
+    """Leave settling to the main thread."""
     monkeypatch.setattr(collector, "_BURST_SECONDS", -math.inf)
 
 
@@ -53,7 +53,7 @@ def test_failures_and_dropped_records_are_counted(job, deferring) -> None:
 
 
 def journalled(job) -> int:
-    """Return how many records the journal on disk says are settled."""
+    """Return the number of settled records in the journal on disk."""
     return CheckpointContent.read(job.checkpoint.folder).table.records
 
 

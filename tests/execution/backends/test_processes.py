@@ -163,7 +163,7 @@ def test_slow_records_after_quick_ones_are_shared_by_all_workers(
     workers = Counter(record["worker"] for record in list(report.dataset)[2000:])
     assert [record["n"] for record in report.dataset] == list(range(2040))
     assert len(workers) == 2
-    assert min(workers.values()) >= 10  # of 40; who has them first goes on for half a second
+    assert min(workers.values()) >= 10  # of 40; their worker continues for half a second
 
 
 @HOW
@@ -343,7 +343,7 @@ def computes(record):
 
 @pytest.fixture
 def slow_module(tmp_path: Path) -> Path:
-    """A folder with a module that is slow to import, and forbids forking once it is."""
+    """Return a folder with a module that is slow to import and then forbids forking."""
     (tmp_path / "slow_module.py").write_text(_SLOW_MODULE)
     write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(1000)])
     write_input(tmp_path / "few.jsonl", [{"n": n} for n in range(16)])
@@ -351,7 +351,7 @@ def slow_module(tmp_path: Path) -> Path:
 
 
 def _imports_of(folder: Path) -> int:
-    """Return how often it was imported by workers; the first time was by their parent."""
+    """Return the number of imports by workers; the first import was the parent's."""
     return len((folder / "imports.log").read_text().split()) - 1
 
 

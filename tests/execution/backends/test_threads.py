@@ -61,7 +61,7 @@ def test_the_first_failure_ends_the_step_with_calls_still_in_flight(tmp_path: Pa
     @data_register(_GROUP, _concurrency_mode="thread", _max_workers=4)
     def one_fails(record, fixed=False):
         if record["n"] == 3:
-            for _ in range(3):  # by those who have settled what comes before
+            for _ in range(3):  # by workers that have settled the earlier records
                 begun.acquire()
             raise ValueError("three")
         if record["n"] > 3:

@@ -30,11 +30,11 @@ _GROUP = "data.retrying"
 
 
 class BusyError(ConnectionError):
-    """What a service says that has no time now."""
+    """The error of a service that is busy."""
 
 
 def _count(record: dict[str, Any], folder: str) -> int:
-    """Note one more try of this record, in whichever process, and return which one it is."""
+    """Record one more attempt for this record, across processes, and return its number."""
     path = Path(folder) / f"tries-{record['n']}"
     with path.open("a") as file:
         file.write("x")

@@ -186,7 +186,7 @@ def test_an_error_line_holds_the_record_and_where_it_was() -> None:
 
 
 def _chain(length: int) -> ValueError:
-    """Return an exception that so many others led to, as after a loop that goes on."""
+    """Return an exception with a chain of that length, as a loop of retries makes it."""
     error = ValueError(0)
     for number in range(1, length + 1):
         later = ValueError(number)

@@ -33,7 +33,7 @@ def _settle(line: bytes) -> Outcome:
 
 
 def in_bulk(settle: Callable[[bytes], Outcome]) -> Settle:
-    """Return a function that settles stretches of lines by one that settles a line."""
+    """Return a function that settles stretches of lines with one that settles a line."""
 
     def settle_many(lines: Iterator[bytes], output: bytearray, until: float) -> Stretch:
         settled = dropped = extra = 0
@@ -52,7 +52,7 @@ def in_bulk(settle: Callable[[bytes], Outcome]) -> Settle:
 
 
 class _Ranges:
-    """Runs a `SpanLoop` over a file with some content and keeps what it hands over."""
+    """Runs a `SpanLoop` over a file with some content and keeps its spans."""
 
     def __init__(
         self, path: Path, content: bytes, settle: Callable[[bytes], Outcome] = _settle, **given: Any
@@ -72,7 +72,7 @@ class _Ranges:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Have another thread shorten ranges that take too long."""
+        """Let another thread shorten ranges that take too long."""
         ended = threading.Event()
 
         def watch() -> None:
@@ -95,7 +95,7 @@ class _Ranges:
         os.close(self._descriptor)
 
     def check(self, until: int | None = None) -> None:
-        """Check that the spans follow one another and tell the truth, up to a position."""
+        """Check that the spans follow one another and are correct, up to a position."""
         position = 0
         for span, output in self.spans:
             assert span.start == position
@@ -225,7 +225,7 @@ def test_a_range_out_of_time_ends_with_the_record_under_way(tmp_path: Path) -> N
 
 
 def test_lines_after_a_stuck_record_are_left_to_other_workers(tmp_path: Path) -> None:
-    """It is told while the record is under way, and is neither settled here nor told again."""
+    """The new end is reported while the record is processed; nothing is settled or reported again."""
     told: list[tuple[int, int]] = []
     stuck: list[int] = []
 

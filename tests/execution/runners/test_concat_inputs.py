@@ -147,7 +147,7 @@ def test_a_kill_at_any_point_leaves_no_gathered_input(
 
 
 def _killed(at: int, call: Callable[[], object]) -> None:
-    """Kill this process before it opens, makes, moves or deletes a file for the so manieth time."""
+    """Kill this process before the n-th time it opens, creates, moves or deletes a file."""
     left = [at]
 
     def notice(event: str, args: tuple[Any, ...]) -> None:

@@ -1,4 +1,4 @@
-"""Tests of given_stream: what is a stream, and what it is called."""
+"""Tests of given_stream: detection and names of streams."""
 
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from tests.execution.helpers import write_input
 
 
 class Reader:
-    """What makes a stream, as readers do."""
+    """An object that makes a stream, like a reader."""
 
     name = "my-reader"
 

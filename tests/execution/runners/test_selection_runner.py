@@ -35,7 +35,7 @@ group: Any = data_register.new_group("selecting_tests")
 
 
 class RisingNumbers(group):
-    """Keep records whose number is above all before; ``n`` None has no sketch."""
+    """Keep records whose number exceeds all earlier ones; ``n`` None has no sketch."""
 
     def __init__(self, at_once: bool = False, log: str = "", **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -62,7 +62,7 @@ class RisingSlowly(RisingNumbers):
 
 
 class Choose(group):
-    """Do with the sketches what ``do`` says."""
+    """Act on ``do`` with the sketches."""
 
     def __init__(self, do: Any = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)

@@ -50,7 +50,7 @@ class Working:
         return row
 
     def __reduce__(self) -> Any:
-        return Working, ()  # it counts as the same code, wherever it stops
+        return Working, ()  # it counts as the same code for every stop
 
 
 def write(path: Path, stream: object, **context: Any) -> RunReport:
@@ -100,7 +100,7 @@ def test_a_run_that_was_interrupted_resumes_where_it_stopped(tmp_path: Path) -> 
 
 def test_many_interruptions_cost_only_calls_in_flight(tmp_path: Path) -> None:
     order = [row["n"] for row in read_sequence(ROWS).shuffle(30, seed=1).and_return()]
-    for number in (50, 51, 120, 200, 399):  # whatever was settled, it was before this one
+    for number in (50, 51, 120, 200, 399):  # every settled record was before this one
         stopping = Working(stop_at=order[number])
         interrupted(tmp_path, read_sequence(ROWS).shuffle(30, seed=1).map(stopping))
     write(tmp_path, read_sequence(ROWS).shuffle(30, seed=1).map(Working()))

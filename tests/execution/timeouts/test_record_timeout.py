@@ -1,4 +1,4 @@
-"""Time limits: a call that takes too long is given up, and the others go on."""
+"""Tests of time limits: a call that takes too long is abandoned, and the others continue."""
 
 import asyncio
 import gc
@@ -28,10 +28,10 @@ from dagster_dataops.execution.timeouts.thread_calls import CallLimit
 from tests.execution.helpers import Listener, error_rows, lines, node, run, write_input
 
 _GROUP = "data.limits"
-_LIMIT = 1.5  # the others must not reach it, however busy the machine is
-_RELEASE = threading.Event()  # lets go whatever a test has left hanging
+_LIMIT = 1.5  # other calls must not reach the limit, even on a busy machine
+_RELEASE = threading.Event()  # releases every call that a test has left hanging
 
-# pytest-timeout's own SIGALRM would forbid ours.
+# pytest-timeout's SIGALRM would prevent the product's.
 pytestmark = pytest.mark.timeout(method="thread")
 
 
@@ -125,7 +125,7 @@ def test_an_async_operator_keeps_its_limit_in_other_modes(tmp_path: Path, mode: 
 
 @pytest.mark.slow
 def test_calls_that_were_given_up_hold_no_place(tmp_path: Path) -> None:
-    """More hanging records than workers: the last one is reached all the same."""
+    """With more hanging records than workers, the last record is still reached."""
     records = _records(*range(20), count=21)
     run(
         hangs(_concurrency_mode="thread"),
@@ -310,7 +310,7 @@ def test_an_alarm_raises_again_if_the_operator_catches_it(tmp_path: Path) -> Non
 
 
 def test_a_late_alarm_has_no_effect() -> None:
-    """Rings it by hand at every moment at which no call is under way, or another one."""
+    """The signal is sent at every moment without a call, or during another call."""
     alarm = Alarm(30)
     with alarm.installed():
         signal.raise_signal(signal.SIGALRM)
@@ -323,7 +323,7 @@ def test_a_late_alarm_has_no_effect() -> None:
 
 
 def test_calls_about_as_long_as_their_limit_end_well_or_in_time() -> None:
-    """Whatever the race, each record has one outcome and none is raised outside its call."""
+    """Each record has exactly one outcome, and no exception is raised outside its call."""
 
     @data_register(_GROUP)
     def nearly(record):

@@ -47,7 +47,7 @@ def where(record):
 
 @pytest.fixture
 def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Yield what runs an operator of a module on disk, in a worker of the server."""
+    """Yield a function that runs an operator of a module on disk, in a worker of the server."""
     monkeypatch.syspath_prepend(str(tmp_path / "modules"))
     (tmp_path / "modules").mkdir()
     dataset = write_input(tmp_path / "input.jsonl", [{"n": 1}])

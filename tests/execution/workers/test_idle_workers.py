@@ -71,7 +71,7 @@ def misbehave(record, how=""):
 
 @pytest.fixture
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Yield a module of operators; nothing can be forked meanwhile, no worker is left behind."""
+    """Yield a module of operators; forking is prevented, and no worker is left behind."""
     folder = tmp_path / "modules"
     folder.mkdir()
     (folder / "kept_module.py").write_text(_MODULE)

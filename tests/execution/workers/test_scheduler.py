@@ -72,7 +72,7 @@ def test_a_lone_worker_then_gets_a_large_range_for_a_moment(tmp_path: Path) -> N
         trial = schedule.take(1)
         assert trial is not None
         assert trial.start == 4
-        assert 1_000_000 < trial.end < 8_000_000  # what holds the interpreter cannot give back
+        assert 1_000_000 < trial.end < 8_000_000  # a blocked interpreter cannot give back
         assert trial.patience < first.patience / 10
 
 

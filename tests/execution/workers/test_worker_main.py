@@ -24,7 +24,7 @@ def _assignment(tmp_path: Path) -> Assignment:
 
 
 def _served(assignment: Assignment, *told: bytes) -> list[bytes]:
-    """Return what a worker says when it is told that."""
+    """Return the messages of a worker in answer to these."""
     mine, theirs = Pipe()
     thread = threading.Thread(target=serve, args=(theirs, assignment, act(), Termination()))
     thread.start()

@@ -84,7 +84,7 @@ def test_forked_workers_close_descriptors_of_the_parent(tmp_path: Path) -> None:
     worker = pool.start(_assignment(tmp_path, 1))
     worker.connection.recv_bytes()
     os.close(writer)
-    assert os.read(reader, 1) == b""  # nobody else holds the writing end
+    assert os.read(reader, 1) == b""  # no other process holds the writing end
     os.close(reader)
     pool.dismiss()
     pool.close(10.0)

@@ -16,7 +16,7 @@ def _span(start: int, length: int) -> Span:
 
 @pytest.fixture
 def worker() -> Iterator[WorkerProcess]:
-    """A handle on a process that does nothing for a minute."""
+    """Yield a handle of a process that does nothing for a minute."""
     process = subprocess.Popen(["sleep", "60"])
     mine, theirs = Pipe()
     handle = WorkerProcess(process.pid, mine, segment=1)
@@ -40,7 +40,7 @@ def test_a_process_that_ended_is_seen_once_and_for_all(worker: WorkerProcess) ->
     assert worker.wait(10)
     assert worker.poll()
     assert worker.status == -signal.SIGKILL
-    worker.signal(signal.SIGKILL)  # nobody is hit by a signal that comes too late
+    worker.signal(signal.SIGKILL)  # a late signal reaches no process
 
 
 def test_a_process_reaped_by_other_code_has_ended() -> None:

@@ -135,7 +135,7 @@ CELLS = st.text(
 )
 TABLES = st.lists(st.lists(CELLS, min_size=3, max_size=3), max_size=30)
 
-# What else ends a line, csv writes without quotes, and then reads as the end of a row.
+# The csv module writes other line ends without quotes, and reads them as the end of a row.
 QUOTING = {"\r\n": csv.QUOTE_MINIMAL, "\n": csv.QUOTE_ALL, "\r": csv.QUOTE_ALL}
 
 

@@ -1,4 +1,4 @@
-"""The golden cases and properties of OneFlow's mini data loader, and its options."""
+"""Tests of the golden cases and properties of OneFlow's mini data loader, and its options."""
 
 import csv
 import itertools
@@ -19,7 +19,7 @@ from dagster_dataops.streams.core.finitude import Finitude
 from dagster_dataops.testing import assert_resumes_anywhere
 from tests.readers.helpers import EXAMPLE, NAMES, PLACES, ROWS, A, B, mini, places, write_parts
 
-# files, batch size, how many batches, the number of one of them, what is in it
+# files, batch size, number of batches, index of one batch, its content
 FINITE = [
     (1, 1, 9, 9, [A[8]]),
     (1, 2, 5, 5, [A[8]]),
@@ -28,7 +28,7 @@ FINITE = [
     (2, 2, 9, 5, [A[8], B[0]]),
     (2, 4, 5, 5, [B[7], B[8]]),
 ]
-ENDLESS = [  # as above; then after how many batches all begins again
+ENDLESS = [  # the same; then the number of batches after which the sequence repeats
     (1, 1, 9, 10, [A[0]]),
     (1, 2, 9, 5, [A[8], A[0]]),
     (1, 4, 9, 3, [A[8], A[0], A[1], A[2]]),

@@ -1,4 +1,4 @@
-"""Tests of item_failures: what becomes of items on which a stage fails."""
+"""Tests of item_failures: the handling of items on which a stage fails."""
 
 import json
 import logging

@@ -34,7 +34,7 @@ def test_few_numbers_come_in_the_order_of_a_shuffled_list():
 
 
 def test_large_permutations_show_no_trace_of_the_original_order():
-    """Each tenth of the places gets as many of each tenth of the numbers, but for chance."""
+    """Each tenth of the places gets about as many numbers of each tenth."""
     size = 100_000
     order, expected = order_of(size), size / 100
     counts = Counter((place * 10 // size, one * 10 // size) for place, one in enumerate(order))

@@ -1,4 +1,4 @@
-"""Tests of dagster_dataops.streams.files.text_lines and text: what is a line."""
+"""Tests of dagster_dataops.streams.files.text_lines and text: splitting into lines."""
 
 import pytest
 
