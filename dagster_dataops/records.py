@@ -205,7 +205,7 @@ def decode(line: bytes) -> Record:
     """Return the record in ``line``.
 
     Raises:
-        ValueError: The line is not a JSON object; the message says what it is.
+        ValueError: The line is not a JSON object; the message describes its content.
     """
     try:
         value = orjson.loads(line)

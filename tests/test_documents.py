@@ -8,8 +8,8 @@ that file instead. Two kinds of HTML comments steer this; readers do not see the
   input of a sample or to check its result.
 - ``<!-- not run: reason -->`` in front of a block: the test leaves the block out.
 
-The comment behind a ``print`` is its expected output: ``print(1 + 1)  # 2``. A page with a ``defs.yaml``
-can load it: ``from yaml_project import load``.
+The comment behind a ``print`` is its expected output: ``print(1 + 1)  # 2``. A page with a
+``defs.yaml`` can load it: ``from yaml_project import load``.
 """
 
 import os

@@ -4,7 +4,7 @@ Both decisions use the words in a name:
 
 - `is_secret`: the value must not be shown. In doubt it is hidden.
 - `is_credential`: the value gives access and changes no result. In doubt it is not a credential:
-  ``eos_token``, ``license_key`` and ``mask_password`` change what an operator does.
+  ``eos_token``, ``license_key`` and ``mask_password`` change the result of an operator.
 """
 
 import re

@@ -1,4 +1,5 @@
 """The failure table: the failures of a run under Dagster, and the tests of its resumption.
+
 Every test compares the bytes of the result with those of an undisturbed run. It also counts the
 calls, so that no finished call is repeated. All tests but those of tests/assets use a real server.
 

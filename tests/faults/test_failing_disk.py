@@ -222,7 +222,7 @@ def test_a_publication_cut_short_by_the_disk_is_not_paid_for_again_by_a_new_run(
 def test_a_sync_that_fails_at_the_very_end_publishes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Linux reports lost pages once: the draft is the same file, and its next sync would succeed."""
+    """Linux reports lost pages once: a second sync of the draft, the same file, would succeed."""
     monkeypatch.setattr(ticker, "_TICK_SECONDS", 0.0)
     runs = _Runs(tmp_path, "single")
 

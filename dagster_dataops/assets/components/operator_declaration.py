@@ -98,7 +98,7 @@ class _OperatorModel(dg.Model):
 
 
 def _setting_field(setting: Setting) -> Any:
-    """Return type and field of a setting; a template may stand in place of a value."""
+    """Return type and field of a setting; a template may replace the value."""
     field = Field(default=None, description=setting.description)
     if setting.kind is MODE:
         return Annotated[str | None, _MODE], field

@@ -2,7 +2,7 @@
 
 A position is an entry of the journal. It holds the sizes and digests of two files at that moment:
 the segment with the items, and the quarantine file with the failed items. It counts if both files
-still begin with these bytes, whatever else is damaged.
+still begin with these bytes, even if other parts are damaged.
 """
 
 import io

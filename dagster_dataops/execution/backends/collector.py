@@ -29,7 +29,7 @@ _PERIOD_SECONDS: Final = 0.001  # number of drains by workers if records finish 
 _BURST_SECONDS: Final = 0.05  # ... for longer than this takes at one drain per period
 _READY_LINES: Final = 256
 _READY_BYTES: Final = 1 << 20
-_START: Final = itemgetter(0)  # of its line: lines compare by where they start
+_START: Final = itemgetter(0)  # the line; lines are ordered by their start
 
 
 class PauseEnded(BaseException):

@@ -79,7 +79,7 @@ def unpack_range(message: bytes) -> Range:
 
 
 def pack_span(offset: int, span: Span) -> bytes:
-    """Return the message for a settled span whose output lies at ``offset`` of the segment."""
+    """Return the message for a settled span whose output is at ``offset`` of the segment."""
     return _POSITION.pack(Kind.SPAN, offset) + _SPAN.pack(*span)
 
 

@@ -62,7 +62,7 @@ class Assignment:
         segment: Number of the worker's own segment.
         ignore_errors: Whether a failing record ends the run.
         check_input: Whether spans carry a checksum of their input.
-        one_by_one: Whether every record is a span of its own.
+        one_by_one: Whether every record is a separate span.
         heartbeat: Descriptor of the shared memory with the current record; -1 for none.
     """
 

@@ -178,7 +178,7 @@ class WorkerPool:
         worker.end(_GRACE_SECONDS)
 
     def dismiss(self) -> None:
-        """Tell the workers that the run is over."""
+        """Send the workers the message that the run is over."""
         self._dismissed = True
         for worker in self.workers:
             with suppress(OSError):

@@ -1,6 +1,6 @@
 """Select records that share no bucket, with more buckets than memory holds.
 
-Each record lies in several buckets, identified by 64-bit numbers. In input order, a record is kept
+Each record is in several buckets, identified by 64-bit numbers. In input order, a record is kept
 if none of its buckets contains a record that was kept before.
 
 The buckets of kept records are stored in a set while they fit in memory. After that, three steps

@@ -225,7 +225,7 @@ def test_a_range_out_of_time_ends_with_the_record_under_way(tmp_path: Path) -> N
 
 
 def test_lines_after_a_stuck_record_are_left_to_other_workers(tmp_path: Path) -> None:
-    """The new end is reported while the record is processed; nothing is settled or reported again."""
+    """The new end is reported during the record; nothing is settled or reported again."""
     told: list[tuple[int, int]] = []
     stuck: list[int] = []
 
