@@ -77,7 +77,7 @@ def test_releasing_twice_is_harmless(tmp_path: Path) -> None:
 def test_a_holder_without_a_written_name_is_reported_as_unnamed(tmp_path: Path) -> None:
     first = FolderLock(tmp_path, "one", 0)
     first.path.write_bytes(b"")
-    with pytest.raises(FolderLockedError, match="not yet named itself"):
+    with pytest.raises(FolderLockedError, match="not written its name yet"):
         FolderLock(tmp_path, "two", 0)
     first.release()
 

@@ -207,9 +207,7 @@ def test_three_retries_call_only_failed_records_and_end_in_the_bytes_of_an_undis
     assert report.manifest.attempts == [f"round {number}" for number in range(4)]
     last = _TENTH.count(3)
     (note,) = report.notes
-    assert note.startswith(
-        f"retrying {last} failed records of run round 2; the {200 - last} others"
-    )
+    assert note.startswith(f"retrying {last} failed records of run round 2; the other {200 - last}")
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def test_streams_builders_and_objects_that_make_streams_are_streams(tmp_path: Pa
 
 def test_an_object_that_makes_a_stream_is_opened() -> None:
     assert list(as_reading(Reader(), "x")) == [{"n": 1}]
-    with pytest.raises(StreamArgumentError, match="it is a list"):
+    with pytest.raises(StreamArgumentError, match="it must be a stream, not a list"):
         as_reading([], "x")
 
 

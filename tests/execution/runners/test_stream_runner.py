@@ -180,7 +180,7 @@ def test_never_resuming_is_logged_and_the_old_checkpoint_stays_until_the_end(
 ) -> None:
     interrupted(tmp_path, read_sequence(ROWS).map(Working(stop_at=300)))
     report = write(tmp_path, read_sequence(ROWS).map(Working()), resume=ResumePolicy.NEVER)
-    assert "since resuming is switched off" in report.notes[0]
+    assert "because resuming is switched off" in report.notes[0]
     assert not node(tmp_path).checkpoints.exists()
 
 
