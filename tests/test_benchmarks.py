@@ -144,7 +144,7 @@ def test_every_workload_measures_something_at_a_tiny_size(bench: Bench):
     assert {figure.workload for figure in figures} >= {f"W{number}" for number in range(1, 8)}
 
 
-def test_a_peer_is_measured_and_its_records_are_looked_at(bench: Bench):
+def test_a_peer_is_measured_and_its_records_are_checked(bench: Bench):
     pretended = bench.folder / "polars" / "bin" / "python"
     pretended.parent.mkdir(parents=True)
     pretended.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n', encoding="utf-8")
@@ -155,7 +155,7 @@ def test_a_peer_is_measured_and_its_records_are_looked_at(bench: Bench):
     assert "same bytes" in figure.note
 
 
-def test_a_peer_without_an_environment_is_no_error(bench: Bench):
+def test_a_peer_without_an_environment_is_not_an_error(bench: Bench):
     rival = rivals.Rival("nobody", "", 10, 1)
     assert rivals.against(bench, rival, "upper", OUR_PACE).note == "not installed"
     elsewhere = replace(bench, peers=bench.folder)
@@ -223,7 +223,7 @@ def test_a_missed_bound_is_measured_once_more_before_it_fails(capsys: pytest.Cap
     assert "slow again" in capsys.readouterr().out
 
 
-def test_a_wrong_result_is_never_given_a_second_chance(capsys: pytest.CaptureFixture[str]):
+def test_a_wrong_result_is_never_measured_again(capsys: pytest.CaptureFixture[str]):
     tries = []
 
     def wrong(bench: Bench):

@@ -56,7 +56,7 @@ def test_the_path_is_absolute_and_the_home_folder_is_expanded(fresh, monkeypatch
     ("text", "value"),
     [("1", True), ("true", True), ("YES", True), ("on", True), ("0", False), ("off", False)],
 )
-def test_switches_are_read_as_words(fresh, monkeypatch, text, value):
+def test_boolean_variables_are_read_as_words(fresh, monkeypatch, text, value):
     monkeypatch.setenv("DATAOPS_DATA_PROCESS_RESUME", text)
 
     assert fresh.data_process_resume is value
@@ -80,7 +80,7 @@ def test_progress_of_streams_has_no_failed_records(fresh):
         _ = fresh.data_process_progress
 
 
-def test_an_empty_switch_is_off(fresh, monkeypatch):
+def test_an_empty_boolean_variable_is_false(fresh, monkeypatch):
     monkeypatch.setenv("DATAOPS_DATA_PROCESS_RESUME", "")
 
     assert fresh.data_process_resume is False
@@ -132,7 +132,7 @@ def test_reading_a_setting_makes_no_folder(root):
 
 
 @pytest.mark.parametrize("value", ["a\0b", "~nobody-of-this-name/results", "results-\udcff"])
-def test_a_root_that_can_be_no_folder_is_refused(fresh, value):
+def test_a_root_that_cannot_be_a_folder_is_refused(fresh, value):
     fresh.data_process_path = value
 
     with pytest.raises(ConfigurationError, match="data_process_path is .*the path of a folder"):

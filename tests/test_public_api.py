@@ -157,5 +157,5 @@ WATCHED = textwrap.dedent(
 )
 
 
-def test_importing_registering_and_constructing_touch_no_disk(run_python):
+def test_importing_registering_and_constructing_do_not_access_the_disk(run_python):
     assert run_python(WATCHED) == "[] ['script.py']\n"

@@ -215,7 +215,7 @@ def test_values_that_json_can_hold_are_encoded_unchanged(record):
 
 
 @given(ANYTHING, st.integers(0, 300))
-def test_circles_and_deep_values_become_json(value, levels):
+def test_cycles_and_deep_values_become_json(value, levels):
     inner: list[Any] = []
     outer = {"value": value, "inner": inner}
     for level in range(levels):

@@ -81,7 +81,7 @@ def test_the_metadata_of_a_materialization_reconciles(
     assert warning in log_of(instance, result.run_id)
 
 
-def test_without_failures_there_is_no_word_of_errors(
+def test_without_failures_the_metadata_has_no_errors(
     sift: Any, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     definitions = definitions_of(pipeline_of(sift=sift(step=1)), records(12), root)

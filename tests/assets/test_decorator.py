@@ -165,7 +165,7 @@ def test_a_source_function_is_refused_with_a_remedy(ppl: Pipeline) -> None:
         dataops_assets(ppl, source=texts)
 
 
-def test_a_body_that_asks_for_more_metadata_gets_it(
+def test_a_body_can_request_more_metadata(
     ppl: Pipeline, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     @dataops_assets(ppl, source=records(2))

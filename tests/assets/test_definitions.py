@@ -40,7 +40,7 @@ def test_a_job_materializes_every_node_and_not_the_file(
     assert steps == ["docs__first", "docs__second"]
 
 
-def test_a_nested_pipeline_is_an_asset_a_node_and_a_function_is_one_as_well(
+def test_nodes_of_nested_pipelines_and_functions_are_assets(
     upper: Any, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     def backwards(rows: list[dict]) -> list[dict]:

@@ -122,7 +122,7 @@ print(json.dumps([
     assert json.loads(run_python(code)) == [True, 1, 0]
 
 
-def test_a_warm_up_that_fails_leaves_a_server_that_is_merely_slow(
+def test_a_failed_warm_up_only_makes_the_server_slow(
     run_python: Callable[..., str],
 ) -> None:
     code = """

@@ -125,7 +125,7 @@ def test_syncing_waits_its_turn(tmp_path: Path) -> None:
     checkpoint.close()
 
 
-def test_a_sync_beside_the_work_that_fails_ends_the_run(tmp_path: Path) -> None:
+def test_a_failed_background_sync_ends_the_run(tmp_path: Path) -> None:
     checkpoint = _checkpoint(tmp_path)
     checkpoint.settle(99, 0, [_span(0, b"")])
     now = time.monotonic()

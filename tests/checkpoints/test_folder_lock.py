@@ -68,7 +68,7 @@ def test_a_killed_holder_leaves_no_lock(tmp_path: Path) -> None:
     FolderLock(tmp_path, "second", 5).release()
 
 
-def test_releasing_twice_is_harmless(tmp_path: Path) -> None:
+def test_releasing_twice_is_safe(tmp_path: Path) -> None:
     lock = FolderLock(tmp_path, "one", 0)
     lock.release()
     lock.release()

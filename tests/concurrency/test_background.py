@@ -27,7 +27,7 @@ def test_no_thread_waits_for_a_call() -> None:
     assert beside.native_id is None
 
 
-def test_there_is_no_thread_where_there_is_nothing_to_do() -> None:
+def test_without_calls_no_thread_is_started() -> None:
     beside = Background()
     before = threading.active_count()
     beside.finish()
@@ -37,7 +37,7 @@ def test_there_is_no_thread_where_there_is_nothing_to_do() -> None:
     wait_until(lambda: threading.active_count() == before, 10, "the end of the thread")
 
 
-def test_an_error_of_the_disk_is_no_concern_of_the_next_call() -> None:
+def test_an_error_of_the_disk_does_not_affect_the_next_call() -> None:
     beside, ran = Background(), []
 
     def refuse() -> None:

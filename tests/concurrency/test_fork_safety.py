@@ -29,9 +29,7 @@ def test_a_process_with_another_thread_may_not_be_forked(waiting: int) -> None:
     assert not may_fork()
 
 
-def test_a_thread_that_only_waits_can_be_left_out_of_account(
-    waiting: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_waiting_thread_can_be_ignored(waiting: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fork_safety, "_waiting", [*fork_safety._waiting])
     register_waiting_threads(lambda: {waiting})
     assert may_fork()

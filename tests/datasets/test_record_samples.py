@@ -73,7 +73,7 @@ def test_lines_that_are_not_records_are_left_out(tmp_path: Path, lines: list[byt
     assert spread_sample(dataset(tmp_path, []), 10).records == []
 
 
-def test_a_byte_order_mark_and_windows_line_ends_are_no_part_of_records(tmp_path: Path) -> None:
+def test_a_byte_order_mark_and_windows_line_ends_are_not_part_of_records(tmp_path: Path) -> None:
     found = dataset(tmp_path, [b'\xef\xbb\xbf{"id":0}\r', b'{"id":1}\r'])
     assert ids(spread_sample(found, 10).records) == [0, 1]
     assert ids(first_records(found, 10, 1000)) == [0, 1]

@@ -46,7 +46,7 @@ Ctrl-C in the server's terminal
 a power cut
     test_a_run_that_was_killed_with_everything_resumes_after_the_restart
 the database is slow or away
-    test_a_database_that_hangs_costs_lines_and_holds_up_nothing
+    test_a_hanging_database_costs_log_lines_and_delays_nothing
 the operator was edited
     test_edited_code_starts_afresh_with_a_log_line_unless_resuming_across_code
 """

@@ -118,7 +118,7 @@ def test_a_result_that_was_published_before_the_kill_is_not_made_again(
 
 @pytest.mark.parametrize("node", ["published_relaunched", "streamed_published"])
 @row
-def test_a_result_published_before_the_kill_is_that_of_a_plain_relaunch_and_of_no_later_one(
+def test_a_result_published_before_the_kill_is_reused_by_the_next_launch_only(
     server: DagsterServer, record: Any, node: str
 ) -> None:
     (server.home / f"{node}.die").touch()

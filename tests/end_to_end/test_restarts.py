@@ -113,7 +113,7 @@ def test_edited_code_starts_afresh_with_a_log_line_unless_resuming_across_code(
     assert mortal.result("edited", "fragile").count(b"!") == RECORDS
 
 
-def test_nothing_of_all_this_is_left_running(
+def test_no_process_is_left_running(
     server: DagsterServer, mortal: DagsterServer, rows: Rows
 ) -> None:
     rows.wait()

@@ -43,7 +43,7 @@ def calls_of(server: DagsterServer, name: str, node: str) -> Counter[int]:
     ids=["failure", "failure-multiprocess", "asset_failure", "asset_failure-multiprocess"],
 )
 @row
-def test_a_killed_step_that_is_re_executed_pays_for_nothing_twice(
+def test_a_re_executed_step_repeats_no_finished_call(
     server: DagsterServer, record: Any, name: str, strategy: str, config: dict
 ) -> None:
     run = interrupted_in_second(server, name, config)

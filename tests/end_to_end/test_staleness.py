@@ -131,7 +131,7 @@ def test_only_changed_content_makes_results_stale(project: Project) -> None:
     assert project.stale() == {"counted": ["has a new data version"]}
 
 
-def test_an_edited_operator_and_a_changed_option_make_stale(project: Project) -> None:
+def test_edited_code_and_changed_options_make_results_stale(project: Project) -> None:
     project.write("'drop'", DEFINITIONS.replace("len(record", "2 * len(record"))
     assert project.stale() == {"counted": ["has a new code version"]}
 

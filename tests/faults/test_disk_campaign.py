@@ -77,7 +77,7 @@ def run(library: Path, tmp_path: Path) -> Run:
 
 
 @pytest.mark.parametrize("scenario", _POWER)
-def test_a_loss_of_power_at_any_call_costs_nothing_that_was_safe(run: Run, scenario: str) -> None:
+def test_a_loss_of_power_at_any_call_loses_no_safe_data(run: Run, scenario: str) -> None:
     run("power", scenario, _POWER[scenario], "--cases", "20")
 
 

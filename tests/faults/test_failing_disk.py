@@ -198,7 +198,7 @@ _AFTER_THE_LAST_WORD = {
 
 
 @pytest.mark.parametrize("fault", _AFTER_THE_LAST_WORD)
-def test_a_publication_cut_short_by_the_disk_is_finished_by_a_retry(
+def test_a_publication_interrupted_by_the_disk_is_finished_by_a_retry(
     tmp_path: Path, fault: str
 ) -> None:
     runs = _Runs(tmp_path, "single")
@@ -209,7 +209,7 @@ def test_a_publication_cut_short_by_the_disk_is_finished_by_a_retry(
 
 
 @pytest.mark.parametrize("fault", _AFTER_THE_LAST_WORD)
-def test_a_publication_cut_short_by_the_disk_is_not_paid_for_again_by_a_new_run(
+def test_a_publication_interrupted_by_the_disk_repeats_no_call_in_a_new_run(
     tmp_path: Path, fault: str
 ) -> None:
     runs = _Runs(tmp_path, "single")
@@ -246,9 +246,7 @@ def _refusal_of(runs: _Runs) -> str | None:
 
 
 @pytest.mark.parametrize("mode", ["single", "thread", "process"])
-def test_a_disk_that_is_full_anywhere_on_the_way_costs_no_settled_record(
-    tmp_path: Path, mode: str
-) -> None:
+def test_a_disk_that_is_full_at_any_time_costs_no_settled_record(tmp_path: Path, mode: str) -> None:
     """A little more room each time: for the lock, a segment, more of it, the journal, a draft."""
     refused = 0
     for number, pages in enumerate([1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14]):
@@ -409,7 +407,7 @@ def test_a_dataset_operator_on_a_full_disk_keeps_its_previous_result(tmp_path: P
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_sync_that_fails_while_the_result_is_about_to_be_composed_is_no_result(
+def test_a_failed_sync_before_composition_gives_no_result(
     tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Data that the disk may have lost must not be used, even if it can be read now."""

@@ -159,7 +159,7 @@ def test_ctrl_c_ends_a_run_at_once_and_finished_records_are_kept(
 
 
 @pytest.mark.parametrize("mode", ["process", "spawned"])
-def test_an_operator_that_carries_on_is_killed_in_time(tmp_path: Path, mode: str) -> None:
+def test_an_operator_that_continues_after_its_limit_is_killed(tmp_path: Path, mode: str) -> None:
     run = _Run(tmp_path, mode, "carries on")
     with run.busy() as (process, workers):
         os.killpg(process.pid, signal.SIGINT)

@@ -166,7 +166,7 @@ def _overlay(disk: SmallDisk) -> Path:
     return parts["merged"]
 
 
-def test_a_run_in_a_container_shuts_out_another_and_is_named_by_its_host(
+def test_a_run_in_a_container_locks_others_out_and_is_named_by_its_host(
     shared: tuple[Path, Path],
 ) -> None:
     folder, elsewhere = shared

@@ -268,7 +268,7 @@ def test_a_worker_out_of_memory_fails_the_record(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("what", RUDE)
-def test_bad_manners_in_a_worker_process_harm_no_record(tmp_path: Path, what: str) -> None:
+def test_disturbances_in_a_worker_process_cost_no_record(tmp_path: Path, what: str) -> None:
     records = _records(_POISONED)
     dataset = write_input(tmp_path / "input.jsonl", records)
     run(_operator("process", what), dataset, node(tmp_path))
@@ -437,12 +437,12 @@ def test_a_forked_child_that_comes_back_from_its_call_settles_nothing(
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_child_that_stays_does_not_hold_up_the_run(tmp_path: Path, mode: str) -> None:
+def test_a_remaining_child_does_not_delay_the_run(tmp_path: Path, mode: str) -> None:
     _forking(tmp_path, mode, "stays")
     assert node(tmp_path).result.read_bytes() == lines({"n": n} for n in range(_FORK_COUNT))
 
 
-def test_a_worker_that_dies_is_missed_although_its_child_holds_its_pipes(tmp_path: Path) -> None:
+def test_a_dead_worker_is_detected_although_its_child_holds_its_pipes(tmp_path: Path) -> None:
     _forking(tmp_path, "process", "stays and its parent dies")
     (row,) = error_rows(node(tmp_path))
     assert (row["index"], row["exception"]) == (_POISONED, "WorkerDied")

@@ -108,7 +108,7 @@ def meet(record, folder=""):
     return {"met": len(list(Path(folder).iterdir()))}
 
 
-def test_a_record_that_takes_its_time_after_quick_ones_has_the_other_workers_started(
+def test_a_slow_record_after_quick_ones_starts_the_other_workers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("_FORK_SECONDS", "_SPAWN_SECONDS"):

@@ -108,7 +108,7 @@ def test_a_worker_that_dies_after_its_last_span_leaves_nothing_to_do_again(
     assert report.manifest.rows_in == _RECORDS
 
 
-def test_a_large_operator_whose_workers_die_as_they_start_is_an_error_and_no_standstill(
+def test_workers_of_a_large_operator_that_die_at_start_are_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @data_register("data.deaths", _concurrency_mode="process", _max_workers=2)

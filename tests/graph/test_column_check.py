@@ -67,7 +67,7 @@ def test_a_missing_column_is_named_with_its_node_and_the_existing_columns():
     )
 
 
-def test_a_misspelt_column_is_answered_with_the_nearest():
+def test_the_error_for_a_misspelt_column_names_the_nearest():
     with pytest.raises(PipelineDefinitionError, match="Did you mean 'x'"):
         built(decode, operator("near", reads=["xx"]))
 
@@ -119,7 +119,7 @@ def test_combined_results_have_their_common_columns():
         wired(**equal, after=(reads_y, "both"))
 
 
-def test_of_a_join_only_the_result_is_known():
+def test_joins_have_only_known_result_columns():
     texts = operator("more_texts", columns={"text": str})
 
     with pytest.raises(PipelineDefinitionError, match=r"'after' .*It has: x \(Any\)"):

@@ -158,7 +158,7 @@ def test_a_lock_counts_by_its_class():
 
 
 @pytest.mark.parametrize("value", [sqlite3.connect(":memory:"), (n for n in "ab"), Client(len)])
-def test_an_object_of_which_nothing_but_the_class_is_known_is_reported(value):
+def test_an_object_known_only_by_its_class_is_reported(value):
     former = FormBuilder()
     former.form({"inside": [value]})
     assert len(former.unknown) == 1
@@ -197,7 +197,7 @@ def test_a_resource_inside_an_object_does_not_hide_the_rest():
     assert digest(one) != digest(other)
 
 
-def test_values_that_contain_themselves_are_no_trouble():
+def test_values_that_contain_themselves_are_supported():
     loop: list = [1]
     loop.append(loop)
 

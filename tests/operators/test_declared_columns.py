@@ -95,7 +95,7 @@ def test_a_misspelt_declaration_is_refused():
         registry("data.columns", read=["a"])
 
 
-def test_a_class_declares_where_it_names_its_group():
+def test_a_class_declares_columns_in_its_class_statement():
     class Declares(registry.new_group("columns"), reads={"a": int}, writes={"b": int}):
         def forward(self, record):
             return {**record, "b": record["a"]}

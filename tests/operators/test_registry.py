@@ -67,7 +67,7 @@ def test_a_new_group_requested_twice_is_the_same_group(registry):
     assert registry.new_group("demo").Kept is define_class
 
 
-def test_a_missing_group_is_made(registry):
+def test_a_missing_group_is_created(registry):
     define(registry)
 
     assert registry.groups() == ["again"]

@@ -65,7 +65,7 @@ def test_secrets_of_options_are_removed_anywhere_in_a_text() -> None:
     assert without_secrets(f"gpt refused {_KEY!r}", options) == f"gpt refused '{HIDDEN}'"
 
 
-def test_objects_that_contain_themselves_are_no_trouble() -> None:
+def test_objects_that_contain_themselves_are_supported() -> None:
     loop: dict[str, Any] = {"api_key": _KEY}
     loop["self"] = [loop]
     assert _KEY not in shown("loop", loop)

@@ -61,7 +61,7 @@ def test_the_settings_are_those_of_the_document():
         ("_backoff", "1s"),
     ],
 )
-def test_an_impossible_value_names_operator_setting_and_value(name, value):
+def test_an_invalid_value_names_operator_setting_and_value(name, value):
     with pytest.raises(OperatorOptionError, match=r"demo\.step") as caught:
         parse_settings("demo.step", {name: value})
 
@@ -131,14 +131,14 @@ def test_waiting_work_has_as_many_calls_in_flight_as_the_reference():
 
 
 @pytest.mark.parametrize(("save", "ignore"), list(itertools.product([True, False], repeat=2)))
-def test_switches_are_kept(save, ignore):
+def test_boolean_settings_are_kept(save, ignore):
     settings = parse_settings("demo.step", {"_save_data": save, "_ignore_errors": ignore})
     resolved = settings.resolved(asynchronous=False)
 
     assert (resolved.save_data, resolved.ignore_errors) == (save, ignore)
 
 
-def test_without_a_word_nothing_is_limited_or_tried_again():
+def test_by_default_nothing_is_limited_or_retried():
     resolved = ExecutionSettings().resolved(asynchronous=False)
 
     assert (resolved.timeout, resolved.retries, resolved.retry_on) == (None, 0, None)

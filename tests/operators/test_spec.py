@@ -181,7 +181,7 @@ def test_the_class_of_an_object_given_as_an_option_counts(options, defined):
     assert before != options(model=defined(source.format("0")))
 
 
-def test_an_option_of_which_nothing_is_known_is_named(registry):
+def test_an_option_without_known_content_is_named(registry):
     @registry("data.unknown")
     def ask(record: dict, texts: Any = None, key: Annotated[Any, Operational] = None) -> dict:
         return record

@@ -242,7 +242,7 @@ def test_invalid_methods_of_a_selection_are_refused(registry, method, function, 
         type(group)("Choose", (group,), body)
 
 
-def test_a_choice_cannot_be_asynchronous(registry):
+def test_a_keep_method_cannot_be_asynchronous(registry):
     with pytest.raises(OperatorDefinitionError, match="keep cannot be `async def`; sketch can"):
 
         class Choose(registry.new_group("definitions")):

@@ -242,7 +242,7 @@ def test_no_records_give_no_records(root):
 
 
 @pytest.mark.parametrize("make", [str, Path, JsonlDataset.of_file], ids=["str", "Path", "dataset"])
-def test_a_file_is_read_where_it_is_and_left_as_it_is(tmp_path, make):
+def test_a_file_is_read_in_place_and_not_changed(tmp_path, make):
     path = tmp_path / "in.jsonl"
     path.write_text('{"text":"a"}\r\n\n{"text":"b"}')
 
@@ -407,7 +407,7 @@ def test_a_pipeline_retries_failed_records_and_reruns_later_nodes(switch, root):
         assert calls() == []
 
 
-def test_a_pipeline_goes_past_a_node_that_takes_all_records_at_once(switch, tmp_path):
+def test_a_pipeline_retries_beyond_a_dataset_node(switch, tmp_path):
     folder, calls = switch
     source = tmp_path / "source.jsonl"
     source.write_text('{"n":0}\nno record\n{"n":1}\n')
@@ -524,7 +524,7 @@ def test_a_call_in_which_every_record_fails_raises_instead_of_returning_nothing(
         suffix()([{"nope": 1}] * 5)
 
 
-def test_a_file_that_is_no_json_lines_is_refused_before_anything_runs(root, tmp_path):
+def test_a_file_that_is_not_json_lines_is_refused_before_a_run(root, tmp_path):
     path = tmp_path / "docs.csv"
     path.write_text("id,text\n1,a\n")
 

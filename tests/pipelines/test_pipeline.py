@@ -174,7 +174,7 @@ def test_an_unknown_input_is_refused():
         ppl.add("suffix", suffix(), inputs=["srce"])
 
 
-def test_a_circle_is_refused():
+def test_a_cycle_is_refused():
     ppl = pipeline("docs")
     ppl.add("a", suffix(), inputs=["b"])
 
@@ -253,7 +253,7 @@ def test_the_graph_contains_the_written_nodes():
     assert isinstance(ppl.graph.nodes["upper"].operator, Operator)
 
 
-def test_defining_a_pipeline_touches_no_disk(root):
+def test_defining_a_pipeline_does_not_access_the_disk(root):
     with pipeline("docs") as ppl:
         ppl.upper = Upper().set_output(root / "out")
 
@@ -294,7 +294,7 @@ def test_a_pipeline_is_run_a_second_time_over_other_records():
     assert texts(ppl([{"text": "c"}])) == "C"
 
 
-def test_a_part_that_is_not_saved_feeds_those_that_are(root):
+def test_an_unsaved_node_feeds_saved_nodes(root):
     with pipeline("docs") as ppl:
         ppl.upper = Upper(_save_data=False)
         ppl.suffix = suffix()
@@ -315,7 +315,7 @@ def cleaning():
     return ppl
 
 
-def test_a_pipeline_inside_another_is_laid_flat_under_its_name(cleaning, root):
+def test_nodes_of_a_nested_pipeline_have_its_name_as_prefix(cleaning, root):
     with pipeline("docs") as ppl:
         ppl.first = suffix(mark="0")
         ppl.clean = cleaning
@@ -470,7 +470,7 @@ def test_a_function_of_two_lists_joins_two_nodes():
     assert texts(ppl(RECORDS)) == "Aa Bb"
 
 
-def test_a_changed_function_is_seen_when_a_run_resumes():
+def test_a_changed_function_is_detected_when_a_run_resumes():
     def run(step) -> str:
         with pipeline("docs") as ppl:
             ppl.step = step
@@ -481,7 +481,7 @@ def test_a_changed_function_is_seen_when_a_run_resumes():
         assert run(lambda rows: rows[1:]) == "b"
 
 
-def test_a_reader_as_a_function_is_no_node():
+def test_a_function_reader_is_not_a_node():
     def lines(path: str = "a.jsonl") -> DataPipelineBuilder:
         return read_jsonl(path)
 

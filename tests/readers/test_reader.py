@@ -229,7 +229,7 @@ def test_a_reader_takes_no_records():
         numbers()([{"n": 1}])
 
 
-def test_a_reader_is_no_node():
+def test_a_reader_is_not_a_node():
     ppl = pipeline()
 
     with pytest.raises(PipelineDefinitionError, match="'first' is the reader numbers"):

@@ -104,7 +104,7 @@ def test_a_shard_drops_the_incomplete_group_on_request():
         del case["stream"][1]["with"]["allow_uneven"]
 
 
-def test_all_areas_are_there():
+def test_all_areas_exist():
     areas = Counter(case["area"] for case in CASES)
     assert areas == {"selector": 58, "finitude": 34, "combine": 24, "seeded": 10, "checkpoint": 10}
 
@@ -176,7 +176,7 @@ def test_streams(case):
 
 
 @cases("seeded")
-def test_seeded_streams_have_an_order_of_our_own(case):
+def test_seeded_streams_have_a_different_order(case):
     """The number of items, the items and the stop rule are equal; only the order differs."""
     stream = built(case["stream"]).and_return()
     items, ended = read(stream, 1000)

@@ -45,7 +45,7 @@ for count, example in enumerate(DataPipeline.round_robin(pipeline1, pipeline2).a
 """
 
 
-def test_a_pipeline_is_built_of_lines(run_python, tmp_path):
+def test_a_pipeline_over_the_lines_of_a_file_is_built(run_python, tmp_path):
     (tmp_path / "file.tsv").write_text("1\tABC\t2\n2\tMuch too long a text\t3\n3\tNine chrs")
 
     assert run_python(BUILDING) == "['abc', 'nine chrs']\n"

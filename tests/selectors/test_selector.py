@@ -80,7 +80,7 @@ def test_containers_keep_their_types(text, item, changed):
     assert not isinstance(inner, tuple) or isinstance(inner[0], Point)
 
 
-def test_paths_that_overlap_are_worked_off_in_order():
+def test_overlapping_paths_are_processed_in_order():
     assert Selector("a,a").map(tenfold, {"a": 1}) == {"a": 100}
     assert Selector("a[*],a[0]").map(tenfold, {"a": [1, 2]}) == {"a": [100, 20]}
     assert Selector("a.b,a").map(lambda v: {"was": v}, {"a": {"b": 1}}) == {
@@ -155,7 +155,7 @@ def test_a_failure_is_chained_and_names_the_element(text, path):
     assert isinstance(caught.value, RuntimeError)
 
 
-def test_a_lookup_error_of_the_function_is_no_missing_element():
+def test_a_lookup_error_of_the_function_is_not_a_missing_element():
     with pytest.raises(SelectedElementError, match="KeyError"):
         Selector("a").map(lambda v: {}["b"], {"a": 1})
 

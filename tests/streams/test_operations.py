@@ -135,7 +135,7 @@ def range_(count):
     return list(range(count))
 
 
-def test_weights_are_kept_to():
+def test_records_follow_the_weights():
     drawn = DataPipeline.sample(
         constant("a").map(str), read_sequence(["b"] * 2000), weights=[3, 1], seed=1
     )
@@ -242,7 +242,7 @@ class Seeking:
         self.loads += 1
 
 
-def test_an_iterator_with_a_position_is_sent_there():
+def test_an_iterator_with_a_position_is_restored():
     made = []
 
     def begin(_):

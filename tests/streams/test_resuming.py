@@ -241,7 +241,7 @@ def test_a_state_fits_any_size_of_blocks(folder):
         assert list(other) == items[at:]
 
 
-def test_a_source_seeks(folder, monkeypatch):
+def test_a_source_reads_from_the_position(folder, monkeypatch):
     """Resuming near the end of a file reads only its last block."""
     import os
 

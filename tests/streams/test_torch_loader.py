@@ -54,7 +54,7 @@ def test_only_one_module_imports_torch(run_python):
     assert run_python(f"{code}; print('torch' in sys.modules)") == "False\n"
 
 
-def test_arguments_that_cannot_be_are_refused():
+def test_invalid_arguments_are_refused():
     with pytest.raises(errors.StreamArgumentError, match="make_stream is a int"):
         torch_dataset(3)
     with pytest.raises(errors.StreamArgumentError, match="seed"):

@@ -107,7 +107,7 @@ def test_dates_among_dimensions_are_scheduled_with_all_of_the_others(
     ],
     ids=str,
 )
-def test_a_schedule_that_would_miss_windows_or_come_too_often_is_refused(
+def test_a_schedule_that_misses_or_repeats_windows_is_refused(
     cron: str, partitions: Any, scheduled: Any
 ) -> None:
     with pytest.raises(ConfigurationError, match="schedule"):

@@ -115,7 +115,7 @@ def test_records_are_valid_by_a_json_schema(find: Find) -> None:
     ]
 
 
-def test_a_json_schema_may_come_from_a_file(find: Find, tmp_path: Path) -> None:
+def test_a_json_schema_may_be_in_a_file(find: Find, tmp_path: Path) -> None:
     pytest.importorskip("jsonschema_rs", reason="extra json-schema is not installed")
     path = tmp_path / "schema.json"
     path.write_bytes(orjson.dumps({**SCHEMA, "title": "Text"}))

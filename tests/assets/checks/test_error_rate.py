@@ -119,7 +119,7 @@ def test_a_blocking_check_publishes_the_result_and_stops_downstream_assets(
     ],
     ids=["none", "one for all", "one left out", "by node"],
 )
-def test_a_check_is_there_for_every_operator_of_records_unless_it_is_left_out(
+def test_every_record_operator_has_a_check_by_default(
     given: ErrorRates, named: list[str], fail_tenth: Any, whole: Any, records: Records
 ) -> None:
     ppl = pipeline_of(a=fail_tenth(), b=fail_tenth(), c=whole())

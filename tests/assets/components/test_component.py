@@ -194,7 +194,7 @@ operators:
 """
 
 
-def test_checks_are_equal_too_and_hold(project, instance, tmp_path):
+def test_checks_in_both_forms_are_equal_and_pass(project, instance, tmp_path):
     path = project.write(f"{CHECKED}resource: {{root: {tmp_path}}}\n")
     schema = path.parent / "text.schema.json"
     schema.write_text('{"title": "Text", "required": ["text"]}')

@@ -83,7 +83,7 @@ def test_an_upstream_asset_is_named_by_its_key(project):
         assert component.source == dg.AssetKey(["raw", "texts"])
 
 
-def test_a_retry_policy_has_all_that_dagsters_has(project):
+def test_a_retry_policy_has_all_fields_of_dagsters_policy(project):
     policy = "{max_retries: 2, delay: 1, backoff: linear, jitter: full}"
     project.write(f"{NODE}retry_policy: {policy}")
 

@@ -198,7 +198,7 @@ def test_a_module_that_fails_keeps_its_own_error(project):
     assert isinstance(error.__cause__, ZeroDivisionError)
 
 
-def test_a_file_outside_the_defs_folder_is_refused_with_a_way_out(project, tmp_path):
+def test_a_file_outside_the_defs_folder_is_refused_with_a_remedy(project, tmp_path):
     project.write(LINES.replace("operators.py", f"{tmp_path}/mine.py"))
     (tmp_path / "mine.py").write_text("")
 

@@ -164,7 +164,7 @@ def test_a_result_is_kept_when_an_asset_returns_no_records(
     assert result_of(root, "own", "made") == ROWS
 
 
-def test_a_result_that_was_never_made_is_missed_by_its_path(
+def test_a_missing_result_is_named_by_its_path(
     resources: dict[str, Any], instance: dg.DagsterInstance, root: Path
 ) -> None:
     @dg.asset

@@ -74,14 +74,14 @@ def test_a_relative_path_is_below_a_working_directory_of_any_name(
         ("/{partition}.jsonl", "files", "/"),
     ],
 )
-def test_an_asset_is_called_after_the_path_without_the_key(
+def test_an_asset_is_named_after_the_path_without_the_key(
     text: str, name: str, folder: str
 ) -> None:
     pattern = PathPattern(text, STATIC)
     assert (pattern.name, pattern.folder) == (name, Path(folder))
 
 
-def test_braces_of_other_names_are_no_pattern() -> None:
+def test_braces_with_other_names_are_not_a_pattern() -> None:
     assert is_pattern("in/{partition}.jsonl")
     assert is_pattern("in/{partition:%Y}.jsonl")
     assert not is_pattern("in/{x}.jsonl")

@@ -110,7 +110,7 @@ def test_a_function_whose_code_has_changed_is_called_again(
     assert query.given() == [{"call": "another"}]
 
 
-def test_a_result_that_was_edited_is_not_taken(query: Query, instance: dg.DagsterInstance) -> None:
+def test_an_edited_result_is_not_reused(query: Query, instance: dg.DagsterInstance) -> None:
     failed = execute(query.definitions(), instance, raise_on_error=False)
     query.state["fails"] = False
     (query.root / "docs" / "texts" / "texts_results.jsonl").write_text('{"edited":1}\n')

@@ -88,7 +88,7 @@ def test_unchanged_parts_are_shared(registry: OperatorRegistry) -> None:
     assert config_schema(one)["params"].default_value["count"] == 1
 
 
-def test_values_that_refuse_to_be_compared_are_borne(registry: OperatorRegistry) -> None:
+def test_values_that_cannot_be_compared_are_supported(registry: OperatorRegistry) -> None:
     class Stubborn:
         def __eq__(self, other: object) -> bool:
             msg = "ambiguous"
@@ -143,7 +143,7 @@ def test_settings_left_empty_have_no_default_to_fill_in(registry: OperatorRegist
     assert not any(fields[name].is_required for name in empty)
 
 
-def test_a_launch_that_changes_no_option_takes_no_class_of_its_node(
+def test_a_launch_without_changed_options_creates_no_class(
     registry: OperatorRegistry,
 ) -> None:
     (node,) = nodes(registry, {"count": 2})

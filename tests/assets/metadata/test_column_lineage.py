@@ -121,7 +121,7 @@ def test_columns_are_passed_through_changed_renamed_new_and_dropped(tmp_path: Pa
     }
 
 
-def test_a_column_of_one_value_is_not_taken_for_another_that_has_it_too(tmp_path: Path) -> None:
+def test_a_column_of_one_value_is_not_mistaken_for_another_column(tmp_path: Path) -> None:
     found = traced(tmp_path, {}, [{"old": 1}] * 3, [{"fresh": 1}] * 3)
     assert found == {"fresh": ([], f"new; {UNKNOWN_ORIGIN}"), "old": (["old"], "dropped")}
 

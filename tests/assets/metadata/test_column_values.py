@@ -55,7 +55,7 @@ def test_files_of_unknown_content_are_never_remembered(tmp_path: Path) -> None:
     ("rows_in", "rows_out", "seen"),
     [(1000, 1000, 100), (1000, 900, 222), (1000, 100, 400), (1000, 4000, 100), (1000, 0, 400)],
 )
-def test_as_many_inputs_are_seen_as_the_first_results_should_come_from(
+def test_the_number_of_inspected_inputs_follows_from_the_first_results(
     tmp_path: Path, rows_in: int, rows_out: int, seen: int
 ) -> None:
     dataset = write_input(tmp_path / "file.jsonl", [{"n": n} for n in range(500)])

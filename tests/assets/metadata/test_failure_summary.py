@@ -51,7 +51,7 @@ def test_nothing_in_a_path_passes_for_an_exception(path: str, tmp_path: Path) ->
     assert found == {"Right": 1}
 
 
-def test_a_file_that_others_wrote_in_another_way_is_read_as_well(tmp_path: Path) -> None:
+def test_an_error_file_in_another_json_style_is_read(tmp_path: Path) -> None:
     path = tmp_path / "errors.jsonl"
     path.write_text(json.dumps(error(1, "KeyError", "m", {})) + "\n")  # with spaces
     assert counts(path) == {"KeyError": 1}

@@ -65,7 +65,7 @@ def test_an_empty_result_is_reported_as_empty() -> None:
     assert preview([]) == "_no rows_"
 
 
-def test_a_file_that_is_no_jsonl_still_has_metadata(tmp_path: Path) -> None:
+def test_a_file_that_is_not_jsonl_still_has_metadata(tmp_path: Path) -> None:
     path = tmp_path / "broken.jsonl"
     path.write_text("no json\n{}\n")
     metadata = dataset_metadata(JsonlDataset.of_file(path))

@@ -102,7 +102,7 @@ def test_secrets_are_hidden(name: str, registry: OperatorRegistry) -> None:
 
 
 @pytest.mark.parametrize("name", ["max_tokens", "tokenizer", "key", "input_key", "author"])
-def test_ordinary_names_are_no_secrets(name: str) -> None:
+def test_ordinary_names_are_not_secrets(name: str) -> None:
     assert not is_secret(name)
 
 

@@ -69,7 +69,7 @@ def test_settings_of_chosen_workers_and_waiting_operators_are_unchanged(
         assert len(list(steps.iterdir())) == 1
 
 
-def test_a_step_that_was_killed_counts_no_more(steps: Path) -> None:
+def test_a_killed_step_does_not_count(steps: Path) -> None:
     code = f"""
 import tempfile, time
 tempfile.tempdir = {str(steps.parent)!r}

@@ -88,7 +88,7 @@ def test_the_bar_of_the_compute_log_goes_to_standard_error(
     assert "1000/1000" in capsys.readouterr().err
 
 
-def test_a_database_that_hangs_costs_lines_and_holds_up_nothing(clock: Clock) -> None:
+def test_a_hanging_database_costs_log_lines_and_delays_nothing(clock: Clock) -> None:
     comes_back = threading.Event()
 
     class Hanging(Log):

@@ -104,7 +104,7 @@ print("threads", threading.active_count(), "busy", messenger.busy)
 
 
 @pytest.mark.usefixtures("another_thread")
-def test_waiting_for_nothing_takes_no_time() -> None:
+def test_waiting_without_calls_takes_no_time() -> None:
     began = time.monotonic()
     assert Messenger().wait(60)
     assert time.monotonic() - began < 60

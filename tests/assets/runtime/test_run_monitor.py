@@ -69,7 +69,7 @@ def test_a_database_that_is_away_for_a_moment_stops_nothing(
     assert asked(watch, messenger) is not None
 
 
-def test_a_database_that_hangs_holds_up_nothing(
+def test_a_hanging_database_delays_nothing(
     instance: dg.DagsterInstance, messenger: Messenger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     comes_back = threading.Event()

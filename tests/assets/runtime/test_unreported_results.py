@@ -116,7 +116,7 @@ def test_an_unreported_result_is_reused_by_the_next_run_only(
     assert calls == {"first": 6, "second": 6}
 
 
-def test_a_result_of_a_killed_run_is_the_next_runs_though_dagster_takes_that_run_for_running(
+def test_a_result_of_a_killed_run_is_reused_even_if_dagster_shows_the_run_as_running(
     launch: Launch,
     dying: set[str],
     calls: Counter[str],

@@ -118,7 +118,7 @@ def test_an_outage_in_the_middle_stops_the_run_and_keeps_successful_calls(
     assert numbers(root, "b") == list(range(500))
 
 
-def test_a_retry_policy_asks_again_after_an_outage(
+def test_a_retry_policy_calls_again_after_an_outage(
     endpoint: Endpoint, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     endpoint.down_for = lambda _: len(endpoint.calls) <= 5

@@ -65,7 +65,7 @@ def test_a_reader_is_an_asset_with_its_seed(parts, instance):
     assert Numbers(parts, 2, random_shuffle=True, seed=reader.seed_in_use)() == reader()
 
 
-def test_a_drawn_seed_is_no_part_of_the_code_version(parts):
+def test_a_generated_seed_is_not_part_of_the_code_version(parts):
     versions = {
         spec.code_version
         for _ in range(2)

@@ -74,7 +74,7 @@ def test_after_a_fix_upstream_a_model_is_called_only_for_changed_records(
     assert any(told in text for text in log_of(stored, second.run_id))
 
 
-def test_a_plain_materialize_asks_for_nothing_and_never_for_everything(
+def test_a_plain_materialize_resumes_by_default_and_never_on_request(
     pipeline: Callable[..., Any],
     asked: list[int],
     records: Records,

@@ -106,7 +106,7 @@ def _path(check: Any) -> list[str]:
 
 
 @LAYOUT
-def test_a_blocking_check_that_passes_holds_up_nothing(
+def test_a_passed_blocking_check_stops_nothing(
     layout: Any, keep: Any, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     wanted = {"a": [checks.row_count(min=8, blocking=True)]}

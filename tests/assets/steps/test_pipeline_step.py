@@ -203,7 +203,7 @@ def test_results_finished_before_a_failure_are_materialized(
     assert len(result_of(root, "docs", "first")) == 5
 
 
-def test_a_retry_pays_for_no_finished_operator_again(
+def test_a_retry_repeats_no_finished_operator(
     work: Work, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     definitions = definitions_of(

@@ -127,7 +127,7 @@ def unannotated():  # type: ignore[no-untyped-def]
         (unannotated, "unannotated", ""),
     ],
 )
-def test_a_stream_comes_in_any_shape_and_has_a_name(
+def test_streams_of_any_form_have_a_name(
     source: Any, name: str, given: str, upper: Any, root: Path, instance: dg.DagsterInstance
 ) -> None:
     definitions = definitions_of(upper, source, root, stream_name=given)
@@ -173,7 +173,7 @@ def test_a_compressed_file_and_a_url_are_streams(name: str, tmp_path: Path) -> N
     assert origin_of("s3://bucket/more/docs.jsonl", "docs").key == dg.AssetKey(["docs", "docs"])
 
 
-def test_a_packed_file_and_one_by_url_become_results(
+def test_compressed_files_and_urls_become_results(
     upper: Any, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     packed = records(60).with_suffix(".jsonl.gz")
@@ -206,13 +206,13 @@ def test_a_list_of_sources_is_refused_with_a_remedy(upper: Any, root: Path) -> N
         definitions_of(upper, ["a.jsonl", "b.jsonl"], root)
 
 
-def test_a_stream_cannot_be_that_of_every_partition(upper: Any, root: Path) -> None:
+def test_one_stream_cannot_serve_all_partitions(upper: Any, root: Path) -> None:
     partitions = dg.StaticPartitionsDefinition(["a"])
     with pytest.raises(ConfigurationError, match="a function of the partition's key"):
         definitions_of(upper, read_sequence(ROWS), root, partitions_def=partitions)
 
 
-def test_an_item_that_is_no_record_fails_the_step_by_its_number(
+def test_an_item_that_is_not_a_record_fails_the_step_with_its_number(
     upper: Any, root: Path, instance: dg.DagsterInstance
 ) -> None:
     definitions = definitions_of(upper, read_sequence(ROWS).bucket(7), root)

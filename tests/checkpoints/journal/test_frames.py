@@ -95,7 +95,7 @@ def test_spans_come_back_with_their_place() -> None:
 
 
 @pytest.mark.parametrize("payload", [b"", b"x", b"\0" * 20, _WHOLE[1].payload[:-1]], ids=len)
-def test_a_payload_that_is_no_spans_is_passed_over(payload: bytes) -> None:
+def test_an_invalid_payload_of_spans_is_skipped(payload: bytes) -> None:
     assert read_spans(payload) is None
 
 

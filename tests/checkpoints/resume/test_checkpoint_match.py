@@ -298,7 +298,7 @@ def test_a_checkpoint_of_another_format_stays_until_the_new_result_is_published(
     assert node(tmp_path).result.read_bytes() == _expected()
 
 
-def test_an_option_of_which_nothing_is_known_is_never_taken_for_the_same(
+def test_an_option_without_known_content_never_equals_another(
     tmp_path: Path, registry, calls
 ) -> None:
     dataset = write_input(tmp_path / "input.jsonl", _RECORDS)

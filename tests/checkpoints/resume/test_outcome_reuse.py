@@ -266,7 +266,7 @@ def test_an_edited_result_is_not_used_for_outcomes(tmp_path: Path) -> None:
     this.check(records[1:])
 
 
-def test_a_result_damaged_on_disk_is_found_out_and_made_again(tmp_path: Path) -> None:
+def test_a_damaged_result_is_detected_and_made_again(tmp_path: Path) -> None:
     this = _Node(tmp_path)
     records = plan(("keep",) * 6)
     this.run(records)
@@ -341,7 +341,7 @@ def test_where_there_are_no_links_files_are_copied(
     this.check(records[1:])
 
 
-def test_an_input_of_strangers_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_an_input_without_known_records_leaves_no_files(tmp_path: Path) -> None:
     this = _Node(tmp_path)
     this.run(plan(("keep",) * 3))
     strangers = [{**record, "text": "stranger"} for record in plan(("keep",) * 4)]
@@ -441,7 +441,7 @@ def test_operators_over_all_records_have_no_outcome_of_one() -> None:
         turn_around(_reuse_outcomes=True)
 
 
-def test_a_handle_on_the_result_stays_good(tmp_path: Path) -> None:
+def test_a_handle_of_the_result_stays_valid(tmp_path: Path) -> None:
     this = _Node(tmp_path)
     records = plan(("keep",) * 4)
     this.run(records)

@@ -100,7 +100,7 @@ def test_without_a_choice_everything_that_failed_is_open_again(tmp_path: Path) -
     assert first_failure(job.checkpoint.folder, job.checkpoint.table) is None
 
 
-def test_a_damaged_span_stays_and_is_found_out_later(tmp_path: Path) -> None:
+def test_a_damaged_span_stays_and_is_detected_later(tmp_path: Path) -> None:
     records = plan(["fail", "keep", "fail"])
     dataset = write_input(tmp_path / "input.jsonl", records)
     operator = operator_for("single", 1)

@@ -446,7 +446,7 @@ def test_changed_options_are_logged_and_apply_only_to_failed_records(
     assert "the operator's options and its code have changed since" in report.notes[0]
 
 
-def test_a_mixed_result_is_no_finished_result_of_either_operator(fixable: Fixable) -> None:
+def test_a_mixed_result_is_not_a_finished_result_of_either_operator(fixable: Fixable) -> None:
     fixable.run([3, 7], ResumePolicy.AUTO, run="first")
     fixable.run([], run="fixed")
     for fails in ([], [3, 7]):
@@ -517,7 +517,7 @@ def test_without_failed_records_the_result_is_kept(fixable: Fixable) -> None:
     assert (fixable.calls, fixable.folder.result.stat()) == ([], before)
 
 
-def test_where_nothing_was_published_it_is_as_auto(fixable: Fixable) -> None:
+def test_without_a_published_result_it_acts_as_auto(fixable: Fixable) -> None:
     report = fixable.run([4])
     assert fixable.calls == list(range(10))
     assert report.manifest.failed == 1
@@ -579,7 +579,7 @@ def test_an_edited_result_is_refused(fixable: Fixable) -> None:
     assert fixable.calls == []
 
 
-def test_a_result_damaged_without_a_trace_is_repaired_where_it_is_damaged(
+def test_a_result_damaged_without_a_new_time_is_repaired(
     fixable: Fixable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kept_journal, "_PIECE_BYTES", 10)
@@ -642,7 +642,7 @@ def test_an_unfinished_run_over_a_newer_input_is_resumed(
     assert fixable.result() == list(range(20, 30))
 
 
-def test_a_line_that_is_no_record_fails_again_and_costs_no_call(tmp_path: Path) -> None:
+def test_a_line_that_is_not_a_record_fails_again_without_a_call(tmp_path: Path) -> None:
     records = plan_rounds([0, 1, 0])
     content = lines(records[:2]) + b"{nonsense\n" + lines(records[2:])
     rounds = Rounds(tmp_path / "home", content)
@@ -694,7 +694,7 @@ def test_a_retry_does_not_change_the_old_result_file(tmp_path: Path) -> None:
     reader.close()
 
 
-def test_a_disk_that_fills_up_leaves_nothing_half_made_behind(
+def test_a_disk_that_fills_up_leaves_no_incomplete_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     records = plan_rounds([0, 1, 0, 0])
@@ -810,7 +810,7 @@ class Longest(_SELECTIONS):
         return [sketch == max(known) for sketch in known]
 
 
-def test_a_selection_operator_is_refused_once_it_is_published_and_not_before(
+def test_a_selection_operator_is_refused_only_after_publication(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cut_by(monkeypatch, TINY)
@@ -826,7 +826,7 @@ def test_a_selection_operator_is_refused_once_it_is_published_and_not_before(
         run(Longest(), dataset, folder, run="third", resume=RETRY)
 
 
-def test_a_publication_cut_short_is_finished_before_its_failed_records_are_retried(
+def test_an_interrupted_publication_is_finished_before_a_retry(
     fixable: Fixable,
 ) -> None:
     def die() -> None:

@@ -53,13 +53,13 @@ def test_bad_and_blank_lines_count_for_nothing() -> None:
     assert breaker.open
 
 
-def test_it_never_opens_where_it_is_switched_off() -> None:
+def test_it_never_opens_if_it_is_switched_off() -> None:
     breaker = Breaker(0)
     fail(breaker, REFUSED, 10_000)
     assert not breaker.open
 
 
-def test_once_open_it_stays_open() -> None:
+def test_an_open_breaker_stays_open() -> None:
     breaker = Breaker(1)
     fail(breaker, REFUSED, 1)
     breaker.count(b"{}\n", 0)

@@ -67,7 +67,7 @@ def _shaky(mode: str, folder: Path, **given: Any) -> Any:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_record_is_tried_again_with_a_fresh_copy_until_it_goes_well(
+def test_a_record_is_tried_again_with_a_new_copy_until_it_succeeds(
     tmp_path: Path, mode: str
 ) -> None:
     goods = [1, 3, 1, 2, 9, 1]

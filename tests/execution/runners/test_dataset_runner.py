@@ -53,7 +53,7 @@ def dataset(tmp_path: Path):
     return write_input(tmp_path / "input.jsonl", _RECORDS)
 
 
-def test_a_list_goes_in_and_a_list_comes_out(tmp_path: Path, dataset) -> None:
+def test_a_list_of_records_gives_a_list_of_records(tmp_path: Path, dataset) -> None:
     report = run(turn(), dataset, node(tmp_path))
     assert report.dataset.read() == _RECORDS[::-1]
     assert (report.manifest.rows_in, report.manifest.rows_out) == (10, 10)
@@ -85,7 +85,7 @@ def test_an_object_that_is_not_a_dataset_is_refused(tmp_path: Path, dataset, val
 
 @pytest.mark.parametrize("value", [1, None, [], "x"])
 @pytest.mark.parametrize("operator", [returns, yields])
-def test_an_element_that_is_no_record_is_named(
+def test_an_element_that_is_not_a_record_is_named(
     tmp_path: Path, dataset, operator, value: object
 ) -> None:
     given = [{"n": 1}, value] if operator is returns else value

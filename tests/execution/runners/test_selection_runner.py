@@ -265,7 +265,7 @@ def test_the_scratch_folder_is_empty_at_first_and_deleted_afterwards(
     assert not seen[1].exists()
 
 
-def test_an_unfinished_choice_pays_for_no_sketch_again(tmp_path: Path, numbered) -> None:
+def test_an_unfinished_selection_repeats_no_sketch(tmp_path: Path, numbered) -> None:
     log = tmp_path / "log"
 
     class Failing(RisingNumbers):

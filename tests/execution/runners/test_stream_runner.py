@@ -260,7 +260,7 @@ def test_a_finished_result_is_reused_on_request(tmp_path: Path) -> None:
         ({"x": [float("inf")]}, "item 3 cannot be written"),
     ],
 )
-def test_an_item_that_is_no_record_is_named_by_its_number(
+def test_an_item_that_is_not_a_record_is_named_by_its_number(
     tmp_path: Path, item: object, said: str
 ) -> None:
     with pytest.raises(StreamItemError) as raised:
@@ -393,7 +393,7 @@ def test_progress_counts_items_of_an_unknown_total(tmp_path: Path) -> None:
     assert "400 records," in watching.seen[-1].describe(1.0)
 
 
-def test_a_record_operator_passes_over_the_checkpoint_of_a_stream(tmp_path: Path) -> None:
+def test_a_record_operator_ignores_the_checkpoint_of_a_stream(tmp_path: Path) -> None:
     from tests.execution.helpers import operator_for, plan
 
     interrupted(tmp_path, read_sequence(ROWS).map(Working(stop_at=300)))

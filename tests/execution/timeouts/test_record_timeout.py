@@ -92,7 +92,7 @@ def test_the_error_row_shows_where_the_call_hung(tmp_path: Path, mode: str) -> N
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["single", "thread", "async"])
-def test_a_time_out_is_a_failed_try(tmp_path: Path, mode: str) -> None:
+def test_a_timeout_is_a_failed_attempt(tmp_path: Path, mode: str) -> None:
     dataset = write_input(tmp_path / "input.jsonl", _records(1, count=3))
     run(_hanging(mode, _retries=2, _backoff=0), dataset, node(tmp_path))
     (row,) = error_rows(node(tmp_path))
@@ -124,7 +124,7 @@ def test_an_async_operator_keeps_its_limit_in_other_modes(tmp_path: Path, mode: 
 
 
 @pytest.mark.slow
-def test_calls_that_were_given_up_hold_no_place(tmp_path: Path) -> None:
+def test_abandoned_calls_free_their_place(tmp_path: Path) -> None:
     """With more hanging records than workers, the last record is still reached."""
     records = _records(*range(20), count=21)
     run(
@@ -135,7 +135,7 @@ def test_calls_that_were_given_up_hold_no_place(tmp_path: Path) -> None:
     assert node(tmp_path).result.read_bytes() == lines(records[20:])
 
 
-def test_a_late_outcome_is_thrown_away_and_its_thread_ends(
+def test_a_late_outcome_is_dropped_and_its_thread_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     late, given_up = threading.Event(), threading.Event()

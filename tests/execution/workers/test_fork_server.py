@@ -102,7 +102,7 @@ def test_workers_write_where_their_parent_writes_now(where, tmp_path: Path) -> N
     assert (tmp_path / "output.txt").read_text() == "said by a worker\n"
 
 
-def test_workers_have_no_more_open_than_they_need(where) -> None:
+def test_workers_have_only_the_necessary_descriptors_open(where) -> None:
     # Standard streams, connection, lifeline and the one that is its own, input, two segments,
     # and the folder that is being listed.
     assert len(where(1)["open"]) <= 10
@@ -191,7 +191,7 @@ def same(record):
 """
 
 
-def test_a_server_ends_with_its_parent_even_if_a_child_of_that_lives_on(tmp_path: Path) -> None:
+def test_a_server_ends_with_its_parent_even_if_another_child_survives(tmp_path: Path) -> None:
     write_input(tmp_path / "input.jsonl", [{"n": 1}])
     script = Script(tmp_path, _SAME + _SERVED)
     with killed_at_exit(script.start("lives")) as process:

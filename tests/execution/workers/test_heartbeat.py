@@ -51,7 +51,7 @@ def test_another_process_reads_the_announced_position(tmp_path: object) -> None:
     heartbeat.close()
 
 
-def test_the_memory_is_let_go_of() -> None:
+def test_closing_releases_the_memory() -> None:
     heartbeat = Heartbeat()
     heartbeat.close()
     with pytest.raises(OSError, match="Bad file descriptor"):

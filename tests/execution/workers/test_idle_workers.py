@@ -123,9 +123,7 @@ def test_global_variables_of_a_module_are_kept_for_the_next_node(tmp_path: Path,
         assert record["seen"] == number
 
 
-def test_another_operator_and_other_options_reach_a_worker_that_is_there(
-    tmp_path: Path, kept: Any
-) -> None:
+def test_a_reused_worker_receives_another_operator_and_options(tmp_path: Path, kept: Any) -> None:
     @data_register("data.kept_tests", _concurrency_mode="process", _max_workers=1)
     def other(record, add=0):
         return {"worker": os.getpid(), "sum": record["n"] + add}
@@ -174,7 +172,7 @@ def test_a_worker_whose_module_was_edited_is_replaced(tmp_path: Path, kept: Any)
 
 
 @pytest.mark.parametrize("what", ["variable", "folder", "path", "mask"])
-def test_workers_in_other_surroundings_are_replaced(
+def test_workers_with_another_environment_are_replaced(
     tmp_path: Path, kept: Any, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     before = _workers(_run(tmp_path, kept.tell()))

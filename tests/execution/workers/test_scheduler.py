@@ -123,7 +123,7 @@ def test_a_range_given_back_comes_first(tmp_path: Path) -> None:
         assert again == first
 
 
-def test_death_makes_ever_more_careful_until_the_record_is_known(tmp_path: Path) -> None:
+def test_ranges_get_smaller_after_each_death_until_the_record_is_known(tmp_path: Path) -> None:
     with _schedule(tmp_path / "input", b"abc\n" * 5, 1) as schedule:
         while schedule.take(1):
             pass
@@ -165,7 +165,7 @@ def test_death_after_the_last_record_blames_no_record(tmp_path: Path) -> None:
         assert not schedule
 
 
-def test_slow_records_at_the_end_are_not_all_one_workers(tmp_path: Path) -> None:
+def test_slow_records_at_the_end_are_shared_by_workers(tmp_path: Path) -> None:
     """Quick ones before them make them look quick as well."""
     with _schedule(tmp_path / "input", (b"x" * 9 + b"\n") * 60, 3) as schedule:
         taken: list[Range | None] = []

@@ -78,7 +78,7 @@ def test_a_worker_stops_at_a_failure_that_is_not_ignored(tmp_path: Path) -> None
     assert protocol.unpack_failed(said[2]).failure.exception == "ValueError"
 
 
-def test_another_input_than_was_promised_is_a_fault(tmp_path: Path) -> None:
+def test_a_different_input_than_assigned_is_a_fault(tmp_path: Path) -> None:
     (said,) = _served(replace(_assignment(tmp_path), stamp=(1, 2, 3, 4)))
     assert said[0] == Kind.FAULT
     assert "changed while it was being processed" in protocol.unpack_fault(said)
@@ -114,7 +114,7 @@ def test_a_process_bound_to_a_lifeline_that_has_closed_ends_at_once() -> None:
     os.close(writer)
 
 
-def test_every_process_on_a_lifeline_ends_with_it() -> None:
+def test_every_process_bound_to_a_lifeline_ends_with_it() -> None:
     import time
 
     reader, writer = os.pipe()

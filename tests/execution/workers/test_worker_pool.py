@@ -53,7 +53,7 @@ def test_the_cause_of_a_workers_death_is_reported_in_words(tmp_path: Path, spawn
     pool.close(0.0)
 
 
-def test_every_way_to_die_has_words() -> None:
+def test_every_cause_of_death_has_a_text() -> None:
     worker = WorkerProcess(0, None, 1)  # type: ignore[arg-type]
     words = {}
     for status in (0, 3, -9, -11, -40):

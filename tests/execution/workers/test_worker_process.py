@@ -33,7 +33,7 @@ def test_a_span_moves_the_end_of_the_settled_part(worker: WorkerProcess) -> None
     assert worker.settled_to == 140
 
 
-def test_a_process_that_ended_is_seen_once_and_for_all(worker: WorkerProcess) -> None:
+def test_an_ended_process_stays_ended(worker: WorkerProcess) -> None:
     assert not worker.poll()
     assert not worker.wait(0.0)
     worker.signal(signal.SIGKILL)

@@ -51,5 +51,5 @@ def test_a_dropped_record_takes_no_bucket() -> None:
         assert verdicts(chain, max_bytes) == [True, False, True, False]
 
 
-def test_nothing_in_nothing_out(tmp_path: Path) -> None:
+def test_no_input_gives_no_output(tmp_path: Path) -> None:
     assert list(first_in_buckets(iter([]), tmp_path, 0)) == []

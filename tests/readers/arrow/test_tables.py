@@ -157,7 +157,7 @@ def test_values_become_json(tmp_path, type_, value, expected):
 
 
 @pytest.mark.parametrize("type_", [pa.duration("s"), pa.list_(pa.month_day_nano_interval())])
-def test_values_that_are_no_json_are_refused_by_column(tmp_path, type_):
+def test_values_that_are_not_json_are_refused_with_their_column(tmp_path, type_):
     table = pa.table({"good": [1], "bad": pa.array([None], type_)})
     with pa.OSFile(str(tmp_path / "t"), "wb") as sink, pa.ipc.new_file(sink, table.schema) as out:
         out.write_table(table)

@@ -80,7 +80,7 @@ def test_cells_have_types(written):
         (b"a\n1\n\xff\n", {}, "line 3: is not utf-8-sig text"),
     ],
 )
-def test_a_bad_row_comes_after_those_before_it_and_is_named(written, content, types, message):
+def test_a_bad_row_is_an_error_after_the_rows_before_it(written, content, types, message):
     rows = iter(read_delimited(written(content), types=types).and_return())
     assert next(rows)["a"] in ["1", 1]
     with pytest.raises(errors.StreamSourceError, match=message):
@@ -105,7 +105,7 @@ def test_the_error_for_a_long_cell_names_the_limit_of_csv(written):
         list(read_delimited(path))
 
 
-def test_columns_that_cannot_be_are_refused(written):
+def test_invalid_columns_are_refused(written):
     with pytest.raises(errors.StreamSourceError, match="has two columns 'a'"):
         list(read_delimited(written("a,a\n1,2\n")))
     with pytest.raises(errors.StreamSourceError, match="has no column 'z', which types names"):
@@ -124,7 +124,7 @@ def test_columns_that_cannot_be_are_refused(written):
         ({"block_size": 1}, "at least 1024"),
     ],
 )
-def test_arguments_that_cannot_be_are_refused_when_it_is_built(options, message):
+def test_invalid_arguments_are_refused_at_construction(options, message):
     with pytest.raises(errors.StreamDefinitionError, match=message):
         read_delimited("none.csv", **options)
 

@@ -61,7 +61,7 @@ def test_the_first_shards_have_one_more():
 
 
 @given(names=st.integers(0, 50), shards=st.integers(1, 12))
-def test_shards_are_neighbours_that_share_nothing_and_leave_nothing_out(names, shards):
+def test_shards_are_consecutive_disjoint_and_complete(names, shards):
     found = [list(shard_of(range(names), shard, shards)) for shard in range(shards)]
 
     assert list(chain.from_iterable(found)) == list(range(names))

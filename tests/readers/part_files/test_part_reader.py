@@ -142,7 +142,7 @@ def test_a_generated_seed_is_reported_and_repeats_the_order():
     assert mini(random_shuffle=True).seed_in_use != drawn.seed_in_use
 
 
-def test_a_state_brings_its_drawn_seed_with_it():
+def test_a_state_contains_its_generated_seed():
     first = mini(random_shuffle=True, shuffle_after_epoch=True, epochs=2).stream().and_return()
     head = list(itertools.islice(first, 7))
     saved = json.loads(json.dumps(first.state_dict()))
@@ -369,7 +369,7 @@ def test_its_options_have_the_defaults_of_the_document():
     assert PartFiles("x", 2, name="other").name == "other"
 
 
-def test_constructing_one_touches_no_disk(tmp_path):
+def test_construction_does_not_access_the_disk(tmp_path):
     reader = PartFiles(tmp_path / "nowhere", 2)
 
     with pytest.raises(StreamSourceError, match="cannot be listed"):

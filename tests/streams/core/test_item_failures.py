@@ -152,7 +152,7 @@ def test_rows_that_cannot_be_made_flat_are_failures():
     assert list(pairs.and_return(on_error="skip")) == [{"a": 2, "b": 2}]
 
 
-def test_a_stream_that_never_ends_is_no_part_of_another():
+def test_an_infinite_stream_cannot_be_part_of_another():
     stream = read_sequence([1, 2]).yield_from(lambda n: DataPipeline.count())
     with pytest.raises(errors.DataPipelineError, match="never ends because of count"):
         list(stream)

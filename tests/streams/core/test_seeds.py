@@ -21,7 +21,7 @@ def test_seeds_are_the_same_in_every_version():
     assert derive_seed(0, "read_sequence>shuffle") == 15033125318388002710
 
 
-def test_draws_can_be_taken_up_anywhere():
+def test_random_draws_can_be_resumed_at_any_index():
     whole = list(islice(RandomNumbers(7), 3000))
 
     assert all(0 <= one < 1 for one in whole)

@@ -25,7 +25,7 @@ _ITEMS = st.recursive(
 
 
 @given(_ITEMS)
-def test_items_come_back_as_they_were(item):
+def test_converted_items_are_restored(item):
     assert repr(from_json(json.loads(json.dumps(to_json(item), allow_nan=False)))) == repr(item)
 
 

@@ -25,7 +25,7 @@ def names(stream):
     return list(dict.fromkeys(row["in"] for row in stream))
 
 
-def test_a_folder_is_all_its_files_in_natural_order_but_marks(folder):
+def test_a_folder_means_all_its_files_in_natural_order_except_markers(folder):
     expected = ["part-2.jsonl", "part-10.jsonl", "sub/part-1.jsonl"]
     assert names(read_jsonl(folder)) == expected
     assert names(read_jsonl(f"{folder}/")) == expected

@@ -88,7 +88,7 @@ def test_files_over_http_resume_anywhere(server, url):
     assert_resumes_anywhere(lambda: read_jsonl(address, block_size=1024), limit=12)
 
 
-def test_a_connection_that_breaks_is_made_again(server, no_pauses):
+def test_a_broken_connection_is_opened_again(server, no_pauses):
     server.cuts = [len(CONTENT) // 3, len(CONTENT) // 4, 100]
     assert list(read_jsonl(f"{server.url}/a.jsonl", block_size=4096)) == ROWS
     assert server.cuts == []
@@ -99,7 +99,7 @@ def test_requests_to_a_busy_server_are_repeated(server, no_pauses):
     assert list(read_jsonl(f"{server.url}/a.jsonl")) == ROWS
 
 
-def test_one_that_stays_broken_is_an_error_with_the_url_and_advice(server, no_pauses):
+def test_a_permanently_broken_connection_is_an_error_with_url_and_advice(server, no_pauses):
     server.cuts = [len(CONTENT) // 2] + [0] * 20
     stream = read_jsonl(f"{server.url}/a.jsonl", block_size=1024).and_return()
     found = []

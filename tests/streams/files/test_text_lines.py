@@ -55,7 +55,7 @@ def test_lines_do_not_depend_on_blocks(lines, encoding):
     assert lines(content, encoding=encoding, block_size=1024) == expected
 
 
-def test_a_line_that_is_no_text_comes_after_those_before_it_and_is_named(tmp_path):
+def test_a_line_that_is_not_text_is_an_error_after_the_lines_before_it(tmp_path):
     path = tmp_path / "file.txt"
     path.write_bytes(b"a\n\xff\nb\n")
     stream = read_text(path).and_return()

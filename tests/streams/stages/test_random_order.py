@@ -37,7 +37,7 @@ def test_it_is_the_order_in_which_a_list_of_them_would_be_shuffled(source):
     assert numbers(read_jsonl(source).shuffle(0, seed=3).repeat(2)) == numbers(held)
 
 
-def test_every_record_comes_once_an_epoch_and_each_epoch_is_another(source):
+def test_every_record_occurs_once_per_epoch_and_epochs_differ(source):
     found = numbers(read_jsonl(source).shuffle(0).repeat(3))
     epochs = [found[:100], found[100:200], found[200:]]
 
