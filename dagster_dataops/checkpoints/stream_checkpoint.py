@@ -42,7 +42,7 @@ def cut_quarantine(folder: Path, position: Position) -> None:
     """Cut off the failed items behind a position; the last of them may be torn."""
     path = quarantine_of(folder)
     if path.exists():
-        with storage(path, "cut off what was not settled"):
+        with storage(path, "cut off the unsettled items"):
             os.truncate(path, position.quarantined.size)
 
 
@@ -83,7 +83,7 @@ class StreamCheckpoint(Checkpoint):
         self._digest = xxhash.xxh3_128()
         self._quarantined, self._quarantine_digest = NOTHING, xxhash.xxh3_128()
         self._segment = SegmentWriter(self.folder, _SEGMENT, exists=True)
-        with storage(self._segment.path, "cut off what was not settled"):
+        with storage(self._segment.path, "cut off the unsettled items"):
             os.ftruncate(self._segment.descriptor, self.size)
             self._take_in(self.size)
         self._segment.offset = self.size
@@ -114,7 +114,7 @@ class StreamCheckpoint(Checkpoint):
             StorageError: The file differs from the written content.
         """
         if not borne_out(self.quarantine, {self._quarantined}):
-            reason = "differs from what was written; check the disk, then run again"
+            reason = "differs from the written content; check the disk, then run again"
             raise StorageError(str(self.quarantine), "read back the failed items", reason)
 
     def _take_in(self, size: int) -> None:

@@ -35,7 +35,7 @@ CHANGED_OR_MOVED: Final = "changed or reordered"
 RENAMED: Final = "renamed"
 NEW: Final = "new"
 DROPPED: Final = "dropped"
-UNKNOWN_ORIGIN: Final = "the operator does not tell from what"
+UNKNOWN_ORIGIN: Final = "the operator does not declare its origin"
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,8 +159,8 @@ def check_ends(stream: Operations) -> None:
     """
     if stream.finitude is not Finitude.FINITE:
         reason = (
-            "never ends by itself, and a stream that is written must end; give it an end, such as "
-            "`.take(n)` behind it or `.repeat(n)` in place of `.repeat()`"
+            "never ends, and a stream that is written must end; add `.take(n)` after it, or use "
+            "`.repeat(n)` instead of `.repeat()`"
         )
         raise StreamDefinitionError(stream.endless_stage or "stream", reason)
 

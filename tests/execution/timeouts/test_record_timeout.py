@@ -194,7 +194,7 @@ def test_too_many_calls_left_behind_end_the_run_in_words(
 
     operator = never_async() if mode == "async" else never(_concurrency_mode=mode)
     dataset = write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(50)])
-    with pytest.raises(RunStoppedError, match="6 calls went on long after .*'process'"):
+    with pytest.raises(RunStoppedError, match="6 calls are running long after .*'process'"):
         run(operator, dataset, node(tmp_path))
 
 
