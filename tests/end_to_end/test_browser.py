@@ -133,7 +133,7 @@ def test_the_lineage_shows_materializations_and_passed_checks(browser: Browser) 
 @pytest.mark.usefixtures("made")
 def test_an_asset_shows_its_rows_columns_and_failures(browser: Browser) -> None:
     browser.open_asset("judged", "Row count")
-    for text in ("string | null", NULLS, "new; the operator does not tell"):
+    for text in ("string | null", NULLS, "new; the operator does not declare"):
         browser.see(text)
     assert browser.value("dagster_dataops/rows_failed") == "18"
     errors = browser.value("dagster_dataops/errors")

@@ -147,7 +147,7 @@ def test_a_registered_reader_is_a_source_whose_columns_are_checked(
 
     reader = registry.group("text").numbers(count=60)
     definitions = definitions_of(upper, reader, root)
-    assert spec_of(definitions, "docs", "numbers").description == "So many texts."
+    assert spec_of(definitions, "docs", "numbers").description == "Yield a number of texts."
     execute(definitions, instance)
     assert result_of(root, "docs", "numbers") == ROWS
 
