@@ -70,7 +70,7 @@ def test_nodes_of_nested_pipelines_and_functions_are_assets(
         "both": {"clean_back", "again_back"},
     }
     function = spec_of(definitions, "docs", "clean_back")
-    assert function.description == "Turn the order round."
+    assert function.description == "Reverse the order."
     assert function.metadata["dagster_dataops/operator"] == f"{__name__}.{backwards.__qualname__}"
     assert execute(definitions, instance).success
     assert len(result_of(root, "docs", "both")) == 6
