@@ -1,4 +1,4 @@
-"""A worked example: a text corpus from what every Python installation has on its disk.
+"""A worked example: a text corpus from files that every Python installation has.
 
 The long descriptions of the installed distributions and the docstrings of the standard library:
 thousands of documents, messy, with duplicates. ``python definitions.py`` materializes it without
@@ -96,7 +96,7 @@ def look_up_file(record: dict, input_key: str = "path") -> dict:
 
 @data_register("data.corpus", rewrite_func="forward_batch_input")
 def join_facts(chunks: list[dict], facts: list[dict], on: str = "id") -> list[dict]:
-    """Give every chunk what is known of its document's file.
+    """Add the columns of its document's file to every chunk.
 
     Reads ``on`` of both; writes ``file_lines`` and ``file_bytes`` where the file is known.
     """

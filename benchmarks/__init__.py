@@ -1,1 +1,1 @@
-"""How fast the engine is, as ratios to hand-written scripts and other libraries."""
+"""Measurements of the engine's speed, as ratios to hand-written scripts and other libraries."""

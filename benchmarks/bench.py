@@ -1,4 +1,4 @@
-"""What every workload is given."""
+"""The arguments of every workload."""
 
 import math
 import sys
@@ -17,14 +17,14 @@ Check = Callable[[Mapping[str, Run]], None]
 
 @dataclass(frozen=True)
 class Bench:
-    """Where and how measurements are made.
+    """The place and the conditions of measurements.
 
     Attributes:
-        folder: For inputs and results.
-        full: Whether at the sizes of the goals, or at a fraction of them.
-        rounds: How often contenders run in turn.
-        workers: Worker processes.
-        peers: Folder of the peers' virtual environments, if peers are wanted.
+        folder: The folder for inputs and results.
+        full: Whether the sizes are those of the goals, or a fraction of them.
+        rounds: The number of rounds in which contenders run in turn.
+        workers: The number of worker processes.
+        peers: The folder of the peers' virtual environments, if peers are measured.
     """
 
     folder: Path
@@ -48,14 +48,14 @@ class Bench:
         check: Check = comparing.same_bytes,
         rounds: int | None = None,
     ) -> dict[str, list[Run]]:
-        """Run ``contenders`` in turn; the first is the one whose results are right."""
+        """Run ``contenders`` in turn; the results of the first are the right ones."""
         return in_turn(contenders, rounds or self.rounds, self.folder / "runs", check)
 
 
 def collected(
     name: str, measure: Callable[[Bench], Iterable[Figure]], bench: Bench
 ) -> list[Figure]:
-    """Measure, printing each figure as it comes; a workload that fails ends only itself."""
+    """Measure and print each figure at once; a workload that fails ends only itself."""
     figures: list[Figure] = []
     try:
         for figure in measure(bench):

@@ -1,4 +1,4 @@
-"""Whether contenders wrote the same."""
+"""Comparison of the results of contenders."""
 
 import filecmp
 from collections import Counter
@@ -12,14 +12,14 @@ from benchmarks.measuring import Run
 
 
 class WrongOutputError(Exception):
-    """A contender wrote something else than the ideal."""
+    """The result of a contender differs from that of the ideal."""
 
 
 def same_bytes(runs: Mapping[str, Run]) -> None:
-    """Refuse results that differ in a byte from the first contender's.
+    """Check that results equal those of the first contender byte by byte.
 
     Raises:
-        WrongOutputError: It says who wrote what.
+        WrongOutputError: Results differ; the error names the contenders.
     """
     names = list(runs)
     expected = runs[names[0]].outputs
@@ -33,7 +33,7 @@ def same_bytes(runs: Mapping[str, Run]) -> None:
 
 
 def verdict(expected: Path, found: list[Path]) -> str:
-    """Say in words how the records of ``found`` stand to those of ``expected``."""
+    """Compare the records of ``found`` with those of ``expected``, in words."""
     if len(found) == 1 and filecmp.cmp(expected, found[0], shallow=False):
         return "same bytes"
     right, other = list(_records([expected])), list(_records(found))
@@ -46,7 +46,7 @@ def verdict(expected: Path, found: list[Path]) -> str:
 
 
 def _records(paths: list[Path]) -> Iterator[bytes]:
-    """Yield a digest of each record, whatever the order and spelling of its fields."""
+    """Yield a digest of each record; the order and spelling of its fields do not matter."""
     for path in paths:
         with path.open("rb") as file:
             for line in file:

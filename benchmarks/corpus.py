@@ -1,4 +1,4 @@
-"""Writes the inputs: made-up text, the same in every run."""
+"""Write the inputs: generated text, the same in every run."""
 
 import random
 from collections.abc import Iterable, Iterator
@@ -65,7 +65,7 @@ def _sentence(chosen: random.Random) -> str:
 
 
 def questions(rows: int) -> Iterator[Record]:
-    """Yield questions of which two in three are new, with answers of which half are."""
+    """Yield questions of which two in three are new, with answers of which half are new."""
     chosen = random.Random(3)
     pool = " ".join(chosen.choices(_WORDS, k=200_000))
     for number in range(rows):
@@ -79,19 +79,19 @@ def questions(rows: int) -> Iterator[Record]:
 
 
 def calls(rows: int, scale: float = 1.0) -> Iterator[Record]:
-    """Yield records that say how long their call takes, lognormal."""
+    """Yield records with the duration of their call, lognormal."""
     for number in range(rows):
         yield {"id": number, "prompt": f"prompt {number}", "seconds": latency(number) * scale}
 
 
 def even_calls(rows: int, longest: float) -> Iterator[Record]:
-    """Yield records whose calls take anything up to ``longest`` seconds."""
+    """Yield records whose calls take between 0 and ``longest`` seconds."""
     for number in range(rows):
         yield {"id": number, "seconds": uniform(number) * longest}
 
 
 def keys(rows: int) -> Iterator[Record]:
-    """Yield records of about 100 bytes; one text in five is there before."""
+    """Yield records of about 100 bytes; one text in five is a repetition."""
     for number in range(rows):
         key = number if number % 5 else number // 7
         yield {

@@ -1,19 +1,19 @@
-"""Pipelines as Dagster assets beside plain assets, in one process: what our face costs.
+"""Pipelines as Dagster assets against plain assets, in one process: the cost of the assets.
 
 ``python -m benchmarks.face SPECIFICATION``, with the keys
 
 - measure: ``definitions`` or ``chain``;
 - layout: ``steps`` or ``single_step``;
-- nodes: how many operators, and as many plain assets;
-- rounds: how often they are measured in turn;
-- check: whether the operators have the check ``failed_records``, which plain assets have not;
+- nodes: the number of operators, and of plain assets;
+- rounds: the number of rounds;
+- check: whether the operators have the check ``failed_records``; plain assets have none;
 - mode (chain): concurrency mode of the operators;
 - threaded (chain): whether the process has another thread, as Dagster's own have when runs are
   launched from the UI or by a schedule;
 - source (chain): the input;
 - out: an empty folder for results and the instance.
 
-Prints a line of JSON: for every round the seconds and CPU seconds of ours and of the plain ones.
+Prints a line of JSON: for every round the seconds and CPU seconds of operators and plain assets.
 """
 
 import gc
@@ -40,7 +40,7 @@ def same(record: dict, input_key: str = "text", suffix: str = "!", times: int = 
 
 
 def ours(given: dict[str, Any]) -> dg.Definitions:
-    """Return a chain of operators, each with an option of its own."""
+    """Return a chain of operators, each with one option."""
     with pipeline("ours") as ppl:
         for number in range(given["nodes"]):
             operator = data.face.same(suffix=str(number), _concurrency_mode=given["mode"])
@@ -56,10 +56,11 @@ def ours(given: dict[str, Any]) -> dg.Definitions:
 
 
 def plain(given: dict[str, Any]) -> dg.Definitions:
-    """Return a chain of assets that do nothing, in one step or in one each."""
+    """Return a chain of assets that do nothing, in one step or in one step each."""
     names = [f"node_{number}" for number in range(given["nodes"])]
     chain = [_chain_in_one(names)] if given["layout"] == "single_step" else _chain(names)
-    assets = [dg.AssetSpec(SOURCE), *chain]  # a file, as ours: Dagster asks for its data version
+    # The source is a file, as for operators: Dagster asks for its data version.
+    assets = [dg.AssetSpec(SOURCE), *chain]
     job = dg.define_asset_job("plain_pipeline", selection="*")
     return dg.Definitions(assets=assets, jobs=[job], executor=dg.in_process_executor)
 
@@ -102,7 +103,7 @@ def taken(action: Callable[[], Any]) -> tuple[float, float]:
 
 
 def definitions(given: dict[str, Any]) -> list[Any]:
-    """Build and resolve ours, in either layout, and as many assets of the plain sort, in turn."""
+    """Build and resolve operators, in either layout, and as many plain assets, in turn."""
 
     def resolve_ours() -> None:
         ours(given).get_repository_def()
@@ -134,7 +135,7 @@ def chain(given: dict[str, Any]) -> list[Any]:
 
 
 def _taken_of(run: Callable[[Any], None], jobs: Sequence[Any], number: int) -> list[Any]:
-    """Return what each job takes; every other round the last one goes first."""
+    """Return the seconds of each job; in every other round the last job runs first."""
     order = jobs if number % 2 else jobs[::-1]
     found = [taken(lambda job=job: run(job)) for job in order]
     return found if number % 2 else found[::-1]

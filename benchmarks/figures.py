@@ -1,4 +1,4 @@
-"""Figures and their goals, the table of them, and the file they are kept in."""
+"""Figures and their goals, their table, and their file."""
 
 import json
 import math
@@ -18,13 +18,13 @@ class Figure:
     """One measured number.
 
     Attributes:
-        workload: Which workload it belongs to.
-        name: What was measured.
+        workload: The name of its workload.
+        name: The measured quantity.
         value: The number.
-        unit: Of what.
+        unit: The unit of the number.
         least: The goal, if it is a lower bound.
         most: The goal, if it is an upper bound.
-        note: What else to know, in a few words.
+        note: Further facts, in a few words.
         runs: The single runs behind it.
     """
 
@@ -77,13 +77,13 @@ def table(figures: Iterable[Figure]) -> str:
 
 
 def about_runs(runs: dict[str, list[Run]]) -> str:
-    """Return the load that the runs found, in words."""
+    """Return the load of the machine before the runs, in words."""
     loads = [run.load for found in runs.values() for run in found]
     return f"load {min(loads):.1f}-{max(loads):.1f}" if loads else ""
 
 
 def save(figures: list[Figure], folder: Path) -> Path:
-    """Write the figures and every run behind them as JSON; return where."""
+    """Write the figures and every run behind them as JSON; return the path."""
     folder.mkdir(exist_ok=True)
     path = folder / f"{time.strftime('%Y%m%d-%H%M%S')}.json"
     content: dict[str, Any] = {
@@ -96,6 +96,6 @@ def save(figures: list[Figure], folder: Path) -> Path:
 
 
 def _plain(figure: Figure) -> dict[str, Any]:
-    """Return a figure as JSON can hold it, which knows no NaN."""
+    """Return a figure in a form that JSON can hold, without NaN."""
     value = None if math.isnan(figure.value) else figure.value
     return asdict(figure) | {"value": value, "met": figure.met}

@@ -1,7 +1,7 @@
-"""Streams, ours or written out by hand, in a process of its own.
+"""Streams of this package, or loops written by hand, in a separate process.
 
-``python -m benchmarks.flowing SPECIFICATION``, with the keys source, out (a folder), way and task,
-which make a name of `TASKS`. Writes how many items came and the sum of their lengths.
+``python -m benchmarks.flowing SPECIFICATION``, with the keys source, out (a folder), way and task.
+Way and task form a name of `TASKS`. Writes the number of items and the sum of their lengths.
 """
 
 from collections.abc import Callable, Iterable
@@ -24,7 +24,7 @@ from dagster_dataops.streams.text import read_text
 
 
 def stream_lines(source: Path) -> Iterable[str]:
-    """Lines, changed and chosen, by a stream."""
+    """Lines, mapped and filtered, by a stream."""
     return read_text(source).map(shortened).filter(wanted)
 
 

@@ -1,4 +1,4 @@
-"""What flows: the functions and loops by which streams, ours and others', are measured."""
+"""The functions and loops with which streams are measured."""
 
 import random
 from bisect import bisect_right
@@ -21,12 +21,12 @@ def shortened(line: str) -> str:
 
 
 def wanted(text: str) -> bool:
-    """Say yes to most."""
+    """Return true for most items."""
     return len(text) > 20
 
 
 def plain_lines(source: Path) -> Iterator[str]:
-    """Lines, changed and chosen, by a loop."""
+    """Lines, mapped and filtered, by a loop."""
     with source.open(encoding="utf-8") as file:
         for line in file:
             text = shortened(line.rstrip("\n"))
@@ -59,7 +59,7 @@ def plain_mix(source: Path) -> Iterator[Any]:
 
 
 def plain_all(source: Path) -> Iterator[Any]:
-    """Records, all shuffled, by a loop that holds them."""
+    """Records, all shuffled, by a loop that holds them in memory."""
     with source.open("rb") as file:
         records = [orjson.loads(line) for line in file]
     random.Random(1).shuffle(records)
@@ -67,7 +67,7 @@ def plain_all(source: Path) -> Iterator[Any]:
 
 
 def report(watch: Stopwatch, items: Iterable[Any]) -> None:
-    """Read all of it and report how many items came, and the sum of their lengths."""
+    """Read all items and report their number, and the sum of their lengths."""
     count = length = 0
     for item in items:
         count += 1

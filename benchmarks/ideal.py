@@ -1,9 +1,9 @@
 """The hand-written limit: forked workers over byte ranges, orjson, concatenation, nothing else.
 
-No checkpoint, no sync, no error handling, no copies, no checks. Run in a process of its own as
+No checkpoint, no sync, no error handling, no copies, no checks. Run in a separate process as
 ``python -m benchmarks.ideal SPECIFICATION``, with the keys source, out (a folder), workers and
-passes: names of `PASSES`, each over the result of the one before. With promised, those of
-`PROMISED` instead: what such a script reaches that does what no result of ours goes without.
+passes: names of `PASSES`, each over the result of the one before. With promised, the passes are
+those of `PROMISED`: they also compute a digest and sync, as every result of the package needs.
 """
 
 import multiprocessing
@@ -33,7 +33,7 @@ class Range(NamedTuple):
     end: int
 
     def lines(self) -> Iterator[bytes]:
-        """Yield them, newlines included."""
+        """Yield the lines, newlines included."""
         with self.path.open("rb", buffering=1 << 20) as file:
             position = self.start
             if position:
@@ -58,7 +58,7 @@ def mapped(function: Callable[[Any], Any], part: Range) -> Iterator[bytes]:
 
 
 def checked(function: Callable[[Any], list[Any]], part: Range) -> Iterator[bytes]:
-    """Do as `multiplied`, and refuse what JSON cannot hold, which orjson would write as null."""
+    """Do the same as `multiplied`, and refuse NaN, which orjson would write as null."""
     loads, dumps, option = orjson.loads, orjson.dumps, orjson.OPT_APPEND_NEWLINE
     for line in part.lines():
         for record in function(loads(line)):
@@ -97,13 +97,13 @@ def ranges_of(path: Path, workers: int) -> list[Range]:
 
 
 def write_lines(work: Work, part: Range, out: Path) -> None:
-    """Write what ``work`` yields."""
+    """Write the lines that ``work`` yields."""
     with out.open("wb", buffering=1 << 20) as file:
         file.writelines(work(part))
 
 
 def in_processes(tasks: list[Callable[[], None]], workers: int) -> None:
-    """Run ``tasks`` in forked processes that take the next as soon as they are free."""
+    """Run ``tasks`` in forked processes; each takes the next task when it is free."""
     context = multiprocessing.get_context("fork")
     counter = context.Value("i", 0)
 
@@ -124,7 +124,7 @@ def in_processes(tasks: list[Callable[[], None]], workers: int) -> None:
 
 
 def run_pass(works: list[Work], parts: list[Range], out: Path, workers: int) -> None:
-    """Write what ``works`` yield of ``parts``, in order, into ``out``."""
+    """Write the lines that ``works`` yield from ``parts``, in order, into ``out``."""
     if len(parts) == 1:
         write_lines(works[0], parts[0], out)
         return
@@ -145,13 +145,13 @@ def concatenate(segments: list[Path], out: Path) -> None:
 
 
 def run_record_pass(work: Work, source: Path, out: Path, workers: int) -> None:
-    """One pass that looks at each record alone."""
+    """One pass that processes each record separately."""
     parts = ranges_of(source, workers)
     run_pass([work] * len(parts), parts, out, workers)
 
 
 def run_promised(run: Pass, source: Path, out: Path, workers: int) -> None:
-    """Do as ``run``, and what no result of ours goes without: a digest of it, and a sync."""
+    """Do the same as ``run``, and also compute a digest of the result and sync it."""
     run(source, out, workers)
     digest = xxhash.xxh3_128()
     with out.open("rb") as file:
@@ -163,7 +163,8 @@ def run_promised(run: Pass, source: Path, out: Path, workers: int) -> None:
 def run_unique(source: Path, out: Path, workers: int) -> None:
     """Keep the first of all records with the same text.
 
-    Digests are computed in parallel, who stays is decided here, what stays is copied in parallel.
+    Digests are computed in parallel, records are chosen here, and chosen records are copied in
+    parallel.
     """
     seen: set[bytes] = set()
     if workers == 1:
@@ -213,7 +214,7 @@ def _upper(record: Any) -> list[Any]:
 
 
 def _keep(record: Any) -> list[Any]:
-    return [record] if operators.kept(record) else []  # written anew: it may have been changed
+    return [record] if operators.kept(record) else []  # written again: it may have been changed
 
 
 PROMISED: dict[str, Pass] = {

@@ -2,9 +2,9 @@
 
 >>> python benchmarks/imports.py [--rounds N]
 
-Each case is a fresh process with an operator module made for it: it takes a second to import,
-writes down every process that imports it, and may import numpy, whose threads forbid forking. The
-package measured is the one that Python finds: set ``PYTHONPATH`` to compare two versions.
+Each case is a new process with a new operator module. The module takes a second to import, records
+every process that imports it, and may import numpy, whose threads prevent forking. The measured
+package is the one that Python finds: set ``PYTHONPATH`` to compare two versions.
 """
 
 import argparse
@@ -56,10 +56,10 @@ class Case:
     """One measurement.
 
     Attributes:
-        name: As the table has it.
-        operator: Of the module.
-        nodes: How many of it make the pipeline.
-        records: How many go through it.
+        name: The name in the table.
+        operator: The operator of the module.
+        nodes: The number of nodes with it.
+        records: The number of records.
         workers: ``_max_workers`` of each node.
         numpy: Whether the module imports numpy.
         computes: Whether its import computes for a second, or sleeps.
@@ -86,7 +86,7 @@ CASES = (
 
 
 def measured(case: Case) -> dict[str, Any]:
-    """Return what one fresh process reports of a case."""
+    """Return the report of one new process for a case."""
     replaced = {
         "NUMPY": "import numpy" if case.numpy else "",
         "SECONDS": "1.0",
@@ -107,11 +107,11 @@ def measured(case: Case) -> dict[str, Any]:
         )
         found: dict[str, Any] = json.loads(done.stdout)
         pids = Path(folder, "imports.log").read_text().split()
-        return {**found, "imports": len(pids) - 1}  # one is the parent's own
+        return {**found, "imports": len(pids) - 1}  # one is the parent's
 
 
 def run_case(given: dict[str, Any]) -> None:
-    """Run one case in this process and print what it took."""
+    """Run one case in this process and print its times."""
     import slow_import
 
     from dagster_dataops import config, pipeline

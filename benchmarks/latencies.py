@@ -1,4 +1,4 @@
-"""Simulated call latencies, and the best that a pool can do that does not know them beforehand."""
+"""Simulated call latencies, and the best time of a pool that does not know them beforehand."""
 
 import hashlib
 import heapq
@@ -27,7 +27,7 @@ def latency(number: int) -> float:
 
 
 def list_schedule(seconds: Iterable[float], workers: int) -> float:
-    """When the last call ends if each starts, in order, as soon as a worker is free."""
+    """Return the end of the last call if each starts, in order, when a worker is free."""
     free = [0.0] * workers
     end = 0.0
     for duration in seconds:

@@ -1,4 +1,4 @@
-"""Our share of the limit: of a hand-written script, and of one that keeps our promises."""
+"""The engine's share of the limit: of a hand-written script, with and without the promises."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -20,10 +20,10 @@ def against_limit(
     workers: int,
     goal: float,
 ) -> Iterator[Figure]:
-    """Yield our share of the script's speed, then that of the script that keeps our promises.
+    """Yield the engine's share of the script's speed, then its share with the promises.
 
-    The latter does what no result of ours goes without: a look at every value for what JSON cannot
-    hold, a digest of the file as it is read back, and a sync.
+    The second script also does the work that every result of the package needs: a check of every
+    value for JSON, a digest of the file as it is read back, and a sync.
     """
     runs = bench.in_turn(
         {

@@ -1,4 +1,4 @@
-"""Runs contenders, each in a fresh process, in turn, and takes what they need."""
+"""Run contenders in turn, each in a new process, and measure their use of resources."""
 
 import json
 import os
@@ -29,9 +29,9 @@ class Contender:
     """A script that is measured.
 
     Attributes:
-        module: What to run with ``-m``.
-        specification: What to tell it; ``out`` is added, the run's own empty folder.
-        python: Which interpreter.
+        module: The module to run with ``-m``.
+        specification: Its arguments; ``out`` is added, the empty folder of the run.
+        python: The interpreter.
         memory: Whether to sample the memory of its process tree.
         limit: Seconds after which it is killed.
     """
@@ -49,12 +49,12 @@ class Run:
 
     Attributes:
         seconds: From input file to complete published result, after the imports.
-        start_seconds: Before that: interpreter and imports.
-        cpu_seconds: Of its whole process tree, less interpreter and imports.
-        peak_bytes: Most memory (PSS) of the tree at once; 0 if not asked for.
-        load: The machine's, before it started.
+        start_seconds: The time before that: interpreter and imports.
+        cpu_seconds: CPU seconds of its whole process tree, without interpreter and imports.
+        peak_bytes: Largest memory (PSS) of the tree; 0 if not sampled.
+        load: The load of the machine before it started.
         outputs: Its results.
-        facts: What else it reported.
+        facts: Its other reported facts.
     """
 
     seconds: float
@@ -67,7 +67,7 @@ class Run:
 
 
 def ours(source: Path, *nodes: tuple[str, dict[str, Any]], memory: bool = False, **more: Any):
-    """Return our executor as a contender."""
+    """Return the executor of this package as a contender."""
     specification = {"source": str(source), "nodes": nodes, **more}
     return Contender("benchmarks.ours", specification, memory=memory)
 
@@ -83,12 +83,12 @@ def ideal(
 
 @contextmanager
 def started(contender: Contender, out: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a contender in a session of its own; what is left of it at the end is killed."""
+    """Start a contender in a new session; its remaining processes are killed at the end."""
     out.mkdir(parents=True, exist_ok=True)
     specification = {**contender.specification, "out": str(out)}
     command = [contender.python, "-m", contender.module, json.dumps(specification)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # users do not compile at every start
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # users do not compile at every start either
     with (out / "stdout").open("wb") as answers, (out / "stderr").open("wb") as log:
         process = subprocess.Popen(
             command, cwd=ROOT, env=environment, stdout=answers, stderr=log, start_new_session=True
@@ -154,10 +154,10 @@ def in_turn(
     """Run ``contenders`` in turn, ``rounds`` times.
 
     Args:
-        contenders: By name.
-        rounds: How often.
-        folder: Where results go; they are deleted after each round.
-        check: Given the first round, looks at its results and raises if they are wrong.
+        contenders: The contenders by name.
+        rounds: The number of rounds.
+        folder: The folder of the results; they are deleted after each round.
+        check: Checks the results of the first round, and raises if they are wrong.
     """
     runs: dict[str, list[Run]] = {name: [] for name in contenders}
     names = list(contenders)

@@ -24,7 +24,7 @@ _PATTERNS = [
     (re.compile(r"\n{3,}"), "\n\n"),
 ]
 _WORD = re.compile(r"\w+")
-CALLS = "BENCHMARK_CALLS"  # names the file in which `marked_call` and `marked_upper` count
+CALLS = "BENCHMARK_CALLS"  # the file in which `marked_call` and `marked_upper` count
 
 
 def upper(record: Record) -> Record:
@@ -51,7 +51,7 @@ def clean(record: Record) -> Record:
 
 
 def kept(record: Record) -> bool:
-    """Whether the record is one of the 70 % that stay, fixed by its id."""
+    """Whether the record is one of the 70 % to keep, determined by its id."""
     return zlib.crc32(b"%d" % record["id"]) % 10 < 7
 
 
@@ -71,18 +71,18 @@ def triple(record: Record) -> list[Record]:
 
 
 def digest(record: Record) -> bytes:
-    """What two records of the same text have in common."""
+    """Return a digest that two records with the same text share."""
     return hashlib.blake2b(record["text"].encode(), digest_size=16).digest()
 
 
 def reply(record: Record) -> Record:
-    """What a call answers, without the waiting."""
+    """Return the answer of a call, without the waiting."""
     record["reply"] = "done"
     return record
 
 
 def call(record: Record) -> Record:
-    """Bound by waiting: stands for a call to a model, as long as the record says."""
+    """Limited by waiting: simulates a call of a model, with the duration in the record."""
     time.sleep(record["seconds"])
     return reply(record)
 
@@ -94,7 +94,7 @@ async def call_async(record: Record) -> Record:
 
 
 class _Marks:
-    """Counts calls over all processes, and notes each one's clock and CPU time at its first."""
+    """Counts calls over all processes, and records clock and CPU time at each first call."""
 
     descriptor: int | None = None
 

@@ -1,4 +1,4 @@
-"""Our executor on some nodes, checkpointed and published, in a process of its own.
+"""The executor of this package on some nodes, checkpointed and published, in a separate process.
 
 ``python -m benchmarks.ours SPECIFICATION``, with the keys
 
@@ -6,7 +6,7 @@
 - out: the root of the results, an existing folder;
 - nodes: pairs of an operator's name and its options, settings included;
 - export (optional): a file to export the last node's result to, instead of materializing;
-- resume (optional): go on with what an earlier run left.
+- resume (optional): resume an earlier run.
 """
 
 from functools import partial
@@ -18,7 +18,8 @@ from benchmarks.reporting import Stopwatch
 from dagster_dataops import config, data, data_register, pipeline
 from dagster_dataops.execution.backends import asynchronous, processes, single, threads
 
-BACKENDS = (asynchronous, processes, single, threads)  # imported here, as the ideal's modules are
+# Imported here, like the modules of the ideal.
+BACKENDS = (asynchronous, processes, single, threads)
 
 for function in (
     operators.upper,
@@ -35,7 +36,7 @@ for function in (
 
 
 def operator_of(name: str, options: dict[str, Any]) -> Any:
-    """Construct ``name`` of our group, or ``group.name`` of those that ship."""
+    """Construct operator ``name`` of the benchmark's group, or ``group.name`` of the library."""
     group, _, rest = name.rpartition(".")
     return getattr(getattr(data, group or "benchmark"), rest)(**options)
 

@@ -1,4 +1,4 @@
-"""Process trees: what they use together, and how they are ended."""
+"""Process trees: their memory, and their end."""
 
 import os
 import signal
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def tree(root: int) -> list[int]:
-    """Return ``root`` and all its descendants that are there."""
+    """Return ``root`` and all its living descendants."""
     found, waiting = [], [root]
     while waiting:
         process = waiting.pop()
@@ -33,7 +33,7 @@ def _proportional_memory(process: int) -> int:
 
 
 def kill_session(leader: int) -> None:
-    """SIGKILL the process group that ``leader`` leads, if any of it is left."""
+    """SIGKILL the process group that ``leader`` leads, if it still has processes."""
     with suppress(ProcessLookupError):
         os.killpg(leader, signal.SIGKILL)
 

@@ -1,8 +1,8 @@
-"""Whether speed has fallen by half or worse: small sizes, ratios to the ideal of the same minute.
+"""Check whether speed has halved: small sizes, ratios to the ideal measured at the same time.
 
 >>> python benchmarks/regression.py
 
-Bounds are far from the goals, since machines are noisy; what misses one is measured once more.
+Bounds are far from the goals, because machines are noisy. A missed bound is measured once more.
 Prints a table; exits with 1 if a bound is missed twice or a result is wrong.
 """
 
@@ -52,7 +52,7 @@ def calls(bench: Bench) -> Iterator[Figure]:
 
 
 def resume(bench: Bench) -> Iterator[Figure]:
-    """A killed run goes on soon, from a small journal."""
+    """A killed run resumes quickly, from a small journal."""
     rows = 20_000
     source = bench.source(f"even{rows}", corpus.even_calls(rows, 0.01))
     node = ("marked_call", {"_concurrency_mode": "thread", "_max_workers": 100})
@@ -68,7 +68,7 @@ def growth(bench: Bench) -> Iterator[Figure]:
 
 
 def start(bench: Bench) -> Iterator[Figure]:
-    """A cold start is no matter of seconds."""
+    """A cold start takes less than seconds."""
     yield replace(starting.beyond_imports("process", 3), most=600.0)
 
 
@@ -78,7 +78,7 @@ CHECKS: Mapping[str, Check] = {
 
 
 def checked(checks: Mapping[str, Check], bench: Bench) -> list[Figure]:
-    """Return the figures of ``checks``, those of a second try where the first missed a bound."""
+    """Return the figures of ``checks``, those of a second try if the first missed a bound."""
     figures: list[Figure] = []
     for name, check in checks.items():
         found = collected(name, check, bench)
@@ -90,7 +90,7 @@ def checked(checks: Mapping[str, Check], bench: Bench) -> list[Figure]:
 
 
 def main(checks: Mapping[str, Check] = CHECKS) -> int:
-    """Check everything, print the table, return 1 if anything is wrong."""
+    """Check everything, print the table, return 1 after any fault."""
     with tempfile.TemporaryDirectory(prefix="benchmarks-") as folder:
         figures = checked(checks, Bench(Path(folder), rounds=3))
     print(f"\n{table(figures)}")

@@ -1,4 +1,4 @@
-"""What a contender's process tells the process that measures it: one JSON line."""
+"""The report of a contender's process to the measuring process: one JSON line."""
 
 import json
 import sys
@@ -22,7 +22,7 @@ class Stopwatch:
         return self._lapped - before
 
     def finish(self, outputs: Iterable[Path | str], **facts: Any) -> None:
-        """Print what was measured and where the results are."""
+        """Print the measurements and the paths of the results."""
         seconds = time.perf_counter() - self._began
         line = {
             "began": self._began,

@@ -1,4 +1,4 @@
-"""Measures everything, prints a table of figures and goals, writes them to benchmarks/results.
+"""Measure everything, print a table of figures and goals, write them to benchmarks/results.
 
 >>> python benchmarks/run.py [--only W1,W4] [--size small|full] [--rounds N] [--peers FOLDER]
 """
@@ -34,7 +34,7 @@ def arguments(given: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(given: Sequence[str] | None = None) -> int:
-    """Measure, print, save; return 1 if a workload failed or wrote something wrong."""
+    """Measure, print, save; return 1 if a workload failed or gave a wrong result."""
     chosen = arguments(given)
     figures: list[Figure] = []
     with tempfile.TemporaryDirectory(prefix="benchmarks-") as folder:

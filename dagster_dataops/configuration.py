@@ -76,7 +76,7 @@ class Configuration:
 
     @property
     def data_process_progress(self) -> bool | None:
-        """Whether progress bars are drawn; ``None`` when standard error decides."""
+        """Whether progress bars are drawn; ``None`` draws them if standard error is a terminal."""
         return self._read_bool("data_process_progress")
 
     @data_process_progress.setter
@@ -138,14 +138,14 @@ def is_url(path: object) -> bool:
 
 
 def check_local(setting: str, path: object) -> None:
-    """Refuse a URL as a place to write to; it would make a folder such as ``./s3:``.
+    """Raise an error for a URL as a place to write to; it would make a folder such as ``./s3:``.
 
     Args:
         setting: Name of the setting, for errors.
         path: Value of the setting.
 
     Raises:
-        ConfigurationError: It is a URL.
+        ConfigurationError: The path is a URL.
     """
     if is_url(path):
         allowed = (

@@ -11,7 +11,7 @@ from dagster_dataops.operators.registry import OperatorRegistry
 
 
 def run_operator(operator: Operator, records: object) -> object:
-    """Run ``operator`` over ``records``; the executor loads with the first run."""
+    """Run ``operator`` over ``records``. The executor is imported on the first run."""
     from dagster_dataops.pipelines import local_run
 
     return local_run.run_operator(operator, records)

@@ -192,7 +192,7 @@ class OutageError(OperatorError):
 
     Attributes:
         operator: The qualified name, such as ``demo.process_uppercase``.
-        found: A clause that says what failed.
+        found: A clause that describes the failed calls.
         example: One failure: the exception, its text and its traceback.
     """
 

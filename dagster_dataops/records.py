@@ -26,7 +26,7 @@ _DUMP_OPTIONS: Final = (
 # Types, besides the usual ``str`` and ``int``, whose values are never NaN. Checking the types of a
 # record's values is several times as fast as searching its bytes for ``null``.
 _NEVER_NAN: Final = frozenset({bool, type(None)})
-_MAX_DEPTH = 250  # orjson refuses what nests deeper than 254
+_MAX_DEPTH = 250  # orjson refuses deeper nesting than 254 levels
 _SHOWN_DEPTH: Final = 100
 _SHOWN_PARTS: Final = 1_000_000
 _SHOWN_TEXT: Final = 2000  # characters of the text of an object without a JSON form
@@ -205,7 +205,7 @@ def decode(line: bytes) -> Record:
     """Return the record in ``line``.
 
     Raises:
-        ValueError: The line is not a JSON object; the message says what it is.
+        ValueError: The line is not a JSON object; the message describes its content.
     """
     try:
         value = orjson.loads(line)

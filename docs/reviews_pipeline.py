@@ -42,7 +42,7 @@ async def grade(record: dict, input_key: str = "text", model: str = "small") -> 
 
 @data_register("data.reviews", rewrite_func="forward_batch_input")
 def rank(graded: list[dict], facts: list[dict]) -> list[dict]:
-    """Join grades with what is known of the texts, the best first."""
+    """Join grades with the other columns of the texts, the best first."""
     letters = {fact["id"]: fact["letters"] for fact in facts}
     joined = [grade | {"letters": letters.get(grade["id"])} for grade in graded]
     return sorted(joined, key=lambda record: -(record["stars"] or 0))

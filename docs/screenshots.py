@@ -20,7 +20,7 @@ sys.path.insert(0, str(HERE.parent))
 from tests.end_to_end.browser import OPTIONS, Browser  # noqa: E402
 from tests.end_to_end.dagster_server import DagsterServer  # noqa: E402
 
-SECONDS = 0.4  # of a model's answer
+SECONDS = 0.4  # per answer of the model
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
 WIDTH = 1360
 
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def photograph(browser: Browser, page: Page) -> None:
-    """Kill a run, have it go on, and take the pictures."""
+    """Kill a run, resume it, and take the pictures."""
     server = browser.server
     server.pace("graded", SECONDS)
     browser.open_lineage("ranked")

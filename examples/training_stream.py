@@ -1,6 +1,6 @@
-"""Fine-tuning data as a stream: three sources by weight, in buckets of like length.
+"""Fine-tuning data as a stream: three sources by weight, in buckets of similar length.
 
-Kill it at any moment and start it again: it goes on with the very next bucket.
+Kill it at any moment and start it again: it continues with the next bucket.
 
 >>> python examples/training_stream.py FOLDER [--die-at STEP]
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 from dagster_dataops import DataPipeline, DataPipelineBuilder, list_files, read_jsonl
 
 SOURCES = {"web": (5, 0.5), "code": (3, 0.3), "dialogues": (2, 0.2)}  # part files, weight
-BUCKETS = [(8, 4), (4, 8), (2, 16)]  # (so many records, of up to so many words)
+BUCKETS = [(8, 4), (4, 8), (2, 16)]  # (number of records, maximum number of words)
 
 
 def write_parts(folder: Path) -> None:
@@ -31,7 +31,7 @@ def write_parts(folder: Path) -> None:
 
 
 def buckets(folder: Path, rank: int = 0, world_size: int = 1) -> DataPipelineBuilder:
-    """Return what one rank trains on."""
+    """Return the stream on which one rank trains."""
     sources = [
         list_files(folder / name, "*.jsonl")
         .shuffle(0)  # the files,
@@ -49,12 +49,12 @@ def buckets(folder: Path, rank: int = 0, world_size: int = 1) -> DataPipelineBui
 
 
 def train(folder: Path, die_at: int | None = None) -> None:
-    """Train, which here means to note the records; save the position behind every bucket.
+    """Train: here, write down the records. Save the position after every bucket.
 
     Args:
-        folder: Of the part files, of the state and of the notes.
-        die_at: A step at which the process kills itself: the even ones behind the work and before
-            the position is saved, the odd ones after that.
+        folder: The folder of the part files, of the state and of the written records.
+        die_at: A step at which the process kills itself: even steps after the work and before the
+            position is saved, odd steps after that.
     """
     stream = buckets(folder).and_return(seed=1)
     saved, notes, step = folder / "state.json", folder / "trained.jsonl", 0
@@ -79,7 +79,7 @@ def train(folder: Path, die_at: int | None = None) -> None:
 
 
 def main() -> None:
-    """Write the part files if they are not there, and train."""
+    """Write the part files if they are missing, and train."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--die-at", type=int, metavar="STEP")

@@ -1,4 +1,4 @@
-"""What tests of every package share."""
+"""Fixtures and settings for the tests of all packages."""
 
 import os
 import signal
@@ -21,11 +21,11 @@ from dagster_dataops.pipelines.local_run import run_operator
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("JE_ARROW_MALLOC_CONF", "background_thread:false")
 
-# What a script starts in the background ignores Ctrl-C, and so would every process of a test.
+# A background process of a script ignores Ctrl-C, and so would every process of a test.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# An example that syncs files takes as long as the disk does: no deadline for a single one.
+# Examples that sync files depend on the speed of the disk: no deadline.
 hypothesis.settings.register_profile("tests", deadline=None, max_examples=25)
 hypothesis.settings.register_profile("thorough", deadline=None)
 hypothesis.settings.load_profile("tests")
@@ -33,7 +33,7 @@ hypothesis.settings.load_profile("tests")
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Distribute tests one by one, but those that share a server to one process."""
+    """Distribute tests one by one; tests that share a server go to one process."""
     from tests.scheduler import Scheduler
 
     return Scheduler(config, log)
@@ -47,14 +47,14 @@ register_waiting_threads(lambda: _WAITING)
 
 @pytest.fixture(autouse=True)
 def _forking_beside_waiting_threads() -> None:
-    """Let the product fork workers whatever ran before in this process."""
+    """Let the product fork workers after any earlier test in this process."""
     _WAITING.clear()
     _WAITING.update(thread.id for thread in psutil.Process().threads())
 
 
 @pytest.fixture(autouse=True)
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Where results go: below the test's own folder, whatever the environment says."""
+    """Return the root of results: below the test's folder, without the environment."""
     for name in [name for name in os.environ if name.startswith("DATAOPS_")]:
         monkeypatch.delenv(name)
     path = tmp_path / "results"
@@ -64,13 +64,13 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture
 def registry() -> OperatorRegistry:
-    """A registry of the test's own, so that names never collide with another test's."""
+    """Return a new registry, so that names never collide with those of another test."""
     return OperatorRegistry(run_operator)
 
 
 @pytest.fixture
 def run_python(tmp_path: Path) -> Callable[..., str]:
-    """Run a script in a fresh interpreter, in the test's folder, and return what it prints."""
+    """Run a script in a new interpreter, in the test's folder, and return its output."""
 
     def run(code: str, **environment: str) -> str:
         script = tmp_path / "script.py"

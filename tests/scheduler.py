@@ -1,4 +1,4 @@
-"""The scheduler of pytest-xdist: tests go one by one to the next free process, some together."""
+"""The scheduler of pytest-xdist: each test goes to the next free process; some stay together."""
 
 from typing import Final
 
@@ -19,8 +19,8 @@ _TOGETHER: Final = (*_SERVER_OF_THEIR_OWN, "tests/test_definitions.py")
 class Scheduler(LoadScopeScheduling):
     """Distributes tests, the largest groups first.
 
-    The end-to-end tests run in one process, since they share one server. The tests of a module with
-    an expensive fixture run in one process, too. Every other test is a group of its own.
+    The end-to-end tests run in one process, because they share one server. The tests of a module
+    with an expensive fixture run in one process too. Every other test is a separate group.
     """
 
     @override

@@ -1,4 +1,4 @@
-"""The tools that measure speed, on tiny sizes; never how fast anything is."""
+"""Tests of the tools that measure speed, on tiny sizes; speed itself is not tested."""
 
 import json
 import math
@@ -70,20 +70,20 @@ def test_the_ideal_writes_the_same_on_one_process_and_on_two(bench: Bench, name:
     assert all(run.seconds > 0 and run.cpu_seconds > 0 for found in runs.values() for run in found)
 
 
-def test_a_peer_of_streams_that_is_missing_is_said_to_be(bench: Bench):
+def test_a_missing_package_of_streams_is_reported(bench: Bench):
     figure = streaming.against_peer(bench, "nobody_at_all", "mix", 200)
     assert math.isnan(figure.value)
     assert figure.note == "not installed"
 
 
-def test_a_wrong_output_is_noticed(bench: Bench):
+def test_a_wrong_output_is_detected(bench: Bench):
     source = bench.source("texts", corpus.texts(50))
     right, wrong = ideal(source, "upper", workers=1), ours(source, ("clean", {}))
     with pytest.raises(comparing.WrongOutputError, match="'ours' differs"):
         bench.in_turn({"ideal": right, "ours": wrong})
 
 
-def test_records_in_another_spelling_or_order_are_told_from_wrong_ones(tmp_path: Path):
+def test_records_in_another_spelling_or_order_are_distinguished_from_wrong_ones(tmp_path: Path):
     def written(name: str, *lines: bytes) -> Path:
         path = tmp_path / name
         path.write_bytes(b"".join(line + b"\n" for line in lines))
@@ -100,7 +100,7 @@ def test_records_in_another_spelling_or_order_are_told_from_wrong_ones(tmp_path:
     assert comparing.verdict(right, [wrong]) == "1 of 2 records differ or are missing"
 
 
-def test_a_contender_that_fails_says_why(bench: Bench):
+def test_a_failed_contender_reports_its_error(bench: Bench):
     missing = ideal(bench.folder / "nothing", "upper", workers=1)
     with pytest.raises(ContenderError, match="FileNotFoundError"):
         measure(missing, bench.folder / "out")
@@ -144,7 +144,7 @@ def test_every_workload_measures_something_at_a_tiny_size(bench: Bench):
     assert {figure.workload for figure in figures} >= {f"W{number}" for number in range(1, 8)}
 
 
-def test_a_peer_is_measured_and_its_records_are_looked_at(bench: Bench):
+def test_a_peer_is_measured_and_its_records_are_checked(bench: Bench):
     pretended = bench.folder / "polars" / "bin" / "python"
     pretended.parent.mkdir(parents=True)
     pretended.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n', encoding="utf-8")
@@ -155,7 +155,7 @@ def test_a_peer_is_measured_and_its_records_are_looked_at(bench: Bench):
     assert "same bytes" in figure.note
 
 
-def test_a_peer_without_an_environment_is_no_error(bench: Bench):
+def test_a_peer_without_an_environment_is_not_an_error(bench: Bench):
     rival = rivals.Rival("nobody", "", 10, 1)
     assert rivals.against(bench, rival, "upper", OUR_PACE).note == "not installed"
     elsewhere = replace(bench, peers=bench.folder)
@@ -174,7 +174,7 @@ def test_a_table_shows_figures_goals_and_whether_they_are_met():
     assert lines[3] == "W4 | rate  | 123,456 | records/s"
 
 
-def test_what_is_saved_is_json_even_where_nothing_was_measured(tmp_path: Path):
+def test_saved_figures_are_json_even_without_measurements(tmp_path: Path):
     path = save([Figure("peers", "failed", math.nan, "", most=0)], tmp_path / "results")
     (figure,) = orjson.loads(path.read_bytes())["figures"]
     assert (figure["value"], figure["met"]) == (None, False)
@@ -223,7 +223,7 @@ def test_a_missed_bound_is_measured_once_more_before_it_fails(capsys: pytest.Cap
     assert "slow again" in capsys.readouterr().out
 
 
-def test_a_wrong_result_is_never_given_a_second_chance(capsys: pytest.CaptureFixture[str]):
+def test_a_wrong_result_is_never_measured_again(capsys: pytest.CaptureFixture[str]):
     tries = []
 
     def wrong(bench: Bench):

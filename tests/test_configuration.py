@@ -20,7 +20,7 @@ def test_results_go_below_the_working_directory_by_default(fresh, monkeypatch, t
     assert fresh.data_process_path == tmp_path / "data_pipeline_res"
 
 
-def test_the_environment_is_read_when_asked_not_when_imported(fresh, monkeypatch, tmp_path):
+def test_the_environment_is_read_on_access_not_on_import(fresh, monkeypatch, tmp_path):
     monkeypatch.setenv("DATAOPS_DATA_PROCESS_PATH", str(tmp_path / "a"))
     assert fresh.data_process_path == tmp_path / "a"
 
@@ -28,7 +28,7 @@ def test_the_environment_is_read_when_asked_not_when_imported(fresh, monkeypatch
     assert fresh.data_process_path == tmp_path / "b"
 
 
-def test_an_assigned_value_stands_over_the_environment(fresh, monkeypatch, tmp_path):
+def test_an_assigned_value_overrides_the_environment(fresh, monkeypatch, tmp_path):
     monkeypatch.setenv("DATAOPS_DATA_PROCESS_PATH", str(tmp_path / "environment"))
 
     fresh.data_process_path = tmp_path / "assigned"
@@ -36,7 +36,7 @@ def test_an_assigned_value_stands_over_the_environment(fresh, monkeypatch, tmp_p
     assert fresh.data_process_path == tmp_path / "assigned"
 
 
-def test_assigning_none_goes_back_to_the_environment(fresh, monkeypatch, tmp_path):
+def test_assigning_none_restores_the_environment(fresh, monkeypatch, tmp_path):
     monkeypatch.setenv("DATAOPS_DATA_PROCESS_PATH", str(tmp_path / "environment"))
     fresh.data_process_path = tmp_path / "assigned"
 
@@ -56,14 +56,14 @@ def test_the_path_is_absolute_and_the_home_folder_is_expanded(fresh, monkeypatch
     ("text", "value"),
     [("1", True), ("true", True), ("YES", True), ("on", True), ("0", False), ("off", False)],
 )
-def test_switches_are_read_as_words(fresh, monkeypatch, text, value):
+def test_boolean_variables_are_read_as_words(fresh, monkeypatch, text, value):
     monkeypatch.setenv("DATAOPS_DATA_PROCESS_RESUME", text)
 
     assert fresh.data_process_resume is value
 
 
 @pytest.mark.parametrize("text", ["failed_records", " Failed_Records "])
-def test_resume_may_be_for_failed_records_alone(fresh, monkeypatch, text):
+def test_resume_may_be_only_for_failed_records(fresh, monkeypatch, text):
     monkeypatch.setenv("DATAOPS_DATA_PROCESS_RESUME", text)
     assert fresh.data_process_resume == "failed_records"
 
@@ -73,20 +73,20 @@ def test_resume_may_be_for_failed_records_alone(fresh, monkeypatch, text):
     assert fresh.data_process_resume == "failed_records"
 
 
-def test_progress_knows_no_failed_records(fresh):
+def test_progress_of_streams_has_no_failed_records(fresh):
     fresh.data_process_progress = "failed_records"
 
     with pytest.raises(ConfigurationError, match="must be true or false$"):
         _ = fresh.data_process_progress
 
 
-def test_an_empty_switch_is_off(fresh, monkeypatch):
+def test_an_empty_boolean_variable_is_false(fresh, monkeypatch):
     monkeypatch.setenv("DATAOPS_DATA_PROCESS_RESUME", "")
 
     assert fresh.data_process_resume is False
 
 
-def test_an_impossible_switch_names_setting_value_and_what_is_allowed(fresh, monkeypatch):
+def test_an_invalid_boolean_names_setting_value_and_allowed_values(fresh, monkeypatch):
     monkeypatch.setenv("DATAOPS_DATA_PROCESS_RESUME", "maybe")
 
     with pytest.raises(ConfigurationError, match=r"data_process_resume is 'maybe'.*true or false"):
@@ -98,7 +98,7 @@ def test_resume_is_off_and_progress_undecided_by_default(fresh):
     assert fresh.data_process_progress is None
 
 
-def test_a_false_that_was_assigned_stands_over_the_environment(fresh, monkeypatch):
+def test_an_assigned_false_overrides_the_environment(fresh, monkeypatch):
     monkeypatch.setenv("DATAOPS_DATA_PROCESS_RESUME", "1")
     monkeypatch.setenv("DATAOPS_DATA_PROCESS_PROGRESS", "1")
 
@@ -132,7 +132,7 @@ def test_reading_a_setting_makes_no_folder(root):
 
 
 @pytest.mark.parametrize("value", ["a\0b", "~nobody-of-this-name/results", "results-\udcff"])
-def test_a_root_that_can_be_no_folder_is_refused(fresh, value):
+def test_a_root_that_cannot_be_a_folder_is_refused(fresh, value):
     fresh.data_process_path = value
 
     with pytest.raises(ConfigurationError, match="data_process_path is .*the path of a folder"):
@@ -163,7 +163,7 @@ def test_a_url_is_refused_as_a_root(fresh, monkeypatch, url, kind):
 
 
 @pytest.mark.parametrize("path", ["C:/data", "/srv/s3:/x", "a:b/c", "results", "./s3:/x", "x::y"])
-def test_what_only_looks_like_a_url_is_a_folder(fresh, path):
+def test_a_path_that_only_resembles_a_url_is_a_folder(fresh, path):
     fresh.data_process_path = path
 
     assert fresh.data_process_path == Path(path).absolute()

@@ -1,4 +1,4 @@
-"""The shipped definitions.py: it loads, materializes, and a second time with equal bytes."""
+"""Tests of the shipped definitions.py: it loads and materializes, twice with equal bytes."""
 
 import itertools
 import json
@@ -68,7 +68,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def told(home: Path) -> dict[str, Any]:
-    """What two materializations of everything tell."""
+    """Return the reports of two materializations of everything."""
     answer: dict[str, Any] = json.loads(in_home(home, "-c", _RUN).splitlines()[-1])
     return answer
 
@@ -105,7 +105,7 @@ def test_the_counts_of_every_node_reconcile(node: str, home: Path) -> None:
 
 
 @pytest.mark.usefixtures("told")
-def test_every_node_takes_what_the_one_before_it_gives(home: Path) -> None:
+def test_every_node_takes_the_result_of_the_node_before_it(home: Path) -> None:
     chain = ("documents", "normalized", "substantial", "prose", "unique", "counted", "chunks")
     for before, after in itertools.pairwise(chain):
         assert manifest(home, after)["rows_in"] == manifest(home, before)["rows_out"]
@@ -114,7 +114,7 @@ def test_every_node_takes_what_the_one_before_it_gives(home: Path) -> None:
 
 
 @pytest.mark.usefixtures("told")
-def test_the_results_are_what_the_operators_promise(home: Path) -> None:
+def test_the_results_equal_those_of_the_operators(home: Path) -> None:
     unique = [" ".join(row["text"].split()).casefold() for row in rows(home, "unique")]
     assert len(unique) == len(set(unique)) > 100
     assert all(len("".join(row["text"].split())) >= 120 for row in rows(home, "substantial"))

@@ -8,8 +8,8 @@ that file instead. Two kinds of HTML comments steer this; readers do not see the
   input of a sample or to check its result.
 - ``<!-- not run: reason -->`` in front of a block: the test leaves the block out.
 
-The comment behind a ``print`` is what it prints: ``print(1 + 1)  # 2``. A page with a ``defs.yaml``
-can load it: ``from yaml_project import load``.
+The comment behind a ``print`` is its expected output: ``print(1 + 1)  # 2``. A page with a
+``defs.yaml`` can load it: ``from yaml_project import load``.
 """
 
 import os
@@ -127,7 +127,7 @@ def page_server() -> Iterator[subprocess.Popen[str]]:
 
 
 @pytest.mark.parametrize("name", CODE)
-def test_the_code_of_a_page_runs_and_prints_what_its_comments_say(
+def test_the_code_of_a_page_runs_and_prints_as_commented(
     name: str, page_server: subprocess.Popen[str], tmp_path: Path
 ) -> None:
     page = CODE[name]
@@ -151,7 +151,7 @@ def test_the_code_of_a_page_runs_and_prints_what_its_comments_say(
     assert missing == []
 
 
-def test_each_yaml_block_is_a_file_or_says_why_not() -> None:
+def test_each_yaml_block_is_a_file_or_gives_a_reason() -> None:
     blocks = [
         (name_of(path), block)
         for path in PAGES

@@ -47,7 +47,7 @@ def test_an_error_survives_copying(cls):
 
 
 @pytest.mark.parametrize("cls", ALL, ids=lambda cls: cls.__name__)
-def test_every_fact_stands_in_the_sentence(cls):
+def test_every_fact_is_in_the_sentence(cls):
     error = sample(cls)
 
     assert all(str(getattr(error, name)) in str(error) for name in cls.facts)

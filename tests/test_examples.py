@@ -1,4 +1,4 @@
-"""The examples run as they are, and load where Dagster loads them."""
+"""Tests that the examples run unchanged, and load in Dagster."""
 
 import ast
 import os

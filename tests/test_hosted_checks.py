@@ -1,4 +1,4 @@
-"""The workflow of the hosted checks agrees with pyproject.toml."""
+"""Tests that the workflow of the hosted checks agrees with pyproject.toml."""
 
 import re
 import tomllib

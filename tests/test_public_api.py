@@ -1,4 +1,4 @@
-"""Tests of what ``import dagster_dataops`` offers, and of what it costs."""
+"""Tests of the names that ``import dagster_dataops`` exports, and of its cost."""
 
 import ast
 import pickle
@@ -38,7 +38,7 @@ def test_every_reader_resolves(name):
     assert getattr(readers, name).__name__ == name
 
 
-def test_the_helper_for_tests_of_streams_has_a_module_of_its_own():
+def test_the_helper_for_tests_of_streams_has_a_separate_module():
     assert testing.assert_resumes_anywhere.__module__ == "dagster_dataops.testing"
 
 
@@ -58,7 +58,7 @@ def test_an_unknown_name_is_an_attribute_error():
         _ = dagster_dataops.pipelne
 
 
-def test_an_unknown_group_names_what_there_is():
+def test_the_error_for_an_unknown_group_names_the_groups():
     dagster_dataops.data_register.new_group("public_api")
 
     with pytest.raises(UnknownOperatorError, match=r"Did you mean data\.public_api"):
@@ -157,5 +157,5 @@ WATCHED = textwrap.dedent(
 )
 
 
-def test_importing_registering_and_constructing_touch_no_disk(run_python):
+def test_importing_registering_and_constructing_do_not_access_the_disk(run_python):
     assert run_python(WATCHED) == "[] ['script.py']\n"

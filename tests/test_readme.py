@@ -1,4 +1,4 @@
-"""README.md is short, its commands are accepted, and its catalogue is complete."""
+"""Tests of README.md: it is short, its commands are accepted, and its catalogue is complete."""
 
 import re
 import shlex

@@ -69,7 +69,7 @@ def test_lines_are_compact_utf8():
     assert encode({"é": [1, 2], "b": {"c": None}}) == '{"é":[1,2],"b":{"c":null}}\n'.encode()
 
 
-def test_tuples_uuids_and_enum_members_become_what_json_has():
+def test_tuples_uuids_and_enum_members_become_json_values():
     identifier = uuid.UUID(int=1)
 
     line = encode({"tuple": (1, 2), "uuid": identifier, "colour": Colour.RED})
@@ -102,7 +102,7 @@ def test_tuples_uuids_and_enum_members_become_what_json_has():
     ids=lambda value: f"{type(value).__name__} {value!r}"[:40],
 )
 @pytest.mark.parametrize("wrap", [lambda v: v, lambda v: {"deep": [None, v]}], ids=["flat", "deep"])
-def test_what_json_cannot_hold_is_refused_with_the_path_to_it(value, wrap):
+def test_values_that_json_cannot_hold_are_refused_with_their_path(value, wrap):
     with pytest.raises(UnencodableError) as caught:
         encode({"good": 1, "bad": wrap(value)})
 
@@ -111,7 +111,7 @@ def test_what_json_cannot_hold_is_refused_with_the_path_to_it(value, wrap):
     assert str(caught.value)
 
 
-def test_the_reason_says_what_to_do():
+def test_the_reason_contains_a_remedy():
     with pytest.raises(UnencodableError, match=r"holds a set, .* convert it to text or a list"):
         encode({"tags": {"a"}})
 
@@ -127,7 +127,7 @@ def test_a_lone_surrogate_in_a_key_is_refused():
         encode({"\udc80": 1})
 
 
-def test_a_none_beside_numbers_is_no_nan():
+def test_a_none_beside_numbers_is_not_a_nan():
     assert encode({"a": None, "b": [1.5, None]}) == b'{"a":null,"b":[1.5,null]}\n'
 
 
@@ -152,7 +152,7 @@ def test_a_record_that_contains_itself_is_refused():
         (b"{}{}", "not JSON"),
     ],
 )
-def test_a_line_that_is_no_object_is_refused_with_what_it_is(line, reason):
+def test_a_line_that_is_not_an_object_is_refused_with_its_type(line, reason):
     with pytest.raises(ValueError, match=reason):
         decode(line)
 
@@ -162,7 +162,7 @@ def test_white_space_around_an_object_is_ignored():
 
 
 class Hostile:
-    """Its own code fails, whatever it is asked."""
+    """An object whose methods all fail."""
 
     def __init__(self, error):
         self.error = error
@@ -210,12 +210,12 @@ def test_any_value_becomes_one_line_of_json(value):
 
 
 @given(RECORDS)
-def test_what_json_can_hold_is_encoded_as_it_is(record):
+def test_values_that_json_can_hold_are_encoded_unchanged(record):
     assert encode_anything(record) == encode(record)
 
 
 @given(ANYTHING, st.integers(0, 300))
-def test_circles_and_deep_values_become_json(value, levels):
+def test_cycles_and_deep_values_become_json(value, levels):
     inner: list[Any] = []
     outer = {"value": value, "inner": inner}
     for level in range(levels):

@@ -1,4 +1,4 @@
-"""The fine-tuning example: killed at every bucket, it trains on what it would have anyway."""
+"""Tests of the fine-tuning example: killed at every bucket, it trains on the same records."""
 
 import importlib.util
 import json
@@ -46,7 +46,7 @@ def test_killed_at_every_step_it_trains_on_the_same_buckets(tmp_path):
     assert len(ids) == len(set(ids)) == 60
 
 
-def test_ranks_train_on_records_of_their_own_which_are_of_like_length(example, tmp_path):
+def test_ranks_train_on_separate_records_of_similar_length(example, tmp_path):
     example.write_parts(tmp_path)
     found = [[*bucket] for rank in range(2) for bucket in example.buckets(tmp_path, rank, 2)]
 
@@ -57,7 +57,7 @@ def test_ranks_train_on_records_of_their_own_which_are_of_like_length(example, t
     assert all(len(record["prompt"]) <= 4 for bucket in full for record in bucket)
 
 
-def test_it_goes_on_from_anywhere_within_the_process(example, tmp_path):
+def test_it_resumes_at_any_position_within_the_process(example, tmp_path):
     example.write_parts(tmp_path)
     assert_resumes_anywhere(lambda: example.buckets(tmp_path, 1, 2))
     assert_resumes_anywhere(lambda: example.buckets(tmp_path).repeat(), limit=60)

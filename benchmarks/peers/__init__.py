@@ -1,1 +1,1 @@
-"""Libraries that do the same work, each a script run by an interpreter that has it."""
+"""Libraries that do the same work, each in a script for an interpreter with that library."""

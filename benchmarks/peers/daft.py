@@ -1,4 +1,4 @@
-"""daft with a row function in processes of its own where that pays; its order is not ours."""
+"""daft with a row function, in separate processes where faster; its order differs."""
 
 import os
 from pathlib import Path

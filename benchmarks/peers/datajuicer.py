@@ -1,4 +1,4 @@
-"""Data-Juicer's default executor, the operators as mappers of its own kind."""
+"""Data-Juicer's default executor, with the operators as its own mappers."""
 
 import json
 import os
@@ -10,7 +10,7 @@ os.environ.update(
     HF_HUB_OFFLINE="1",
     HF_DATASETS_CACHE=str(OUT / "cache"),
     DATA_JUICER_CACHE_HOME=str(OUT / "juicer"),
-    PIP_NO_INDEX="1",  # it would install packages of its own accord
+    PIP_NO_INDEX="1",  # otherwise it would install packages
     UV_OFFLINE="1",
 )
 

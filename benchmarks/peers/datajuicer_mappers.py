@@ -1,4 +1,4 @@
-"""The operators as Data-Juicer wants them; it loads this file by its path."""
+"""The operators in the form of Data-Juicer, which loads this file by its path."""
 
 from data_juicer.ops.base_op import OPERATORS, Mapper
 

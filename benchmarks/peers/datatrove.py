@@ -1,4 +1,7 @@
-"""datatrove's local executor. It is parallel over files only: the input is cut before the clock."""
+"""datatrove's local executor.
+
+It is parallel over files only: the input is split before the clock.
+"""
 
 from pathlib import Path
 
@@ -13,7 +16,7 @@ from benchmarks.reporting import Stopwatch
 
 
 class Apply(PipelineStep):
-    """Calls a function on each document as the record it was."""
+    """Calls a function on each document in the form of the original record."""
 
     name = "apply"
 

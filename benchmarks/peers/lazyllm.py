@@ -1,4 +1,4 @@
-"""LazyLLM's data module, in the mode that is asked for; it keeps its result as jsonl as we do."""
+"""LazyLLM's data module, in the given mode; it stores its result as jsonl too."""
 
 import json
 import os
@@ -11,7 +11,7 @@ import tiktoken
 
 
 class _Offline:
-    """Stands in for a vocabulary that the import would download."""
+    """Replaces a vocabulary that the import would download."""
 
     name = "gpt2"
 

@@ -1,4 +1,4 @@
-"""Polars with a function over rows: eager, one thread for Python. The schema must be said."""
+"""Polars with a function over rows: eager, one thread for Python, with a given schema."""
 
 from pathlib import Path
 

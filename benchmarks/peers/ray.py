@@ -1,4 +1,4 @@
-"""Ray Data: read_json, map, write_json. Starting Ray itself is left out of the clock."""
+"""Ray Data: read_json, map, write_json. The start of Ray itself is not measured."""
 
 import os
 from pathlib import Path

@@ -1,6 +1,6 @@
 """torchdata.nodes: lines mapped and filtered, and shuffled records of two sources by weight.
 
-It has nodes neither to filter nor to shuffle: those here are what its users write.
+It has no nodes to filter or to shuffle: these are written here as its users write them.
 """
 
 import random
@@ -13,7 +13,7 @@ from benchmarks.reporting import Stopwatch
 
 
 class Filter(BaseNode):
-    """Passes items on for which a function is true."""
+    """Yields the items for which a function is true."""
 
     def __init__(self, source, function):
         super().__init__()
@@ -34,7 +34,7 @@ class Filter(BaseNode):
 
 
 class Shuffled:
-    """Records in windows; each pass in another order."""
+    """Yields records shuffled in windows; each pass has another order."""
 
     def __init__(self, path, seed):
         self.path, self.generator = path, random.Random(seed)
@@ -44,7 +44,7 @@ class Shuffled:
 
 
 class Lines:
-    """The lines of a file."""
+    """Yields the lines of a file."""
 
     def __init__(self, path):
         self.path = path

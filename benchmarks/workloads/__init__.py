@@ -1,4 +1,4 @@
-"""The workloads, by the names that ``--only`` takes."""
+"""The workloads, by the names for ``--only``."""
 
 from collections.abc import Callable, Iterator
 

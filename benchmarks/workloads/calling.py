@@ -1,7 +1,7 @@
 """W4: simulated calls with heavy-tailed latencies, many in flight.
 
-Measured against list scheduling of the same latencies without any overhead: the best that a
-pool can do that does not know them beforehand.
+Measured against list scheduling of the same latencies without any overhead: the best time of a pool
+that does not know the latencies beforehand.
 """
 
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ def against_schedule(
     scale: float = 1.0,
     cpu_goal: float | None = None,
 ) -> Iterator[Figure]:
-    """Yield for each mode its time over list scheduling's, and CPU a record if there is a goal."""
+    """Yield each mode's time over that of list scheduling, and CPU per record if it has a goal."""
     source = bench.source(f"calls{rows}x{scale}", corpus.calls(rows, scale))
     with source.open("rb") as file:
         seconds = (orjson.loads(line)["seconds"] for line in file)

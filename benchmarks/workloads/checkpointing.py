@@ -1,4 +1,4 @@
-"""What being saved costs: the same run with and without ``_save_data``, its result exported."""
+"""The cost of saving: the same run with and without ``_save_data``, its result exported."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -24,7 +24,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
 def cost(
     bench: Bench, workload: str, source: Path, name: str, settings: Mapping[str, Any]
 ) -> Figure:
-    """Return by how much being saved lengthens a run."""
+    """Return the ratio by which saving lengthens a run."""
     exports = bench.folder / "exports"
     exports.mkdir(exist_ok=True)
 

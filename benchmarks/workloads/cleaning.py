@@ -9,7 +9,7 @@ from benchmarks.measuring import Contender, ideal, median, ours, ratio
 
 
 def measure(bench: Bench) -> Iterator[Figure]:
-    """Yield process mode's share of the ideal, and what its workers gain over a single one."""
+    """Yield process mode's share of the ideal, and the gain of its workers over a single one."""
     megabytes = bench.size(60, 10)
     source = bench.source(f"documents{megabytes}", corpus.documents(megabytes))
     single = {"single": ours(source, ("clean", {"_concurrency_mode": "single"}))}

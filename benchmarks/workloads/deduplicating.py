@@ -18,7 +18,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
     yield against_set(bench, "Exact", source, rows, same_bytes)
     rows = bench.size(1_000_000, 20_000)
     source = bench.source(f"short{rows}", corpus.texts(rows, 100))
-    # It has other duplicates than the set, so there is nothing to compare its result with.
+    # It has other duplicates than the set, so its result cannot be compared.
     yield against_set(bench, "NearDuplicate", source, rows, lambda _runs: None)
 
 

@@ -14,12 +14,12 @@ from benchmarks.figures import Figure
 from benchmarks.measuring import ROOT, ContenderError
 
 LAYOUTS = ("steps", "single_step")
-_PROCESSES: Final = 8  # from one to the next, ratios differ by a tenth, whatever they are of
-_ROUNDS: Final = 0.4  # of those asked for, in each of them
+_PROCESSES: Final = 8  # ratios differ by a tenth from one process to the next, for any measurement
+_ROUNDS: Final = 0.4  # of the requested rounds, in each process
 
 
 def measure(bench: Bench) -> Iterator[Figure]:
-    """Yield what definitions cost, and what a run of eight operators does."""
+    """Yield the cost of definitions, and of a run of eight operators."""
     nodes = bench.size(1_000, 300)
     for layout in LAYOUTS:
         yield from definitions(bench, layout, nodes)
@@ -31,7 +31,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
 
 
 def definitions(bench: Bench, layout: str, nodes: int) -> Iterator[Figure]:
-    """Yield the time to build and resolve operators by that of as many plain assets."""
+    """Yield the ratio of the times to build and resolve operators and as many plain assets."""
     name = f"definitions of {nodes:,}, {layout}"
     given = {"measure": "definitions", "layout": layout, "nodes": nodes}
     yield from _figures(bench, name, given, most=1.3)
@@ -40,15 +40,15 @@ def definitions(bench: Bench, layout: str, nodes: int) -> Iterator[Figure]:
 def chain(
     bench: Bench, layout: str, mode: str, *, check: bool = False, threaded: bool = False
 ) -> Iterator[Figure]:
-    """Yield the time of a run of eight operators by that of eight assets that do nothing.
+    """Yield the ratio of the times of a run of eight operators and of eight plain assets.
 
-    Plain assets have no check of their own: with ours, a run has two events more a step, each of
-    which costs Dagster more than an operator of few records does.
+    Plain assets have no check. With the check of an operator, a run has two events more per step,
+    each of which costs Dagster more than an operator with few records.
     """
     source = bench.source("face", corpus.texts(1_000))
     given = {"measure": "chain", "layout": layout, "mode": mode, "nodes": 8, "source": str(source)}
     given |= {"check": check, "threaded": threaded}
-    # A process without threads is not what Dagster runs steps in: it is told, not promised.
+    # Dagster does not run steps in a process without threads: reported, but without a goal.
     most = None if check or (mode == "process" and not threaded) else 1.2
     name = f"chain of 8, {layout}, {mode}{', with its check' if check else ''}"
     name += ", in a process with threads" if threaded else ""
@@ -73,7 +73,7 @@ def _figures(
 
 
 def _rounds(bench: Bench, given: dict[str, object]) -> list[tuple[list[float], list[float]]]:
-    """Return seconds and CPU seconds of ours and of plain assets, for each round of a process."""
+    """Return seconds and CPU seconds of operators and plain assets, for each round of a process."""
     rounds = max(1, round(bench.rounds * _ROUNDS))
     with tempfile.TemporaryDirectory(dir=bench.folder) as folder:
         specification = json.dumps({**given, "rounds": rounds, "out": folder})

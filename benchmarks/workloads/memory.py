@@ -20,7 +20,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
 
 
 def growth(bench: Bench, mode: str, few: int, many: int) -> Figure:
-    """Return by how much more memory ``many`` records need than ``few``."""
+    """Return the ratio of the memory for ``many`` records to that for ``few``."""
     workers = bench.workers if mode == "process" else 8
     options: dict[str, Any] = {"_concurrency_mode": mode, "_max_workers": workers}
     if mode == "single":

@@ -1,4 +1,4 @@
-"""W6: a run killed near its end: how soon the next attempt calls the operator, on what journal."""
+"""W6: a run killed near its end: the time until the next attempt calls the operator."""
 
 import os
 import shutil
@@ -23,7 +23,7 @@ _LIMIT_SECONDS = 600.0
 
 
 def measure(bench: Bench) -> Iterator[Figure]:
-    """Yield the figures of thread mode, one record a span, and of process mode."""
+    """Yield the figures of thread mode, one record per span, and of process mode."""
     rows = bench.size(1_000_000, 50_000)
     source = bench.source(f"even{rows}", corpus.even_calls(rows, 0.06))
     threads = {"_concurrency_mode": "thread", "_max_workers": bench.size(1_000, 500)}
@@ -37,7 +37,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
 def killed_and_resumed(
     bench: Bench, source: Path, rows: int, node: tuple[str, dict[str, Any]], same: str, goal: float
 ) -> Iterator[Figure]:
-    """Kill a run, resume it, compare its result with the ideal's; yield what that took."""
+    """Kill a run, resume it, compare its result with the ideal's; yield the figures."""
     out = bench.folder / "killed"
     out.mkdir()
     calls = out / "calls"
@@ -78,7 +78,7 @@ def _clocks(path: Path) -> tuple[float, float]:
 
 
 def _own(cpu: float, resumed: Run) -> float:
-    """Return CPU seconds less those of the imports, which a forked worker has none of."""
+    """Return CPU seconds without those of the imports, which a forked worker does not have."""
     return max(cpu - resumed.facts["cpu_before"], 0.0)
 
 

@@ -1,4 +1,4 @@
-"""Other libraries on W1 and W2: our records per second over theirs."""
+"""Other libraries on W1 and W2: ratios of records per second."""
 
 import shutil
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ _LIMIT_SECONDS = 180.0
 
 
 class Rival(NamedTuple):
-    """One library, in one of its modes, and how much of a workload's input it is given."""
+    """One library, in one of its modes, and its part of a workload's input."""
 
     name: str
     mode: str
@@ -41,13 +41,13 @@ RIVALS = [
 
 
 def measure(bench: Bench) -> Iterator[Figure]:
-    """Yield the figures; a peer without an environment is said to be missing."""
+    """Yield the figures; a peer without an environment is reported as missing."""
     for name, size in (("upper", 100_000), ("clean", 20)):
         yield from against_all(bench, name, _source(bench, name, size))
 
 
 class Pace(NamedTuple):
-    """How fast records were done."""
+    """The speed of a run."""
 
     records_per_second: float
     cpu_microseconds: float  # a record
@@ -61,7 +61,7 @@ class Pace(NamedTuple):
 
 
 def against_all(bench: Bench, name: str, source: Path) -> Iterator[Figure]:
-    """Yield our rate over each rival's, ours taken just before and just after it."""
+    """Yield the engine's rate over each rival's, measured just before and just after it."""
     before = our_pace(bench, name, source)
     for rival in RIVALS:
         figure = against(bench, rival, name, before)
@@ -75,7 +75,7 @@ def against_all(bench: Bench, name: str, source: Path) -> Iterator[Figure]:
 
 
 def our_pace(bench: Bench, name: str, source: Path) -> Pace:
-    """Return our pace, having looked at the result."""
+    """Return the engine's pace, after a check of the result."""
     node = (name, {"_concurrency_mode": "process", "_max_workers": bench.workers})
     right = ideal(source, name, workers=bench.workers)
     runs = bench.in_turn({"ideal": right, "ours": ours(source, node)}, rounds=1)
@@ -89,7 +89,7 @@ def _source(bench: Bench, name: str, size: int) -> Path:
 
 
 def against(bench: Bench, rival: Rival, name: str, mine: Pace) -> Figure:
-    """Return our rate over a rival's; ``nan`` if it is missing or failed, with the reason."""
+    """Return the engine's rate over a rival's; ``nan`` with the reason if it has no result."""
     workload = "W1" if name == "upper" else "W2"
     what = f"over {rival.name} {rival.mode}".rstrip()
     python = (bench.peers or Path()) / rival.name / "bin" / "python"

@@ -1,4 +1,4 @@
-"""W7: a pipeline over one record, import included, against importing what it must import."""
+"""W7: a pipeline over one record, import included, against its necessary imports."""
 
 import statistics
 import subprocess
@@ -28,13 +28,13 @@ assert ppl([{{"text": "hello"}}]) == [{{"text": "HELLO"}}]
 
 
 def measure(bench: Bench) -> Iterator[Figure]:
-    """Yield what a cold start takes beyond the imports, in each mode."""
+    """Yield the time of a cold start beyond the imports, in each mode."""
     for mode in ("process", "thread", "single"):
         yield beyond_imports(mode, max(_ROUNDS, bench.rounds))
 
 
 def beyond_imports(mode: str, rounds: int) -> Figure:
-    """Return the milliseconds that one record takes beyond the imports that nobody can save."""
+    """Return the milliseconds for one record beyond the necessary imports."""
     with tempfile.TemporaryDirectory() as folder:
         script = _PIPELINE.format(mode=mode, folder=folder)
         pairs = [(_milliseconds(_BARE), _milliseconds(script)) for _ in range(rounds)]

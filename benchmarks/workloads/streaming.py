@@ -1,4 +1,4 @@
-"""Streams against loops written out by hand and other libraries, and the memory they take."""
+"""Streams against loops written by hand and other libraries, and their memory."""
 
 import math
 import timeit
@@ -29,13 +29,13 @@ def measure(bench: Bench) -> Iterator[Figure]:
             yield against_peer(bench, peer, task, bench.size(200_000, 50_000))
     few, many = bench.size(100_000, 20_000), bench.size(5_000_000, 400_000)
     yield growth(bench, "mix", few, many, most=30)
-    index = 8 * many / MEGABYTE  # 8 bytes a record, to find any of them
+    index = 8 * many / MEGABYTE  # 8 bytes per record, to find each of them
     yield growth(bench, "all", few, many, most=30 + index)
     yield from selecting(_CALLS, _TURNS)
 
 
 def anything(_: Mapping[str, Run]) -> None:
-    """Look at no result: draws differ."""
+    """Check no result: the random draws differ."""
 
 
 def flowing(source: Path, way: str, task: str, *, memory: bool = False) -> Contender:
@@ -53,7 +53,7 @@ def per_item(run: Run) -> float:
 def against_loop(
     bench: Bench, task: str, rows: int, check: Callable[[Mapping[str, Run]], None]
 ) -> Figure:
-    """Return how much longer a stream takes for an item than a loop."""
+    """Return the ratio of the times per item of a stream and of a loop."""
     source = bench.source(f"keys{rows}", corpus.keys(rows))
     contenders = {way: flowing(source, way, task) for way in ("plain", "stream")}
     runs = bench.in_turn(contenders, check)
@@ -70,7 +70,7 @@ def against_loop(
 
 
 def against_peer(bench: Bench, peer: str, task: str, rows: int) -> Figure:
-    """Return our pace over a peer's; ``nan`` if it is not installed or failed."""
+    """Return the engine's pace over a peer's; ``nan`` if it is not installed or failed."""
     what = f"{task}, pace over {peer}"
     python = (bench.peers or Path()) / peer.partition("_")[0] / "bin" / "python"
     if bench.peers is None or not python.exists():
@@ -93,7 +93,7 @@ def against_peer(bench: Bench, peer: str, task: str, rows: int) -> Figure:
 
 
 def growth(bench: Bench, task: str, few: int, many: int, *, most: float) -> Figure:
-    """Return by how much more memory a stream of ``many`` records takes than one of ``few``."""
+    """Return the ratio of the memory of a stream of ``many`` records to that of one of ``few``."""
     runs: list[Run] = []
     for rows in (few, many):
         source = bench.source(f"keys{rows}", corpus.keys(rows))
@@ -112,7 +112,7 @@ def growth(bench: Bench, task: str, few: int, many: int, *, most: float) -> Figu
 
 
 def selecting(calls: int, turns: int) -> Iterator[Figure]:
-    """Yield how much longer selectors take than indexing written out by hand."""
+    """Yield the ratio of the times of selectors and of indexing written by hand."""
     record = {"foo": [{"x": 1, "y": 2}, {"x": 3, "y": 4, "z": 5}], "bar": 6}
     texts = {"id": 1, "texts": [{"body": str(number), "n": number} for number in range(5)]}
     changes: list[tuple[str, Any, Callable[[Any], Any]]] = [

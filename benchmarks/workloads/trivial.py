@@ -1,4 +1,4 @@
-"""W1: upper-case one field. Nearly all of it is what an engine adds to the operator."""
+"""W1: upper-case one field. Nearly all of the time is the overhead of the engine."""
 
 from collections.abc import Iterator
 

@@ -36,8 +36,8 @@ class LayoutOptions(AssetOptions, total=False):
         Mapping[str, str] | str | None,
         Doc(
             "Dagster concurrency pools, a dict by node such as `{'answers': 'llm'}`, or one pool "
-            "for all steps. The limit of a pool counts in the whole deployment. In `single_step` "
-            "the step is in the one pool that is named."
+            "for all steps. The limit of a pool applies to the whole deployment. In "
+            "`single_step` all nodes must name the same pool."
         ),
     ]
 
@@ -48,13 +48,13 @@ def build_operator_assets(
 ) -> list[dg.AssetsDefinition | dg.AssetSpec]:
     """Return the assets of a pipeline, each after its inputs; the source's asset comes first.
 
-    The definitions that hold them need the resources of `dataops_resources`, which
-    `build_definitions` adds itself.
+    Their definitions need the resources that `dataops_resources` returns. `build_definitions` adds
+    these resources itself.
 
     Args:
         ppl: A complete pipeline.
         source: As for `build_definitions`.
-        **options: See `LayoutOptions`. ``resource`` only makes the assets show their folders.
+        **options: See `LayoutOptions`. ``resource`` is only used to show the folders of the assets.
 
     Raises:
         PipelineDefinitionError: An option names an unknown node, or one step has several pools.

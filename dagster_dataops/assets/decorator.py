@@ -1,4 +1,4 @@
-"""dataops_assets: the assets of a pipeline in one step whose body the user writes."""
+"""dataops_assets: the assets of a pipeline in one step with a body written by the user."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Unpack
@@ -32,8 +32,8 @@ def dataops_assets(
 
     Args:
         ppl: A complete pipeline.
-        source: As for `build_definitions`, but no function that yields dicts: the asset of such
-            a function needs a step of its own. The asset of a stream is in this step.
+        source: As for `build_definitions`, except a function that yields dicts, because its
+            asset needs a separate step. The asset of a stream is in this step.
         name: Name of the op; by default the function's.
         op_tags: Tags of the op.
         pool: Concurrency pool of the step.
@@ -48,7 +48,7 @@ def dataops_assets(
 
     Raises:
         PipelineDefinitionError: The source is a function that yields dicts, or the nodes have
-            different partitions, which one step cannot have.
+            different partitions, but one step has one kind of partitions.
     """
     planned = planned_pipeline(ppl, source, options)
     origin = planned.origin
@@ -73,7 +73,7 @@ def dataops_assets(
 def build_operator_asset_specs(
     ppl: Pipeline, *, source: Source, **options: Unpack[AssetOptions]
 ) -> list[dg.AssetSpec]:
-    """Return the asset spec of every node, each after its inputs, as `dataops_assets` has them.
+    """Return the asset spec of every node, each after its inputs, as in `dataops_assets`.
 
     Args:
         ppl: A complete pipeline.
@@ -90,8 +90,8 @@ def _check_source(planned: PlannedPipeline) -> None:
     if isinstance(origin, StreamSource) and planned.options.get("partitions_def") is None:
         return
     reason = (
-        f"its source is the function {origin.key.path[-1]!r}, which is an asset of its "
-        "own; use build_definitions, or make it an asset and pass that as the source"
+        f"its source is the function {origin.key.path[-1]!r}, which needs a separate step; "
+        "use build_definitions, or make it an asset and pass that as the source"
     )
     raise PipelineDefinitionError(planned.graph.name, reason)
 

@@ -30,8 +30,8 @@ from dagster_dataops.pipelines.pipeline import Pipeline
 class PipelineOptions(LayoutOptions, total=False):
     """Options of `build_definitions` and of a defs.yaml; every one may be left out.
 
-    The one list of them: keywords, their descriptions and the fields of `OperatorPipelineComponent`
-    are made of it.
+    Keywords, their descriptions and the fields of `OperatorPipelineComponent` are generated from
+    this list.
     """
 
     schedule: Annotated[
@@ -47,9 +47,9 @@ class PipelineOptions(LayoutOptions, total=False):
         Executor,
         Doc(
             "`in_process`, the default: the steps run one after the other in the process of the "
-            "run; operators bring their own worker processes and threads. `multiprocess`: steps "
-            "run in parallel, each in a process forked from one that has Dagster imported. In "
-            "Python also any `dg.ExecutorDefinition`."
+            "run; operators start their own worker processes and threads. `multiprocess`: steps "
+            "run in parallel, each in a process forked from one that has imported Dagster. In "
+            "Python, any `dg.ExecutorDefinition` is also accepted."
         ),
     ]
     new_files: Annotated[
@@ -60,8 +60,8 @@ class PipelineOptions(LayoutOptions, total=False):
         Checks | None,
         Doc(
             "Checks of results by node, such as `{'upper': [checks.no_nulls('text')]}`; by "
-            "`source` for the source. Each asset with checks gets a step for them after its own. "
-            "In `single_step` the blocking checks of inputs of other nodes run in the one step."
+            "`source` for the source. The checks of an asset run in a step after the asset's "
+            "step. In `single_step`, blocking checks of inputs of other nodes run inside the step."
         ),
     ]
 
@@ -70,29 +70,30 @@ class PipelineOptions(LayoutOptions, total=False):
 def build_definitions(
     ppl: Pipeline, *, source: Source, **options: Unpack[PipelineOptions]
 ) -> dg.Definitions:
-    """Return definitions with an asset per node, jobs, checks, resources and executor.
+    """Return definitions with one asset per node, jobs, checks, resources and executor.
 
-    There are four jobs: ``<pipeline>_pipeline`` materializes everything,
-    ``retry_failed_records_<pipeline>`` retries failed records alone, ``<pipeline>_refresh``
-    materializes stale assets and everything downstream of them, and ``<pipeline>_preview``
-    previews the pipeline, with partitions one of them.
+    There are four jobs. ``<pipeline>_pipeline`` materializes everything.
+    ``retry_failed_records_<pipeline>`` retries only failed records. ``<pipeline>_refresh``
+    materializes stale assets and everything downstream of them. ``<pipeline>_preview`` previews the
+    pipeline, or one partition of it.
 
-    Merge the definitions of several pipelines by ``dg.Definitions.merge``.
+    Merge the definitions of several pipelines with ``dg.Definitions.merge``.
 
     Args:
         ppl: A complete pipeline.
-        source: Origin of the records: the path of a jsonl file; a function that yields dicts; or
-            an upstream asset, its spec or its key, stored by any IO manager as a list of dicts, a
-            DataFrame or a `JsonlDataset`. A stream (`DataPipeline`), a function annotated to
-            return one, an object with ``name`` and ``stream()``, a URL and a compressed file
-            become an asset that writes its items and resumes within them after a kill. Several
-            assets and files are combined, such as by ``combine.sample([...])``.
+        source: Origin of the records, one of the following. The path of a jsonl file. A function
+            that yields dicts. An upstream asset, its spec or its key, stored by any IO manager as a
+            list of dicts, a DataFrame or a `JsonlDataset`. A stream (`DataPipeline`), a function
+            annotated to return one, an object with ``name`` and ``stream()``, a URL, or a
+            compressed file: these become an asset that writes the items of the stream and resumes
+            after a kill. Several assets and files that are combined, for example by
+            ``combine.sample([...])``.
         **options: See `PipelineOptions`.
 
     Raises:
         PipelineDefinitionError: An option names an unknown node, or one step has several pools.
-        ConfigurationError: ``max_error_rate`` is not in [0, 1], or ``new_files`` has no path or
-            no dynamic partitions.
+        ConfigurationError: ``max_error_rate`` is not in [0, 1], or ``new_files`` has no path or no
+            dynamic partitions.
     """
     dataops = options.get("resource") or DataOpsResource()
     options["resource"] = dataops
@@ -141,10 +142,10 @@ def _sensors(
     assets: Sequence[dg.AssetsDefinition | dg.AssetSpec],
     options: PipelineOptions,
 ) -> list[dg.SensorDefinition]:
-    """Return the sensor of the source's files, if it was asked for.
+    """Return the sensor for new files of the source, if ``new_files`` is given.
 
     Raises:
-        ConfigurationError: There are no dynamic partitions, or the source is no path.
+        ConfigurationError: There are no dynamic partitions, or the source is not a path.
     """
     new_files, partitions_def = options.get("new_files"), options.get("partitions_def")
     if new_files is None:
@@ -174,7 +175,7 @@ def _sensors(
 
 @functools.cache  # merged definitions need the same objects
 def _resources(dataops: DataOpsResource) -> Mapping[str, Any]:
-    """Return both resources; a launch that changes ``dataops`` changes both."""
+    """Return both resources. A launch that changes ``dataops`` changes both."""
     given = {name: getattr(dataops, name) for name in type(dataops).model_fields}
     shared = type(dataops).configure_at_launch(**given)
     return {"dataops": shared, IO_MANAGER: DataOpsIOManager(dataops=shared)}

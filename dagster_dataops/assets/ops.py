@@ -1,4 +1,4 @@
-"""The op form: a pipeline as a job of ops, for users who want jobs without assets."""
+"""A pipeline as a job of ops, for users who want jobs without assets."""
 
 import inspect
 import os
@@ -37,7 +37,7 @@ JobSource: TypeAlias = (
 
 
 def build_operator_ops(ppl: Pipeline) -> dict[str, dg.OpDefinition]:
-    """Return one op a node, by node name; inputs and output are `JsonlDataset` handles."""
+    """Return one op for each node, by node name; inputs and output are `JsonlDataset` handles."""
     graph = ppl.graph
     return {node.name: _operator_op(graph.name, node) for node in graph.ordered()}
 
@@ -50,13 +50,14 @@ def build_operator_job(
     resources: Mapping[str, Any] | None = None,
     stream_name: str = "",
 ) -> dg.JobDefinition:
-    """Return a job that runs the whole pipeline, a step a node.
+    """Return a job that runs the whole pipeline, with one step for each node.
 
     Args:
         ppl: A complete pipeline.
         source: Path of a jsonl file, a function that yields dicts, or a stream.
-        name: Name of the job; by default the pipeline's with ``_job``.
-        resources: Must hold ``dataops`` unless the definitions around the job do.
+        name: Name of the job; by default the pipeline's name followed by ``_job``.
+        resources: Resources of the job. ``dataops`` is required, unless the definitions that
+            contain the job provide it.
         stream_name: As for `build_definitions`.
     """
     graph = ppl.graph
@@ -130,7 +131,7 @@ def _source_op(pipeline: str, source: JobSource, stream_name: str) -> dg.OpDefin
     if isinstance(source, (str, os.PathLike)):
         return _file_op(source)
     if not inspect.isfunction(source):
-        reason = "the source of a job of ops is a path, a function or a stream, not an asset"
+        reason = "the source of a job of ops must be a path, a function or a stream, not an asset"
         raise PipelineDefinitionError(pipeline, reason)
     name = function_name(source)
 
@@ -147,7 +148,7 @@ def _source_op(pipeline: str, source: JobSource, stream_name: str) -> dg.OpDefin
 def _stream_op(origin: StreamSource) -> dg.OpDefinition:
     plan = origin.plan
     if plan.ins:
-        reason = "assets are combined where there are assets; ops combine the nodes of a pipeline"
+        reason = "a job of ops has no assets to combine; combine nodes of the pipeline instead"
         raise PipelineDefinitionError(plan.spec.key.path[0], reason)
 
     @dg.op(name=f"{SOURCE}_records", description=plan.spec.description)

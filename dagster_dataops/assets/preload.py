@@ -1,8 +1,8 @@
-"""Imports for the server process that an executor forks step processes from.
+"""Imports for the server process from which an executor forks step processes.
 
-Dagster imports about 500 of its modules when a run first needs them, which costs each step process
-half a second. Importing this module materializes an empty asset in memory, so that the server has
-them imported before it forks the first step. No thread, file or connection is left that step
+Dagster imports about 500 of its modules when a run first needs them, which takes each step process
+half a second. Importing this module materializes an empty asset in memory, so that the server
+imports them before it forks the first step. No thread, file or connection is left that step
 processes would share.
 """
 
@@ -23,7 +23,7 @@ def warm_up() -> None:
 
     @dg.asset
     def nothing() -> None:
-        """Hold nothing."""
+        """An empty asset."""
 
     dg.materialize([nothing], run_config=_SILENT)
 

@@ -39,11 +39,11 @@ class CheckpointContent:
 
     Attributes:
         folder: The folder of the checkpoint.
-        fingerprint: Of the latest attempt; ``None`` if it cannot be read.
+        fingerprint: Fingerprint of the latest attempt; ``None`` if it cannot be read.
         attempts: The runs that worked on it, in order.
         table: The settled spans.
         kept_from: As `Manifest.kept_from`.
-        retries: Whether it was made to retry failed records alone.
+        retries: Whether the checkpoint was created to retry only failed records.
         result: Digest of the published result that the journal belongs to; empty if there is none.
         digests: Whether outcomes of single records can be found by their digests.
     """
@@ -90,7 +90,7 @@ class CheckpointContent:
         """Return the attempts as the journal holds them.
 
         Args:
-            result: Digest of the result that the attempts have made, if it is published.
+            result: Digest of the published result that the attempts have made, if any.
         """
         return {
             "attempts": self.attempts,
@@ -101,7 +101,7 @@ class CheckpointContent:
         }
 
     def kept_runs(self, fingerprint: RunFingerprint) -> list[dict[str, str]]:
-        """Return `Manifest.kept_from` of a run with this fingerprint that continues here."""
+        """Return `Manifest.kept_from` for a run with this fingerprint that continues here."""
         before = self.fingerprint
         if before is None or not set(before.differences(fingerprint)) & set(CHANGEABLE):
             return self.kept_from
@@ -119,8 +119,8 @@ class Checkpoint:
     """A checkpoint that this run writes to.
 
     Args:
-        content: The content to continue, or that of a new checkpoint.
-        fingerprint: Of this run.
+        content: The content to continue, or the content of a new checkpoint.
+        fingerprint: Fingerprint of this run.
         run: Name of this run.
         flush_seconds: How much finished work may be lost to a power failure.
 
@@ -194,7 +194,7 @@ class Checkpoint:
         digests: list[bytes] | None = None,
         notes: Sequence[SpanNotes | None] = (),
     ) -> None:
-        """Journal spans whose outputs lie one after the other from ``offset`` of ``segment``.
+        """Journal spans whose outputs are stored one after another from ``offset`` of ``segment``.
 
         Args:
             segment: Number of the segment.

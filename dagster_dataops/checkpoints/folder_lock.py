@@ -1,8 +1,8 @@
 """FolderLock: one exclusive lock for each folder, so that two runs never write at once.
 
-The lock is a ``flock``: it ends with its process, so that a killed run leaves no stale lock. A
-forked child inherits it and closes it at once, also a child that an operator forks. The lock file
-names the holder.
+The lock is a ``flock``. The system releases it when the process ends, so a killed run leaves no
+stale lock. A forked child inherits the lock and closes it at once, even a child forked by an
+operator. The lock file names the holder.
 """
 
 import errno
@@ -29,23 +29,23 @@ _NO_LOCKS: Final = frozenset(
 
 
 class FolderLock:
-    """An exclusive lock on a folder; held from construction until `release`.
+    """An exclusive lock on a folder, held from construction until `release`.
 
     Args:
-        folder: The folder to lock; made if it is missing.
-        run: Name of this run, for the messages of others.
-        wait_seconds: How long to wait for a run that may be dying.
+        folder: The folder to lock; created if it is missing.
+        run: Name of this run, for the error messages of other runs.
+        wait_seconds: Seconds to wait for a run that may be ending.
 
     Raises:
-        FolderLockedError: Another run holds the lock; host, process and run are named.
-        StorageError: The lock file cannot be written, or this file system has no locks.
+        FolderLockedError: Another run holds the lock; the error names host, process and run.
+        StorageError: The lock file cannot be written, or the file system does not support locks.
     """
 
     def __init__(self, folder: Path, run: str, wait_seconds: float) -> None:
         make_folder_durably(folder)
         self.path = folder / ".lock"
         with storage(self.path, "open the lock file"):
-            # A link in its place could lead to another file, which would be overwritten.
+            # Do not follow a link: it could point to another file, which would be overwritten.
             flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
             self.descriptor = os.open(self.path, flags, 0o666)
         _HELD.add(self)
@@ -58,10 +58,10 @@ class FolderLock:
             raise
 
     def check(self) -> None:
-        """Check that the folder was not removed: another run may hold the lock of a new one.
+        """Check that the folder was not removed: another run may hold the lock of a new folder.
 
         Raises:
-            StorageError: The lock file is not the one that this run has locked.
+            StorageError: The lock file is not the file that this run has locked.
         """
         with storage(self.path, "find the lock file"):
             ours, there = os.fstat(self.descriptor), self.path.stat()
@@ -77,7 +77,7 @@ class FolderLock:
             "since": datetime.now(UTC).isoformat(timespec="seconds"),
         }
         with storage(self.path, "write the lock file"):
-            # Overwrite the entry of an earlier holder: truncating the file waits for the disk.
+            # Overwrite the entry of the last holder. Truncating the file would wait for the disk.
             said = orjson.dumps(holder)
             before = os.fstat(self.descriptor).st_size
             os.pwrite(self.descriptor, said.ljust(min(before, _LONGEST)), 0)
@@ -106,18 +106,21 @@ class FolderLock:
                 f"since {holder['since']})"
             )
         except (orjson.JSONDecodeError, KeyError, TypeError):
-            return "a run that has not yet named itself"
+            return "a run that has not written its name yet"
 
     def release(self) -> None:
         """Release the lock; safe to call twice."""
         descriptor, self.descriptor = self.descriptor, -1
         _HELD.discard(self)
         if descriptor >= 0:
-            with suppress(OSError):  # closed all the same; the number may belong to another file
+            with suppress(OSError):  # closed anyway; its number may be in use again
                 os.close(descriptor)
 
     def _forget(self) -> None:
-        """Close the lock in a forked child; keep its number in use: `release` closes it again."""
+        """Close the lock in a forked child.
+
+        The descriptor's number stays in use, because `release` closes it again.
+        """
         os.close(self.descriptor)
         empty = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         if empty != self.descriptor:
@@ -130,7 +133,7 @@ def _unlockable(folder: Path, error: OSError) -> StorageError:
     if error.errno in _NO_LOCKS:
         reason += (
             " (flock does not work on this file system, and without it two runs could write at "
-            "once; put the root on another, or mount this one with locks)"
+            "once; use a root on another file system, or mount this one with locks)"
         )
     return StorageError(str(folder), "lock the folder", reason)
 

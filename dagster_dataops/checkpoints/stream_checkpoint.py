@@ -1,7 +1,7 @@
-"""StreamCheckpoint: the written items of an unfinished stream, and where the stream continues.
+"""StreamCheckpoint: the written items of an unfinished stream, and its positions.
 
-The items lie in one segment, in order; this segment becomes the result. Positions are journalled
-during the run, see `positions`. An attempt cuts off the items behind the position where it
+The items are in one segment, in order; this segment becomes the result. Positions are journalled
+during the run, see `positions`. An attempt cuts off the items behind the position at which it
 continues.
 """
 
@@ -42,29 +42,29 @@ def cut_quarantine(folder: Path, position: Position) -> None:
     """Cut off the failed items behind a position; the last of them may be torn."""
     path = quarantine_of(folder)
     if path.exists():
-        with storage(path, "cut off what was not settled"):
+        with storage(path, "cut off the unsettled items"):
             os.truncate(path, position.quarantined.size)
 
 
 def intact_positions(folder: Path, positions: Iterable[Position]) -> list[Position]:
-    """Return the positions that the files in ``folder`` bear out, the furthest first."""
+    """Return the positions that the files in ``folder`` confirm, the furthest position first."""
     return intact(positions, segment_path(folder, _SEGMENT), quarantine_of(folder))
 
 
 class StreamCheckpoint(Checkpoint):
-    """A checkpoint that a stream is written to.
+    """A checkpoint to which a stream is written.
 
     Args:
-        content: The content to continue, or that of a new checkpoint.
-        fingerprint: Of this run.
+        content: The content to continue, or the content of a new checkpoint.
+        fingerprint: The fingerprint of this run.
         run: Name of this run.
-        flush_seconds: How much finished work may be lost to a power failure.
+        flush_seconds: Seconds of finished work that a power failure may cost.
         stages: The stages of the stream.
-        position: Where in ``content`` the stream continues; ``None`` for its start.
+        position: The position in ``content`` at which the stream continues; ``None`` for its start.
 
     Attributes:
         items: Number of settled items.
-        size: Bytes of their lines.
+        size: Size of their lines in bytes.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class StreamCheckpoint(Checkpoint):
         self._digest = xxhash.xxh3_128()
         self._quarantined, self._quarantine_digest = NOTHING, xxhash.xxh3_128()
         self._segment = SegmentWriter(self.folder, _SEGMENT, exists=True)
-        with storage(self._segment.path, "cut off what was not settled"):
+        with storage(self._segment.path, "cut off the unsettled items"):
             os.ftruncate(self._segment.descriptor, self.size)
             self._take_in(self.size)
         self._segment.offset = self.size
@@ -108,13 +108,13 @@ class StreamCheckpoint(Checkpoint):
         return self._quarantined
 
     def check_quarantine(self) -> None:
-        """Check that the quarantine file holds the failed items that were settled.
+        """Check that the quarantine file contains the failed items that were settled.
 
         Raises:
-            StorageError: The file is not what was written.
+            StorageError: The file differs from the written content.
         """
         if not borne_out(self.quarantine, {self._quarantined}):
-            reason = "differs from what was written; check the disk, then run again"
+            reason = "differs from the written content; check the disk, then run again"
             raise StorageError(str(self.quarantine), "read back the failed items", reason)
 
     def _take_in(self, size: int) -> None:
@@ -153,8 +153,8 @@ class StreamCheckpoint(Checkpoint):
         """Make the draft of the result from the settled items, durably.
 
         Returns:
-            The handle that the result will have once in place, and the modification time of its
-            file in nanoseconds.
+            The handle that the result will have in place, and the modification time of its file in
+            nanoseconds.
         """
         draft = draft_of(result)
         with storage(draft, "write"):

@@ -1,7 +1,7 @@
 """Run blocking system calls in background threads.
 
-Fsyncing a file waits for the disk. Deleting one can too: about a second per few hundred megabytes.
-The threads hold no locks while they wait, so the process may fork meanwhile.
+Fsyncing a file waits for the disk. Deleting a file can also wait: about a second per few hundred
+megabytes. The threads hold no locks while they wait, so the process may fork meanwhile.
 """
 
 import os

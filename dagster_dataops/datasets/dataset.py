@@ -48,7 +48,7 @@ class FileState(NamedTuple):
         )
 
     def resembles(self, other: "FileState") -> bool:
-        """Return whether all but ``changed_ns`` are equal; new links change that one too."""
+        """Return whether all values but ``changed_ns`` are equal; a new link changes it too."""
         return self[:4] == other[:4]
 
 

@@ -29,7 +29,7 @@ class storage:  # noqa: N801 - used like a statement; a generator takes three ti
 def read_if_there(path: Path, action: str) -> bytes:
     """Return the content of ``path``; empty if the file does not exist.
 
-    Other errors are raised, because the file may exist and be unreadable only now.
+    Other errors are raised, because the file may exist and be unreadable only at the moment.
     """
     with storage(path, action):
         try:
@@ -87,7 +87,7 @@ def sync_folder(folder: Path) -> None:
 def create_anew(path: Path) -> int:
     """Create a new file at ``path``, replacing an existing one; return its descriptor.
 
-    Symbolic links are never followed, because another user could point one at one of our files.
+    Symbolic links are never followed, because another user could make one that points at our files.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     try:

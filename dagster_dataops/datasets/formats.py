@@ -111,7 +111,7 @@ def _text(lines: list[bytes]) -> tuple[str, str]:
 
 
 def _json(lines: list[bytes]) -> tuple[str, str]:
-    """Return the kind of JSON without an object on any line, and what to do with it."""
+    """Return the kind of JSON that has no object on any line, and what to do with it."""
     if lines[0].startswith(b"{"):
         return "JSON of several lines", "write each record on one line"
     if lines[0].startswith(b"[") and (len(lines) == 1 or not _is_json(lines[0])):

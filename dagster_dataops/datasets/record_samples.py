@@ -1,4 +1,4 @@
-"""Sample records of a jsonl file in a few milliseconds, whatever its size."""
+"""Sample records of a jsonl file in a few milliseconds, for any file size."""
 
 from collections.abc import Iterator
 from contextlib import suppress

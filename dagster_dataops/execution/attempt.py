@@ -24,20 +24,20 @@ _Checkpoint = TypeVar("_Checkpoint", bound=Checkpoint)
 
 @dataclass(kw_only=True)
 class Attempt:
-    """One run of one operator into one folder; made under the lock of the folder.
+    """One run of one operator into one folder; created under the lock of the folder.
 
     Attributes:
         operator: The operator to run.
-        context: How to run it.
-        folder: Where result, error file, manifest and checkpoints are.
-        lock: Of the folder.
+        context: The settings of the run.
+        folder: The folder of result, error file, manifest and checkpoints.
+        lock: The lock of the folder.
         inputs: The datasets that the operator reads.
         stamps: The states of their files before anything was read.
         start: How the attempt starts.
-        checkpoint: What `open_checkpoint` was given; ``None`` where nothing is settled.
-        resources: Closed once the result is published, or the attempt has failed.
-        notes: Lines that the user should read.
-        began: When the attempt began, in seconds of the monotonic clock.
+        checkpoint: The argument of `open_checkpoint`; ``None`` if nothing is settled.
+        resources: Closed when the result is published, or when the attempt fails.
+        notes: Log lines for the user.
+        began: Start of the attempt, in seconds of the monotonic clock.
     """
 
     operator: Operator
@@ -63,12 +63,12 @@ class Attempt:
         return self.operator.__dataops__.resolved
 
     def read(self, inputs: Sequence[JsonlDataset]) -> None:
-        """Take the datasets that the operator reads, before anything is read of them."""
+        """Set the datasets that the operator reads, before they are read."""
         self.inputs = inputs
         self.stamps = [dataset.stamp() for dataset in inputs]
 
     def note(self, text: str) -> None:
-        """Show a line to the user; empty text is no line."""
+        """Show a line to the user; an empty text shows nothing."""
         if text:
             self.notes.append(text)
             self.context.progress.note(text)

@@ -39,22 +39,24 @@ class OperatorExecutor:
     ) -> RunReport:
         """Run ``operator`` over ``inputs`` and publish the result in ``folder``.
 
-        If the operator has an output, the result is exported to it, also a result that was
-        published before.
+        If the operator has an output, the result is exported to it, even if the result was
+        published earlier.
 
         Args:
             operator: The operator.
             inputs: One dataset, or several. Several are concatenated for an operator that takes
-                one. A dataset operator that takes as many gets them separately.
-            folder: Where result, error file, manifest and checkpoints are.
+                one. A dataset operator with as many inputs gets them separately.
+            folder: The folder of result, error file, manifest and checkpoints.
 
         Raises:
-            FolderLockedError: Another run is at work in the folder.
+            FolderLockedError: Another run is using the folder.
             RecordError: A record failed and failures are not ignored.
-            OutageError: Every record failed, or call after call; the published result stands.
+            OutageError: Every record failed, or too many consecutive calls failed; the published
+                result is kept.
             DatasetOperatorError: A dataset operator failed.
-            StorageError: The disk refused.
-            RetryRefusedError: Failed records were to be retried alone, and cannot be.
+            StorageError: Reading or writing a file failed.
+            RetryRefusedError: Only failed records were to be retried, but they cannot be retried
+                alone.
             RunStoppedError: A stop was requested.
         """
         lock = FolderLock(folder.path, self.context.run, self.context.lock_seconds)
@@ -110,11 +112,11 @@ def _link(attempt: Attempt) -> RunLink:
 def _start_request(
     attempt: Attempt, runner: Runner, found: list[CheckpointContent], published_late: str
 ) -> StartRequest:
-    """Return what the start decision depends on.
+    """Return the facts that the start decision depends on.
 
     Args:
         attempt: The attempt.
-        runner: Of its operator.
+        runner: The runner of its operator.
         found: The checkpoints of the node, newest first.
         published_late: The run whose publication this attempt finished; empty for none.
     """
@@ -135,10 +137,10 @@ def _start_request(
 
 
 def _take_over(attempt: Attempt, manifest: Manifest) -> Manifest:
-    """Return the manifest of a result that was published before; log where it is from.
+    """Return the manifest of a result that was published earlier; log its origin.
 
-    Where this run takes the result over, the file names this run as publisher, so that no later
-    run takes it over as an unreported one. The returned manifest names the run that made it.
+    If this run adopts the result, the manifest file names this run as publisher, so that no later
+    run adopts it as an unreported result. The returned manifest names the run that made it.
     """
     run = attempt.context.run
     if attempt.start.takes_over and manifest.run != run:

@@ -9,11 +9,11 @@ from dagster_dataops.hashing.file_digests import has_content
 
 
 def exported_path(output: Path, name: str) -> Path:
-    """Return the file that a result is exported to.
+    """Return the file to which a result is exported.
 
     Args:
         output: The argument of ``set_output``: a file if it ends in ``.jsonl``, else a folder.
-        name: Of the node; the file in a folder is named after it.
+        name: The name of the node, and of the file in a folder.
     """
     target = output.expanduser().absolute()
     return target if target.suffix == ".jsonl" else target / f"{name}.jsonl"
@@ -22,8 +22,8 @@ def exported_path(output: Path, name: str) -> Path:
 def export(dataset: JsonlDataset, output: Path, folder: NodeFolder) -> Path:
     """Copy a published result to its export and return the file.
 
-    The export is replaced whole or not at all. An export that holds the same bytes already stays as
-    it is. Call this under the lock of ``folder``, so that no other run replaces the result.
+    The export is replaced whole or not at all. An export with the same bytes is kept as it is. Call
+    this under the lock of ``folder``, so that no other run replaces the result.
 
     Raises:
         StorageError: The target cannot be written.

@@ -62,7 +62,7 @@ class Job:
 
     @property
     def keeps_outcomes(self) -> bool:
-        """Whether every record must be a span of its own, so that its digest identifies it."""
+        """Whether every record must be a separate span, so that its digest identifies it."""
         return self.settings.reuse_outcomes
 
     def settle(
@@ -86,9 +86,10 @@ class Job:
         )
 
     def check_input_unchanged(self) -> None:
-        """Check that the input is the file that it was at the start.
+        """Check that the input is the same file as at the start.
 
-        If only its links or rights may have changed, the checksums of the settled spans decide.
+        If only its links or permissions may have changed, the checksums of the settled spans
+        decide.
 
         Raises:
             InputError: The file was replaced or changed while it was read.
@@ -103,7 +104,7 @@ class Job:
         """Check that every record has an outcome; blank lines need none.
 
         Raises:
-            WorkerError: The backend has left records undone.
+            WorkerError: The backend left records unprocessed.
         """
         gaps = self.checkpoint.table.gaps(self.content)
         if not gaps:
@@ -111,11 +112,11 @@ class Job:
         with self.dataset.path.open("rb") as file:
             undone = sum(count_records(file.fileno(), gap) for gap in gaps)
         if undone:
-            reason = f"{undone:,} records were left undone; run again to go on with them"
+            reason = f"{undone:,} records were not processed; run again to continue with them"
             raise WorkerError(self.name, reason)
 
     def check_any_succeeded(self) -> None:
-        """Check that a record succeeded, unless the settings allow that all fail.
+        """Check that a record succeeded, unless the settings allow all records to fail.
 
         Raises:
             OutageError: All records failed.
@@ -123,7 +124,7 @@ class Job:
         table = self.checkpoint.table
         if not self.settings.stop_after_failures or not 0 < table.failed == table.records:
             return
-        example = "What they failed with cannot be read back."
+        example = "Their exceptions cannot be read back from disk."
         first = first_failure(self.checkpoint.folder, table)
         if first is not None:
             index, line = self._place_of(first.offset)
@@ -149,12 +150,12 @@ class Job:
         )
 
     def outage_of(self, failure: Failure) -> OutageError:
-        """Return the error of a run whose calls failed one after the other with ``failure``."""
+        """Return the error of a run that too many consecutive calls with ``failure`` ended."""
         mode = MODES[self.settings.concurrency_mode]
         where = " in one worker process" if mode.separate_processes else ""
         found = (
             f"{self.settings.stop_after_failures:,} calls failed with {failure.exception}{where}, "
-            f"and none succeeded in between; the records left of {self.dataset.path} were not tried"
+            f"and none succeeded in between; other records of {self.dataset.path} were not tried"
         )
         text = failure_text(failure.exception, failure.message, failure.traceback_text)
         return OutageError(self.name, found, f"The last of these failures: {text}")

@@ -1,4 +1,4 @@
-"""Progress: the interface that shows the state of a run, and the bar for plain Python."""
+"""Progress: the interface that shows the state of a run, and the progress bar for plain Python."""
 
 import logging
 import sys
@@ -12,7 +12,7 @@ from typing_extensions import override
 _LOG: Final = logging.getLogger("dagster_dataops")
 _FIRST_LINE_SECONDS: Final = 10.0
 _LINE_GROWTH: Final = 1.3
-_FIRST_BAR_SECONDS: Final = 0.2  # shorter runs show the bar once, at the end
+_FIRST_BAR_SECONDS: Final = 0.2  # seconds; shorter runs show the bar once, at the end
 _LONGEST_PAUSE_SECONDS: Final = 600.0
 
 
@@ -98,8 +98,8 @@ class Progress(Protocol):
         """Begin to show a run.
 
         Args:
-            name: Of the node.
-            state: What earlier attempts settled.
+            name: The name of the node.
+            state: The state that earlier attempts left.
         """
         ...
 
@@ -117,12 +117,12 @@ class Progress(Protocol):
 
 
 class LogPace:
-    """Schedules progress lines: soon at first, then more and more rarely.
+    """Schedules progress lines at growing intervals.
 
     Args:
-        first_seconds: When the first line is due.
-        growth: Factor from one pause to the next.
-        longest_seconds: The longest pause.
+        first_seconds: Seconds until the first line is due.
+        growth: Factor from one interval to the next.
+        longest_seconds: The longest interval.
     """
 
     def __init__(
@@ -151,11 +151,11 @@ class LogPace:
 
 
 class ConsoleProgress(Progress):
-    """Shows a tqdm bar on a terminal, and elsewhere lines in the log.
+    """Shows a tqdm bar on a terminal, or otherwise lines in the log.
 
     Args:
         bar: Whether to draw the bar; ``None`` draws it if standard error is a terminal.
-        seconds_between: The least time between two redraws.
+        seconds_between: The minimum number of seconds between two redraws.
     """
 
     def __init__(self, *, bar: bool | None, seconds_between: float = 0.1) -> None:

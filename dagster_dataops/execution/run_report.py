@@ -1,4 +1,4 @@
-"""RunContext: how an attempt is made. RunReport: its result."""
+"""RunContext: the settings of an attempt. RunReport: its result."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -22,22 +22,22 @@ def _all_reported(_: str) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class RunContext:
-    """How an attempt is made.
+    """The settings of an attempt.
 
     Attributes:
         run: Name of the run in logs, locks and manifests.
         resume: Which finished records of an unfinished run are used.
-        reuse_finished: Whether a finished result of the same operator, options, code and input
-            is the result at once, whichever run made it.
-        earlier_runs: Runs that this one continues; results that they published are kept.
-        unreported: Return whether a run died before its published result was reported; this
-            result is kept as well, unless ``resume`` asks for a new one. Called under the lock of
-            the folder.
-        flush_seconds: How much finished work may be lost to a power failure. A kill loses less:
-            at most the last half second of process workers.
-        lock_seconds: How long to wait for another run that may be dying.
+        reuse_finished: Whether a finished result of any run with the same operator, options, code
+            and input is returned at once.
+        earlier_runs: Runs that this run continues; results that they published are kept.
+        unreported: Returns whether a run died before its published result was reported. This result
+            is kept as well, unless ``resume`` asks for a new one. Called under the lock of the
+            folder.
+        flush_seconds: Seconds of finished work that a power failure may cost. A kill costs less: at
+            most the last half second of process workers.
+        lock_seconds: Seconds to wait for another run that may be ending.
         progress: Shows the state of the run.
-        should_stop: Return a reason to stop, or ``None``; called once a second.
+        should_stop: Returns a reason to stop, or ``None``; called once a second.
         interrupts: Exceptions that signals raise in the main thread.
         root: Root folder of all results; ``None`` for the folder of the node.
         clients: Objects that operators get from their context, by name.
@@ -67,9 +67,9 @@ class RunReport:
         manifest: Facts about the result, such as counts.
         error_path: The file with the failed records, if any failed.
         reused: Whether the result was published before this attempt.
-        notes: Lines that the user was shown.
+        notes: The log lines that were shown to the user.
         seconds: Duration of this attempt.
-        exported: The file that the result was exported to, if any.
+        exported: The file to which the result was exported, if any.
     """
 
     node: str
@@ -93,6 +93,6 @@ class RunReport:
 
     @property
     def records_per_second(self) -> float:
-        """Input records that this attempt settled, by its seconds."""
+        """The number of input records that this attempt settled per second."""
         fresh = self.manifest.rows_in - self.rows_resumed
         return fresh / self.seconds if self.seconds > 0 else 0.0

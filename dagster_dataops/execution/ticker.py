@@ -52,7 +52,7 @@ class Ticker:
             self.tick_at(now)
 
     def tick_at(self, now: float) -> None:
-        """Do every action due at ``now``, a time of the monotonic clock; raise as `tick` does."""
+        """Do every action that is due at ``now``, a monotonic time; raises as `tick` does."""
         if self._checkpoint is not None:
             self._checkpoint.sync_if_due(now)
         self._progress.update(self._state())

@@ -103,7 +103,7 @@ def check_columns(graph: Graph, source: KnownColumns = _UNKNOWN) -> None:
     for node in graph.ordered():
         inputs = [results[name] for name in node.inputs]
         spec = node.operator.__dataops__.spec
-        if spec.inputs == 1:  # declarations do not say to which of several inputs they apply
+        if spec.inputs == 1:  # declarations do not say which of several inputs they apply to
             for where, found in zip(node.inputs, inputs, strict=True):
                 _check_reads(graph.name, node, where, found)
         results[node.name] = _columns_after(node, inputs)

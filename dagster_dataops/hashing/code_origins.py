@@ -13,13 +13,13 @@ from typing import Final
 _INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
 _STANDARD: Final = tuple(sysconfig.get_path(name) for name in ("stdlib", "platstdlib"))
 _PACKAGE: Final = "dagster_dataops"
-# The contract of operators, not their work.
+# The interface of operators. It does not change their results.
 _CONTRACT: Final = (f"{_PACKAGE}.operators", f"{_PACKAGE}.data")
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectScope:
-    """The code that counts by its content even if installed: packages, and one module."""
+    """The code that is digested even if it is installed: some packages, and one module."""
 
     packages: tuple[str, ...] = ()
     module: str = ""

@@ -8,7 +8,7 @@ _IN_TEXT: Final = re.compile(r"\bOperational\b")
 
 
 class Operational:
-    """Marks an option that affects how an operator works but not what it computes.
+    """Marks an option that affects how an operator works, but not its result.
 
     The option is not part of the operator's identity: a new value neither makes the asset stale nor
     discards an unfinished run. Mark a parameter, or all values of a type:

@@ -33,7 +33,7 @@ Ignored: TypeAlias = Callable[[str], bool]
 
 
 def function_name(function: Any) -> str:
-    """Return the qualified name of a function or class, its form where code does not count."""
+    """Return the qualified name of a function or class: its form where code does not count."""
     return f"{function.__module__}.{function.__qualname__}"
 
 

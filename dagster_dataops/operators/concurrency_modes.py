@@ -47,22 +47,22 @@ MODES: Final[Mapping[str, ConcurrencyMode]] = {
 
 
 def default_stop_after(mode: str, workers: int) -> int:
-    """Return the number of failures of one kind in a row that stops a run, if none is set.
+    """Return the default of ``stop_after_failures``: a number of consecutive failures of one kind.
 
-    An endpoint that is down or refuses the key fails every call, so any number detects that.
-    Faulty input limits the number from below. Failing calls often end sooner than others: of ``w``
+    An endpoint that is down, or that rejects the key, fails every call. Any limit detects that. Bad
+    records need a limit that is not too small. Failing calls often end sooner than others: of ``w``
     calls in flight, ``w * p / (1 - p)`` fail on average before the first success returns, if the
     share ``p`` fails. Four times the calls in flight tolerates four failing records in five. 150
-    tolerates as many bad records in a row, as at the start of sorted input, and costs fewer than
-    200 calls with 32 calls in flight.
+    tolerates as many consecutive bad records, for example at the start of sorted input. With 32
+    calls in flight, an outage then costs fewer than 200 calls.
 
-    Each worker process counts its own failures. Its calls are mostly computation, which costs
-    little to try, and bad records of one origin come in longer rows. The limit is about 1,000
-    failures of all workers together, or 150 of each if that is more.
+    Each worker process counts its own failures. Its calls are mostly computation, so a failing call
+    costs little, and bad records of one origin come in longer rows. The limit is about 1,000
+    failures of all workers together, and at least 150 failures of each worker.
 
     Args:
-        mode: How the operator is run.
-        workers: Processes, or calls in flight.
+        mode: The concurrency mode.
+        workers: The number of processes, or of calls in flight.
     """
     if MODES[mode].separate_processes:
         return max(_STOP_AFTER_CALLS, _STOP_AFTER_COMPUTING // workers)

@@ -25,10 +25,10 @@ _UNIONS: Final = (Union, types.UnionType)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnDeclarations:
-    """The declarations of an operator; ``None`` for those it does not make.
+    """The declared columns of an operator; ``None`` for a missing declaration.
 
     Attributes:
-        reads: The columns that it needs.
+        reads: The columns that the operator needs.
         writes: The columns that it adds to the existing ones.
         columns: All columns of its result.
     """
@@ -69,7 +69,8 @@ def column_types(
         options: The operator's options, passed to a declaration that is a function.
 
     Raises:
-        OperatorDefinitionError: It is neither a mapping of names to types nor a list of names.
+        OperatorDefinitionError: The declaration is neither a mapping of names to types nor a list
+            of names.
     """
     given = declared(**options) if callable(declared) else declared
     if isinstance(given, str) or not isinstance(given, Iterable):
@@ -117,7 +118,7 @@ def _is_below(there: Any, wanted: Any) -> bool:
 
 
 def _arguments_fit(wanted: Any, there: Any) -> bool:
-    """Return whether type arguments match; missing arguments, as in a plain ``list``, do."""
+    """Return whether type arguments match. Missing arguments, as in a plain ``list``, match all."""
     inner, asked = typing.get_args(there), typing.get_args(wanted)
     return (
         not inner

@@ -1,7 +1,8 @@
 """`RegisteredFunction`: the result of decorating a function with ``@data_register``.
 
-Called with a record it runs the function. Called with options only it constructs the operator;
-for a reader, every call does. Name, docstring and signature stay, so editors can resolve it.
+A call with a record runs the function. A call with options only constructs the operator. For a
+reader, every call constructs the operator. Name, docstring and signature are kept, so editors can
+resolve them.
 """
 
 import functools

@@ -12,7 +12,7 @@ from typing import Any, Final
 import docstring_parser
 
 _METHODS: Final = ("forward", "forward_batch_input", "sketch", "__init__")
-# Every style needs one of these to describe a parameter; most docstrings have none.
+# A docstring without any of these describes no parameter. Most docstrings have none.
 _MARK: Final = re.compile(
     r"^\s*(args|arguments|parameters|params|keyword args|keyword arguments|other parameters|"
     r"attributes)\s*:?\s*$|^\s*[:@](param|parameter|arg|argument|key|keyword)\b",

@@ -92,14 +92,14 @@ class OperatorMeta(type):
 
     @override
     def __dir__(cls) -> list[str]:
-        """Return the operators of a group; of an operator what every class has."""
+        """Return the operators of a group; for an operator, the usual attributes of a class."""
         if "__dataops_registry__" in cls.__dict__:
             return _operators_of(cls)
         return sorted(super().__dir__())
 
     @property
     def __signature__(cls) -> inspect.Signature:
-        """The options and settings that constructing an operator takes, for ``help()``."""
+        """The signature of the constructor, with options and settings, for ``help()``."""
         spec = getattr(cls, "__dataops_spec__", None)
         if spec is None:
             raise AttributeError("__signature__")
@@ -167,9 +167,9 @@ class Operator(metaclass=OperatorMeta):
         """Accept arguments that a subclass's ``__init__`` passes on, as LazyLLM's base class does.
 
         Args:
-            **given: Execution settings, which override those of the registration and are overridden
-                by those of the caller; options for ``forward``; and ``rewrite_func``, which must
-                name the method that the class defines.
+            **given: Execution settings, options for ``forward``, and ``rewrite_func``. The settings
+                override those of the registration; those of the caller override both.
+                ``rewrite_func`` must name the method that the class defines.
         """
         if not given:
             return
@@ -235,7 +235,7 @@ def reconfigured(
         OperatorOptionError: An option is unknown, or a setting does not fit the operator.
     """
     before = operator.__dataops__
-    # Construction may be costly, and only other options need it.
+    # Construction can be slow, and changed settings do not need it.
     made = type(operator)(**{**before.options, **options}) if options else copy.copy(operator)
     merged = settings.over(before.settings)
     _check_settings(before.spec, merged)
@@ -246,9 +246,10 @@ def reconfigured(
 def raise_without_secrets(error: Exception, operator: str, options: Mapping[str, Any]) -> None:
     """Raise a replacement for ``error`` with all secrets hidden, if its text contains any.
 
+    Nothing is raised if neither the error nor its causes contain a secret.
+
     Args:
-        error: The error of an operator's construction. Without secrets in its text, and in those
-            of its causes, nothing is raised.
+        error: The error that the constructor of an operator raised.
         operator: The qualified name of the operator.
         options: The given options, by name.
 
@@ -324,7 +325,7 @@ def _by_name(
     """Return all options by name, including those given by position.
 
     Raises:
-        OperatorOptionError: There are too many, or one is also given by name.
+        OperatorOptionError: There are too many positional options, or one is also given by name.
     """
     names = _positional_names(cls, spec)
     if len(positional) > len(names):

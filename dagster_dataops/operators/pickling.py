@@ -1,8 +1,8 @@
-"""Send an operator to a worker process that does not share memory with this one.
+"""Send an operator to a worker process that does not share memory with this process.
 
-It is pickled by reference if the worker can import its module cheaply. It is pickled by value
-(cloudpickle) if it comes from ``__main__``, a notebook, a local scope, a file outside the import
-path, or a module that has imported Dagster, because workers never import Dagster.
+An operator is pickled by reference if the worker can import its module cheaply. It is pickled by
+value (cloudpickle) if it comes from ``__main__``, a notebook, a local scope, a file outside the
+import path, or a module that has imported Dagster, because workers never import Dagster.
 """
 
 import sys
@@ -49,7 +49,7 @@ def receive(payload: bytes) -> Operator:
 
 
 class _PickledOperator:
-    """Pickle an operator; function operators without their generated class."""
+    """Pickles an operator. The generated class of a function operator is left out."""
 
     def __init__(self, operator: Operator) -> None:
         self.operator = operator
@@ -70,7 +70,7 @@ class _PickledOperator:
 
 
 def _importable_target(target: Any) -> Any:
-    """Return the registered function at the module attribute of ``target``, if it wraps it."""
+    """Return the `RegisteredFunction` that replaces ``target`` in its module; else ``target``."""
     found: Any = sys.modules.get(target.__module__)
     for name in target.__qualname__.split("."):
         found = getattr(found, name, None)
@@ -99,7 +99,7 @@ def _importable(module: ModuleType) -> bool:
 def _resolves_to_same_file(module: ModuleType) -> bool:
     """Return whether the import system resolves the module to the same file.
 
-    ``importlib.util.find_spec`` is of no use: it returns what is in ``sys.modules``.
+    ``importlib.util.find_spec`` cannot be used: it returns the spec of the loaded module.
     """
     package = sys.modules.get(module.__name__.rpartition(".")[0])
     path = getattr(package, "__path__", None)

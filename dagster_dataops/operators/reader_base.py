@@ -120,8 +120,8 @@ def _has_stages(cls: type) -> bool:
 def returns_stream(function: Any) -> bool:
     """Return whether a function is annotated to return a stream, which makes it a reader.
 
-    An annotation that cannot be resolved, as one imported under ``TYPE_CHECKING``, counts by its
-    name.
+    An annotation that cannot be resolved, for example a name imported under ``TYPE_CHECKING``, is
+    compared by name.
     """
     found = getattr(function, "__annotations__", {}).get("return")
     if isinstance(found, str):

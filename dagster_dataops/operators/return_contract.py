@@ -78,7 +78,7 @@ def _lines(returned: list[Any]) -> list[bytes]:
     """Return one line for each record of a list.
 
     Raises:
-        ContractError: An element is no dict.
+        ContractError: An element is not a dict.
     """
     lines = []
     for position, item in enumerate(returned):

@@ -4,7 +4,7 @@ Both decisions use the words in a name:
 
 - `is_secret`: the value must not be shown. In doubt it is hidden.
 - `is_credential`: the value gives access and changes no result. In doubt it is not a credential:
-  ``eos_token``, ``license_key`` and ``mask_password`` change what an operator does.
+  ``eos_token``, ``license_key`` and ``mask_password`` change the result of an operator.
 """
 
 import re
@@ -38,7 +38,7 @@ _TEXT_TOKENS: Final = frozenset(
 )
 _STORES: Final = frozenset({"database", "db", "connection", "conn", "redis", "mongo", "postgres"})
 _USERS: Final = frozenset({"user", "admin", "login", "client", "proxy", "smtp", "ftp"})
-# A last word, and the words before it that make it secret.
+# The last word of a name, and the words before it that make the name secret.
 _SECRET_BESIDE: Final[Mapping[str, AbstractSet[str]]] = {
     **dict.fromkeys(("key", "keys"), _KEYS),
     **dict.fromkeys(("url", "uri", "string", "str"), _STORES),
@@ -53,7 +53,7 @@ _LOGIN_IN_URL: Final = re.compile(r"(\b[a-z][a-z0-9+.-]*://)[^\s/?#'\"]+@", re.I
 _IN_QUERY: Final = re.compile(r"([?&]([\w.-]+)=)[^\s&#'\"]+")
 _IN_YAML: Final = re.compile(r"(([\w.-]+)[\"']?\s*:\s+)(?![\[{|>&*!\s]|\{\{)[^,}\]\n]+")
 _IN_HEADER: Final = re.compile(r"\b(Bearer|Basic) [\w.~+/=-]{6,}")
-_MIN_LENGTH: Final = 4  # shorter texts occur by chance
+_MIN_LENGTH: Final = 4  # characters; shorter texts also occur by chance
 _MAX_DEPTH: Final = 20
 _MAX_OBJECTS: Final = 10_000  # the maximum number of inspected containers and objects
 

@@ -1,9 +1,9 @@
 """ExecutionSettings: how an operator is run.
 
-`ExecutionSettings` is the one list of them. The keywords of registrations and constructors, which
-have a leading underscore (``_max_workers=48``) so that they never collide with an operator's own
-options, the launchpad and the fields of a defs.yaml are made of it. The instance overrides the
-registration, which overrides the default.
+`ExecutionSettings` is the only list of execution settings. Three forms are generated from it: the
+keywords of registrations and constructors, the fields of the launchpad, and the fields of a
+defs.yaml. The keywords have a leading underscore (``_max_workers=48``), so that they never collide
+with an operator's own options. Precedence: the instance > the registration > the default.
 """
 
 import inspect
@@ -22,12 +22,12 @@ DEFAULT_BACKOFF: Final = 0.5
 
 
 class SettingKind(NamedTuple):
-    """Values that a setting can have.
+    """The values that a setting can have.
 
     Attributes:
         allowed: The values in words, for errors.
-        fits: Whether a value is one of them.
-        json_type: Type in JSON Schema.
+        fits: Return whether a value is one of them.
+        json_type: The type in JSON Schema.
     """
 
     allowed: str
@@ -71,15 +71,15 @@ def _of(kind: SettingKind, *, yaml: bool = True, launchpad: bool = True) -> Mapp
 
     Args:
         kind: The values that it can have.
-        yaml: Whether an operator of a defs.yaml has it.
-        launchpad: Whether a launch can change it.
+        yaml: Whether the operators of a defs.yaml have it.
+        launchpad: Whether it can be changed in the launchpad.
     """
     return {"kind": kind, "yaml": yaml, "launchpad": launchpad}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionSettings:
-    """How an operator is run; ``None``: not given.
+    """How an operator is run. ``None`` means that a setting is not given.
 
     Attributes:
         concurrency_mode: Where calls run: `process` for operators that compute, `thread` or
@@ -120,7 +120,7 @@ class ExecutionSettings:
     drain_seconds: float | None = field(default=None, metadata=_of(SECONDS))
 
     def over(self, lower: "ExecutionSettings") -> "ExecutionSettings":
-        """Return these settings, with those of ``lower`` where these are not given."""
+        """Return these settings; missing ones are taken from ``lower``."""
         return ExecutionSettings(**{**lower.given(), **self.given()})
 
     def given(self) -> dict[str, Any]:
@@ -147,7 +147,7 @@ class ExecutionSettings:
 class ResolvedSettings:
     """`ExecutionSettings` with every default filled in.
 
-    ``timeout`` is ``None`` without a limit, ``retry_on`` if every ``Exception`` counts.
+    ``timeout`` is ``None`` without a limit. ``retry_on`` is ``None`` if every ``Exception`` counts.
     """
 
     concurrency_mode: str
@@ -165,13 +165,13 @@ class ResolvedSettings:
 
 
 class Setting(NamedTuple):
-    """One setting, as other forms of it are made from it.
+    """One execution setting. The keyword, the YAML field and the launchpad field are made from it.
 
     Attributes:
         kind: The values that it can have.
         description: Text of the docstring of `ExecutionSettings`.
-        yaml: Whether an operator of a defs.yaml has it.
-        launchpad: Whether a launch can change it.
+        yaml: Whether the operators of a defs.yaml have it.
+        launchpad: Whether it can be changed in the launchpad.
     """
 
     kind: SettingKind
@@ -206,7 +206,7 @@ def parse_settings(operator: str, given: Mapping[str, object]) -> ExecutionSetti
         given: Some of `SETTING_NAMES`; ``None`` values, and 0 workers, count as not given.
 
     Raises:
-        OperatorOptionError: A value that the setting cannot have.
+        OperatorOptionError: A setting has an invalid value.
     """
     for name, value in given.items():
         kind = _KINDS[name]

@@ -17,7 +17,7 @@ REQUIRED: Final = inspect.Parameter.empty
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 _ITERABLES = (Iterable, Iterator)
 _LOG: Final = logging.getLogger("dagster_dataops")
-# Similar enough: text_fild and text_field; not similar enough: top_k and top_p.
+# Similar enough: text_fild and text_field. Not similar enough: top_k and top_p.
 _MISSPELLING_LIKENESS: Final = 0.85
 _LONGEST_DEFAULT: Final = 60  # characters
 
@@ -114,7 +114,7 @@ def _default_text(option: OptionSpec) -> str:
 
 
 class _Default:
-    """Default in a signature that is shown by a text."""
+    """A default value in a signature, shown by a given text."""
 
     def __init__(self, text: str) -> None:
         self._text = text

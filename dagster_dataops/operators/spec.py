@@ -82,7 +82,7 @@ class OperatorSpec:
 
     @property
     def reference(self) -> str:
-        """How Python code refers to it: ``data.<group>.<name>``, or the function itself."""
+        """The expression for it in Python code: ``data.<group>.<name>``, or the function itself."""
         return f"data.{self.qualified_name}" if self.group else self.place
 
     @property

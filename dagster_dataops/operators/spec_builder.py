@@ -181,7 +181,7 @@ def _opens(name: str, cls: type, kind: OperatorKind) -> bool:
 
 
 def checked_name(name: str, target: Any) -> str:
-    """Check that ``name`` can name an operator, its folder and its asset; return it."""
+    """Check that ``name`` can name an operator, its folder and its asset; return the name."""
     if not name.isidentifier() or not name.isascii():
         reason = "its name cannot name a folder; write it as a `def` with a plain name"
         raise OperatorDefinitionError(f"{target.__module__}.{target.__qualname__}", reason)
@@ -227,7 +227,7 @@ def _method_of(cls: type, method: str) -> tuple[Any, list[inspect.Parameter]]:
 def _check_reader(
     name: str, kind: OperatorKind, settings: Mapping[str, Any], cls: type | None = None
 ) -> None:
-    """Raise an error for a class with ``stream`` that is no reader, and a reader with settings."""
+    """Raise an error for ``stream`` in a class other than a reader, or for a reader's settings."""
     if kind != "reader":
         return
     if cls is not None and not issubclass(cls, Readable):

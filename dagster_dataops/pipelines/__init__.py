@@ -1,1 +1,1 @@
-"""Pipelines and operators run from plain Python."""
+"""Run pipelines and operators in plain Python."""

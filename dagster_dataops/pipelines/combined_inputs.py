@@ -14,7 +14,7 @@ class Combined:
 
     Attributes:
         operator: The operator.
-        inputs: Nodes of a pipeline; for a source, files and assets.
+        inputs: The nodes to combine; for a source, the files and assets.
     """
 
     operator: Operator
@@ -26,10 +26,10 @@ class Combined:
         Args:
             pipeline: Name of the pipeline.
             name: Name of the new node.
-            inputs: Must be ``None``: the combination has its inputs itself.
+            inputs: Must be ``None``, because the combination already has its inputs.
 
         Raises:
-            PipelineDefinitionError: An input is no node, or ``inputs`` is given, too.
+            PipelineDefinitionError: An input is not a node, or ``inputs`` is given too.
         """
         if inputs is not None:
             reason = f"node {name!r} names its inputs twice; leave `inputs` out"
@@ -51,7 +51,7 @@ def check_stream(pipeline: str, name: str, operator: Operator, inputs: int) -> N
         PipelineDefinitionError: The operator is refused.
     """
     from dagster_dataops.execution.runners.given_stream import (
-        as_reading,  # 30 ms, for few pipelines
+        as_reading,  # import takes 30 ms, and few pipelines need it
     )
     from dagster_dataops.streams.factories import read_sequence
 
@@ -75,7 +75,7 @@ def listed(inputs: object) -> tuple[object, ...]:
     """Return the inputs to combine.
 
     Raises:
-        PipelineDefinitionError: The list is empty, or it is no list.
+        PipelineDefinitionError: The list is empty, or it is not a list.
     """
     if isinstance(inputs, (str, bytes)) or not isinstance(inputs, Sequence) or not inputs:
         reason = f"combines a list of results, at least one; got {inputs!r}"

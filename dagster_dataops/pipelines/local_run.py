@@ -1,4 +1,4 @@
-"""Runs operators and graphs in plain Python, below the configured root."""
+"""Run operators and graphs in plain Python, below the configured root."""
 
 import getpass
 import logging
@@ -61,8 +61,8 @@ def materialize(graph: OperatorGraph, data: object, *, scratch: Path) -> dict[st
     Args:
         graph: The nodes.
         data: A list of dicts, one dict, a path, a `JsonlDataset`, or a stream.
-        scratch: Folder for the files of given records and of nodes with ``_save_data=False``
-            during the run. A node's own folder may be locked by another run.
+        scratch: Folder for temporary results: given records, and nodes with ``_save_data=False``. A
+            node's own folder may be locked by another run.
     """
     check_source(graph, data)
     _take_versions(graph)
@@ -81,7 +81,7 @@ def materialize(graph: OperatorGraph, data: object, *, scratch: Path) -> dict[st
             _warn_of_failures(node, report, report.error_path)
         results[node.name] = report.dataset
         reports[node.name] = report
-    deleting.finish()  # a caller may delete the folders at once
+    deleting.finish()  # the caller may delete the folders next
     return reports
 
 
@@ -93,16 +93,16 @@ def _take_versions(graph: OperatorGraph) -> None:
 
 
 def _without_streams(context: RunContext, data: object, saved: Path) -> object:
-    """Return ``data``; a stream is written to a dataset, which is returned."""
+    """Return ``data``. A stream is written to a dataset, and the dataset is returned."""
     if isinstance(data, (list, dict, str, os.PathLike, JsonlDataset)):
         return data
-    from dagster_dataops.execution.runners.given_stream import is_stream  # 30 ms
+    from dagster_dataops.execution.runners.given_stream import is_stream  # import takes 30 ms
 
     return _written(context, data, saved) if is_stream(data) else data
 
 
 def _written(context: RunContext, stream: object, saved: Path) -> JsonlDataset:
-    """Write a stream into a folder beside those of the nodes; it resumes if runs resume."""
+    """Write a stream to a folder beside the folders of the nodes. It resumes if runs resume."""
     from dagster_dataops.execution.runners.given_stream import given_stream, name_of_stream
 
     name = name_of_stream(stream)
@@ -128,8 +128,9 @@ def _run_node(
         node: The node.
         inputs: Its datasets, in order.
         folder: Folder of its result.
-        else_anew: Whether it runs over all records if its failed records cannot be retried
-            alone: its input has just changed, or it takes all records at once in a pipeline.
+        else_anew: Whether to process all records if the failed ones cannot be retried alone. True
+            if the input has just changed, or if the operator takes all records at once in a
+            pipeline.
     """
     try:
         return OperatorExecutor(context).run(node.operator, inputs, folder)
@@ -141,10 +142,10 @@ def _run_node(
 
 
 def _check_ours(report: RunReport) -> None:
-    """Refuse a result that another run replaced before it was read.
+    """Check that the result was not replaced before it was read.
 
     Raises:
-        InputError: Two runs share a folder at the same time.
+        InputError: Another run has replaced the result: two runs share a folder.
     """
     now = report.dataset.stamp()
     if (now.size, now.modified_ns) != (report.manifest.size_bytes, report.manifest.modified_ns):
@@ -153,7 +154,7 @@ def _check_ours(report: RunReport) -> None:
 
 
 def _warn_of_failures(node: OperatorNode, report: RunReport, errors: Path) -> None:
-    """Log one warning, which Python prints to standard error if no logging is configured."""
+    """Log one warning. Python prints it to standard error if no logging is configured."""
     with errors.open("rb") as file:
         first = orjson.loads(file.readline())
     kept = errors if _saves(node) else "a file that is not kept, since _save_data is False"
@@ -206,7 +207,7 @@ def as_dataset(data: object, place: Path) -> JsonlDataset:
     """Return ``data`` as a dataset; records are written to ``place``.
 
     Raises:
-        InputError: ``data`` has an unknown type, or holds values that are no records.
+        InputError: ``data`` has an unknown type, or holds values that are not records.
     """
     if isinstance(data, JsonlDataset):
         return data

@@ -1,4 +1,4 @@
-"""node_states: the progress of each node, as its folder shows it."""
+"""node_states: the progress of each node, read from its folder."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ def node_states(graph: OperatorGraph, root: Path) -> dict[str, str]:
 
     Args:
         graph: The nodes.
-        root: Folder of the pipeline's results; a folder per node is in it.
+        root: Folder of the pipeline's results, with one folder for each node.
     """
     manifests: dict[str, Manifest | None] = {}
     states = {}

@@ -7,8 +7,8 @@
     ppl([{"text": "hello"}])
 
 Each node takes the result of the node before it; ``ppl.add(name, operator, inputs=[...])`` names
-other inputs. After the block the pipeline cannot be changed. It may be a node of another pipeline
-(``other.docs = ppl``), whose nodes are then ``docs_upper`` and ``docs_dedup``.
+other inputs. After the block the pipeline cannot be changed. It may be a node of another pipeline:
+after ``other.docs = ppl``, its nodes are called ``docs_upper`` and ``docs_dedup``.
 """
 
 import inspect
@@ -87,10 +87,11 @@ class Pipeline:
 
         Args:
             name: Name of the node, its folder and its asset; unique in the pipeline.
-            operator: A constructed operator, or an operator class without required options;
-                several nodes combined, such as ``combine.sample([ppl.a, ppl.b])``; a complete
-                pipeline, whose nodes become nodes of this one, named ``<name>_<node>``; or a
-                function of all records, or of one if its first parameter is annotated ``dict``.
+            operator: One of the following. A constructed operator, or an operator class without
+                required options. Several nodes combined, such as ``combine.sample([ppl.a,
+                ppl.b])``. A complete pipeline, whose nodes become nodes of this one, named
+                ``<name>_<node>``. A function of all records, or of one record if its first
+                parameter is annotated ``dict``.
             inputs: Input nodes, by name or as ``ppl.<name>``; ``ppl.source`` is the input of the
                 pipeline. By default the node added last.
 
@@ -98,7 +99,8 @@ class Pipeline:
             The node, to use as an input of others; for a nested pipeline its last node.
 
         Raises:
-            PipelineDefinitionError: The name is taken or invalid, or ``operator`` is no operator.
+            PipelineDefinitionError: The name is taken or invalid, or ``operator`` is not an
+                operator.
             OperatorDefinitionError: A function takes no data.
         """
         if self._graph is not None:
@@ -119,7 +121,7 @@ class Pipeline:
         return NodeReference(name)
 
     def _nest(self, name: str, inner: OperatorGraph, inputs: Sequence[str]) -> NodeReference:
-        """Add the nodes of a pipeline; nodes that take its source take the one input."""
+        """Add the nodes of a pipeline. Nodes that take its source take the one input instead."""
         if len(inputs) != 1:
             reason = (
                 f"node {name!r} is a pipeline, which takes one input, not {len(inputs)}; join them "

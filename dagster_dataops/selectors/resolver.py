@@ -94,7 +94,7 @@ def mapped_in_order(item: Any, paths: Sequence[Path], fn: Callable[[Any], Any]) 
 def _changed(
     item: Any, path: ConcretePath, depth: int, fn: Callable[[Any], Any], ours: list[Any]
 ) -> Any:
-    """Return ``item`` with the element at ``path[depth:]`` changed; ``ours`` lists copies made."""
+    """Return ``item`` with the element at ``path[depth:]`` changed; ``ours`` lists the copies."""
     if depth == len(path):
         try:
             return fn(item)

@@ -1,4 +1,4 @@
 """Lazy streams: items are pulled through stages, nothing is written, the position is JSON.
 
-The modules here are what users build and read streams with; the folders hold the parts.
+These modules hold the functions and classes for users; the folders hold the implementation.
 """

@@ -89,7 +89,7 @@ def read_jsonl(
 
     Args:
         path: A file, a list of files, a pattern such as ``part-*.jsonl``, or a folder. A folder
-            stands for all files below it, without files and folders whose names start with ``.``
+            means all files below it, without files and folders whose names start with ``.``
             or ``_``. Patterns and folders use natural order: ``part2`` before ``part10``. Each can
             be a URL for fsspec, such as ``s3://…`` or ``zip://*.jsonl::https://…/all.zip``.
         block_size: The number of bytes to read at once, at least 1024.

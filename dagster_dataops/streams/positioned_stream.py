@@ -24,9 +24,9 @@ class PositionedStream(Operations):
 
     Args:
         stage: The last stage.
-        on_error: What to do with an item on which a stage fails: ``raise`` ends the stream,
+        on_error: The handling of an item on which a stage fails: ``raise`` ends the stream,
             ``skip`` continues, ``quarantine`` continues and stores the item.
-        max_errors: How many items may fail; ``None`` for any number.
+        max_errors: The largest number of failed items to accept; ``None`` for no limit.
         quarantine: A jsonl file for failed items, with ``on_error="quarantine"``.
         seed: The root seed, for all stages without a seed.
     """
@@ -132,7 +132,7 @@ class PositionedStream(Operations):
 
     @property
     def on_error(self) -> OnError:
-        """What happens to items on which a stage fails."""
+        """The handling of items on which a stage fails."""
         return self._on_error
 
     @property

@@ -1,4 +1,4 @@
-"""The base of all streams: a chain of stages, known by its last one."""
+"""The base of all streams: a chain of stages, represented by its last stage."""
 
 from typing import Self
 

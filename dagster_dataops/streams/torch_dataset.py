@@ -50,7 +50,7 @@ class RankInfo(NamedTuple):
 
 
 class StreamDataset(IterableDataset[Any]):
-    """A stream of which every worker of every rank reads one shard.
+    """A dataset over a stream: every worker of every rank reads its own shard.
 
     Epochs are counted in memory shared by the loader and its workers, so both new and persistent
     workers know the current epoch.

@@ -1,8 +1,8 @@
-"""OneFlow's mini data loader: a reader and a decoder of one's own, over two small part files.
+"""OneFlow's mini data loader: a custom reader and decoder, over two small part files.
 
-The reader's records, the decoder's, its two outputs ``x`` and ``y``, and a line through them are an
-asset each. ``dg dev -f examples/mini_data_loader/definitions.py`` shows them;
-``python examples/mini_data_loader/definitions.py`` materializes them without the UI.
+The assets are the records of the reader, those of the decoder, its two outputs ``x`` and ``y``, and
+a line through them. ``dg dev -f examples/mini_data_loader/definitions.py`` shows them; ``python
+examples/mini_data_loader/definitions.py`` materializes them without the UI.
 """
 
 import statistics
@@ -24,7 +24,7 @@ HERE = Path(__file__).parent
 
 @data_register("data.mini", columns={"values": list[float]})
 class MiniReader(PartFiles):
-    """Reads part files of two numbers a line; a record holds the rows of a batch."""
+    """Reads part files of two numbers per line; a record holds the rows of a batch."""
 
     def parse(self, line: str) -> dict[str, Any]:
         """Return the two numbers of a line."""
@@ -84,7 +84,7 @@ defs = build_definitions(ppl, source=reader)
 
 
 def main() -> None:
-    """Materialize every asset, and show what came of it."""
+    """Materialize every asset, and print the results."""
     quiet = {"loggers": {"console": {"config": {"log_level": "WARNING"}}}}
     result = defs.resolve_job_def("mini_pipeline").execute_in_process(run_config=quiet)
     for name in ("mini_reader", *ppl.graph.nodes):

@@ -13,7 +13,7 @@ from dagster.components.testing.utils import DefsFolderSandbox
 from dagster_dataops import OperatorPipelineComponent
 from tests.assets.helpers import numbered, write_jsonl
 
-# What Dagster itself does to load a defs folder and to tell of it is full of calls it warns of.
+# Dagster warns of its own calls when it loads a defs folder and describes its content.
 WARNED_OF = [
     pytest.mark.filterwarnings(f"ignore::{name}")
     for name in ("dagster.BetaWarning", "dagster.PreviewWarning", "DeprecationWarning")
@@ -49,7 +49,7 @@ def made_up():
 
 
 class Project:
-    """A project; every one has a group of operators of its own, ``{group}`` in its files."""
+    """A project. Each has a separate group of operators, ``{group}`` in its files."""
 
     def __init__(self, sandbox: DefsFolderSandbox) -> None:
         self.sandbox = sandbox

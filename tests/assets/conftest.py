@@ -1,4 +1,4 @@
-"""What tests of the Dagster face share."""
+"""Fixtures for the tests of the assets."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Builds definitions of a test's pipeline and runs them in this process."""
+"""Build definitions of a test's pipeline and run them in this process."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ LOCK_SECONDS = 0.2
 
 
 def pipeline_of(name: str = "docs", **operators: Operator) -> Pipeline:
-    """A pipeline of one node after the other."""
+    """Return a pipeline of nodes in a row."""
     with pipeline(name) as ppl:
         for node, operator in operators.items():
             ppl.add(node, operator)
@@ -27,7 +27,7 @@ def resource_at(root: Path) -> DataOpsResource:
 def definitions_of(
     ppl: Pipeline, source: Any, root: Path, *, others: Sequence[Any] = (), **keywords: Any
 ) -> dg.Definitions:
-    """The pipeline's definitions, and the test's own assets beside them."""
+    """Return the pipeline's definitions, with further assets of the test."""
     ours = build_definitions(ppl, source=source, resource=resource_at(root), **keywords)
     return dg.Definitions.merge(ours, dg.Definitions(assets=list(others)))
 
@@ -59,7 +59,7 @@ def spec_of(definitions: dg.Definitions, *key: str) -> dg.AssetSpec:
 
 
 def metadata_of(result: dg.ExecuteInProcessResult, *key: str) -> dict[str, Any]:
-    """The values of a materialization's metadata, the prefix ``dagster_dataops/`` cut."""
+    """Return the values of a materialization's metadata without the prefix ``dagster_dataops/``."""
     wanted = dg.AssetKey(list(key))
     events = [e for e in result.get_asset_materialization_events() if e.asset_key == wanted]
     found = events[-1].materialization.metadata
@@ -67,7 +67,7 @@ def metadata_of(result: dg.ExecuteInProcessResult, *key: str) -> dict[str, Any]:
 
 
 def checks_of(result: dg.ExecuteInProcessResult) -> list[dg.AssetCheckEvaluation]:
-    """What the checks of a run came to, in order."""
+    """Return the results of the checks of a run, in order."""
     return result.get_asset_check_evaluations()
 
 
@@ -86,7 +86,7 @@ def result_of(root: Path, *key: str) -> list[dict[str, Any]]:
 
 
 def log_of(instance: dg.DagsterInstance, run_id: str) -> list[str]:
-    """What the steps of a run have logged for the user."""
+    """Return the log lines of the steps of a run."""
     entries = instance.all_logs(run_id)
     return [entry.user_message for entry in entries if not entry.is_dagster_event]
 
@@ -96,7 +96,7 @@ def numbered(count: int) -> Iterator[dict[str, Any]]:
 
 
 def polars_frame() -> Any:
-    """Return polars' DataFrame, whose import starts threads, when a test needs it."""
+    """Return polars' DataFrame; importing polars starts threads, so only some tests do."""
     import polars as pl
 
     return pl.DataFrame

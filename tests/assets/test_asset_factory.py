@@ -1,4 +1,4 @@
-"""Pipelines as assets: what a materialization tells, what it passes on, what makes others stale."""
+"""Tests of pipelines as assets: metadata, results for other assets, and staleness."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -81,7 +81,7 @@ def test_the_metadata_of_a_materialization_reconciles(
     assert warning in log_of(instance, result.run_id)
 
 
-def test_without_failures_there_is_no_word_of_errors(
+def test_without_failures_the_metadata_has_no_errors(
     sift: Any, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     definitions = definitions_of(pipeline_of(sift=sift(step=1)), records(12), root)
@@ -158,7 +158,7 @@ def current_version(instance: dg.DagsterInstance, *key: str) -> str:
     return tags["dagster/data_version"]
 
 
-def test_equal_content_leaves_what_is_downstream_fresh_and_other_content_makes_it_stale(
+def test_equal_content_leaves_downstream_assets_fresh_and_changed_content_makes_them_stale(
     sift: Any, tmp_path: Path, root: Path, instance: dg.DagsterInstance
 ) -> None:
     source = write_jsonl(tmp_path / "texts.jsonl", list(numbered(8)))
@@ -181,7 +181,7 @@ def test_equal_content_leaves_what_is_downstream_fresh_and_other_content_makes_i
     assert stale(definitions, instance, "docs", "second")
 
 
-def test_one_asset_alone_may_be_materialized_again(
+def test_a_single_asset_may_be_materialized_again(
     sift: Any, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     definitions = definitions_of(pipeline_of(first=sift(), second=sift()), records(8), root)
@@ -192,7 +192,7 @@ def test_one_asset_alone_may_be_materialized_again(
     assert (root / "docs/first/first_results.jsonl").stat().st_mtime_ns == before
 
 
-def test_what_an_upstream_asset_has_not_made_is_missed_by_name(
+def test_missing_partitions_of_an_upstream_asset_are_named(
     sift: Any, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     definitions = definitions_of(pipeline_of(first=sift(), second=sift()), records(8), root)
@@ -244,7 +244,7 @@ def test_a_launch_that_changes_the_columns_changes_their_lineage(
     assert [dep.column_name for dep in lineage.deps_by_column["made"]] == ["b"]
 
 
-def test_assets_can_be_built_for_definitions_of_ones_own(
+def test_assets_can_be_built_for_separate_definitions(
     sift: Any, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     assets = build_operator_assets(pipeline_of(sift=sift()), source=records(4))
@@ -255,7 +255,7 @@ def test_assets_can_be_built_for_definitions_of_ones_own(
     assert [record["id"] for record in result_of(root, "docs", "sift")] == [1, 1, 2, 2]
 
 
-def test_an_asset_of_ones_own_takes_a_result_as_records(
+def test_a_custom_asset_takes_a_result_as_records(
     sift: Any, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     @dg.asset(ins={"texts": dg.AssetIn(key=["docs", "sift"])})

@@ -1,4 +1,4 @@
-"""dataops_assets: a step whose body is the user's, and the specs it is made of."""
+"""Tests of dataops_assets: a step with a body of the user, and its specs."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -41,7 +41,7 @@ def run_all(context: dg.AssetExecutionContext, dataops: DataOpsResource) -> Iter
     yield from dataops.run(context)
 
 
-def test_a_body_runs_what_is_selected(
+def test_a_body_runs_the_selected_operators(
     ppl: Pipeline, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     seen: list[str] = []
@@ -63,7 +63,7 @@ def test_a_body_runs_what_is_selected(
     assert docs.op.name == "docs"
 
 
-def test_a_body_may_have_resources_of_its_own_in_any_order(
+def test_a_body_may_have_other_resources_in_any_order(
     ppl: Pipeline, root: Path, instance: dg.DagsterInstance
 ) -> None:
     class Bell(dg.ConfigurableResource):
@@ -96,7 +96,7 @@ def test_launches_configure_operators_below_the_name_of_the_op(
     assert result_of(root, "docs", "second")[0]["text"] == "text 0!+"
 
 
-def test_what_of_the_step_is_dagsters_business_is_kept(ppl: Pipeline, records: Records) -> None:
+def test_dagsters_options_of_the_step_are_kept(ppl: Pipeline, records: Records) -> None:
     partitions = dg.StaticPartitionsDefinition(["a", "b"])
     docs = dataops_assets(
         ppl,
@@ -142,7 +142,7 @@ class Renamed(DataOpsTranslator):
         return super().get_asset_spec(data).replace_attributes(key=["new", data.node.name])
 
 
-def test_the_specs_can_be_had_alone(
+def test_the_specs_can_be_built_separately(
     ppl: Pipeline, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     specs = build_operator_asset_specs(ppl, source=records(2), dagster_dataops_translator=Renamed())
@@ -160,12 +160,12 @@ def texts() -> Iterator[dict[str, Any]]:
     yield from numbered(2)
 
 
-def test_a_source_function_is_refused_with_what_to_do(ppl: Pipeline) -> None:
-    with pytest.raises(PipelineDefinitionError, match="'texts', which is an asset of its own"):
+def test_a_source_function_is_refused_with_a_remedy(ppl: Pipeline) -> None:
+    with pytest.raises(PipelineDefinitionError, match="'texts', which needs a separate step"):
         dataops_assets(ppl, source=texts)
 
 
-def test_a_body_that_asks_for_more_metadata_gets_it(
+def test_a_body_can_request_more_metadata(
     ppl: Pipeline, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     @dataops_assets(ppl, source=records(2))
@@ -181,7 +181,7 @@ def test_a_body_that_asks_for_more_metadata_gets_it(
     assert metadata["dagster/row_count"] == 2
 
 
-def test_an_asset_that_nobody_has_planned_is_told_what_to_do(
+def test_a_step_without_planned_operators_is_refused_with_a_remedy(
     root: Path, instance: dg.DagsterInstance
 ) -> None:
     @dg.asset

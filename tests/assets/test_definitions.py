@@ -1,4 +1,4 @@
-"""build_definitions: job, schedule, resources, executor; pipelines side by side."""
+"""Tests of build_definitions: job, schedule, resources, executor; several pipelines."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -40,11 +40,11 @@ def test_a_job_materializes_every_node_and_not_the_file(
     assert steps == ["docs__first", "docs__second"]
 
 
-def test_a_nested_pipeline_is_an_asset_a_node_and_a_function_is_one_as_well(
+def test_nodes_of_nested_pipelines_and_functions_are_assets(
     upper: Any, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     def backwards(rows: list[dict]) -> list[dict]:
-        """Turn the order round."""
+        """Reverse the order."""
         return rows[::-1]
 
     inner = pipeline_of("cleaning", loud=upper(), back=backwards)
@@ -70,7 +70,7 @@ def test_a_nested_pipeline_is_an_asset_a_node_and_a_function_is_one_as_well(
         "both": {"clean_back", "again_back"},
     }
     function = spec_of(definitions, "docs", "clean_back")
-    assert function.description == "Turn the order round."
+    assert function.description == "Reverse the order."
     assert function.metadata["dagster_dataops/operator"] == f"{__name__}.{backwards.__qualname__}"
     assert execute(definitions, instance).success
     assert len(result_of(root, "docs", "both")) == 6
@@ -82,7 +82,7 @@ def test_the_definitions_can_be_loaded(upper: Any, records: Records) -> None:
     dg.Definitions.validate_loadable(definitions)
 
 
-def test_a_schedule_is_there_if_it_is_asked_for(upper: Any, records: Records) -> None:
+def test_a_schedule_exists_on_request(upper: Any, records: Records) -> None:
     ppl = pipeline_of(upper=upper())
     definitions = build_definitions(ppl, source=records(1), schedule="0 2 * * *")
     schedule = definitions.resolve_schedule_def("docs_pipeline_schedule")
@@ -98,7 +98,7 @@ def test_an_impossible_schedule_is_refused(upper: Any, records: Records) -> None
 
 
 @pytest.mark.parametrize("shared", [True, False], ids=["given", "default"])
-def test_two_pipelines_stand_in_one_definitions(
+def test_one_definitions_object_may_hold_two_pipelines(
     shared: bool,
     upper: Any,
     records: Records,
@@ -154,7 +154,7 @@ def test_the_root_may_come_from_the_environment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Ours(DataOpsResource):
-        """A resource of the user's own."""
+        """A resource of the user."""
 
     monkeypatch.setenv("OUR_RESULTS", str(tmp_path / "ours"))
     resource = Ours(root=dg.EnvVar("OUR_RESULTS"))
@@ -163,7 +163,7 @@ def test_the_root_may_come_from_the_environment(
     assert len(result_of(tmp_path / "ours", "docs", "upper")) == 3
 
 
-def test_one_pipeline_may_go_on_from_another(
+def test_one_pipeline_may_continue_another(
     upper: Any, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     resource = resource_at(root)
@@ -182,7 +182,7 @@ def test_steps_run_in_the_process_of_the_run(upper: Any, records: Records) -> No
     assert definitions.executor is dg.in_process_executor
 
 
-def test_assets_show_where_their_results_are_if_the_definitions_say_it(
+def test_assets_show_their_result_paths_if_the_definitions_set_the_root(
     upper: Any, records: Records, root: Path
 ) -> None:
     def uri(resource: DataOpsResource) -> Any:

@@ -1,4 +1,4 @@
-"""Executors by name, and steps in processes of their own under a real instance."""
+"""Tests of executors by name, and of steps in separate processes under a real instance."""
 
 import json
 from collections.abc import Callable
@@ -63,7 +63,7 @@ if __name__ == "__main__":
 def run_steps(
     run_python: Callable[..., str], folder: Path, mode: str, nodes: int, keywords: str = ""
 ) -> list[tuple[str, int, float, float, bool]]:
-    """Run siblings in processes of their own; return (node, process, start, end, Dagster)."""
+    """Run siblings in separate processes; return (node, process, start, end, Dagster)."""
     write_jsonl(folder / "texts.jsonl", list(numbered(24)))
     code = SCRIPT.replace("MODE", mode).replace("NODES", str(nodes)).replace("KEYWORDS", keywords)
     run_python(code, PYTHONPATH=f"{Path(__file__).parents[2]}:{folder}")
@@ -105,7 +105,7 @@ def test_definitions_carry_the_executor_that_was_chosen(
     assert one.executor is other.executor is executor_of("multiprocess")
 
 
-def test_what_steps_are_forked_from_is_warm_and_shares_no_thread_or_file(
+def test_the_server_of_steps_has_imported_dagster_and_shares_no_thread_or_file(
     run_python: Callable[..., str],
 ) -> None:
     code = """
@@ -122,7 +122,7 @@ print(json.dumps([
     assert json.loads(run_python(code)) == [True, 1, 0]
 
 
-def test_a_warm_up_that_fails_leaves_a_server_that_is_merely_slow(
+def test_a_failed_warm_up_only_makes_the_server_slow(
     run_python: Callable[..., str],
 ) -> None:
     code = """

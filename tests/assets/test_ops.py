@@ -1,4 +1,4 @@
-"""The op form: a pipeline as a job of ops."""
+"""Tests of a pipeline as a job of ops."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -67,7 +67,7 @@ def test_a_job_runs_the_pipeline_over_a_file(
     assert result.output_for_node("zipped").read() == EXPECTED
 
 
-def test_a_job_runs_the_pipeline_over_what_a_function_yields(
+def test_a_job_runs_the_pipeline_over_the_records_of_a_function(
     ppl: Pipeline, root: Path, instance: dg.DagsterInstance
 ) -> None:
     job = build_operator_job(
@@ -105,7 +105,7 @@ def test_ops_take_params_and_settings_from_the_launchpad(
         )
 
 
-def test_ops_tell_of_their_result_in_the_metadata_of_their_output(
+def test_ops_report_their_result_in_the_metadata_of_their_output(
     ppl: Pipeline, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     job = build_operator_job(ppl, source=records(3), resources={"dataops": resource_at(root)})
@@ -122,7 +122,7 @@ def test_every_node_is_an_op_with_its_description(ppl: Pipeline) -> None:
     assert ops["first"].description == "Add a suffix."
 
 
-def test_ops_go_on_after_a_failure_and_tell_the_same_as_assets(
+def test_ops_resume_after_a_failure_and_report_the_same_as_assets(
     registry: OperatorRegistry, records: Records, root: Path, tmp_path: Path
 ) -> None:
     fails = [3]
@@ -151,7 +151,7 @@ def test_ops_go_on_after_a_failure_and_tell_the_same_as_assets(
 
     said = {name.removeprefix("dagster_dataops/"): value for name, value in of_op.items()}
     assert said["rows_resumed"] == 3
-    # Times, places and runs differ, and only assets have keys that columns could come from.
+    # Times, places and runs differ, and only assets have keys for the origins of columns.
     of_asset.pop("dagster/column_lineage", None)
     differing = {"seconds", "records_per_second", "path", "dagster/uri", "notes"}
     differing |= {"resumed_from"}

@@ -1,4 +1,4 @@
-"""Concurrency pools: named by node, and kept by a real instance."""
+"""Tests of concurrency pools: named by node, and respected by a real instance."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +22,7 @@ def upper(registry: OperatorRegistry) -> Any:
     return upper
 
 
-def test_a_pool_belongs_to_its_node_alone(upper: Any, records: Records, root: Path) -> None:
+def test_a_pool_belongs_only_to_its_node(upper: Any, records: Records, root: Path) -> None:
     ppl = pipeline_of(first=upper(), second=upper())
     definitions = definitions_of(ppl, records(1), root, pools={"second": "llm"})
     assert asset_of(definitions, "docs", "second").op.pool == "llm"
@@ -49,6 +49,6 @@ def test_a_pool_for_no_node_is_refused_with_the_nearest_name(
     upper: Any, records: Records, root: Path
 ) -> None:
     with pytest.raises(
-        PipelineDefinitionError, match="'seconds', which is no node; did you mean 's"
+        PipelineDefinitionError, match="'seconds', which is not a node; did you mean 's"
     ):
         definitions_of(pipeline_of(second=upper()), records(1), root, pools={"seconds": "llm"})

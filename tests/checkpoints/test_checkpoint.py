@@ -41,7 +41,7 @@ def _checkpoint(folder: Path, run_name: str = "one") -> Checkpoint:
     return Checkpoint(content, _FINGERPRINT, run_name, 1.0)
 
 
-def test_what_was_settled_is_there_after_reopening(tmp_path: Path) -> None:
+def test_settled_records_are_present_after_reopening(tmp_path: Path) -> None:
     first = _checkpoint(tmp_path)
     segment = first.new_segment()
     for start in (20, 0):
@@ -55,7 +55,7 @@ def test_what_was_settled_is_there_after_reopening(tmp_path: Path) -> None:
     assert content.table.records == 2
 
 
-def test_every_attempt_writes_segments_of_its_own(tmp_path: Path) -> None:
+def test_every_attempt_writes_new_segments(tmp_path: Path) -> None:
     numbers = []
     for attempt in ("one", "two", "three"):
         checkpoint = _checkpoint(tmp_path, attempt)
@@ -125,7 +125,7 @@ def test_syncing_waits_its_turn(tmp_path: Path) -> None:
     checkpoint.close()
 
 
-def test_a_sync_beside_the_work_that_fails_ends_the_run(tmp_path: Path) -> None:
+def test_a_failed_background_sync_ends_the_run(tmp_path: Path) -> None:
     checkpoint = _checkpoint(tmp_path)
     checkpoint.settle(99, 0, [_span(0, b"")])
     now = time.monotonic()
@@ -138,7 +138,7 @@ def test_a_sync_beside_the_work_that_fails_ends_the_run(tmp_path: Path) -> None:
     checkpoint.close()
 
 
-def test_syncing_a_segment_that_is_gone_is_a_storage_error(tmp_path: Path) -> None:
+def test_syncing_a_missing_segment_is_a_storage_error(tmp_path: Path) -> None:
     checkpoint = _checkpoint(tmp_path)
     checkpoint.settle(99, 0, [_span(0, b"")])
     with pytest.raises(StorageError, match="cannot sync"):

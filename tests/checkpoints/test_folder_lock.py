@@ -24,7 +24,7 @@ time.sleep(60)
 """
 
 
-def test_a_second_holder_is_refused_and_told_who_is_first(tmp_path: Path) -> None:
+def test_a_second_holder_is_refused_with_the_name_of_the_first(tmp_path: Path) -> None:
     first = FolderLock(tmp_path, "run-one", 0)
     with pytest.raises(FolderLockedError) as caught:
         FolderLock(tmp_path, "run-two", 0)
@@ -45,7 +45,7 @@ def test_waiting_ends_when_the_lock_is_given_up(tmp_path: Path) -> None:
     timer.join()
 
 
-def test_waiting_lasts_no_longer_than_asked(tmp_path: Path) -> None:
+def test_waiting_ends_at_the_limit(tmp_path: Path) -> None:
     first = FolderLock(tmp_path, "one", 0)
     began = time.monotonic()
     with pytest.raises(FolderLockedError) as caught:
@@ -68,16 +68,16 @@ def test_a_killed_holder_leaves_no_lock(tmp_path: Path) -> None:
     FolderLock(tmp_path, "second", 5).release()
 
 
-def test_releasing_twice_is_harmless(tmp_path: Path) -> None:
+def test_releasing_twice_is_safe(tmp_path: Path) -> None:
     lock = FolderLock(tmp_path, "one", 0)
     lock.release()
     lock.release()
 
 
-def test_a_holder_that_has_not_said_who_it_is_is_called_so(tmp_path: Path) -> None:
+def test_a_holder_without_a_written_name_is_reported_as_unnamed(tmp_path: Path) -> None:
     first = FolderLock(tmp_path, "one", 0)
     first.path.write_bytes(b"")
-    with pytest.raises(FolderLockedError, match="not yet named itself"):
+    with pytest.raises(FolderLockedError, match="not written its name yet"):
         FolderLock(tmp_path, "two", 0)
     first.release()
 
@@ -102,7 +102,7 @@ def test_a_full_disk_while_locking_gives_the_lock_back(
 
 
 @pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS])
-def test_a_file_system_without_locks_is_refused_with_what_to_do(
+def test_a_file_system_without_locks_is_refused_with_a_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     def unsupported(*_: object) -> None:
@@ -114,7 +114,7 @@ def test_a_file_system_without_locks_is_refused_with_what_to_do(
     text = str(caught.value)
     assert os.strerror(number) in text
     assert f"{tmp_path}: cannot lock the folder" in text
-    assert "put the root on another" in text
+    assert "use a root on another file system" in text
     FolderLock(tmp_path, "two", 0).release()
 
 
@@ -157,7 +157,7 @@ def test_a_lock_file_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
     assert precious.read_text() == "precious"
 
 
-def test_a_folder_replaced_under_its_holder_is_noticed(tmp_path: Path) -> None:
+def test_a_folder_replaced_under_its_holder_is_detected(tmp_path: Path) -> None:
     lock = FolderLock(tmp_path / "node", "one", 0)
     lock.check()
     shutil.rmtree(tmp_path / "node")
@@ -192,7 +192,7 @@ def test_a_forked_child_does_not_hold_the_lock_on(tmp_path: Path) -> None:
     assert os.waitpid(child, 0)[1] == 0
 
 
-def test_a_run_with_an_unwritable_name_locks_all_the_same(tmp_path: Path) -> None:
+def test_a_run_with_an_unwritable_name_still_locks(tmp_path: Path) -> None:
     first = FolderLock(tmp_path, "run-\udcff", 0)
     with pytest.raises(FolderLockedError, match=r"run run-\\udcff"):
         FolderLock(tmp_path, "two", 0)

@@ -35,7 +35,7 @@ def odd(record: dict) -> list[dict]:
 
 
 def combined(how: Any) -> Pipeline:
-    """A pipeline of two nodes, ``a`` with all records and ``b`` with three, and their mix."""
+    """Return a pipeline of node ``a`` with all records, node ``b`` with three, and their mix."""
     with pipeline(f"mixing_{next(_numbers)}") as ppl:
         ppl.a = marked(mark="a")
         ppl.add("odd", odd(), inputs=[ppl.source])
@@ -109,7 +109,7 @@ def test_streams_are_combined_into_a_stream() -> None:
         (lambda inputs: combine.concat([*inputs, "c"]), "not a node"),
     ],
 )
-def test_what_cannot_be_combined_is_refused_when_the_pipeline_is_built(how: Any, said: str) -> None:
+def test_invalid_combinations_are_refused_when_the_pipeline_is_built(how: Any, said: str) -> None:
     with pytest.raises(PipelineDefinitionError, match=said):
         combined(how)
 
@@ -133,7 +133,7 @@ def test_the_operators_are_there_by_name_as_well() -> None:
     assert ppl(ROWS[:2]) == [*of("a", 0), *of("b", 0), *of("a", 1), *of("b", 1)]
 
 
-def test_a_combination_goes_on_in_a_run_that_resumes_and_is_used_again_if_it_is_whole() -> None:
+def test_a_combination_resumes_and_a_complete_one_is_reused() -> None:
     ppl = combined(combine.round_robin)
     with config.temporary(data_process_resume=True):
         assert not ppl.materialize(ROWS)["mix"].reused
@@ -199,7 +199,7 @@ def test_a_pipeline_takes_a_stream(root: Path) -> None:
         ppl(DataPipeline.count(key="n"))
 
 
-def test_a_stream_goes_on_in_plain_python_where_runs_resume(
+def test_a_stream_resumes_in_plain_python_if_runs_resume(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CALLS", str(tmp_path / "calls"))
@@ -214,7 +214,7 @@ def test_a_stream_goes_on_in_plain_python_where_runs_resume(
 
 
 def stopped_once(row: dict[str, Any]) -> dict[str, Any]:
-    place = Path(os.environ["CALLS"])  # what a function names would count as its code
+    place = Path(os.environ["CALLS"])  # a name used by a function would count as its code
     with place.open("a") as file:
         file.write(f"{row['n']}\n")
     calls = len(place.read_text().split())

@@ -17,7 +17,7 @@ def test_calls_run_one_after_the_other_in_order() -> None:
     assert order == list(range(50))
 
 
-def test_nobody_waits_for_a_call() -> None:
+def test_no_thread_waits_for_a_call() -> None:
     beside, release = Background(), threading.Event()
     beside.run(lambda: release.wait(30) and None)
     assert beside.native_id is not None
@@ -27,7 +27,7 @@ def test_nobody_waits_for_a_call() -> None:
     assert beside.native_id is None
 
 
-def test_there_is_no_thread_where_there_is_nothing_to_do() -> None:
+def test_without_calls_no_thread_is_started() -> None:
     beside = Background()
     before = threading.active_count()
     beside.finish()
@@ -37,7 +37,7 @@ def test_there_is_no_thread_where_there_is_nothing_to_do() -> None:
     wait_until(lambda: threading.active_count() == before, 10, "the end of the thread")
 
 
-def test_an_error_of_the_disk_is_no_concern_of_the_next_call() -> None:
+def test_an_error_of_the_disk_does_not_affect_the_next_call() -> None:
     beside, ran = Background(), []
 
     def refuse() -> None:
@@ -62,7 +62,7 @@ def test_waiting_ends_after_its_time_and_dropped_calls_do_not_run() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_what_waits_behind_a_call_that_fails_otherwise_is_still_run() -> None:
+def test_calls_after_a_failed_call_still_run() -> None:
     beside, ran, release = Background(), [], threading.Event()
 
     def fail() -> None:
@@ -101,7 +101,7 @@ def test_signals_are_not_delivered_to_the_thread() -> None:
     assert {signal.SIGINT, signal.SIGTERM} <= masks[0]
 
 
-def test_a_forked_child_begins_anew_whatever_the_parent_was_at(tmp_path: Path) -> None:
+def test_a_forked_child_starts_without_the_calls_of_the_parent(tmp_path: Path) -> None:
     release = threading.Event()
     background.run(lambda: release.wait(30) and None)
     background.run((tmp_path / "of the parent").touch)
@@ -123,7 +123,7 @@ def test_a_forked_child_begins_anew_whatever_the_parent_was_at(tmp_path: Path) -
     assert (tmp_path / "of the parent").exists()
 
 
-def test_the_interpreter_waits_for_what_is_under_way(tmp_path: Path, run_python) -> None:
+def test_the_interpreter_waits_for_running_calls(tmp_path: Path, run_python) -> None:
     run_python(f"""
 import time
 from pathlib import Path

@@ -11,7 +11,7 @@ from tests.faults.forking import busy_threads
 
 @pytest.fixture
 def waiting() -> Iterator[int]:
-    """The kernel's number of a thread that waits as long as the test runs."""
+    """Yield the native id of a thread that waits as long as the test runs."""
     end = threading.Event()
     thread = threading.Thread(target=end.wait)
     thread.start()
@@ -29,9 +29,7 @@ def test_a_process_with_another_thread_may_not_be_forked(waiting: int) -> None:
     assert not may_fork()
 
 
-def test_a_thread_that_only_waits_can_be_left_out_of_account(
-    waiting: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_waiting_thread_can_be_ignored(waiting: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fork_safety, "_waiting", [*fork_safety._waiting])
     register_waiting_threads(lambda: {waiting})
     assert may_fork()
@@ -44,6 +42,6 @@ def test_a_process_with_busy_threads_is_never_forked() -> None:
     wait_until(may_fork, 10, "the kernel has forgotten the threads")
 
 
-def test_only_linux_tells_which_threads_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_can_be_listed_only_on_linux(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fork_safety.sys, "platform", "darwin")
     assert not may_fork()

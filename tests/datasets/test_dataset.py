@@ -24,7 +24,7 @@ def written(path: Path, content: bytes) -> JsonlDataset:
 
 
 @given(RECORDS, st.booleans(), st.sampled_from([b"\n", b"\r\n", b"\n\n", b"\n \n"]), st.booleans())
-def test_records_are_read_whatever_the_line_ends_are(records, bom, separator, final):
+def test_records_are_read_with_any_line_ending(records, bom, separator, final):
     content = separator.join(map(orjson.dumps, records)) + (separator if final else b"")
     with tempfile.TemporaryDirectory() as folder:
         dataset = written(Path(folder) / "a.jsonl", (b"\xef\xbb\xbf" if bom else b"") + content)
@@ -158,7 +158,7 @@ def test_a_published_file_that_was_cut_short_is_refused(tmp_path):
         ("/dev/null", "a pipe or a device"),
     ],
 )
-def test_what_can_be_no_file_is_an_input_error(path, reason):
+def test_an_impossible_path_is_an_input_error(path, reason):
     with pytest.raises(InputError, match=reason) as caught:
         JsonlDataset.of_file(path)
     str(caught.value).encode()

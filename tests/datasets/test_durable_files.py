@@ -84,7 +84,7 @@ def test_copying_makes_the_folder_and_replaces_the_target(tmp_path):
     assert names(target.parent) == ["b"]
 
 
-def test_appending_goes_on_from_the_present_positions(tmp_path):
+def test_appending_starts_at_the_current_positions(tmp_path):
     (tmp_path / "a").write_bytes(b"0123")
     with (tmp_path / "a").open("rb", buffering=0) as reader, (tmp_path / "b").open("wb") as writer:
         reader.read(2)
@@ -102,13 +102,13 @@ def test_a_folder_in_the_way_of_a_file_is_a_storage_error(tmp_path):
     assert isinstance(caught.value.__cause__, OSError)
 
 
-def test_other_errors_pass_through(tmp_path):
+def test_other_errors_are_raised(tmp_path):
     with pytest.raises(KeyError), storage(tmp_path, "do it"):
         raise KeyError
 
 
 @pytest.mark.parametrize("link", [Path.symlink_to, Path.hardlink_to], ids=["symbolic", "hard"])
-def test_a_link_in_place_of_a_draft_is_not_written_through(tmp_path, link):
+def test_a_link_in_place_of_a_draft_is_not_followed(tmp_path, link):
     (tmp_path / "source").write_bytes(b"new")
     precious = tmp_path / "precious"
     precious.write_text("precious")

@@ -42,7 +42,7 @@ LINES = b"".join(json.dumps(record).encode() + b"\n" for record in RECORDS)
         (b"\xef\xbb\xbfid,text\n1,a\n", "CSV", "read_delimited(path)"),
     ],
 )
-def test_a_file_of_another_format_is_refused_by_name_with_what_reads_it(
+def test_a_file_of_another_format_is_refused_with_the_name_of_its_reader(
     tmp_path: Path, content: bytes, kind: str, advice: str
 ) -> None:
     path = tmp_path / "input"
@@ -81,7 +81,7 @@ def test_a_file_with_an_object_on_one_of_its_first_lines_is_taken(
 
 
 @given(st.binary(max_size=300))
-def test_whatever_a_file_holds_it_is_taken_or_refused_in_words(
+def test_any_file_content_is_accepted_or_refused_with_a_reason(
     tmp_path_factory: pytest.TempPathFactory, content: bytes
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "any"

@@ -123,7 +123,7 @@ def test_a_missing_file_is_an_input_error(tmp_path):
         content_interval(tmp_path / "missing.jsonl")
 
 
-def test_a_folder_is_an_input_error_that_says_what_to_give(tmp_path):
+def test_a_folder_is_an_input_error_with_a_remedy(tmp_path):
     with pytest.raises(InputError, match="this is a folder; give the path of one jsonl file"):
         content_interval(tmp_path)
 
@@ -146,7 +146,7 @@ def test_an_empty_file_has_no_lines(tmp_path):
         assert list(iterate_lines(file.fileno(), [Interval(0, 0)])) == []
 
 
-def test_a_file_cut_short_under_its_reader_yields_no_half_line(tmp_path):
+def test_a_file_truncated_while_it_is_read_yields_no_incomplete_line(tmp_path):
     path = tmp_path / "cut.jsonl"
     path.write_bytes(b'{"a":1}\n{"a":2}\n')
     with path.open("r+b") as file:

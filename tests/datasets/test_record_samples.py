@@ -1,4 +1,4 @@
-"""Samples: bounded in what is read, spread over the file, whole where it is small."""
+"""Tests of samples: limited reads, spread over the file, complete for small files."""
 
 import itertools
 from pathlib import Path
@@ -66,14 +66,14 @@ def test_lines_longer_than_a_block_are_passed_over_unless_they_are_all_there_is(
 
 
 @pytest.mark.parametrize("lines", [[], [b"", b"  "], [b"no json", b"[1]", b"5"]])
-def test_what_is_no_record_is_left_out(tmp_path: Path, lines: list[bytes]) -> None:
+def test_lines_that_are_not_records_are_left_out(tmp_path: Path, lines: list[bytes]) -> None:
     found = dataset(tmp_path, [*lines, b'{"id":1}', *lines])
     assert ids(spread_sample(found, 10).records) == [1]
     assert ids(first_records(found, 10, 1000)) == [1]
     assert spread_sample(dataset(tmp_path, []), 10).records == []
 
 
-def test_a_byte_order_mark_and_windows_line_ends_are_no_part_of_records(tmp_path: Path) -> None:
+def test_a_byte_order_mark_and_windows_line_ends_are_not_part_of_records(tmp_path: Path) -> None:
     found = dataset(tmp_path, [b'\xef\xbb\xbf{"id":0}\r', b'{"id":1}\r'])
     assert ids(spread_sample(found, 10).records) == [0, 1]
     assert ids(first_records(found, 10, 1000)) == [0, 1]
@@ -91,7 +91,7 @@ def test_first_records_are_the_first_and_end_where_they_may(
     assert size <= max_bytes or len(found) == 1
 
 
-def test_a_missing_file_is_said_to_be_missing(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_as_missing(tmp_path: Path) -> None:
     gone = JsonlDataset(tmp_path / "gone.jsonl", 5)
     with pytest.raises(InputError, match="no such file"):
         spread_sample(gone, 5)

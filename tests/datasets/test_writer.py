@@ -21,7 +21,7 @@ def names(folder: Path) -> list[str]:
 
 
 @given(RECORDS)
-def test_what_is_written_is_read_again_and_the_handle_tells_the_truth(records):
+def test_written_records_are_read_back_and_the_handle_is_correct(records):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "below" / "a.jsonl"
         dataset = write_records(path, records, "list")
@@ -33,7 +33,7 @@ def test_what_is_written_is_read_again_and_the_handle_tells_the_truth(records):
         assert dataset.fingerprint == f"xxh3:{xxhash.xxh3_128_hexdigest(content)}"
 
 
-def test_equal_records_have_equal_fingerprints_wherever_they_are(tmp_path):
+def test_equal_records_have_equal_fingerprints_at_any_place(tmp_path):
     one = write_records(tmp_path / "a.jsonl", [{"a": 1}], "list")
     other = write_records(tmp_path / "b.jsonl", [{"a": 1}], "list")
 
@@ -54,7 +54,7 @@ def test_a_generator_is_taken_record_by_record(tmp_path):
 
 
 @pytest.mark.parametrize("intruder", ["text", 1, None, ["nested"], ("a", 1)])
-def test_what_is_no_dict_is_refused_with_its_position(tmp_path, intruder):
+def test_an_element_that_is_not_a_dict_is_refused_with_its_position(tmp_path, intruder):
     kind = type(intruder).__name__
 
     with pytest.raises(InputError, match=f"record 1 is a {kind}, not a dict"):

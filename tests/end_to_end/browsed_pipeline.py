@@ -1,4 +1,4 @@
-"""A code location to look at: failures, checks that do not pass, an option to change.
+"""A code location for the browser: failures, checks that fail, an option to change.
 
 The records (texts.jsonl) and the results are in the folder SLOW_PIPELINE_HOME.
 """
@@ -12,16 +12,16 @@ from dagster_dataops import DataOpsResource, build_definitions, checks, data_reg
 
 @data_register("data.browsed", _concurrency_mode="thread", _max_workers=4)
 def shout(record: dict, input_key: str = "text") -> dict:
-    """Make a text loud, as slowly as the test wants."""
+    """Convert a text to upper case, at the speed that the test sets."""
     time.sleep(called(record, "browsed"))
     return record | {input_key: record[input_key].upper()}
 
 
 @data_register("data.browsed", _concurrency_mode="thread")
 def judge(record: dict) -> list[dict] | dict:
-    """Drop every seventh text, and fail with a message that looks like Markdown at some.
+    """Drop every seventh text, and fail at some with a message that looks like Markdown.
 
-    No text fails any more once there is a file ``mended``.
+    No text fails when a file ``mended`` exists.
     """
     number = record["id"]
     if number % 50 == 1 and not (HOME / "mended").exists():

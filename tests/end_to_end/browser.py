@@ -1,4 +1,4 @@
-"""A browser that looks at a server: what a person reads, clicks and types."""
+"""A browser that shows a server: reading, clicking and typing."""
 
 import re
 from collections.abc import Iterator
@@ -22,13 +22,13 @@ _RUN = re.compile(r'"id":"([0-9a-f-]{36})"')
 
 
 class Browser:
-    """One page of a browser, and the server it looks at.
+    """One page of a browser, and the server that it shows.
 
     Args:
-        page: Of Playwright.
+        page: The page of Playwright.
         server: The server.
-        location: The code location that is looked at.
-        pictures: Folder of the screenshots.
+        location: The code location to show.
+        pictures: The folder of the screenshots.
     """
 
     def __init__(self, page: Any, server: DagsterServer, location: str, pictures: Path) -> None:
@@ -38,7 +38,7 @@ class Browser:
         self._group = location
         self._pictures = pictures
 
-    # ------------------------------------------------------------ to look
+    # ------------------------------------------------------------ reading
 
     def open(self, path: str, text: str) -> None:
         """Open a page and wait until ``text`` is on it, and nothing is loaded any more."""
@@ -61,41 +61,41 @@ class Browser:
         self.see(text)
 
     def open_log(self, run: str, wanted: str, text: str) -> None:
-        """Open those lines of a run's log that have ``wanted`` in them; one has ``text``."""
+        """Open the lines of a run's log that contain ``wanted``; one contains ``text``."""
         self.open(f"/runs/{run}?logs={wanted}", text)
 
     def see(self, text: str | re.Pattern[str]) -> None:
-        """Wait until a text is there."""
+        """Wait until a text is visible."""
         self.page.get_by_text(text).first.wait_for()
 
     def button(self, name: str, within: Any = None) -> Any:
-        """Return the last button whose text has ``name`` in it: icons are part of the text."""
+        """Return the last button whose text contains ``name``: icons are part of the text."""
         return (within or self.page).get_by_role("button", name=re.compile(name)).last
 
     def value(self, key: str) -> str:
-        """Return what the asset page shows beside the key of some metadata."""
+        """Return the value that the asset page shows for a metadata key."""
         row = self.page.get_by_role("row").filter(has=self.page.get_by_text(key, exact=True))
         text: str = row.first.locator(":scope > td").last.inner_text()
         return text
 
     def clipped(self) -> list[str]:
-        """Return what reaches beyond the box that cuts it off: rows of tables, by their text."""
+        """Return the table rows that are wider than their visible box, by their text."""
         found: list[str] = self.page.evaluate(_CLIPPED)
         return found
 
     def photograph(self, name: str, height: int = 1000, width: int = 1500) -> None:
-        """Leave a screenshot of so many pixels."""
+        """Save a screenshot of a given size in pixels."""
         usual = self.page.viewport_size
         self.page.set_viewport_size({"width": width, "height": height})
         self.page.wait_for_load_state("networkidle")
         self.page.screenshot(path=self._pictures / f"{name}.png")
         self.page.set_viewport_size(usual)
 
-    # ------------------------------------------------------------ to do
+    # ------------------------------------------------------------ acting
 
     @contextmanager
     def launching(self) -> Iterator[list[str]]:
-        """Expect that a run is launched within; its id is in the list afterwards."""
+        """Expect that the block launches a run; its id is in the list afterwards."""
         launched: list[str] = []
         with self.page.expect_response(lambda r: _LAUNCH in (r.request.post_data or "")) as answer:
             yield launched

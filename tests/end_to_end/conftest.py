@@ -30,7 +30,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DagsterServer]:
 
 @pytest.fixture(scope="session")
 def rows(request: pytest.FixtureRequest, server: DagsterServer) -> Iterator[Rows]:
-    """The rows of the failure table, all started when the first is asked for."""
+    """Return the rows of the failure table; the first use starts all of them."""
     started = Rows(request.session.items, server)
     try:
         yield started

@@ -1,4 +1,4 @@
-"""A real ``dagster dev`` over the slow pipeline, driven over GraphQL."""
+"""A real ``dagster dev`` over the slow pipeline, controlled over GraphQL."""
 
 import json
 import os
@@ -20,7 +20,7 @@ import psutil
 T = TypeVar("T")
 HERE = Path(__file__).parent
 RECORDS = 600
-HANG_SECONDS = 1800  # nothing takes as long but what hangs, on however busy a machine
+HANG_SECONDS = 1800  # seconds; only a hanging call takes longer, even on a busy machine
 LOCATION = "slow"
 IN_PROCESS = {"execution": {"config": {"in_process": {}}}}
 MULTIPROCESS = {"execution": {"config": {"multiprocess": {}}}}
@@ -107,7 +107,7 @@ class Call(NamedTuple):
 
 
 def until(wanted: Callable[[], T], what: str, pause: float = 0.03) -> T:
-    """Ask ``wanted`` until it gives something true, and return that."""
+    """Call ``wanted`` until it returns a true value, and return that."""
     deadline = time.monotonic() + HANG_SECONDS
     while not (found := wanted()):
         late = f"after {HANG_SECONDS} s there was still no sign of {what}"
@@ -117,13 +117,13 @@ def until(wanted: Callable[[], T], what: str, pause: float = 0.03) -> T:
 
 
 class DagsterServer:
-    """One ``dagster dev`` with a home of its own.
+    """A ``dagster dev`` with a separate home.
 
     Args:
         home: A new folder.
-        settings: Of the instance, in the words of ``dagster.yaml``.
-        locations: Names of code locations, each of a file ``<name>_pipeline.py``.
-        folder: Of these files.
+        settings: The content of the instance's ``dagster.yaml``.
+        locations: Names of code locations, each in a file ``<name>_pipeline.py``.
+        folder: The folder of these files.
     """
 
     def __init__(
@@ -245,7 +245,7 @@ class DagsterServer:
         return self._launched(self.ask(_SELECT, params=params)["launchPipelineReexecution"])
 
     def retry_of(self, run: str) -> str:
-        """Wait until Dagster itself has launched a run in place of ``run``; return its id."""
+        """Wait until Dagster has launched a retry of ``run``; return its id."""
         tag = {"key": "dagster/parent_run_id", "value": run}
 
         def found() -> list[dict[str, str]]:
@@ -265,7 +265,7 @@ class DagsterServer:
         self.ask(_TERMINATE, run=run, policy=policy)
 
     def reload(self) -> None:
-        """Load the code location anew, as its reload button does; twice if its server is gone."""
+        """Reload the code location, as its reload button does; twice if its server has ended."""
 
         def loaded() -> bool:
             answer = self.ask(_RELOAD, name=LOCATION)["reloadRepositoryLocation"]
@@ -283,18 +283,18 @@ class DagsterServer:
         return False
 
     def finish(self, run: str, wanted: str) -> None:
-        """Wait until ``run`` has ended, as ``wanted``."""
+        """Wait until ``run`` has ended with the status ``wanted``."""
         until(lambda: self._has_ended(run), f"the end of run {run}", pause=0.1)
         assert self.status(run) == wanted, self.log(run)
 
     def materialized(self, run: str) -> list[str]:
-        """The names of the assets that a run has materialized, in order, less the file it read."""
+        """Return the names of the assets that a run has materialized, in order; not the source."""
         events = self.ask(_MATERIALIZED, run=run)["logsForRun"]["events"]
         names = [event["assetKey"]["path"][-1] for event in events if event.get("assetKey")]
         return [name for name in names if name != "texts"]
 
     def log(self, run: str) -> str:
-        """Every message of a run's log, errors with their causes."""
+        """Return every message of a run's log, errors with their causes."""
         lines: list[str] = []
         for event in self.ask(_LOGS, run=run)["logsForRun"]["events"]:
             lines.append(event.get("message", ""))
@@ -304,10 +304,10 @@ class DagsterServer:
                 error = error.get("cause")
         return "\n".join(lines)
 
-    # ------------------------------------------------------------ what operators leave
+    # ------------------------------------------------------------ files of operators
 
     def pace(self, node: str, seconds: float, first: int = 0) -> None:
-        """Have the operator of ``node`` take so long a record, from record ``first`` on."""
+        """Set the seconds per record of the operator of ``node``, from record ``first`` on."""
         draft = self.home / f"{node}.draft"
         draft.write_text(f"{seconds} {first}")
         draft.replace(self.home / f"{node}.pace")  # read at every call
@@ -333,7 +333,7 @@ class DagsterServer:
     # ------------------------------------------------------------ the end
 
     def processes(self) -> list[psutil.Process]:
-        """Every process that belongs to this server, however deep."""
+        """Return every process that belongs to this server, at any depth."""
         found = []
         for process in psutil.process_iter():
             with suppress(psutil.Error):
@@ -343,7 +343,7 @@ class DagsterServer:
         return found
 
     def services(self) -> list[psutil.Process]:
-        """The processes of the server alone: neither runs nor what those start."""
+        """Return the processes of only the server: neither runs nor their children."""
         found = []
         for process in self.processes():
             with suppress(psutil.Error):
@@ -352,23 +352,23 @@ class DagsterServer:
         return found
 
     def kill(self) -> None:
-        """Kill the server with everything but its runs."""
+        """Kill the server with its processes, except its runs."""
         _kill(self.services())
         self.process.wait(HANG_SECONDS)
 
     def kill_everything(self) -> None:
-        """Kill the server and its runs at once, as a power cut does."""
+        """Kill the server and its runs at the same moment, as a power cut does."""
         _kill(self.processes())
         self.process.wait(HANG_SECONDS)
 
     def interrupt(self) -> None:
-        """Press Ctrl-C in the server's terminal, and wait until all has ended."""
+        """Press Ctrl-C in the server's terminal, and wait until all processes have ended."""
         os.killpg(self.process.pid, signal.SIGINT)
         self.process.wait(HANG_SECONDS)
         until(lambda: not self.processes(), f"the end of {self.processes()}", pause=0.1)
 
     def stop(self) -> None:
-        """Stop as Ctrl-C does; whatever is left then is killed."""
+        """Stop as Ctrl-C does; kill the processes that remain."""
         self.process.send_signal(signal.SIGINT)
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(20)

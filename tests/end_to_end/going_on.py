@@ -1,4 +1,4 @@
-"""What the rows of the failure table share: to interrupt a run, and to check how it went on."""
+"""Helpers of the failure table's rows: interrupt a run, and check how the next one resumed."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ from tests.faults.crashing import slowness
 UNDISTURBED = b"".join(
     orjson.dumps(row | {"text": row["text"].upper()}) + b"\n" for row in DagsterServer.source()
 )
-UNSETTLED_SECONDS = 0.6  # the longest time for which a finished record may not be settled
+UNSETTLED_SECONDS = 0.6  # seconds; the longest time for which a finished record may not be settled
 BETWEEN_POSITIONS = 60  # items of a stream, at the pace of these tests: those of a second
 
 
@@ -32,7 +32,7 @@ def interrupted(
     seconds: float = 0.05,
     **tags: str,
 ) -> str:
-    """Launch a slow run and return it when a third of its records have been worked on."""
+    """Launch a slow run and return it when a third of its records has been processed."""
     server.pace(node, seconds)
     run = server.launch(node, "shout", config=config, **tags)
     server.wait_for_calls(node, RECORDS // 3)
@@ -40,9 +40,9 @@ def interrupted(
 
 
 def step_of(call: Call) -> int:
-    """The process of the step that a call belongs to: the caller, or what its worker is forked by.
+    """Return the step's process for a call: the caller, or the ancestor of its worker.
 
-    Between that and the step there is the lean process from which its workers are forked.
+    Between a worker and its step there is the small process that forks the workers.
     """
     process = psutil.Process(call.process)
     while any("dagster_dataops.execution." in argument for argument in process.cmdline()):
@@ -57,7 +57,10 @@ def kill(pid: int) -> None:
 def check_went_on(
     server: DagsterServer, node: str, run: str, before: list[Call], in_flight: int = 32
 ) -> int:
-    """The result is that of an undisturbed run; return how many records were done twice: few."""
+    """Check that the result is that of an undisturbed run, and that few records were done twice.
+
+    Return the number of records that were done twice.
+    """
     assert server.result(node) == UNDISTURBED
     calls = server.calls(node)
     times = Counter(call.record for call in calls)

@@ -1,8 +1,8 @@
-"""How slow an operator is to be, and that it was called: what code locations under test share.
+"""The speed of operators under test, and their calls: shared by the code locations.
 
-The environment variable SLOW_PIPELINE_HOME names a folder. It holds for every node ``<node>.calls``
-with a line a call (record, process, time), and what makes a node slow: ``<node>.pace``, seconds a
-record and the first record that takes them.
+The environment variable SLOW_PIPELINE_HOME names a folder. For every node it contains
+``<node>.calls`` with one line per call (record, process, time). ``<node>.pace`` makes a node slow:
+seconds per record, and the first slow record.
 """
 
 import os
@@ -13,7 +13,7 @@ HOME = Path(os.environ["SLOW_PIPELINE_HOME"])
 
 
 def called(record: dict, node: str) -> float:
-    """Write down a call of the operator of ``node``, and return how many seconds it is to take."""
+    """Record a call of the operator of ``node``, and return the seconds that it should take."""
     descriptor = os.open(HOME / f"{node}.calls", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
     os.write(descriptor, f"{record['id']} {os.getpid()} {time.time()}\n".encode())
     os.close(descriptor)

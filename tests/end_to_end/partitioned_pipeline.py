@@ -1,8 +1,8 @@
-"""A code location of partitioned pipelines: backfilled in one run, and fed by a sensor.
+"""A code location of partitioned pipelines: backfilled in one run, and extended by a sensor.
 
-The environment variable SLOW_PIPELINE_HOME names a folder with the results and, for every pipeline,
-a folder with a file of records a partition. Every call is a line of ``<pipeline>.calls``: the text
-of its record and the process.
+The environment variable SLOW_PIPELINE_HOME names a folder. It contains the results and, for every
+pipeline, a folder with one file of records per partition. Every call is a line of
+``<pipeline>.calls``: the text of its record and the process.
 """
 
 import os
@@ -27,14 +27,14 @@ INBOX.mkdir(exist_ok=True)
 
 
 def called(record: dict, name: str) -> None:
-    """Write down a call of the operator of a pipeline."""
+    """Record a call of the operator of a pipeline."""
     with (HOME / f"{name}.calls").open("a") as calls:
         calls.write(f"{record['text']} {os.getpid()}\n")
 
 
 @data_register("data.partitioned", _concurrency_mode="single", _ignore_errors=False)
 def upper(record: dict, name: str) -> dict:
-    """Make a text loud, if it is not in ``<name>.failing``."""
+    """Convert a text to upper case, unless it is in ``<name>.failing``."""
     called(record, name)
     failing = HOME / f"{name}.failing"
     if failing.exists() and record["text"] in failing.read_text().split():
@@ -45,7 +45,7 @@ def upper(record: dict, name: str) -> dict:
 
 @data_register("data.partitioned", _concurrency_mode="single")
 def patient(record: dict, name: str) -> dict:
-    """Make a text loud, in a tenth of a second while there is a file ``<name>.slow``."""
+    """Convert a text to upper case, in a tenth of a second if the file ``<name>.slow`` exists."""
     called(record, name)
     if (HOME / f"{name}.slow").exists():
         time.sleep(0.1)
@@ -53,7 +53,7 @@ def patient(record: dict, name: str) -> dict:
 
 
 def slowly(name: str) -> dg.Definitions:
-    """One slow node over some long partitions, all of them in one run."""
+    """Return one slow node over some long partitions, all in one run."""
     with pipeline(name) as ppl:
         ppl.upper = patient(name=name)
     return build_definitions(
@@ -66,7 +66,7 @@ def slowly(name: str) -> dg.Definitions:
 
 
 def named(name: str) -> Pipeline:
-    """One node in a pipeline of that name."""
+    """Return one node in a pipeline of that name."""
     with pipeline(name) as ppl:
         ppl.upper = upper(name=name)
     return ppl

@@ -1,4 +1,4 @@
-"""Debian's PostgreSQL, started by a test in a folder of its own."""
+"""Debian's PostgreSQL, started by a test in a new folder."""
 
 import importlib.util
 import os
@@ -15,7 +15,7 @@ _PROGRAMS = ("initdb", "postgres", "pg_isready", "psql")
 
 
 def programs() -> Path | None:
-    """The folder of PostgreSQL's programs, the newest; ``None`` if there is none."""
+    """Return the folder of PostgreSQL's newest programs; ``None`` if there is none."""
     folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     on_path = shutil.which("initdb")
     if on_path is not None:
@@ -24,7 +24,7 @@ def programs() -> Path | None:
 
 
 def missing() -> str:
-    """What there is no PostgreSQL instance of Dagster without; empty if everything is there."""
+    """Return the missing part for a Dagster instance in PostgreSQL; empty if nothing is missing."""
     if programs() is None:
         return "there is no PostgreSQL (Debian: apt-get install postgresql)"
     if importlib.util.find_spec("dagster_postgres") is None:
@@ -42,10 +42,10 @@ def _user() -> "pwd.struct_passwd | None":
 
 
 class Postgres:
-    """A server that listens on a socket in its folder alone.
+    """A server that listens only on a socket in its folder.
 
     Args:
-        folder: New; its path is short, as the path of a socket has to be.
+        folder: A new folder with a short path, because the path of a socket must be short.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -91,12 +91,12 @@ class Postgres:
 
     @property
     def settings(self) -> str:
-        """The storage of a Dagster instance, in the words of ``dagster.yaml``."""
+        """Return the storage of a Dagster instance in the form of ``dagster.yaml``."""
         url = f"postgresql+psycopg2://dagster@/postgres?host={self.folder}"
         return f"storage: {{postgres: {{postgres_url: '{url}'}}}}\n"
 
     def ask(self, query: str) -> str:
-        """Return what ``psql`` answers."""
+        """Return the output of ``psql``."""
         asked = [self._programs / "psql", "-h", self.folder, "-U", "dagster", "-Atc", query]
         return subprocess.run(
             [*asked, "postgres"], check=True, capture_output=True, text=True

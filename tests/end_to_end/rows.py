@@ -1,7 +1,7 @@
-"""Rows of the failure table, several at once on one server: most of each is waiting.
+"""Rows of the failure table. Several run at once on one server, because most of them wait.
 
-A test marked by `row` is started as soon as one of the workers is free; pytest then waits for
-each in turn. Each has pipelines of its own, so that none disturbs another.
+A test marked by `row` is started when one of the workers is free; pytest then waits for each in
+turn. Each test has separate pipelines, so that none disturbs another.
 """
 
 import inspect
@@ -14,11 +14,11 @@ import pytest
 from tests.end_to_end.dagster_server import DagsterServer
 
 _AT_ONCE: Final = 6
-_SECONDS: Final = 7200.0  # catches hangs; a row also waits for those before it
+_SECONDS: Final = 7200.0  # catches hangs; a row also waits for earlier rows
 
 
 def row(test: Callable[..., None]) -> Callable[..., None]:
-    """Mark ``test(server, record_property, ...)``; what follows are parameters."""
+    """Mark ``test(server, record_property, ...)``; the arguments are parameters."""
 
     def waits(rows: "Rows", request: pytest.FixtureRequest, **_: Any) -> None:
         rows.result(request.node.nodeid)
@@ -34,7 +34,7 @@ def row(test: Callable[..., None]) -> Callable[..., None]:
 
 
 def _waits_for_daemon(item: pytest.Item) -> bool:
-    """Whether a test waits for Dagster's daemon, which looks at backfills every 30 s only."""
+    """Whether a test waits for Dagster's daemon, which checks backfills only every 30 s."""
     return item.path.name == "test_partitions.py"
 
 
@@ -42,8 +42,8 @@ class Rows:
     """The marked tests of a session, each run in a thread.
 
     Args:
-        items: What pytest is to run.
-        server: What they share.
+        items: The tests that pytest runs.
+        server: The server that they share.
     """
 
     def __init__(self, items: list[pytest.Item], server: DagsterServer) -> None:
@@ -63,7 +63,7 @@ class Rows:
         item.function.row(server, record, **params)  # type: ignore[attr-defined]
 
     def result(self, nodeid: str) -> None:
-        """Wait for a test, and raise what it raised."""
+        """Wait for a test, and raise its exception."""
         self._futures[nodeid].result()
 
     def wait(self) -> None:
@@ -71,5 +71,5 @@ class Rows:
         wait(self._futures.values())
 
     def close(self) -> None:
-        """Start no more of them, and wait for those under way."""
+        """Start no more tests, and wait for the running ones."""
         self._pool.shutdown(cancel_futures=True)

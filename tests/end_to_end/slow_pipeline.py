@@ -1,7 +1,7 @@
-"""A code location whose operators are as slow as a test wants, and write down every call.
+"""A code location whose operators have a given speed and record every call.
 
-The environment variable SLOW_PIPELINE_HOME names a folder. It holds the records (texts.jsonl), the
-results, and what `paced` says.
+The environment variable SLOW_PIPELINE_HOME names a folder. It contains the records (texts.jsonl),
+the results, and the files of `paced`.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 import dagster as dg
-from fragile import fragile  # beside this file, rewritten by the test of edited code
+from fragile import fragile  # beside this file; the test of edited code rewrites it
 from paced import HOME, called
 from typing_extensions import override
 
@@ -35,7 +35,7 @@ from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 
 @data_register("data.slow", _drain_seconds=0)
 def shout(record: dict, node: str) -> dict:
-    """Make a text loud, at the pace of its node."""
+    """Convert a text to upper case, at the speed of its node."""
     time.sleep(called(record, node))
     return record | {"text": record["text"].upper()}
 
@@ -48,7 +48,7 @@ async def shout_async(record: dict, node: str) -> dict:
 
 
 class Mortal(DataOpsResource):
-    """Dies once right after a result was published, if there is a file ``<pipeline>.die``."""
+    """Dies once right after a result was published, if the file ``<pipeline>.die`` exists."""
 
     @override
     def run_operator(
@@ -75,7 +75,7 @@ def slow(node: str, mode: Any, workers: int) -> Pipeline:
 
 
 def pair(node: str) -> Pipeline:
-    """Two operators, the first of which never takes long."""
+    """Return two operators; the first is always quick."""
     with pipeline(node) as ppl:
         ppl.quick = shout(node=f"{node}_quick", _concurrency_mode="single")
         ppl.shout = shout(node=node, _concurrency_mode="thread", _max_workers=8)
@@ -83,14 +83,14 @@ def pair(node: str) -> Pipeline:
 
 
 def streamed(node: str) -> Pipeline:
-    """A pipeline whose source is a slow stream."""
+    """Return a pipeline whose source is a slow stream."""
     with pipeline(node) as ppl:
         ppl.after = shout(node=f"{node}_after", _concurrency_mode="single")
     return ppl
 
 
 def whole(name: str) -> Pipeline:
-    """Three operators, one step for all of them."""
+    """Return three operators in one step."""
     with pipeline(name) as ppl:
         for node in ("first", "second", "third"):
             operator = shout(node=f"{name}_{node}", _concurrency_mode="thread", _max_workers=8)

@@ -1,4 +1,4 @@
-"""What a person sees and does: lineage, runs that end badly and go on, options, checks, jobs.
+"""Tests in a browser: lineage, failed and resumed runs, options, checks, jobs.
 
 Screenshots are left in tests/artifacts.
 """
@@ -22,8 +22,8 @@ ARTIFACTS = Path(__file__).parents[1] / "artifacts"
 NODES = ("texts", "loud", "judged", "marked")
 PROGRESS = re.compile(r"loud: ([\d,]+) of .* records/s")
 PROGRESS_BAR = re.compile(r"█*░+ [\d,]+ of .* records/s", re.DOTALL)
-NULLS = re.compile(r"in all records, [\d.]+ % null")  # of a sample
-SECONDS = 0.2  # a record, of four at once: half a minute, if nobody ends it
+NULLS = re.compile(r"in all records, [\d.]+ % null")  # records of a sample
+SECONDS = 0.2  # seconds per record, four at once: half a minute unless the run is ended
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 pytestmark = pytest.mark.skipif(
@@ -44,7 +44,7 @@ def browser(server: DagsterServer) -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def run(browser: Browser) -> str:
-    """A slow run of everything, launched by a click."""
+    """Return a slow run of all assets, launched by a click."""
     browser.server.pace("browsed", SECONDS)
     browser.open_lineage("marked")
     return browser.click("Materialize all")
@@ -52,7 +52,7 @@ def run(browser: Browser) -> str:
 
 @pytest.fixture(scope="module")
 def killed(browser: Browser, run: str) -> str:
-    """The same run, its step killed when a good part of its records was done."""
+    """Return the same run after its step was killed in the middle."""
     call = browser.server.wait_for_calls("browsed", RECORDS // 10)[-1]
     os.kill(call.process, signal.SIGKILL)
     browser.server.pace("browsed", 0)
@@ -61,7 +61,7 @@ def killed(browser: Browser, run: str) -> str:
 
 @pytest.fixture(scope="module")
 def made(browser: Browser, killed: str) -> str:
-    """The run that went on, from failure, and made everything."""
+    """Return the run that resumed from failure and materialized everything."""
     browser.open_run(killed, "RUN_FAILURE")
     browser.photograph("run_killed")
     going_on = browser.reexecute("From failure")
@@ -80,7 +80,7 @@ def test_the_lineage_is_found_from_the_start_page(browser: Browser) -> None:
     browser.photograph("start")
 
 
-def test_the_log_of_a_run_shows_its_progress_while_it_goes_on(browser: Browser, run: str) -> None:
+def test_the_log_shows_the_progress_of_a_running_run(browser: Browser, run: str) -> None:
     browser.open_run(run, "records/s")
     lines = browser.page.get_by_text(PROGRESS)
     lines.nth(1).wait_for()
@@ -91,7 +91,7 @@ def test_the_log_of_a_run_shows_its_progress_while_it_goes_on(browser: Browser, 
     browser.photograph("run_under_way")
 
 
-def test_the_asset_page_shows_the_progress_while_it_goes_on_and_plots_none_of_it(
+def test_the_asset_page_shows_the_progress_of_a_running_step_without_plots(
     browser: Browser, run: str
 ) -> None:
     browser.open_asset("loud", "dagster_dataops/progress")
@@ -103,7 +103,7 @@ def test_the_asset_page_shows_the_progress_while_it_goes_on_and_plots_none_of_it
     assert browser.server.status(run) == "STARTED"
 
 
-def test_a_killed_step_goes_on_where_it_was_when_the_run_is_reexecuted_from_failure(
+def test_a_killed_step_resumes_when_the_run_is_reexecuted_from_failure(
     browser: Browser, killed: str, made: str
 ) -> None:
     resumed = browser.server.manifest("browsed", "loud")["resumed"]
@@ -122,7 +122,7 @@ def test_a_killed_step_goes_on_where_it_was_when_the_run_is_reexecuted_from_fail
 
 
 @pytest.mark.usefixtures("made")
-def test_the_lineage_shows_what_was_made_and_which_checks_passed(browser: Browser) -> None:
+def test_the_lineage_shows_materializations_and_passed_checks(browser: Browser) -> None:
     browser.open_lineage("marked")
     for text in ("1 / 3 Passed", "3 / 3 Passed"):
         browser.see(text)
@@ -131,9 +131,9 @@ def test_the_lineage_shows_what_was_made_and_which_checks_passed(browser: Browse
 
 
 @pytest.mark.usefixtures("made")
-def test_an_asset_shows_its_rows_its_columns_and_what_failed(browser: Browser) -> None:
+def test_an_asset_shows_its_rows_columns_and_failures(browser: Browser) -> None:
     browser.open_asset("judged", "Row count")
-    for text in ("string | null", NULLS, "new; the operator does not tell"):
+    for text in ("string | null", NULLS, "new; the operator does not declare"):
         browser.see(text)
     assert browser.value("dagster_dataops/rows_failed") == "18"
     errors = browser.value("dagster_dataops/errors")
@@ -187,7 +187,7 @@ def test_one_operator_is_materialized_again_with_an_option_changed_in_the_launch
 
 
 @pytest.mark.usefixtures("made")
-def test_a_run_terminated_by_a_click_goes_on_with_the_next_materialization(
+def test_a_run_terminated_by_a_click_resumes_with_the_next_materialization(
     browser: Browser,
 ) -> None:
     browser.server.pace("browsed", SECONDS)

@@ -1,4 +1,4 @@
-"""Tests of the component through ``dg``, in a project as ``create-dagster`` lays it out."""
+"""Tests of the component through ``dg``, in a project with the layout of ``create-dagster``."""
 
 import importlib.util
 import json
@@ -74,7 +74,7 @@ class Shell:
 
     @contextmanager
     def changed(self, changes: dict[str, str]) -> Iterator[list[str]]:
-        """Change the defs.yaml for a while; yields the file and line of every change."""
+        """Change the defs.yaml in the block; yields the file and line of every change."""
         path = self.docs / "defs.yaml"
         before = after = path.read_text()
         for given, instead in changes.items():
@@ -110,7 +110,7 @@ def test_dg_lists_the_component(shell):
     assert TYPE in {component["key"] for component in components["items"]}
 
 
-def test_the_code_location_tells_the_version_of_this_library():
+def test_the_code_location_shows_the_version_of_this_library():
     import dagster_dataops.assets
 
     assert dagster_dataops.assets.DagsterLibraryRegistry.get()["dagster-dataops"] == version(
@@ -118,7 +118,7 @@ def test_the_code_location_tells_the_version_of_this_library():
     )
 
 
-def test_what_dg_scaffolds_is_checked_listed_and_launched(shell):
+def test_a_pipeline_scaffolded_by_dg_is_checked_listed_and_launched(shell):
     shell.dg("check", "defs")
     listed = json.loads(shell.dg("list", "defs", "--json"))
     shell.dg("launch", "--assets", "*")

@@ -1,6 +1,6 @@
-"""Runs and steps of a real Dagster that are killed and orphaned, and go on.
+"""Tests of runs and steps of a real Dagster that are killed or orphaned, and resume.
 
-What is called ``streamed`` is the source of its pipeline, written by an asset of its own.
+``streamed`` is the source of its pipeline, written by a separate asset.
 """
 
 import time
@@ -27,7 +27,7 @@ from tests.end_to_end.rows import row
     [("relaunched", 0.05, 32), ("streamed_relaunched", 0.02, BETWEEN_POSITIONS)],
 )
 @row
-def test_a_killed_run_that_is_launched_again_goes_on_where_it_stopped(
+def test_a_killed_run_that_is_launched_again_resumes_where_it_stopped(
     server: DagsterServer, record: Any, node: str, seconds: float, in_flight: int
 ) -> None:
     run = interrupted(server, node, seconds=seconds)
@@ -41,7 +41,7 @@ def test_a_killed_run_that_is_launched_again_goes_on_where_it_stopped(
 
 
 @row
-def test_a_killed_run_that_is_re_executed_from_its_failure_goes_on_where_it_stopped(
+def test_a_killed_run_that_is_re_executed_from_its_failure_resumes_where_it_stopped(
     server: DagsterServer, record: Any
 ) -> None:
     run = interrupted(server, "reexecuted", seconds=0.02)
@@ -61,7 +61,7 @@ def test_a_killed_run_that_is_re_executed_from_its_failure_goes_on_where_it_stop
     [("orphaned", 32), ("orphaned_processes", 32), ("streamed_orphaned", BETWEEN_POSITIONS)],
 )
 @row
-def test_an_orphaned_step_ends_by_itself_and_who_goes_on_waits_for_it(
+def test_an_orphaned_step_ends_and_its_successor_waits_for_it(
     server: DagsterServer, record: Any, node: str, in_flight: int
 ) -> None:
     run = interrupted(server, node, MULTIPROCESS, 0.02)
@@ -89,7 +89,7 @@ def test_an_orphaned_step_ends_by_itself_and_who_goes_on_waits_for_it(
     ("node", "in_flight"), [("retried", 32), ("streamed_retried", BETWEEN_POSITIONS)]
 )
 @row
-def test_a_killed_step_is_retried_and_goes_on_where_it_stopped(
+def test_a_killed_step_is_retried_and_resumes_where_it_stopped(
     server: DagsterServer, record: Any, node: str, in_flight: int
 ) -> None:
     run = interrupted(server, node, MULTIPROCESS, 0.02)
@@ -118,7 +118,7 @@ def test_a_result_that_was_published_before_the_kill_is_not_made_again(
 
 @pytest.mark.parametrize("node", ["published_relaunched", "streamed_published"])
 @row
-def test_a_result_published_before_the_kill_is_that_of_a_plain_relaunch_and_of_no_later_one(
+def test_a_result_published_before_the_kill_is_reused_by_the_next_launch_only(
     server: DagsterServer, record: Any, node: str
 ) -> None:
     (server.home / f"{node}.die").touch()

@@ -1,4 +1,4 @@
-"""Backfills and sensors of partitioned pipelines, by the daemon of a real Dagster."""
+"""Tests of backfills and sensors of partitioned pipelines, with the daemon of a real Dagster."""
 
 import os
 import signal
@@ -32,8 +32,8 @@ class Partitioned:
     """A partitioned pipeline on a server.
 
     Args:
-        server: With the code location of partitioned pipelines.
-        name: Of the pipeline.
+        server: The server, with the code location of partitioned pipelines.
+        name: The name of the pipeline.
     """
 
     def __init__(self, server: DagsterServer, name: str) -> None:
@@ -42,7 +42,7 @@ class Partitioned:
         self.name = name
 
     def write(self, partition: str, texts: list[str]) -> None:
-        """Write the records of a partition; whoever looks sees all of them or none."""
+        """Write the records of a partition; readers see all of them or none."""
         folder = self.home / self.name
         folder.mkdir(exist_ok=True)
         draft = write_jsonl(folder / f".{partition}.jsonl", [{"text": text} for text in texts])
@@ -62,7 +62,7 @@ class Partitioned:
         return runs
 
     def runs_of(self, backfill: str) -> list[dict[str, Any]]:
-        """The runs of a backfill, when all of them have ended."""
+        """Return the runs of a backfill when all of them have ended."""
 
         def ended() -> list[dict[str, Any]]:
             runs = self.runs("dagster/backfill", backfill)
@@ -75,7 +75,7 @@ class Partitioned:
         return set(answer["assetPartitionStatuses"]["materializedPartitions"])
 
     def calls(self) -> list[tuple[str, int]]:
-        """The text of every call, and the process of the step."""
+        """Return the text of every call, and the process of the step."""
         path = self.home / f"{self.name}.calls"
         lines = path.read_text().splitlines() if path.exists() else []
         fields = [line.rpartition(" ") for line in lines]
@@ -90,7 +90,7 @@ class Partitioned:
 
 
 @row
-def test_a_backfill_is_one_run_and_the_next_one_makes_what_had_failed(
+def test_a_backfill_is_one_run_and_the_next_run_makes_the_failed_partitions(
     server: DagsterServer, record: Any
 ) -> None:
     letters = Partitioned(server, "letters")
@@ -135,7 +135,7 @@ def test_the_sensor_launches_one_run_for_each_file_over_several_ticks(
 
 @pytest.mark.parametrize("how", ["relaunched", "reexecuted"])
 @row
-def test_a_killed_run_of_several_partitions_goes_on_in_the_middle_of_one(
+def test_a_killed_run_of_several_partitions_resumes_within_a_partition(
     server: DagsterServer, record: Any, how: str
 ) -> None:
     long, keys = Partitioned(server, f"long_{how}"), ["c", "a", "b"]
@@ -167,7 +167,7 @@ def test_a_killed_run_of_several_partitions_goes_on_in_the_middle_of_one(
     assert max(calls.values()) <= 2
     twice = [text for text, count in calls.items() if count == 2]
     assert {text[0] for text in twice} <= {"a"}
-    assert len(twice) <= 10  # the one in the works, and what was finished in the last second
+    assert len(twice) <= 10  # the current record, and those finished in the last second
     record("done_twice", len(twice))
     assert long.materialized() == set(keys)
     assert [long.texts(key) for key in keys] == [

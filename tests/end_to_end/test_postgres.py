@@ -1,4 +1,4 @@
-"""A Dagster instance in PostgreSQL with a queue of runs: several pipelines at once, one twice."""
+"""Tests of a Dagster instance in PostgreSQL with a queue of runs: several pipelines at once."""
 
 import shutil
 import tempfile
@@ -46,7 +46,7 @@ def database() -> Iterator[postgres.Postgres]:
 def queued(
     database: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[DagsterServer]:
-    """A server whose instance is in PostgreSQL."""
+    """Return a server whose instance is in PostgreSQL."""
     home = tmp_path_factory.mktemp("queued") / "home"
     started = DagsterServer(home, COMMON + database.settings + QUEUE)
     try:
@@ -55,11 +55,11 @@ def queued(
         started.stop()
 
 
-def test_pipelines_run_at_once_as_many_as_the_queue_lets_and_a_killed_one_goes_on(
+def test_pipelines_run_at_once_as_many_as_the_queue_lets_and_a_killed_one_resumes(
     queued: DagsterServer, database: postgres.Postgres, record_property: Any
 ) -> None:
     for node in NODES:
-        queued.pace(node, 2.0, first=RECORDS // 10)  # for minutes, unless it is told otherwise
+        queued.pace(node, 2.0, first=RECORDS // 10)  # for minutes by default
     runs = [queued.launch(node, "shout") for node in NODES]
     until(lambda: sum(bool(queued.calls(node)) for node in NODES) == AT_ONCE, "three runs")
     (last,) = [at for at, node in enumerate(NODES) if not queued.calls(node)]

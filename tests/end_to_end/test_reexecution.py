@@ -1,4 +1,4 @@
-"""Every way in which Dagster executes a run again goes on in the middle of a dataset."""
+"""Tests that every way of re-execution in Dagster resumes in the middle of a dataset."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ def killed_in_the_second_step(server: DagsterServer, node: str) -> str:
 
 @row
 @pytest.mark.parametrize("node", ["asset_failure", "selected_steps"])
-def test_a_re_execution_leaves_what_is_finished_and_goes_on_in_the_middle(
+def test_a_re_execution_keeps_finished_results_and_resumes_the_others(
     server: DagsterServer, record: Any, node: str
 ) -> None:
     run = killed_in_the_second_step(server, node)
@@ -38,7 +38,7 @@ def test_a_re_execution_leaves_what_is_finished_and_goes_on_in_the_middle(
 
 
 @row
-def test_a_re_execution_of_all_steps_goes_on_in_the_middle_of_what_was_unfinished(
+def test_a_re_execution_of_all_steps_resumes_unfinished_results(
     server: DagsterServer, record: Any
 ) -> None:
     run = killed_in_the_second_step(server, "all_steps")
@@ -52,7 +52,7 @@ def test_a_re_execution_of_all_steps_goes_on_in_the_middle_of_what_was_unfinishe
 
 
 @row
-def test_a_run_that_dagster_itself_retries_goes_on_where_it_stopped(
+def test_a_run_that_dagster_itself_retries_resumes_where_it_stopped(
     server: DagsterServer, record: Any
 ) -> None:
     run = interrupted(server, "run_retried", max_retries="1")

@@ -1,4 +1,4 @@
-"""A server that is killed, stopped and edited under their runs; each test leaves it serving."""
+"""Tests of a server that is killed, stopped and edited during runs; each leaves it running."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.timeout(7200)
 
 @pytest.fixture(scope="module")
 def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DagsterServer]:
-    """A server that nobody else needs."""
+    """Return a server for this module only."""
     started = DagsterServer(tmp_path_factory.mktemp("mortal") / "home")
     try:
         yield started
@@ -32,7 +32,7 @@ def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DagsterServer]:
 
 
 def code_server(server: DagsterServer) -> psutil.Process:
-    """The process in which the code location is loaded."""
+    """Return the process in which the code location is loaded."""
     (found,) = [p for p in server.services() if "grpc" in p.cmdline()]
     return found
 
@@ -54,7 +54,7 @@ def test_runs_outlive_the_code_server_and_the_server(mortal: DagsterServer) -> N
         assert len(mortal.calls(node)) == RECORDS
 
 
-def test_a_run_that_ended_with_its_server_goes_on_after_the_restart(
+def test_a_run_that_ended_with_its_server_resumes_after_the_restart(
     mortal: DagsterServer, record_property: Any
 ) -> None:
     run = interrupted(mortal, "interrupted")
@@ -69,7 +69,7 @@ def test_a_run_that_ended_with_its_server_goes_on_after_the_restart(
     record_property("done_twice", check_went_on(mortal, "interrupted", again, before))
 
 
-def test_a_run_that_was_killed_with_everything_goes_on_after_the_restart(
+def test_a_run_that_was_killed_with_everything_resumes_after_the_restart(
     mortal: DagsterServer, record_property: Any
 ) -> None:
     interrupted(mortal, "powerless", seconds=0.02)
@@ -88,7 +88,7 @@ def edited(server: DagsterServer, source: str) -> None:
     server.reload()
 
 
-def test_edited_code_starts_afresh_and_says_so_unless_it_is_asked_to_go_on(
+def test_edited_code_starts_afresh_with_a_log_line_unless_resuming_across_code(
     mortal: DagsterServer,
 ) -> None:
     run = mortal.launch("edited", "fragile")
@@ -113,7 +113,7 @@ def test_edited_code_starts_afresh_and_says_so_unless_it_is_asked_to_go_on(
     assert mortal.result("edited", "fragile").count(b"!") == RECORDS
 
 
-def test_nothing_of_all_this_is_left_running(
+def test_no_process_is_left_running(
     server: DagsterServer, mortal: DagsterServer, rows: Rows
 ) -> None:
     rows.wait()

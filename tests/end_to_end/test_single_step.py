@@ -1,4 +1,4 @@
-"""One step for a whole pipeline, killed and terminated in its middle, and re-executed."""
+"""Tests of one step for a whole pipeline, killed and terminated in its middle, and re-executed."""
 
 import os
 import signal
@@ -43,7 +43,7 @@ def calls_of(server: DagsterServer, name: str, node: str) -> Counter[int]:
     ids=["failure", "failure-multiprocess", "asset_failure", "asset_failure-multiprocess"],
 )
 @row
-def test_a_killed_step_that_is_re_executed_pays_for_nothing_twice(
+def test_a_re_executed_step_repeats_no_finished_call(
     server: DagsterServer, record: Any, name: str, strategy: str, config: dict
 ) -> None:
     run = interrupted_in_second(server, name, config)
@@ -54,7 +54,7 @@ def test_a_killed_step_that_is_re_executed_pays_for_nothing_twice(
     server.pace(f"{name}_second", 0.0)
     again = server.reexecute(run, strategy)
     server.finish(again, "SUCCESS")
-    made_again = [] if strategy == "FROM_ASSET_FAILURE" else ["first"]  # told of, not run
+    made_again = [] if strategy == "FROM_ASSET_FAILURE" else ["first"]  # reported, not run
     assert server.materialized(again) == [*made_again, "second", "third"]
     assert ("already finished by run" in server.log(again)) == bool(made_again)
     assert set(calls_of(server, name, "first").values()) == {1}
@@ -68,7 +68,7 @@ def test_a_killed_step_that_is_re_executed_pays_for_nothing_twice(
 
 
 @row
-def test_a_terminated_step_leaves_as_canceled_and_goes_on_from_there(
+def test_a_terminated_step_ends_as_canceled_and_resumes_later(
     server: DagsterServer, record: Any
 ) -> None:
     name = "whole_4"

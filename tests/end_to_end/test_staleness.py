@@ -1,6 +1,6 @@
-"""What Dagster calls fresh and stale, as its own GraphQL tells, on an instance on disk.
+"""Tests of fresh and stale assets, by Dagster's own GraphQL, on an instance on disk.
 
-Two operators: ``kept`` drops records that say so, ``counted`` measures the others.
+Two operators: ``kept`` drops marked records, ``counted`` measures the others.
 """
 
 import json
@@ -56,7 +56,7 @@ with dg.DagsterInstance.get() as instance:
 
 
 class Project:
-    """A code location on disk, its instance, and its one source."""
+    """A code location on disk, its instance, and its only source."""
 
     def __init__(self, home: Path, python: WarmPython) -> None:
         self.home = home
@@ -66,7 +66,7 @@ class Project:
         self.write("'drop'")
 
     def write(self, mark: str, code: str = DEFINITIONS) -> None:
-        """Write the definitions, with an option's value."""
+        """Write the definitions, with a value of the option."""
         (self.home / "versions.py").write_text(code.replace("MARK", mark))
 
     def write_source(self, *more: str) -> None:
@@ -74,7 +74,7 @@ class Project:
         write_jsonl(self.source, [*numbered(8), *({"id": 9, "text": text} for text in more)])
 
     def report(self) -> None:
-        """Report the source's content, as a sensor would."""
+        """Report the source's content, as a sensor does."""
         with dg.DagsterInstance.get() as instance:
             event = file_materialization(dg.AssetKey(["docs", "texts"]), self.source)
             instance.report_runless_asset_event(event)
@@ -83,7 +83,7 @@ class Project:
         self._run(MATERIALIZE, *keys)
 
     def stale(self) -> dict[str, list[str]]:
-        """What is not fresh, with the root causes."""
+        """Return the stale assets with their root causes."""
         lines = self._run(GRAPHQL, "-m", "versions", "-t", QUERY).splitlines()
         answer = json.loads(next(line for line in lines if line.startswith('{"data"')))
         found = {}
@@ -115,7 +115,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, python: WarmPython)
     return made
 
 
-def test_content_alone_makes_stale_whatever_was_written_again(project: Project) -> None:
+def test_only_changed_content_makes_results_stale(project: Project) -> None:
     project.write_source()  # equal bytes, in another file
     project.report()
     assert project.stale() == {}
@@ -123,15 +123,15 @@ def test_content_alone_makes_stale_whatever_was_written_again(project: Project) 
     project.write_source("drop")
     project.report()
     assert project.stale() == {"kept": ["has a new data version"]}
-    project.materialize("docs/kept")  # equal content comes of it
+    project.materialize("docs/kept")  # the result has equal content
     assert project.stale() == {}
 
     project.write_source("drop", "new")
-    project.materialize("docs/kept")  # reports for itself what it reads
+    project.materialize("docs/kept")  # reports the file that it reads
     assert project.stale() == {"counted": ["has a new data version"]}
 
 
-def test_an_edited_operator_and_a_changed_option_make_stale(project: Project) -> None:
+def test_edited_code_and_changed_options_make_results_stale(project: Project) -> None:
     project.write("'drop'", DEFINITIONS.replace("len(record", "2 * len(record"))
     assert project.stale() == {"counted": ["has a new code version"]}
 

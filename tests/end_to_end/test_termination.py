@@ -1,4 +1,4 @@
-"""Runs that are cancelled, by their page or by a signal, with as many calls in flight as may be."""
+"""Tests of runs cancelled by their page or by a signal, with the maximum of calls in flight."""
 
 import signal
 import time
@@ -30,7 +30,7 @@ QUICK = 100  # records after which every call takes a minute
 def stuck(
     server: DagsterServer, node: str, calls: int, config: dict[str, Any]
 ) -> tuple[str, list[Call], int]:
-    """Launch a run; return it, its calls and its step once so many calls do not come back."""
+    """Launch a run; return it, its calls and its step when the given number of calls hangs."""
     server.pace(node, 60, first=QUICK)
     run = server.launch(node, "shout", config=config)
     before = server.wait_for_calls(node, QUICK + calls)
@@ -47,7 +47,7 @@ def stuck(
         ("process", 2, 0, MULTIPROCESS),
     ],
 )
-def test_a_run_with_all_its_calls_in_flight_is_cancelled_at_once_and_goes_on_later(
+def test_a_run_with_many_calls_in_flight_is_cancelled_at_once_and_resumes_later(
     server: DagsterServer,
     record: Any,
     mode: str,
@@ -73,7 +73,7 @@ def test_a_run_with_all_its_calls_in_flight_is_cancelled_at_once_and_goes_on_lat
 
 
 @row
-def test_a_run_that_is_cancelled_by_force_gives_way_and_the_next_goes_on(
+def test_a_run_cancelled_by_force_ends_and_the_next_run_resumes(
     server: DagsterServer, record: Any
 ) -> None:
     run, before, step = stuck(server, "forced", 64, MULTIPROCESS)
@@ -87,9 +87,7 @@ def test_a_run_that_is_cancelled_by_force_gives_way_and_the_next_goes_on(
 
 
 @row
-def test_a_step_that_is_told_to_end_settles_what_is_finished(
-    server: DagsterServer, record: Any
-) -> None:
+def test_a_terminated_step_settles_finished_records(server: DagsterServer, record: Any) -> None:
     run = interrupted(server, "told_to_end", MULTIPROCESS, 0.02)
     step = step_of(server.calls("told_to_end")[-1])
     psutil.Process(step).send_signal(signal.SIGTERM)
@@ -104,7 +102,7 @@ def test_a_step_that_is_told_to_end_settles_what_is_finished(
 
 
 @row
-def test_a_stream_that_is_cancelled_ends_at_once_and_goes_on_later(
+def test_a_stream_that_is_cancelled_ends_at_once_and_resumes_later(
     server: DagsterServer, record: Any
 ) -> None:
     node = "streamed_terminated"

@@ -1,4 +1,4 @@
-"""An interpreter that has imported Dagster once and runs each code in a fork of itself."""
+"""An interpreter that imports Dagster once and runs each code in a fork of itself."""
 
 import json
 import os
@@ -29,7 +29,7 @@ for line in sys.stdin:
 
 
 class WarmPython:
-    """Runs code as ``python -c`` does, without the seconds that importing Dagster takes."""
+    """Runs code as ``python -c`` does, without the seconds for importing Dagster."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
@@ -40,7 +40,7 @@ class WarmPython:
         )
 
     def run(self, code: str, *arguments: str, folder: Path, **environment: str) -> str:
-        """Run ``code`` in a folder, whose modules it finds; return what it prints."""
+        """Run ``code`` in a folder from which it can import modules; return its output."""
         output = folder / "output.txt"
         paths = [str(folder), str(Path(__file__).parents[2])]
         order = {

@@ -1,4 +1,4 @@
-"""Operators, inputs and runs that the engine's tests share."""
+"""Operators, inputs and runs for the tests of the engine."""
 
 import asyncio
 import json
@@ -32,7 +32,7 @@ GROUP = "data.engine_tests"
 
 
 def outcome_of(record: dict[str, Any]) -> Any:  # noqa: C901 - a table
-    """Do what ``record["do"]`` says: every kind of outcome that a record can have."""
+    """Act on ``record["do"]``: every kind of outcome that a record can have."""
     match record["do"]:
         case "keep":
             record["kept"] = True
@@ -80,9 +80,9 @@ def turn_around(records):
 
 
 def operator_for(mode: str, workers: int, **given: Any) -> Any:
-    """Return the operator that does what records say, for one concurrency mode.
+    """Return the operator that acts on its records, for one concurrency mode.
 
-    However many records fail, its runs go through to the end unless ``given`` says otherwise.
+    Its runs do not stop after failed records, unless ``given`` sets a limit.
     """
     chosen = act_async if mode == "async" else act
     given = {"_stop_after_failures": 0, **given}
@@ -90,7 +90,7 @@ def operator_for(mode: str, workers: int, **given: Any) -> Any:
 
 
 def plan(kinds: Iterable[str]) -> list[dict[str, Any]]:
-    """Return one record a kind."""
+    """Return one record per kind."""
     return [{"n": n, "do": kind, "text": f"é {n} \N{SNOWMAN}"} for n, kind in enumerate(kinds)]
 
 
@@ -152,19 +152,19 @@ def error_rows(folder: NodeFolder) -> list[dict[str, Any]]:
 
 
 def without_traceback(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return error rows less what tells the modes of one operator apart."""
+    """Return error rows without the fields that differ between modes."""
     hidden = {"traceback", "operator", "path"}
     return [{name: row[name] for name in row if name not in hidden} for row in rows]
 
 
 @dataclass(frozen=True)
 class SpanSizes:
-    """How finely the engine cuts its work."""
+    """The sizes of the pieces into which the engine cuts its work."""
 
     settle_seconds: float
     slice_records: int
     range_bytes: int
-    drain_seconds: float  # between drains by those who finished a record
+    drain_seconds: float  # seconds between drains by workers
 
 
 TINY = SpanSizes(0.0, 1, 1, 0.0)
@@ -186,7 +186,7 @@ def cut_by(patch: pytest.MonkeyPatch, sizes: SpanSizes) -> None:
 
 
 class Listener(Progress):
-    """Remembers what it is told."""
+    """Remembers the notes and states that it receives."""
 
     def __init__(self) -> None:
         self.notes: list[str] = []

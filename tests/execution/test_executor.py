@@ -45,7 +45,7 @@ def dataset(tmp_path: Path):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_report_says_what_came_of_the_run(tmp_path: Path, dataset, mode: str) -> None:
+def test_a_report_describes_the_result_of_the_run(tmp_path: Path, dataset, mode: str) -> None:
     report = run(operator_for(mode, 2), dataset, node(tmp_path), run="mine")
     assert (report.node, report.reused, report.notes) == ("node", False, ())
     assert report.dataset.path == node(tmp_path).result
@@ -98,7 +98,7 @@ def test_a_retry_of_failed_records_runs_although_the_result_is_finished(
 
 
 @pytest.mark.parametrize("change", ["options", "input", "result", "manifest"])
-def test_a_result_of_something_else_is_made_again(tmp_path: Path, dataset, change: str) -> None:
+def test_a_result_of_another_operator_is_made_again(tmp_path: Path, dataset, change: str) -> None:
     tag = "x" if change == "options" else ""
     run(act(_concurrency_mode="single"), dataset, node(tmp_path))
     if change == "input":
@@ -140,7 +140,7 @@ def test_progress_starts_where_an_earlier_attempt_ended_and_ends_complete(
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_step_that_failed_goes_on_once_its_operator_is_mended(tmp_path: Path, mode: str) -> None:
+def test_a_failed_step_resumes_when_its_operator_is_fixed(tmp_path: Path, mode: str) -> None:
     records = plan(["keep"] * 30 + ["fail"] + ["keep"] * 30)
     dataset = write_input(tmp_path / "input.jsonl", records)
     with pytest.raises(RecordError) as caught:
@@ -163,7 +163,7 @@ def test_nothing_but_results_is_left_in_the_folder(tmp_path: Path, dataset, mode
     assert left == [".lock", ".node_results.kept", "node_error.jsonl", *results]
 
 
-def test_a_run_that_was_told_to_stop_does_not_publish_and_the_next_one_does_nothing_again(
+def test_a_stopped_run_does_not_publish_and_the_next_run_repeats_nothing(
     tmp_path: Path, dataset
 ) -> None:
     def once_all_are_done() -> str | None:
@@ -200,7 +200,7 @@ def test_a_backend_that_leaves_records_undone_publishes_nothing(
     tmp_path: Path, dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(record_runner, "run_backend", lambda *_: None)
-    with pytest.raises(WorkerError, match="20 records were left undone; run again"):
+    with pytest.raises(WorkerError, match="20 records were not processed; run again"):
         run(counted(), dataset, node(tmp_path))
     assert not node(tmp_path).result.exists()
 

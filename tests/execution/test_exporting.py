@@ -1,4 +1,4 @@
-"""Exports of results: rebuilt where they are missing or stale, else left alone."""
+"""Tests of exports of results: rebuilt if missing or stale, otherwise unchanged."""
 
 from pathlib import Path
 
@@ -49,7 +49,7 @@ def test_an_export_that_holds_the_result_already_is_not_replaced(tmp_path):
     assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
-def test_an_export_that_cannot_be_written_names_its_path_and_the_result_stands(tmp_path, root):
+def test_a_failed_export_names_its_path_and_keeps_the_result(tmp_path, root):
     (tmp_path / "taken").write_text("a file")
     operator = data.exporting.mark().set_output(tmp_path / "taken" / "out.jsonl")
 

@@ -1,4 +1,4 @@
-"""All modes, worker counts and span sizes publish the same bytes and the same error rows."""
+"""Tests that all modes, worker counts and span sizes publish the same bytes and error rows."""
 
 import asyncio
 import random
@@ -65,7 +65,7 @@ def test_every_outcome_is_published_in_input_order(
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("mode", MODES)
-def test_a_dataset_of_one_kind_of_outcome_comes_out_whole(
+def test_a_dataset_with_one_kind_of_outcome_is_processed_completely(
     tmp_path: Path, mode: str, kind: str
 ) -> None:
     _check(tmp_path, mode, 2, plan([kind] * 30))

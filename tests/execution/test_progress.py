@@ -45,7 +45,7 @@ def test_a_duration_is_written_with_its_two_largest_units(seconds: float, text: 
     assert duration(seconds) == text
 
 
-def test_no_time_is_no_rate() -> None:
+def test_zero_seconds_give_no_rate() -> None:
     assert _state().describe(0.0) == "50 of 200 records (25%), 0.0 records/s"
 
 
@@ -86,7 +86,7 @@ def test_on_a_terminal_a_bar_is_drawn(capsys: pytest.CaptureFixture[str]) -> Non
     assert "failed=2" in drawn
 
 
-def test_a_bar_leaves_no_thread_that_would_forbid_forking() -> None:
+def test_a_bar_leaves_no_thread_that_prevents_forking() -> None:
     import threading
 
     before = set(threading.enumerate())
@@ -96,7 +96,7 @@ def test_a_bar_leaves_no_thread_that_would_forbid_forking() -> None:
     console.finish(_state(10))
 
 
-def test_quiet_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_quiet_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     quiet = Quiet()
     quiet.start("node", _state())
     quiet.note("x")

@@ -1,4 +1,4 @@
-"""Calls that the victims of campaigns write down, each as soon as it is through."""
+"""Calls that the victims of campaigns record, each as soon as it has returned."""
 
 import os
 import struct
@@ -12,7 +12,7 @@ _CALL: Final = struct.Struct("<Id")
 
 
 class _Logs(Operational):
-    """The open file of each process; no part of what operators compute."""
+    """The open file of each process; not part of the operators' code version."""
 
     def __init__(self) -> None:
         self.descriptors: dict[int, int] = {}
@@ -22,7 +22,7 @@ _LOGS: Final = _Logs()
 
 
 def note(number: int) -> None:
-    """Write down that a call is through: the number of its record, and when."""
+    """Record that a call has returned: the number of its record, and the time."""
     process = os.getpid()
     if process not in _LOGS.descriptors:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
@@ -31,6 +31,6 @@ def note(number: int) -> None:
 
 
 def calls_in(path: Path) -> list[tuple[int, float]]:
-    """Return what was written down, without a call that a kill has cut short."""
+    """Return the recorded calls, without a line that a kill truncated."""
     data = path.read_bytes() if path.exists() else b""
     return list(_CALL.iter_unpack(data[: len(data) // _CALL.size * _CALL.size]))

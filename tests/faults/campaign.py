@@ -1,10 +1,10 @@
-"""Kills runs at random and at chosen moments, time and again, and checks what comes of it.
+"""Kill runs repeatedly, at random and at chosen moments, and check the results.
 
 python tests/faults/campaign.py --kills 100 --seed 1
 
 Every round runs one input in one mode. Up to five attempts in a row are killed: the parent, a
-worker or two, or all, after a random time or at a chosen step of the engine. The next attempt goes
-on from what is left, until one is not killed any more.
+worker or two, or all, after a random time or at a chosen step of the engine. The next attempt
+resumes, until one is not killed.
 """
 
 import random
@@ -50,11 +50,11 @@ def run_campaign(
     """Kill runs until ``kills`` have been killed.
 
     Args:
-        kills: How many.
-        seed: Which inputs, victims and moments.
-        folder: Where the runs take place; rounds that fail leave their files there.
-        modes: Which modes take turns.
-        scale: By how much inputs are smaller.
+        kills: The number of kills.
+        seed: The seed for inputs, victims and moments.
+        folder: The folder of the runs; failed rounds leave their files there.
+        modes: The modes, used in turn.
+        scale: The factor by which inputs are smaller.
     """
     chance = random.Random(seed)
     campaign = Campaign()
@@ -104,10 +104,10 @@ class _Round(Round):
         if status:
             self._look_at_checkpoint(kills)
 
-    # ------------------------------------------------------------ what was worked on
+    # ------------------------------------------------------------ calls
 
     def _check_calls(self, kills: list[Kill], *, committed: bool) -> None:
-        """Nothing settled is worked on again, nor anything that was long finished at a kill."""
+        """Check that no settled and no long finished record is processed again."""
         first: dict[int, float] = {}
         repeated: dict[int, float] = {}
         for record, moment in sorted(self.calls(), key=lambda call: call[1]):
@@ -122,7 +122,7 @@ class _Round(Round):
         self._check_fresh(repeated, [kill for kill in kills if kill.victim == "worker"])
 
     def _check_fresh(self, lost: dict[int, float], kills: list[Kill]) -> None:
-        """Refuse losses that were finished more than a second before every kill."""
+        """Check that no record finished more than a second before a kill is lost."""
         late = _LATE * slowness()
         allowed = (_SECOND + self._workload.longest) * slowness() + late
         for record, moment in lost.items():
@@ -132,7 +132,7 @@ class _Round(Round):
             )
 
     def _look_at_checkpoint(self, kills: list[Kill]) -> None:
-        """Note what is settled now, and whether anything was lost that was long finished."""
+        """Record the settled records, and check that no long finished record was lost."""
         before, self._settled = self._settled, self._settled_now()
         gone = before - self._settled
         assert not gone, f"{len(gone)} records are not settled any more"
@@ -157,7 +157,7 @@ class _Round(Round):
         return settled
 
     def _check_overlaps(self, content: CheckpointContent) -> None:
-        """No two spans of a journal are of the same record."""
+        """Check that no two spans of a journal contain the same record."""
         written = 0
         for kind, payload in read_frames((content.folder / "journal").read_bytes()):
             if kind == FrameKind.SPANS:
@@ -166,7 +166,7 @@ class _Round(Round):
                 written += len(spans.columns[0])
         assert written == len(content.table), "settled twice: the journal refuses spans of its own"
 
-    # ------------------------------------------------------------ what came of it
+    # ------------------------------------------------------------ results
 
     @override
     def check_result(self) -> None:

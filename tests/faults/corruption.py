@@ -1,10 +1,10 @@
-"""Damages unfinished checkpoints, goes on from them, and checks what was done again.
+"""Damage unfinished checkpoints, resume from them, and check which records are repeated.
 
 python tests/faults/corruption.py --count 10000 --seed 1
 python tests/faults/corruption.py --cuts
 
-A flipped bit may cost the spans that it hit, or lead to a refusal that says so; never a record of
-another span, and never a wrong byte in the result.
+A flipped bit may cost the spans that contain it, or lead to a refusal with a reason. It never costs
+a record of another span, and never changes a byte of the result.
 """
 
 import argparse
@@ -59,11 +59,11 @@ _FAILING: Final = [n for n in range(_RECORDS) if n % 11 == 5]
 
 
 class _Stage:
-    """Where the operators are at work, and whether they are to be interrupted.
+    """The place where the operators work, and whether they are interrupted.
 
     Attributes:
-        calls: The file that they note their calls in.
-        gate: Holds calls up from `_STOP_AT` on, until the interrupted run has ended.
+        calls: The file that records their calls.
+        gate: Blocks calls from `_STOP_AT` on, until the interrupted run has ended.
     """
 
     def __init__(self) -> None:
@@ -134,10 +134,10 @@ def _expected() -> bytes:
 
 @dataclass(frozen=True)
 class Unfinished:
-    """An interrupted run, kept to be copied and damaged.
+    """An interrupted run, to be copied and damaged.
 
     Attributes:
-        mode: In which it was made and goes on.
+        mode: The mode in which it is run and resumed.
         home: Its input and its node folder.
         settled: The records of every settled span, by the span's start.
     """
@@ -161,7 +161,7 @@ class Unfinished:
                 run(_operator(mode), dataset, node(home), run="first", progress=_Interrupting())
         finally:
             _STAGE.gate.set()
-            # A call left behind would else be noted as one of the run that comes after.
+            # An abandoned call would otherwise be recorded as one of the next run.
             for thread in set(threading.enumerate()) - before:
                 thread.join()
             _STAGE.gate = None
@@ -198,7 +198,7 @@ class Unfinished:
 
     @cached_property
     def _places(self) -> dict[str, list[tuple[int, int, int]]]:
-        """Where the frame and the output of every span lie, by file: first byte, end, start."""
+        """Return the frame and the output of every span, by file: first byte, end, start."""
         places: dict[str, list[tuple[int, int, int]]] = {path.name: [] for path in self.files()}
         data = (self.checkpoint / "journal").read_bytes()
         for found in read_frames(data):
@@ -228,14 +228,14 @@ class Flip(NamedTuple):
 
 @dataclass
 class Campaign:
-    """What much damage came to.
+    """The results of a campaign.
 
     Attributes:
-        outcomes: How often, by mode and cut, nothing was lost, exactly what was hit was done
-            again, or the checkpoint was refused.
-        flips: Bits flipped.
-        redone: Records done again because their span was hit.
-        failures: What broke a promise, in words.
+        outcomes: By mode and cut, how often nothing was lost, exactly the damaged records were
+            repeated, or the checkpoint was refused.
+        flips: Number of flipped bits.
+        redone: Records repeated because their span was damaged.
+        failures: Broken promises, in words.
     """
 
     outcomes: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -263,8 +263,8 @@ class Damager:
     """Copies unfinished runs, damages and finishes them.
 
     Args:
-        folder: Where.
-        campaign: What to add the outcomes to.
+        folder: The folder of the copies.
+        campaign: Receives the outcomes.
     """
 
     def __init__(self, folder: Path, campaign: Campaign) -> None:

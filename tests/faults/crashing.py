@@ -15,7 +15,7 @@ import psutil
 from dagster_dataops.execution.workers import fork_server
 from dagster_dataops.execution.workers.idle_workers import idle_workers
 
-HANG_SECONDS: Final = 1200.0  # nothing takes as long but what hangs, on however busy a machine
+HANG_SECONDS: Final = 1200.0  # seconds; only a hanging call takes longer, even on a busy machine
 _BUSY: Final = 60
 _PRELUDE = """
 import asyncio, json, os, re, signal, sys, threading, time
@@ -59,12 +59,12 @@ def in_child(function: Callable[[], object]) -> int:
 
 
 class DyingAfter:
-    """Stands in for a function and ends the process before or after one of its calls.
+    """Replaces a function and ends the process before or after one of its calls.
 
     Args:
-        function: What it stands for.
-        calls: At which call, counted from 1.
-        before: Whether the process ends instead of that call, or right after it.
+        function: The replaced function.
+        calls: The number of the call, counted from 1.
+        before: Whether the process ends before that call instead of right after it.
     """
 
     STATUS = 42
@@ -89,11 +89,11 @@ class DyingAfter:
 
 
 class Script:
-    """A script of its own process group, in a folder with ``input.jsonl``.
+    """A script in a separate process group, in a folder with ``input.jsonl``.
 
     Args:
-        folder: Where script, input and logs are.
-        code: What follows the prelude; it may use ``run``, ``log`` and ``HOME``.
+        folder: The folder of script, input and logs.
+        code: The code after the prelude; it may use ``run``, ``log`` and ``HOME``.
     """
 
     def __init__(self, folder: Path, code: str) -> None:
@@ -116,7 +116,7 @@ class Script:
         return self._process
 
     def finish(self, *arguments: str, seconds: float = HANG_SECONDS, **options: Any) -> str:
-        """Run it to its end and return all that it has ever printed."""
+        """Run the script to its end and return all its output."""
         with self.start(*arguments, **options) as process:
             status = process.wait(seconds)
         assert status == 0, self.output()
@@ -126,14 +126,14 @@ class Script:
         return (self.folder / "output.txt").read_text()
 
     def log(self, name: str) -> list[list[str]]:
-        """Return the complete lines of a log, split: process, then what was said."""
+        """Return the complete lines of a log, split into process and text."""
         path = self.folder / name
         if not path.exists():
             return []
         return [line.split() for line in path.read_text().splitlines() if " " in line]
 
     def wait_for(self, name: str, entries: int, seconds: float = 30) -> list[list[str]]:
-        """Wait until a log has that many lines; fail at once if the script fails before."""
+        """Wait until a log has that many lines; fail at once if the script fails earlier."""
 
         def enough() -> bool:
             failed = self._process is not None and (self._process.poll() or 0) > 0
@@ -149,13 +149,12 @@ def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None
     """Wait until ``condition`` holds.
 
     Args:
-        condition: What is waited for.
-        seconds: How long it takes at most on a machine that does nothing else. A busy one has
-            `_BUSY` times as long.
-        what: It, in words.
+        condition: The condition.
+        seconds: The time limit on an idle machine. On a busy machine it is `_BUSY` times as long.
+        what: The condition in words.
 
     Raises:
-        AssertionError: It did not come true in time.
+        AssertionError: The condition did not hold in time.
     """
     until = time.monotonic() + min(_BUSY * seconds, HANG_SECONDS)
     while not condition():
@@ -164,12 +163,12 @@ def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None
 
 
 def slowness() -> float:
-    """Return how many times slower than an idle machine this one is, by its load; 1 at least."""
+    """Return how many times slower than an idle machine this one is, by its load; at least 1."""
     return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 def alive(pids: "set[int] | list[int]") -> list[int]:
-    """Return those of ``pids`` that still run; zombies do not."""
+    """Return the processes in ``pids`` that are still running; zombies are not."""
     found = []
     for pid in set(pids):
         try:
@@ -181,9 +180,9 @@ def alive(pids: "set[int] | list[int]") -> list[int]:
 
 
 def children_of(pid: int) -> list[int]:
-    """Return the living children of a process, and theirs.
+    """Return the living descendants of a process.
 
-    Of this process without what it keeps: idle workers, and the server that forks workers.
+    The idle workers and the fork server of this process are left out.
     """
     try:
         found = [child.pid for child in psutil.Process(pid).children(recursive=True)]
@@ -205,7 +204,7 @@ def alive_in_session(leader: int) -> list[int]:
 
 @contextmanager
 def killed_at_exit(process: "subprocess.Popen[str]") -> Iterator["subprocess.Popen[str]"]:
-    """Leave nothing of a script's process group behind, whatever a test runs into."""
+    """Kill a script's process group after the test, even if the test fails."""
     try:
         yield process
     finally:

@@ -1,13 +1,13 @@
-"""Disturbs every call that changes a file, in every scenario, and checks what follows.
+"""Disturb every call that changes a file, in every scenario, and check the consequences.
 
 python tests/faults/disk_campaign.py power kill error --scenarios fresh retry --cases 100
 
-power: the power fails after any call; what was not synced is lost, zeroed or kept in any order.
+power: the power fails after any call; unsynced data is lost, zeroed or kept in any order.
 kill: all processes, or one, are killed before, within or after any call.
 error: any call fails for lack of space or with an I/O error, once or from then on, or stops short.
 
-Whatever happens: readers find the old result or the new one, whole; the next attempt finishes with
-the bytes of an undisturbed run; and what was paid for and safe is not paid for again.
+In all cases, readers find the complete old result or the complete new one. The next attempt
+finishes with the bytes of an undisturbed run. No safe call is repeated.
 """
 
 import argparse
@@ -49,7 +49,7 @@ State = dict[str, Any]
 
 @dataclass
 class Tally:
-    """What became of the cases of one campaign in one scenario."""
+    """The results of the cases of one campaign in one scenario."""
 
     name: str
     tried: int = 0
@@ -63,12 +63,12 @@ class Tally:
 
 
 class Fault(NamedTuple):
-    """How a call is disturbed.
+    """A way to disturb a call.
 
     Attributes:
-        name: What to call it.
-        action: What becomes of the call.
-        error: Number of the error that it fails with.
+        name: The name of the fault.
+        action: The action on the call.
+        error: Number of the error with which it fails.
         alone: Whether a kill ends only the process that makes the call.
     """
 
@@ -94,7 +94,7 @@ _ERRORS: Final = [
 
 
 class Bench:
-    """One scenario in one mode, in a folder of its own."""
+    """One scenario in one mode, in a separate folder."""
 
     def __init__(self, home: Path, name: str, mode: str, control: Control) -> None:
         self.home = home
@@ -128,7 +128,7 @@ class Bench:
         return self._kind.stops
 
     def reset(self) -> None:
-        """Make the disk what it was before the attempt."""
+        """Restore the disk to its state before the attempt."""
         shutil.rmtree(self.disk, ignore_errors=True)
         shutil.copytree(self._base, self.disk, symlinks=True)
 
@@ -137,7 +137,7 @@ class Bench:
         return self._told.read_text() if self._told.exists() else ""
 
     def child(self, function: Callable[[Scenario], object], **armed: Any) -> int | str:
-        """Call ``function`` in a process of its own and return how that ended."""
+        """Call ``function`` in a separate process and return how the process ended."""
         self._calls.unlink(missing_ok=True)
         self._told.unlink(missing_ok=True)
         self.control.arm(self.disk, **{"skip_syncs": True, **armed})
@@ -153,7 +153,7 @@ class Bench:
         status = _BROKEN
         try:
             os.setpgid(0, 0)
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what streams say of items that fail
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # the log of streams about failed items
             status = self._outcome(function)
             background.finish()
             deleting.finish()
@@ -174,9 +174,9 @@ class Bench:
     # ---------------------------------------------------------------- checks
 
     def look(self) -> Iterator[str]:
-        """Yield what is wrong with what readers find now.
+        """Yield the faults that readers find now.
 
-        While a publication waits to be finished, the error file may be the new one already.
+        While a publication waits to be finished, the error file may already be the new one.
         """
         found = self.scenario.state()
         known = [self.before, self.after]
@@ -188,7 +188,7 @@ class Bench:
             yield "what passes as published is neither the old nor the new result"
 
     def go_on(self, paid: set[int]) -> Iterator[str]:
-        """Make the next attempt, and yield what is wrong with what it makes."""
+        """Make the next attempt, and yield the faults of its result."""
         check = self.before["published"] and not isinstance(self.scenario, Source)
 
         def attempt(scenario: Scenario) -> None:
@@ -211,7 +211,7 @@ class Bench:
 
     @property
     def resumed(self) -> int:
-        """How many records the last attempt did not have to settle."""
+        """Return the number of records that the last attempt did not have to settle."""
         manifest = Manifest.load(self.scenario.folder.manifest)
         return manifest.resumed if manifest else 0
 
@@ -240,12 +240,12 @@ def _ended(child: int) -> int | str:
 
 @dataclass(frozen=True)
 class Draw:
-    """Which cases are tried.
+    """The selection of cases.
 
     Attributes:
-        chance: Whence they are drawn.
-        cases: How many; 0 for all.
-        late: Of how many calls at the end; 0 for all.
+        chance: The random generator.
+        cases: The number of cases; 0 for all.
+        late: The number of calls at the end to draw from; 0 for all.
     """
 
     chance: random.Random
@@ -253,7 +253,7 @@ class Draw:
     late: int
 
     def from_(self, calls: int, ways: int) -> set[tuple[int, int]]:
-        """Return some of so many calls, each with one of the ways to disturb it."""
+        """Return some of a number of calls, each with one of the ways to disturb it."""
         first = max(0, calls - self.late) if self.late else 0
         everything = [(number, way) for number in range(first, calls) for way in range(ways)]
         few = 0 < self.cases < len(everything)
@@ -275,7 +275,7 @@ def _power(bench: Bench, tally: Tally, draw: Draw) -> None:
         at_end = number == len(entries)
         entry = entries[number - 1] if number else None
         journal = disk.play(entry) if entry else None
-        if journal is not None:  # what the sync before this one made safe has had its time
+        if journal is not None:  # all data before the last sync has had time to be safe
             safe, latest = latest, latest | _settled(bench, journal)
         for place, loss in enumerate(losses(draw.chance.randrange(1 << 30))):
             if (number, place) not in chosen and not (at_end and place == 0):
@@ -290,7 +290,7 @@ def _power(bench: Bench, tally: Tally, draw: Draw) -> None:
 
 
 def _look_at_end(bench: Bench) -> Iterator[str]:
-    """Yield what is wrong once the attempt has come back: what it published is safe."""
+    """Yield the faults after the attempt has returned: its published files must be safe."""
     if not _same(bench.scenario.state(), bench.after):
         yield "what was published is not there"
 
@@ -333,7 +333,7 @@ def _disturb(
             alone=fault.alone,
             reads=reads,
         )
-        if not bench.control.fired:  # with several processes not every run makes as many calls
+        if not bench.control.fired:  # with several processes the number of calls varies
             continue
         what = f"call {number + 1} ({bench.control.what}) {fault.name}"
         wrong = list(bench.look())
@@ -383,7 +383,7 @@ def _tallies(given: argparse.Namespace, folder: Path) -> Iterator[Tally]:
 
 
 def main() -> int:
-    """Run the campaigns that the command line names; the status is 1 if anything was wrong."""
+    """Run the campaigns of the command line; the status is 1 after any fault."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("campaigns", nargs="*", choices=CAMPAIGNS, default=CAMPAIGNS)
     parser.add_argument("--scenarios", nargs="+", choices=SCENARIOS, default=list(SCENARIOS))

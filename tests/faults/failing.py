@@ -1,4 +1,4 @@
-"""Disks that fail: system calls that refuse, and small disks that really are full."""
+"""Disks that fail: system calls that return errors, and small disks that really are full."""
 
 import os
 import subprocess
@@ -11,14 +11,14 @@ import pytest
 
 
 class Failing:
-    """Stands in for a function of ``os`` and refuses some of its calls, from one on.
+    """Replaces a function of ``os`` and refuses some of its calls, from one call on.
 
     Args:
-        function: What it stands for; its first argument is a path or a descriptor.
-        name: How the names of files end whose calls are refused.
-        spared: How many of these are let through first.
+        function: The replaced function; its first argument is a path or a descriptor.
+        name: The end of the names of files whose calls are refused.
+        spared: The number of these calls that succeed first.
         number: The error's number.
-        in_workers: Whether it refuses only what forked processes ask for.
+        in_workers: Whether only calls of forked processes are refused.
     """
 
     def __init__(
@@ -66,11 +66,11 @@ def failing(
 
 
 class SmallDisk:
-    """A file system in memory that has room for little.
+    """A small file system in memory.
 
     Args:
-        path: Where it is mounted.
-        options: Such as ``size=64k`` or ``nr_inodes=10``.
+        path: The mount point.
+        options: Mount options such as ``size=64k`` or ``nr_inodes=10``.
     """
 
     def __init__(self, path: Path, options: str) -> None:
@@ -81,7 +81,7 @@ class SmallDisk:
             pytest.skip("only root can mount a small disk")
 
     def change(self, options: str) -> None:
-        """Give it other limits."""
+        """Change the limits."""
         given = ["mount", "-o", f"remount,{options}", str(self.path)]
         subprocess.run(given, check=True, capture_output=True)
 

@@ -63,7 +63,7 @@ void filecalls_reset(void) {
   control->what[0] = 0;
 }
 
-/* ------------------------------------------------------------------------ the calls themselves */
+/* ------------------------------------------------------------------------ original calls */
 
 #define REAL(name) \
   static __typeof__(name) *real_##name; \
@@ -85,7 +85,7 @@ static ssize_t real_append(int descriptor, const void *data, size_t size) {
   return done;
 }
 
-/* ------------------------------------------------------------------------ what is watched */
+/* ------------------------------------------------------------------------ watched files */
 
 static int below(const char *path) {
   size_t length = strlen(control->prefix);
@@ -127,7 +127,7 @@ static void die(void) {
   for (;;) pause();
 }
 
-/* Counts a call and returns what is to become of it; the lock is held until `leave`. */
+/* Counts a call and returns the action on it; the lock is held until `leave`. */
 static enum action enter(const char *operation, const char *path) {
   if (pthread_mutex_lock(&control->lock) == EOWNERDEAD) pthread_mutex_consistent(&control->lock);
   int64_t number = ++control->count;
@@ -294,7 +294,7 @@ READ_CALL(pread, (int descriptor, void *data, size_t size, off_t offset),
 READ_CALL(pread64, (int descriptor, void *data, size_t size, off_t offset),
           (descriptor, data, size, offset))
 
-/* What the kernel copies is read back, to be recorded as any other write. */
+/* Data copied by the kernel is read back, to be recorded as any other write. */
 static void record_copied(int descriptor, off_t offset, ssize_t size) {
   if (size <= 0 || !control->log[0]) return;
   char name[64];

@@ -21,19 +21,19 @@ _BLOCK_BYTES: Final = 4096
 
 
 class Action(IntEnum):
-    """What becomes of the call that is disturbed."""
+    """The action on the disturbed call."""
 
     NOTHING = 0
     KILL_BEFORE = 1
-    KILL_HALFWAY = 2  # half of what is written is there
+    KILL_HALFWAY = 2  # half of the data is written
     KILL_AFTER = 3
     FAIL = 4
     FAIL_FROM_THEN_ON = 5
-    SHORTEN = 6  # half of what is written is written, and the call says so
+    SHORTEN = 6  # half of the data is written, and the call reports that
 
 
 class Operation(IntEnum):
-    """What a recorded call did."""
+    """The kind of a recorded call."""
 
     CREATE = 0
     WRITE = 1
@@ -51,15 +51,15 @@ class Entry(NamedTuple):
     """One recorded call that succeeded.
 
     Attributes:
-        operation: What it did.
-        process: Who made it.
-        time_ns: When, on the monotonic clock.
-        inode: Of the file or folder; of what a name now means.
-        path: Of calls on names; the old one of a rename or link.
+        operation: The kind of the call.
+        process: The process that made it.
+        time_ns: The time, on the monotonic clock.
+        inode: Inode of the file or folder; for calls on names, the new inode of the name.
+        path: The name; for a rename or link, the old name.
         target: The new name of a rename or link.
-        offset: Where it wrote, or the new size.
+        offset: Position of the write, or the new size.
         modified_ns: The file's modification time afterwards.
-        data: What was written.
+        data: The written bytes.
     """
 
     operation: Operation
@@ -121,9 +121,9 @@ class Control:
     """Arms and disarms the preloaded library for this process and its children.
 
     Attributes:
-        count: How many calls have been counted since it was armed.
+        count: Number of calls counted since it was armed.
         fired: Number of the call that was disturbed; 0 for none.
-        what: Which call that was.
+        what: The kind of that call.
     """
 
     def __init__(self) -> None:
@@ -148,10 +148,10 @@ class Control:
 
         Args:
             prefix: A folder.
-            log: An empty file that takes what is recorded.
+            log: An empty file for the records.
             at: Number of the call to disturb, from 1.
-            action: How.
-            error: Number of the error that a call is to fail with.
+            action: The action on that call.
+            error: Number of the error with which the call fails.
             alone: Whether a kill ends only the process that makes the call, not the whole group.
             reads: Whether calls that read count as well.
             skip_syncs: Whether syncs are counted but not made, which takes less time.
@@ -165,7 +165,7 @@ class Control:
         block.armed = 1
 
     def disarm(self) -> None:
-        """Leave all calls alone."""
+        """Disturb no further call."""
         self._block.armed = 0
 
     @property
@@ -198,8 +198,8 @@ def preloaded(library: Path, folder: Path) -> dict[str, str]:
     """Return the environment in which a process runs with the library.
 
     Args:
-        library: What `built` returned.
-        folder: Takes the control block, which FILECALLS names.
+        library: The path that `built` returned.
+        folder: The folder of the control block, whose path is in FILECALLS.
     """
     block = folder / "filecalls.control"
     block.write_bytes(bytes(_BLOCK_BYTES))

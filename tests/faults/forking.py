@@ -1,9 +1,9 @@
-"""Runs worker processes from a parent whose threads never rest.
+"""Run worker processes from a parent whose threads are always busy.
 
 python tests/faults/forking.py --count 500 --seed 1
 
 A child forked while another thread holds a lock would wait for it forever. The threads here hold
-locks of their own, those of logging and of the import system, and start processes all the time.
+various locks, such as those of logging and of the import system, and start processes all the time.
 """
 
 import argparse

@@ -1,6 +1,6 @@
-"""Kills at chosen moments: before or after the so manieth call of a function of the engine.
+"""Kill at chosen moments: before or after the n-th call of a function of the engine.
 
-Imported by the processes that are to die. The order is in the environment variable MOMENT:
+The processes to kill import this module. The order is in the environment variable MOMENT:
 ``name:call:before|after:victim:folder``.
 """
 
@@ -65,7 +65,7 @@ IN_STREAM: Final[dict[str, tuple[str, str, str, int]]] = {
 
 
 def arm() -> None:
-    """Do what MOMENT says, if it says anything; harmless when called again."""
+    """Follow the order in MOMENT, if there is one; safe to call again."""
     order = os.environ.pop("MOMENT", "")
     if order:
         name, call, side, victim, folder = order.split(":", 4)
@@ -82,7 +82,7 @@ def place_of(name: str) -> tuple[Any, str]:
 
 
 class _Strike:
-    """Kills at its so manieth notice; of all processes that have it, one does."""
+    """Kills at its n-th call, in one of all processes that have it."""
 
     def __init__(self, call: int, before: bool, victim: str, folder: Path) -> None:
         self._left = call

@@ -1,4 +1,4 @@
-"""Runs the tests over a list of mutations of the package, and says which of them no test notices.
+"""Run the tests over a list of mutations of the package, and report those that no test detects.
 
 python tests/faults/mutation.py --workers 2
 
@@ -37,10 +37,10 @@ class Mutation:
     """One change of the source.
 
     Attributes:
-        file: Below the package's folder.
+        file: Path below the package's folder.
         old: The text to replace; it occurs in the file exactly once.
-        new: What replaces it.
-        tests: Paths of test modules or folders that must notice it.
+        new: The replacement.
+        tests: Paths of test modules or folders that must detect it.
     """
 
     file: str
@@ -63,11 +63,11 @@ class Mutation:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the tests said of a mutation.
+    """The result of the tests of a mutation.
 
     Attributes:
-        outcome: ``killed``, ``survived``, or why neither can be said.
-        seconds: How long they took.
+        outcome: ``killed``, ``survived``, or the reason why it is unknown.
+        seconds: The duration of the tests.
         evidence: The first failed test, or the last line of the output.
     """
 
@@ -86,8 +86,8 @@ class Laboratory:
     """Copies of the checkout in which tests run, one for each worker.
 
     Args:
-        folder: Where the copies are.
-        workers: How many.
+        folder: The folder of the copies.
+        workers: The number of workers.
         limit: Seconds after which a test run counts as hung.
     """
 

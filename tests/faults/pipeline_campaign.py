@@ -1,4 +1,4 @@
-"""Kills random pipelines at random instants, and compares every result with a reference.
+"""Kill random pipelines at random instants, and compare every result with a reference.
 
 python tests/faults/pipeline_campaign.py --cases 100 --seed 1
 
@@ -35,7 +35,7 @@ _HUNG: Final = 300.0  # seconds after which an attempt counts as hung
 
 @dataclass
 class Tally:
-    """What a campaign came to: cases, kills, and each broken promise in words."""
+    """The results of a campaign: cases, kills, and each broken promise in words."""
 
     cases: int = 0
     kills: int = 0
@@ -50,9 +50,9 @@ def run_pipelines(cases: int, seed: int, folder: Path) -> Tally:
     """Run the pipelines of ``cases`` seeds from ``seed`` on.
 
     Args:
-        cases: How many.
-        seed: The first of them.
-        folder: Where they run; those that go wrong leave their files there.
+        cases: The number of cases.
+        seed: The first seed.
+        folder: The folder of the runs; failed cases leave their files there.
     """
     tally = Tally()
     for number in range(seed, seed + cases):
@@ -70,7 +70,7 @@ def run_pipelines(cases: int, seed: int, folder: Path) -> Tally:
 
 
 def _play(home: Path, seed: int) -> int:
-    """Run one pipeline to its end; return how many attempts were killed before."""
+    """Run one pipeline to its end; return the number of killed attempts."""
     chance = random.Random(-seed - 1)
     home.mkdir(parents=True)
     (home / "input.jsonl").write_bytes(Plan.draw(seed).text)
@@ -110,7 +110,7 @@ def _start(home: Path, seed: int) -> "subprocess.Popen[bytes]":
 
 
 def _faults(home: Path, seed: int) -> Iterator[str]:
-    """Yield what differs from the reference."""
+    """Yield the differences from the reference."""
     for name, expected in interpret(Plan.draw(seed)).items():
         folder = NodeFolder(home / "results" / "random" / name, name)
         for fault in _faults_of(folder, expected):

@@ -1,8 +1,8 @@
-"""A model of a disk: what recorded file calls leave behind if the power fails after any of them.
+"""A model of a disk: the files that remain if the power fails after any recorded call.
 
-It grants no more than POSIX does. A file holds what was synced; of what was written since, any part
-may be there, or zeros in its place. A folder has the names it had when it was synced; of the names
-that were changed since, any may be old and any new, in any order.
+The guarantees are only those of POSIX. A file keeps its synced data. Any part of the data written
+since may remain, or zeros in its place. A folder keeps the names that it had at its last sync. Any
+name changed since may be old or new, in any order.
 """
 
 import os
@@ -41,7 +41,7 @@ class _Folder:
 
 
 _Node: TypeAlias = _File | _Folder
-_Choice: TypeAlias = Callable[[int], list[bool]]  # of so many unsynced changes, which survive
+_Choice: TypeAlias = Callable[[int], list[bool]]  # of this many unsynced changes, which survive
 
 
 def _apply(names: dict[str, _Node], change: "dict[str, _Node | None]") -> None:
@@ -54,13 +54,13 @@ def _apply(names: dict[str, _Node], change: "dict[str, _Node | None]") -> None:
 
 @dataclass(frozen=True)
 class Loss:
-    """What becomes of what was not synced.
+    """The fate of unsynced data.
 
     Attributes:
-        name: What to call it.
+        name: The name of the loss.
         names: Which changes of names survive, for each folder.
         writes: Which writes survive, for each file.
-        zeros: Whether those that survive left zeros.
+        zeros: Whether surviving writes leave zeros.
     """
 
     name: str
@@ -135,10 +135,10 @@ class Disk:
         self._nodes[path.stat().st_ino] = folder
         return folder
 
-    # ---------------------------------------------------------------- what was done
+    # ---------------------------------------------------------------- recorded calls
 
     def play(self, entry: Entry) -> bytes | None:
-        """Do what a recorded call did; return the content of a journal if it synced one."""
+        """Apply a recorded call; return the content of a journal if the call synced one."""
         match entry.operation:
             case Operation.WRITE | Operation.TRUNCATE:
                 file = self._file(entry)
@@ -204,10 +204,10 @@ class Disk:
             before.change({old: None})
             after.change({new: node})
 
-    # ---------------------------------------------------------------- what is left
+    # ---------------------------------------------------------------- remaining files
 
     def leave(self, folder: Path, loss: Loss) -> None:
-        """Make ``folder`` what the disk holds after a loss of power."""
+        """Write the content of the disk after a loss of power to ``folder``."""
         shutil.rmtree(folder, ignore_errors=True)
         self._leave(self._root, folder, loss, {})
 

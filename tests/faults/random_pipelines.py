@@ -1,9 +1,9 @@
-"""Random pipelines over random inputs, and what an interpreter of twenty lines makes of them.
+"""Random pipelines over random inputs, and a reference interpreter of twenty lines.
 
 python -m tests.faults.random_pipelines FOLDER SEED    materializes one; campaigns kill it
 
-The interpreter holds all records in memory, knows no modes and no files, and is the reference that
-the engine's results are compared with.
+The interpreter holds all records in memory and has no modes and no files. The engine's results are
+compared with its results.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ import orjson
 from dagster_dataops import config, data_register, pipeline
 
 Row = dict[str, Any]
-_BAD_LINE: Final = object()  # in the input: no JSON object
+_BAD_LINE: Final = object()  # in the input: not a JSON object
 _NOT_FINITE: Final = float("nan")
 
 
@@ -31,9 +31,9 @@ class Node:
 
     Attributes:
         kind: ``record``, ``selection`` or ``dataset``.
-        salt: What its operator does with which record.
-        inputs: Names of nodes; ``source`` is the pipeline's own input.
-        settings: Of its operator.
+        salt: Determines the operator's action on each record.
+        inputs: Names of nodes; ``source`` is the pipeline's input.
+        settings: The settings of its operator.
     """
 
     name: str
@@ -103,7 +103,7 @@ def _nodes(chance: random.Random) -> tuple[Node, ...]:
     return tuple(nodes)
 
 
-# ---------------------------------------------------------------- what operators do
+# ---------------------------------------------------------------- operators
 
 
 def _fate(row: Row, salt: int) -> int:
@@ -112,7 +112,7 @@ def _fate(row: Row, salt: int) -> int:
 
 
 def become(row: Row, salt: int) -> object:  # noqa: C901 - a table
-    """Return what a record operator makes of a record: every kind of outcome that there is."""
+    """Return the outcome of a record operator for a record: every kind of outcome occurs."""
     match _fate(row, salt):
         case 0:
             row[f"kept{salt}"] = True
@@ -165,14 +165,14 @@ def numbered(rows: Iterable[Row], salt: int) -> list[Row]:
 
 @dataclass(frozen=True)
 class Expected:
-    """What a node must come to: its result, and the indices of its failed records."""
+    """The expected outcome of a node: its result, and the indices of its failed records."""
 
     rows: list[Any]
     failed: list[int]
 
 
 def interpret(plan: Plan) -> dict[str, Expected]:
-    """Return what every node must come to."""
+    """Return the expected outcome of every node."""
     source = [orjson.loads(line) if line.startswith(b'{"') else _BAD_LINE for line in plan.lines]
     found = {"source": Expected(source, [])}
     for node in plan.nodes:

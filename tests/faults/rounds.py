@@ -1,4 +1,4 @@
-"""Round: attempts at one input, killed one after the other, and what is left looked at."""
+"""Round: attempts at one input, killed one after another, with checks of the remaining files."""
 
 import os
 import random
@@ -23,7 +23,7 @@ _MOST_IN_A_ROW: Final = 5
 
 
 class Kill(NamedTuple):
-    """What was killed, when in the run (``at random`` or a step), and at which time."""
+    """A kill: the victim, the moment in the run (``at random`` or a step), and the time."""
 
     victim: str
     moment: str
@@ -40,10 +40,10 @@ def play_rounds(
     """Play rounds until ``kills`` have been killed; return the campaign.
 
     Args:
-        campaign: What the rounds add to.
-        kills: How many.
-        chance: How many of them a round has in a row, at the most.
-        kinds: Of rounds; they take turns.
+        campaign: Receives the results of the rounds.
+        kills: The number of kills.
+        chance: The random generator.
+        kinds: The kinds of rounds, used in turn.
         round_of: Returns the round of a name and a kind.
     """
     number = 0
@@ -55,21 +55,21 @@ def play_rounds(
 
 
 class Round(ABC):
-    """One input of one kind, killed a few times, then finished and looked at.
+    """One input of one kind, killed a few times, then finished and checked.
 
     Args:
         home: Its folder.
-        kind: What sort of run it is.
-        chance: Draws what is killed, and when.
-        campaign: What its kills and failures are added to.
+        kind: The kind of the run.
+        chance: Draws victims and moments.
+        campaign: Receives its kills and failures.
     """
 
     victim: ClassVar[str]  # module whose `main` is an attempt
     ending_seconds: ClassVar[float]  # the longest that other processes may outlive their parent
     begun: ClassVar[float]  # share of the kills at random that come after the first call
-    victims: tuple[str, ...]  # of kills at random
+    victims: tuple[str, ...]  # seconds before kills at random
     longest_wait: float  # seconds before one
-    arguments: list[str]  # of the victim, between its folder and the names of its attempts
+    arguments: list[str]  # arguments of the victim, between its folder and its attempts
 
     def __init__(self, home: Path, kind: str, chance: random.Random, campaign: Campaign) -> None:
         self.home = home
@@ -82,11 +82,11 @@ class Round(ABC):
 
     @abstractmethod
     def order(self) -> str:
-        """Return what MOMENT is to be, or nothing for a kill after a random time."""
+        """Return the value of MOMENT; empty for a kill after a random time."""
 
     @abstractmethod
     def check_attempt(self, kills: list[Kill], status: int, *, committed: bool) -> None:
-        """Look at what an attempt has worked on and left, which began with a ``committed`` result.
+        """Check the calls and the files of an attempt that started with a ``committed`` result.
 
         Raises:
             AssertionError: A promise is broken.
@@ -94,10 +94,10 @@ class Round(ABC):
 
     @abstractmethod
     def check_result(self) -> None:
-        """Look at what was published in the end.
+        """Check the final published result.
 
         Raises:
-            AssertionError: It is not what it must be.
+            AssertionError: The result is wrong.
         """
 
     def play(self, kills: int) -> None:
@@ -134,7 +134,7 @@ class Round(ABC):
     # ------------------------------------------------------------ one attempt
 
     def _attempt(self, *, killing: bool) -> bool:
-        """Start an attempt and kill something of it; return whether the next one must go on."""
+        """Start an attempt and kill part of it; return whether the next one must resume."""
         self.attempts += 1
         committed = draft_of(self.node.manifest).exists()
         moment = self.order() if killing else ""
@@ -174,7 +174,7 @@ class Round(ABC):
     def _calls_path(self) -> Path:
         return self.home / f"calls-{self.attempts}"
 
-    # ------------------------------------------------------------ what is killed of it
+    # ------------------------------------------------------------ kills
 
     def _kill(self, process: "subprocess.Popen[bytes]", moment: str) -> Iterator[Kill]:
         if moment:

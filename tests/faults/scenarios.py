@@ -1,6 +1,6 @@
-"""Scenarios of disk faults: what lies in a folder, and the attempt that is disturbed there.
+"""Scenarios of disk faults: the files in a folder, and the attempt that is disturbed there.
 
-All of them write below ``home / "disk"``; inputs and notes of calls are beside it.
+All of them write below ``home / "disk"``; inputs and recorded calls are beside it.
 """
 
 import asyncio
@@ -44,12 +44,12 @@ _RUNS: Final = frozenset({"disturbed", "next"})
 
 
 class Switches(Operational):
-    """What the operators do besides their work.
+    """The behaviour of the operators besides their work.
 
     Attributes:
-        failing: Whether records fail that may.
+        failing: Whether records that may fail do fail.
         stop_at: The record at which the attempt is interrupted.
-        seconds: For how long each is worked on.
+        seconds: The seconds of work per record.
     """
 
     failing = True
@@ -100,7 +100,7 @@ _selections: Any = data_register.new_group("scenario_selections")
 
 
 class Select(_selections):
-    """Keeps the first record of each remainder, and all of the odd ones."""
+    """Keeps the first record of each remainder, and all odd records."""
 
     def sketch(self, record: dict[str, Any]) -> int:
         number = int(record["n"])
@@ -134,22 +134,22 @@ def rows(numbers: Iterable[int]) -> list[dict[str, Any]]:
 
 
 def _never() -> None:
-    """Go on."""
+    """Never stop."""
 
 
 class Scenario:
-    """One attempt over ``COUNT`` records, in a folder where nothing is.
+    """One attempt over ``COUNT`` records, in an empty folder.
 
     Args:
-        home: Where everything is.
-        mode: Of the operator.
+        home: The folder of all files.
+        mode: The mode of the operator.
 
     Attributes:
-        options: Of the operator.
-        modes: Which modes there are.
-        stops: Whether the disturbed attempt is told to stop, instead of finishing.
-        policy: Of all attempts.
-        inputs: Names of the files it is given.
+        options: The options of the operator.
+        modes: The modes of the scenario.
+        stops: Whether the disturbed attempt is stopped instead of finishing.
+        policy: The resume policy of all attempts.
+        inputs: Names of its input files.
     """
 
     options: ClassVar[dict[str, Any]] = {}
@@ -163,10 +163,10 @@ class Scenario:
         self.disk = home / "disk"
         self.folder = NodeFolder(self.disk / "results" / "node", "node")
 
-    # ---------------------------------------------------------------- what lies there
+    # ---------------------------------------------------------------- earlier files
 
     def prepare(self) -> None:
-        """Make inputs, and what earlier attempts left."""
+        """Make inputs, and the files of earlier attempts."""
         self.disk.mkdir(parents=True)
         self._write("input.jsonl", range(COUNT))
 
@@ -188,7 +188,7 @@ class Scenario:
     # ---------------------------------------------------------------- attempts
 
     def disturbed(self) -> None:
-        """Make the attempt that is recorded or disturbed; it syncs and looks up all the time."""
+        """Make the attempt that is recorded or disturbed; it syncs and checks at every chance."""
         for module in (ticker, stream_runner):
             module._TICK_SECONDS = 0.0005  # type: ignore[attr-defined]
         ticker._STOP_CHECK_SECONDS = 0.0  # type: ignore[misc]
@@ -196,7 +196,7 @@ class Scenario:
         self.attempt("disturbed")
 
     def attempt(self, run: str) -> None:
-        """Make an attempt, which finishes if it is not disturbed or told to stop."""
+        """Make an attempt, which finishes unless it is disturbed or stopped."""
         self._run(run, self.inputs, self.mode)
 
     def _reason_to_stop(self) -> str | None:
@@ -221,10 +221,10 @@ class Scenario:
         )
         OperatorExecutor(context).run(self.operator(mode), datasets, self.folder)
 
-    # ---------------------------------------------------------------- what is found
+    # ---------------------------------------------------------------- results
 
     def state(self) -> dict[str, Any]:
-        """Return what a reader finds: bytes, counts, and the names in the folder."""
+        """Return the files that a reader finds: bytes, counts, and the names in the folder."""
         deleting.finish()
         folder = self.folder
         manifest = Manifest.load(folder.manifest)
@@ -239,7 +239,7 @@ class Scenario:
         }
 
     def paid(self) -> set[int]:
-        """Return the records that need no call, by what earlier attempts left."""
+        """Return the records that need no call, by the files of earlier attempts."""
         found = (self.settled(made.table) for made in existing(self.folder.checkpoints))
         return set().union(*found)
 
@@ -262,13 +262,13 @@ class Over(Scenario):
 
 
 class Fresh(Scenario):
-    """Nothing is there."""
+    """The folder is empty."""
 
     modes = ("single", "thread", "async", "process")
 
 
 class Again(Scenario):
-    """The very result is there already, and is made anew."""
+    """The same result already exists, and is made again."""
 
     @override
     def prepare(self) -> None:
@@ -288,7 +288,7 @@ class Resume(Scenario):
 
 
 class Stopped(Over):
-    """The attempt is told to stop, in place of an older result."""
+    """The attempt is stopped, in place of an older result."""
 
     modes = ("single", "thread", "process")
     stops = True
@@ -431,7 +431,7 @@ class StreamOver(Stream):
 
 
 class StreamStopped(StreamOver):
-    """The attempt is told to stop."""
+    """The attempt is stopped."""
 
     stops = True
 
@@ -443,7 +443,7 @@ class StreamQuarantine(StreamStopped):
 
 
 class Source(Scenario):
-    """Records that no operator made."""
+    """Records that no operator produced."""
 
     @override
     def prepare(self) -> None:

@@ -1,9 +1,9 @@
-"""Kills runs that write a stream, time and again, and checks what comes of it.
+"""Kill runs that write a stream repeatedly, and check the results.
 
 python tests/faults/stream_campaign.py --kills 100 --seed 1
 
 Every round writes one kind of stream. Up to five attempts in a row are killed, alone or with all
-their workers, after a random time or at a chosen step of the engine; then one is left alone.
+their workers, after a random time or at a chosen step of the engine; the last one is not killed.
 """
 
 import logging
@@ -86,7 +86,7 @@ class _Round(Round):
         return [one for journal in found for one in read_positions(journal).positions]
 
     def _check_calls(self, calls: list[tuple[int, float]]) -> None:
-        """Only what was finished in the last second before a kill is worked on again."""
+        """Check that only items finished in the last second before a kill are processed again."""
         again = 0
         twice = [item for item, count in Counter(n for n, _ in calls).items() if count > 1]
         assert not twice, f"items {twice[:5]} were worked on twice in one attempt"
@@ -124,7 +124,7 @@ class _Round(Round):
 
 def main() -> int:
     """Run a campaign from the command line."""
-    logging.getLogger("dagster_dataops").setLevel(logging.ERROR)  # of items that are skipped
+    logging.getLogger("dagster_dataops").setLevel(logging.ERROR)  # warnings about skipped items
     return command(__doc__, KINDS, lambda *given: run_stream_campaign(*given[:3], kinds=given[3]))
 
 

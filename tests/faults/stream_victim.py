@@ -1,7 +1,7 @@
-"""What campaigns over streams kill: one attempt to write a stream of two files as a result.
+"""The victim of stream campaigns: one attempt to write a stream of two files as a result.
 
-shuffle, shard and weighted sample, then a map that takes its time and writes down its calls, then
-a filter.
+The stages are shuffle, shard and weighted sample, then a slow map that records its calls, then a
+filter.
 """
 
 import sys
@@ -43,12 +43,12 @@ def together(items: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def make(home: Path, kind: str, seconds: float) -> DataPipeline:
-    """Return the stream; its items are the same however long they take.
+    """Return the stream; its items do not depend on the delays.
 
     Args:
-        home: Where the files are.
+        home: The folder of the files.
         kind: One of `KINDS`.
-        seconds: How long each item takes; 0 for none to be written down.
+        seconds: The delay of each item; 0 also records no call.
     """
     first = read_jsonl(home / "first.jsonl").shuffle(50, seed=1).shard(1, 2)
     second = read_jsonl(home / "second.jsonl").shuffle(0, seed=2)

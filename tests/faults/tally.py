@@ -1,4 +1,4 @@
-"""Campaign: what a number of kills came to, and the command that tells of it."""
+"""Campaign: the results of a number of kills, and the command that prints them."""
 
 import argparse
 import sys
@@ -11,14 +11,14 @@ from pathlib import Path
 
 @dataclass
 class Campaign:
-    """What a number of kills came to.
+    """The results of a number of kills.
 
     Attributes:
-        kills: How many by kind, victim and moment.
-        again: Records worked on again for each kill, by kind.
-        oldest: Seconds before its kill that the oldest of them was finished, where that is known.
-        resumed: How many attempts went on from a checkpoint.
-        failures: What broke a promise, in words.
+        kills: Number of kills by kind, victim and moment.
+        again: Records processed again for each kill, by kind.
+        oldest: Seconds between the end of the oldest of them and its kill, if known.
+        resumed: Number of attempts that resumed a checkpoint.
+        failures: Broken promises, in words.
     """
 
     kills: Counter[tuple[str, str, str]] = field(default_factory=Counter)
@@ -54,9 +54,9 @@ def command(
     """Run a campaign from the command line and return its status.
 
     Args:
-        description: What it is.
-        kinds: All that there are.
-        run: Returns the campaign of so many kills, a seed, a folder and some kinds.
+        description: The description of the campaign.
+        kinds: All kinds.
+        run: Returns the campaign for a number of kills, a seed, a folder and some kinds.
     """
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--kills", type=int, default=100)

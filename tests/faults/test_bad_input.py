@@ -1,4 +1,4 @@
-"""Lines that are no records, files that are no input, results that JSON cannot hold."""
+"""Tests of lines that are not records, invalid files, and results that JSON cannot hold."""
 
 import asyncio
 import datetime
@@ -165,7 +165,7 @@ def test_an_input_without_records_makes_an_empty_result(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
-def test_a_line_of_a_hundred_megabytes_passes_through(tmp_path: Path, mode: str) -> None:
+def test_a_line_of_a_hundred_megabytes_is_processed(tmp_path: Path, mode: str) -> None:
     content = _GOOD + b'{"long":"' + b"x" * (100 << 20) + b'"}\n' + _GOOD
     run(_keeping(mode), _file(tmp_path, content), node(tmp_path))
     assert node(tmp_path).result.read_bytes() == content
@@ -248,7 +248,7 @@ def test_a_result_that_json_cannot_hold_is_an_error_row(
 
 @pytest.mark.parametrize("ignore", [True, False], ids=["ignored", "not ignored"])
 @pytest.mark.parametrize("mode", ["single", "thread", "process"])
-def test_exceptions_that_are_no_text_are_still_told(
+def test_exceptions_without_valid_text_are_reported(
     tmp_path: Path, mode: str, ignore: bool
 ) -> None:
     class OddError(Exception):

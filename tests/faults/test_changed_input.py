@@ -1,7 +1,7 @@
-"""Inputs that change before, between and during the attempts to process them.
+"""Tests of inputs that change before, between and during the attempts to process them.
 
-A run either publishes what one content of its input gives, or refuses with an `InputError`. Never
-does it publish a mixture of two contents, and never what a handle's old content would have given.
+A run either publishes the result of one content of its input, or raises an `InputError`. It never
+publishes a mixture of two contents, and never the result of a handle's old content.
 """
 
 import os
@@ -24,7 +24,7 @@ from tests.faults.crashing import wait_until
 
 _COUNT: Final = 120
 _STOP: Final = 60
-_during: dict[int, Callable[[], object]] = {}  # by record: what happens when it is worked on
+_during: dict[int, Callable[[], object]] = {}  # by record: the action when it is processed
 
 
 def _rows(value: str) -> list[dict[str, Any]]:
@@ -109,7 +109,7 @@ HANDLES: Final = ("of a file", "of a result", "of a result, made anew")
 
 
 def _change(change: str, path: Path) -> None:
-    """Change a file once the clock of its file system has moved on since it was last changed."""
+    """Change a file after the clock of its file system has advanced since its last change."""
     clock = path.with_name("clock")
 
     def has_moved_on() -> bool:
@@ -122,10 +122,10 @@ def _change(change: str, path: Path) -> None:
 
 
 class _Input:
-    """An input of rows ``A``, and the handles on it.
+    """An input of rows ``A``, and the handles of it.
 
     Args:
-        folder: Where it is made.
+        folder: The folder of the input.
         handle: One of `HANDLES`.
     """
 
@@ -161,7 +161,7 @@ def _attempt(folder: Path, kind: str, given: _Input, name: str = "first") -> Run
 @pytest.mark.parametrize("handle", HANDLES)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("change", CHANGES)
-def test_an_input_changed_between_two_attempts_is_not_mixed_with_what_it_was(
+def test_an_input_changed_between_two_attempts_is_not_mixed(
     tmp_path: Path, change: str, kind: str, handle: str
 ) -> None:
     given = _Input(tmp_path, handle)
@@ -199,7 +199,7 @@ def test_an_input_changed_after_its_handle_was_made_is_refused_or_read_as_it_is(
 
 
 def _check_refused_or_read(folder: Path, kind: str, given: _Input, change: str) -> None:
-    """Check that a handle on another content is refused; any other reads what is there."""
+    """Check that a handle of another content is refused; any other reads the present content."""
     anew = given.handle.endswith("anew")
     if given.handle == "of a file" or (anew and "time restored" not in change):
         _attempt(folder, kind, given, "second")

@@ -1,4 +1,4 @@
-"""Clocks that jump by hours: only the monotonic one decides anything."""
+"""Tests of clocks that jump by hours: only the monotonic clock is used for decisions."""
 
 import os
 import random
@@ -29,7 +29,7 @@ _HOUR = 3600.0
 
 @pytest.fixture
 def jumping(monkeypatch: pytest.MonkeyPatch) -> Iterator[random.Random]:
-    """Every look at the wall clock shows it hours before or after the last."""
+    """Make every reading of the wall clock jump by hours."""
     chance = random.Random(5)
     real, real_ns = time.time, time.time_ns
 

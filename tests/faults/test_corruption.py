@@ -1,4 +1,4 @@
-"""Damaged checkpoints: what was hit is done again, everything else is kept."""
+"""Tests of damaged checkpoints: damaged records are repeated, all others are kept."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def damager(tmp_path: Path) -> Damager:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_flipped_bit_costs_the_spans_it_hit_and_no_others(damager: Damager, mode: str) -> None:
+def test_a_flipped_bit_costs_only_its_own_spans(damager: Damager, mode: str) -> None:
     damager.prepare((mode,), ("single spans", "merged spans"))
     flip_bits(24, 7, damager)
     assert damager.campaign.failures == []
@@ -37,13 +37,13 @@ def test_a_journal_damaged_in_any_byte_of_a_frame_head_costs_that_frame(damager:
     assert damager.campaign.outcomes["single, merged spans", "refused"] == 0
 
 
-def test_a_run_goes_on_from_a_journal_cut_anywhere(damager: Damager) -> None:
+def test_a_run_resumes_from_a_journal_truncated_anywhere(damager: Damager) -> None:
     damager.prepare(("single",), ("small spans",))
     cut_everywhere("single, small spans", damager, step=97)
     assert damager.campaign.failures == []
 
 
-def test_every_prefix_of_a_journal_tells_of_the_spans_whose_frames_are_whole(
+def test_every_prefix_of_a_journal_contains_the_spans_of_its_whole_frames(
     damager: Damager,
 ) -> None:
     damager.prepare(("single",), ("merged spans",))

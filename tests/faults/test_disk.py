@@ -1,4 +1,4 @@
-"""Disks that are full: a clear error, nothing lost, and the next attempt goes on."""
+"""Tests of full disks: a clear error, no lost record, and the next attempt resumes."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Part of the campaigns of disk faults: any call disturbed, or the power lost after it."""
+"""Tests with parts of the campaigns of disk faults: disturbed calls, and losses of power."""
 
 import subprocess
 import sys
@@ -77,7 +77,7 @@ def run(library: Path, tmp_path: Path) -> Run:
 
 
 @pytest.mark.parametrize("scenario", _POWER)
-def test_a_loss_of_power_at_any_call_costs_nothing_that_was_safe(run: Run, scenario: str) -> None:
+def test_a_loss_of_power_at_any_call_loses_no_safe_data(run: Run, scenario: str) -> None:
     run("power", scenario, _POWER[scenario], "--cases", "20")
 
 
@@ -86,10 +86,10 @@ def test_a_loss_of_power_at_any_call_of_publishing_leaves_one_whole_result(run: 
 
 
 @pytest.mark.parametrize("scenario", _DISTURBED)
-def test_a_kill_at_any_call_is_gone_on_from(run: Run, scenario: str) -> None:
+def test_a_run_resumes_after_a_kill_at_any_call(run: Run, scenario: str) -> None:
     run("kill", scenario, _DISTURBED[scenario], "--cases", "10")
 
 
 @pytest.mark.parametrize("scenario", _DISTURBED)
-def test_an_error_of_any_call_is_gone_on_from(run: Run, scenario: str) -> None:
+def test_a_run_resumes_after_an_error_of_any_call(run: Run, scenario: str) -> None:
     run("error", scenario, _DISTURBED[scenario], "--cases", "10")

@@ -1,4 +1,4 @@
-"""Names, links and modes of files: nothing leaves the root, nothing read from disk is run."""
+"""Tests of names, links and modes of files: no path leaves the root, no stored code is run."""
 
 import ast
 import os
@@ -64,7 +64,7 @@ def _everything_below(folder: Path) -> Iterator[Path]:
 
 @settings(max_examples=60)
 @given(st.lists(_NAMES, min_size=1, max_size=3), st.none() | _NAMES)
-def test_whatever_an_asset_or_partition_is_called_its_files_are_below_the_root(
+def test_files_of_assets_and_partitions_of_any_name_are_below_the_root(
     key: list[str], partition: str | None
 ) -> None:
     with tempfile.TemporaryDirectory() as place:
@@ -82,7 +82,7 @@ def test_whatever_an_asset_or_partition_is_called_its_files_are_below_the_root(
 
 @settings(max_examples=100)
 @given(_NAMES)
-def test_whatever_an_operator_group_pipeline_or_node_is_called_it_is_plain_or_refused(
+def test_names_of_operators_groups_pipelines_and_nodes_are_plain_or_refused(
     name: str,
 ) -> None:
     registry = OperatorRegistry(print)
@@ -100,7 +100,7 @@ def test_whatever_an_operator_group_pipeline_or_node_is_called_it_is_plain_or_re
     ]
     for error, give in given_name:
         if plain:
-            with suppress(error):  # a few have a meaning of their own, such as "source"
+            with suppress(error):  # a few have a special meaning, such as "source"
                 give()
         else:
             with pytest.raises(error):
@@ -134,7 +134,7 @@ def test_a_node_with_the_longest_name_is_published(root: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["../outside", "a/../../outside", "./x/.."])
-def test_a_root_is_where_its_path_leads_and_nowhere_else(tmp_path: Path, text: str) -> None:
+def test_a_root_is_exactly_where_its_path_leads(tmp_path: Path, text: str) -> None:
     """Dots in the setting are the user's own; nothing is added to where they lead."""
     (tmp_path / "a" / "x").mkdir(parents=True)
     (tmp_path / "outside").mkdir()
@@ -153,9 +153,7 @@ _PLANTED = ("result", "errors", "manifest", "input")
 
 @pytest.mark.parametrize("kind", ["symbolic", "hard"])
 @pytest.mark.parametrize("mode", ["single", "process"])
-def test_links_planted_among_a_nodes_files_are_never_written_through(
-    tmp_path: Path, mode: str, kind: str
-) -> None:
+def test_links_among_a_nodes_files_are_never_followed(tmp_path: Path, mode: str, kind: str) -> None:
     precious = tmp_path / "precious"
     precious.write_text("precious")
     folder = node(tmp_path / "root")
@@ -209,7 +207,7 @@ def test_files_of_others_among_the_checkpoints_are_passed_over(tmp_path: Path, n
 
 
 def test_a_manifest_leads_to_no_other_file(tmp_path: Path) -> None:
-    """It names none: the result is where the node's folder says, whatever stands in it."""
+    """The manifest names no file: the result is always the file in the node's folder."""
     folder = node(tmp_path)
     dataset = write_input(tmp_path / "input.jsonl", [{"n": 1}])
     run(act_on(_concurrency_mode="single"), dataset, folder)
@@ -246,14 +244,14 @@ def _calls(tree: ast.AST) -> set[str]:
     return found
 
 
-def test_only_what_a_parent_sends_its_worker_is_unpickled() -> None:
+def test_only_messages_from_the_parent_are_unpickled() -> None:
     trees = {path.name: ast.parse(path.read_text()) for path in _SOURCES}
     pickling = {name for name, tree in trees.items() if _imports(tree) & _RUNNING}
     assert pickling == {"pickling.py", "callers.py", "factories.py", "torch_dataset.py"}
     assert not _calls(trees["factories.py"]) & {".load", ".loads"}  # it asks whether it could be
     for path in _SOURCES:
         calls = _calls(ast.parse(path.read_text()))
-        # Connection.recv() unpickles what Connection.recv_bytes() leaves alone.
+        # Connection.recv() unpickles its message, Connection.recv_bytes() does not.
         assert not calls & {"eval", ".recv", ".read_pickle"}, path.name
         assert "exec" not in calls or path.parent.name == "selectors", path.name
 

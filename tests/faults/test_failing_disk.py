@@ -1,4 +1,4 @@
-"""Disks that refuse: a clear error, what is settled stays, the next attempt pays for the rest."""
+"""Tests of failing disks: a clear error, settled records are kept, the next attempt resumes."""
 
 import errno
 import os
@@ -44,7 +44,7 @@ _EXPECTED = lines(
 
 
 class _Hooks:
-    """What the operators do besides their work; no constant, so no part of their code version."""
+    """The behaviour of the operators besides their work; not part of their code version."""
 
     def __init__(self) -> None:
         self.calls = Path()
@@ -113,7 +113,7 @@ class _Runs:
         return found
 
     def check_the_next_attempt(self, **context: Any) -> set[int]:
-        """Finish without the fault; return what was settled before."""
+        """Finish without the fault; return the records that were settled before."""
         settled = self.settled()
         _HOOKS.calls, _HOOKS.at = _HOOKS.calls.with_name("calls-again"), {}
         report = self.attempt("second", **context)
@@ -198,7 +198,7 @@ _AFTER_THE_LAST_WORD = {
 
 
 @pytest.mark.parametrize("fault", _AFTER_THE_LAST_WORD)
-def test_a_publication_cut_short_by_the_disk_is_finished_by_a_retry(
+def test_a_publication_interrupted_by_the_disk_is_finished_by_a_retry(
     tmp_path: Path, fault: str
 ) -> None:
     runs = _Runs(tmp_path, "single")
@@ -209,7 +209,7 @@ def test_a_publication_cut_short_by_the_disk_is_finished_by_a_retry(
 
 
 @pytest.mark.parametrize("fault", _AFTER_THE_LAST_WORD)
-def test_a_publication_cut_short_by_the_disk_is_not_paid_for_again_by_a_new_run(
+def test_a_publication_interrupted_by_the_disk_repeats_no_call_in_a_new_run(
     tmp_path: Path, fault: str
 ) -> None:
     runs = _Runs(tmp_path, "single")
@@ -222,7 +222,7 @@ def test_a_publication_cut_short_by_the_disk_is_not_paid_for_again_by_a_new_run(
 def test_a_sync_that_fails_at_the_very_end_publishes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Linux tells of lost pages once: the draft, the same file, would then sync without a word."""
+    """Linux reports lost pages once: a second sync of the draft, the same file, would succeed."""
     monkeypatch.setattr(ticker, "_TICK_SECONDS", 0.0)
     runs = _Runs(tmp_path, "single")
 
@@ -237,7 +237,7 @@ def test_a_sync_that_fails_at_the_very_end_publishes_nothing(
 
 
 def _refusal_of(runs: _Runs) -> str | None:
-    """Return what an attempt is refused with; ``None`` if it finds room for everything."""
+    """Return the error of an attempt; ``None`` if the disk has enough room."""
     try:
         runs.attempt("first")
     except StorageError as error:
@@ -246,9 +246,7 @@ def _refusal_of(runs: _Runs) -> str | None:
 
 
 @pytest.mark.parametrize("mode", ["single", "thread", "process"])
-def test_a_disk_that_is_full_anywhere_on_the_way_costs_no_settled_record(
-    tmp_path: Path, mode: str
-) -> None:
+def test_a_disk_that_is_full_at_any_time_costs_no_settled_record(tmp_path: Path, mode: str) -> None:
     """A little more room each time: for the lock, a segment, more of it, the journal, a draft."""
     refused = 0
     for number, pages in enumerate([1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14]):
@@ -322,7 +320,7 @@ def test_a_run_whose_folder_was_replaced_publishes_nothing_into_the_new_one(
         locks[0].release()
 
 
-def test_a_disk_that_garbles_what_it_is_given_is_an_error_not_endless_work(
+def test_a_disk_that_corrupts_data_is_an_error_not_endless_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs = _Runs(tmp_path, "single")
@@ -388,7 +386,7 @@ def test_an_input_that_cannot_be_read_any_more_is_an_input_error(tmp_path: Path,
     refused = failing("pread", "input.jsonl", errno.EIO, spared, in_workers=in_workers)
     with refused, pytest.raises((InputError, StorageError), match="Input/output error"):
         runs.attempt("first")
-    assert error_rows(runs.folder) == []  # no record is to blame
+    assert error_rows(runs.folder) == []  # no record caused the error
     runs.check_the_next_attempt()
 
 
@@ -409,10 +407,10 @@ def test_a_dataset_operator_on_a_full_disk_keeps_its_previous_result(tmp_path: P
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_sync_that_fails_while_the_result_is_about_to_be_composed_is_no_result(
+def test_a_failed_sync_before_composition_gives_no_result(
     tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the disk may have dropped is no base for a result, although it can be read now."""
+    """Data that the disk may have lost must not be used, even if it can be read now."""
     runs = _Runs(tmp_path, mode)
     complete = threading.Event()
     check_complete = Job.check_complete

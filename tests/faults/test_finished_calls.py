@@ -1,4 +1,4 @@
-"""Calls that have returned are not made again after a SIGKILL, except by process workers."""
+"""Tests that finished calls are not repeated after a SIGKILL, except by process workers."""
 
 import os
 import random
@@ -47,7 +47,7 @@ run(operator(_concurrency_mode=mode, _max_workers=8))
 
 
 def _settled(home: Path) -> set[int]:
-    """Return the records that the journal on disk says are settled."""
+    """Return the settled records of the journal on disk."""
     table = CheckpointContent.read(node(home).checkpoints / "1").table
     path = home / "input.jsonl"
     with path.open("rb") as file:

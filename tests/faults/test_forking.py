@@ -1,4 +1,4 @@
-"""Worker processes of a parent with many threads."""
+"""Tests of worker processes of a parent with many threads."""
 
 from pathlib import Path
 

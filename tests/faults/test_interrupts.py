@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and SIGSTOP, in every mode and whatever the operator is doing."""
+"""Tests of Ctrl-C, SIGTERM and SIGSTOP, in every mode and state of the operator."""
 
 import os
 import signal
@@ -103,7 +103,7 @@ class _Run:
 
     @contextmanager
     def busy(self) -> "Iterator[tuple[subprocess.Popen[str], set[int]]]":
-        """Start it; yield its process and those that are at work in the operator."""
+        """Start the run; yield its process and the processes that work in the operator."""
         with killed_at_exit(self.script.start(self.mode, env=self.environment)) as process:
             self.script.wait_for("calls.log", _QUICK)
             self.script.wait_for("pids.log", 1)
@@ -111,7 +111,7 @@ class _Run:
             yield process, {int(entry[0]) for entry in self.script.log("pids.log")}
 
     def finish(self) -> Counter[str]:
-        """Let all records be quick, run to the end, and return how often each was worked on."""
+        """Make all records quick, run to the end, and return the number of calls per record."""
         (self.script.folder / "at once").touch()
         self.script.finish(self.mode, env=self.environment)
         result = (self.script.folder / "node" / "node_results.jsonl").read_bytes()
@@ -121,7 +121,7 @@ class _Run:
 
 
 def _check_ends(run: _Run, process: "subprocess.Popen[str]", workers: set[int]) -> None:
-    """The run ends as interrupted Python does, in one process, and leaves none behind."""
+    """Check that the run ends as interrupted Python does, without a remaining process."""
     wait_until(lambda: not alive(workers - {process.pid}), 2, "all workers are gone")
     assert process.wait(HANG_SECONDS) == -signal.SIGINT, run.script.output()
     wait_until(lambda: not alive_in_session(process.pid), 2, "nothing is left")
@@ -143,7 +143,7 @@ def _check_ends(run: _Run, process: "subprocess.Popen[str]", workers: set[int]) 
         ("single", "holds the interpreter"),
     ],
 )
-def test_ctrl_c_ends_a_run_at_once_and_what_was_finished_is_not_done_again(
+def test_ctrl_c_ends_a_run_at_once_and_finished_records_are_kept(
     tmp_path: Path, mode: str, kind: str
 ) -> None:
     run = _Run(tmp_path, mode, kind)
@@ -152,14 +152,14 @@ def test_ctrl_c_ends_a_run_at_once_and_what_was_finished_is_not_done_again(
         _check_ends(run, process, workers)
     calls = run.finish()
     again = {record: times for record, times in calls.items() if times > 1}
-    if kind == "catches all":  # what it made of its record then is no outcome
+    if kind == "catches all":  # its later result for the record does not count
         assert sum(again.values()) <= 2 * _QUICK
     else:
         assert not again
 
 
 @pytest.mark.parametrize("mode", ["process", "spawned"])
-def test_an_operator_that_carries_on_is_killed_in_time(tmp_path: Path, mode: str) -> None:
+def test_an_operator_that_continues_after_its_limit_is_killed(tmp_path: Path, mode: str) -> None:
     run = _Run(tmp_path, mode, "carries on")
     with run.busy() as (process, workers):
         os.killpg(process.pid, signal.SIGINT)
@@ -217,7 +217,7 @@ def _interrupt_early(run: _Run, folder: Path, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("mode", ["process", "spawned"])
-def test_a_worker_that_is_terminated_is_replaced_and_what_it_finished_is_settled(
+def test_a_terminated_worker_is_replaced_and_its_finished_records_are_settled(
     tmp_path: Path, mode: str
 ) -> None:
     run = _Run(tmp_path, mode, "sleeps")

@@ -1,4 +1,4 @@
-"""Runs killed at random instants, and records that kill their workers."""
+"""Tests of runs killed at random instants, and of records that kill their workers."""
 
 import ctypes
 import os
@@ -82,14 +82,14 @@ def test_a_record_that_kills_its_worker_is_the_only_one_to_fail(
     ids=["first", "last", "many", "neighbours"],
 )
 @pytest.mark.parametrize("workers", [1, 2, 4])
-def test_poison_anywhere_costs_no_other_record(
+def test_a_killing_record_anywhere_costs_no_other_record(
     tmp_path: Path, poison: dict[int, str], workers: int
 ) -> None:
     run(poisonous(_max_workers=workers), _poisoned(tmp_path, poison), node(tmp_path))
     _check_only_the_poisonous_are_missing(tmp_path, poison, 400)
 
 
-def test_poison_among_blank_lines_is_found(tmp_path: Path) -> None:
+def test_a_killing_record_among_blank_lines_is_found(tmp_path: Path) -> None:
     dataset = _poisoned(tmp_path, {20: "exit"}, 40)
     text = dataset.path.read_bytes().replace(b"\n", b"\n\n  \n")
     dataset.path.write_bytes(text)
@@ -99,13 +99,13 @@ def test_poison_among_blank_lines_is_found(tmp_path: Path) -> None:
     assert node(tmp_path).result.read_bytes().count(b"\n") == 39
 
 
-def test_an_input_of_nothing_but_poison_ends(tmp_path: Path) -> None:
+def test_an_input_with_only_killing_records_ends(tmp_path: Path) -> None:
     poison = dict.fromkeys(range(5), "exit")
     run(poisonous(_stop_after_failures=0), _poisoned(tmp_path, poison, 5), node(tmp_path))
     _check_only_the_poisonous_are_missing(tmp_path, poison, 5)
 
 
-def test_poison_fails_the_step_where_failures_are_not_ignored(tmp_path: Path) -> None:
+def test_a_killing_record_fails_the_step_if_failures_are_not_ignored(tmp_path: Path) -> None:
     dataset = _poisoned(tmp_path, {30: "exit"}, 60)
     with pytest.raises(RecordError, match="WorkerDied") as caught:
         run(poisonous(_ignore_errors=False), dataset, node(tmp_path))

@@ -1,4 +1,4 @@
-"""Several runs at one folder, from one machine or several: one works, the others are told who."""
+"""Tests of several runs in one folder, on one or several machines: only one runs."""
 
 import os
 import re
@@ -34,7 +34,7 @@ def alone(record, place=""):
 
 
 def _race(home: Path, number: int, start: int, lock_seconds: float) -> None:
-    """Run in a child: wait for the start, run, write down what came of it."""
+    """Run in a child: wait for the start, run, write down the outcome."""
     os.read(start, 1)
     dataset = write_input(home / f"input-{number}.jsonl", _RECORDS)
     operator = alone(place=str(home / "inside"), _ignore_errors=False)
@@ -47,7 +47,7 @@ def _race(home: Path, number: int, start: int, lock_seconds: float) -> None:
 
 
 def _started(home: Path, lock_seconds: float) -> list[str]:
-    """Let racers go at the same moment and return what came of each."""
+    """Start racers at the same moment and return the outcome of each."""
     home.mkdir()
     start, go = os.pipe()
     children = []
@@ -78,8 +78,8 @@ def test_of_several_runs_at_once_one_works_and_the_others_name_it(tmp_path: Path
             if not outcome.endswith("finished"):
                 refused += 1
                 named = re.search(r"run racer-\d \(process (\d+) on (\S+), since 20", outcome)
-                if named is None:  # it had the lock for a microsecond
-                    assert "a run that has not yet named itself" in outcome
+                if named is None:  # the lock was held for a microsecond
+                    assert "a run that has not written its name yet" in outcome
                 else:
                     assert named[1] in finished
                     assert named[2] == socket.gethostname()
@@ -119,7 +119,7 @@ def test_the_folder_of_a_killed_run_is_taken_over_at_once(
             FolderLock(tmp_path / "node", "second", 0)
         process.kill()
         process.wait()
-        # A child that was just being forked, by the operator or as a worker, lets go in a moment.
+        # A child that was just being forked releases the lock in a moment.
         forking = forks or mode == "process"
         FolderLock(tmp_path / "node", "second", HANG_SECONDS if forking else 0.0).release()
     assert b"the-first" not in (tmp_path / "node" / ".lock").read_bytes()
@@ -138,7 +138,7 @@ _UNSHARE = ["unshare", "--uts", "--pid", "--mount", "--fork", "--kill-child"]
 
 @pytest.fixture(params=["bind", "overlay"])
 def shared(tmp_path: Path, request: pytest.FixtureRequest):
-    """A folder, and the command that shows it somewhere else in a container."""
+    """Return a folder, and the command that mounts it elsewhere in a container."""
     if subprocess.run([*_UNSHARE, "true"], capture_output=True, check=False).returncode:
         pytest.skip("only root can make namespaces")
     elsewhere = tmp_path / "elsewhere"
@@ -155,7 +155,7 @@ def shared(tmp_path: Path, request: pytest.FixtureRequest):
 
 
 def _overlay(disk: SmallDisk) -> Path:
-    """Mount what containers have as their root: an overlay."""
+    """Mount an overlay, the usual root of containers."""
     parts = {name: disk.path / name for name in ("lower", "upper", "work", "merged")}
     for path in parts.values():
         path.mkdir()
@@ -166,7 +166,7 @@ def _overlay(disk: SmallDisk) -> Path:
     return parts["merged"]
 
 
-def test_a_run_in_a_container_shuts_out_another_and_is_named_by_its_host(
+def test_a_run_in_a_container_locks_others_out_and_is_named_by_its_host(
     shared: tuple[Path, Path],
 ) -> None:
     folder, elsewhere = shared
@@ -189,7 +189,7 @@ def test_a_run_in_a_container_shuts_out_another_and_is_named_by_its_host(
     FolderLock(folder / "node", "second", HANG_SECONDS).release()
 
 
-def test_a_run_goes_on_from_what_another_host_left(tmp_path: Path) -> None:
+def test_a_run_resumes_the_checkpoint_of_another_host(tmp_path: Path) -> None:
     """The checkpoint knows no host: another name of the machine changes nothing."""
     dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
     operator = alone(place=str(tmp_path / "inside"))
@@ -200,6 +200,6 @@ def test_a_run_goes_on_from_what_another_host_left(tmp_path: Path) -> None:
             run(operator, dataset, node(tmp_path), run="first", should_stop=lambda: next(stop))
     (left,) = existing(node(tmp_path).checkpoints)
     report = run(operator, dataset, node(tmp_path), run="second", resume=ResumePolicy.AUTO)
-    (note,) = report.notes  # which goes on with what was saved if that is a second: a slow disk
+    (note,) = report.notes  # which resumes the saved records if the delay was a second: a slow disk
     assert left.table.records > 0  # all of them, unless the machine is slow
     assert note.split(";")[0] == f"resuming: {left.table.records} records settled by run first"

@@ -1,4 +1,4 @@
-"""Lines longer than any record: refused with file and line, in memory that stays bounded."""
+"""Tests of lines longer than any record: refused with file and line, in limited memory."""
 
 import bz2
 import gzip
@@ -86,7 +86,7 @@ def test_lines_up_to_the_limit_are_read_and_longer_ones_named(
 
 @pytest.mark.usefixtures("short")
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
-def test_a_line_of_text_that_is_too_long_comes_behind_those_before_it(
+def test_a_too_long_line_of_text_is_an_error_after_the_lines_before_it(
     tmp_path: Path, encoding: str
 ) -> None:
     path = tmp_path / "lines.txt"

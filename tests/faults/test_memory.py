@@ -1,4 +1,4 @@
-"""Memory of a run whose first record takes longer than all others together."""
+"""Tests of the memory of a run whose first record takes longer than all others together."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ if __name__ == "__main__":
 
 
 def _peak(folder: Path, records: int) -> int:
-    """Return the most bytes that all processes of a run had to themselves."""
+    """Return the largest sum of private memory of all processes of a run, in bytes."""
     folder.mkdir()
     text = "x" * 200
     write_input(folder / "input.jsonl", ({"n": n, "text": text} for n in range(records)))

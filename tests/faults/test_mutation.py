@@ -23,7 +23,7 @@ def test_no_mutation_is_listed_twice() -> None:
 
 
 @pytest.mark.slow
-def test_the_command_tells_killed_mutations_from_survivors(tmp_path: Path) -> None:
+def test_the_command_distinguishes_killed_mutations_from_survivors(tmp_path: Path) -> None:
     listed = tmp_path / "mutations.toml"
     listed.write_text(
         """

@@ -1,4 +1,4 @@
-"""What is left when a parent dies or is interrupted: nothing."""
+"""Tests that no process remains when a parent dies or is interrupted."""
 
 import os
 import signal
@@ -100,7 +100,9 @@ run(operator)
 
 
 @pytest.mark.parametrize("mode", ["thread", "async"])
-def test_an_interrupt_leaves_at_once_and_keeps_what_was_finished(tmp_path: Path, mode: str) -> None:
+def test_an_interrupt_ends_the_run_at_once_and_keeps_finished_records(
+    tmp_path: Path, mode: str
+) -> None:
     write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(128)])
     script = Script(tmp_path, _HALF)
     with killed_at_exit(script.start(mode)) as process:
@@ -114,7 +116,7 @@ def test_an_interrupt_leaves_at_once_and_keeps_what_was_finished(tmp_path: Path,
         assert len(script.log("calls.log")) == finished
 
 
-def test_an_interrupt_keeps_what_process_workers_finished(tmp_path: Path) -> None:
+def test_an_interrupt_keeps_records_finished_by_process_workers(tmp_path: Path) -> None:
     write_input(tmp_path / "input.jsonl", [*({"n": 2 * n} for n in range(30)), {"n": 1}])
     code = _HALF.replace("_max_workers=64", "_max_workers=2")
     script = Script(
@@ -126,14 +128,14 @@ def test_an_interrupt_keeps_what_process_workers_finished(tmp_path: Path) -> Non
         assert process.wait(HANG_SECONDS) == -signal.SIGINT
     with killed_at_exit(script.start("process")):
         script.wait_for("waiting.log", 2)
-        # The other worker may still be busy with what had been in flight.
+        # The other worker may still be busy with calls in flight.
         wait_until(lambda: len({e[1] for e in script.log("calls.log")}) == 30, 20, "all calls")
     calls = script.log("calls.log")
     assert len(calls) <= 30 + 2  # the calls in flight
 
 
 def test_an_interrupt_of_the_whole_group_is_the_parents_to_handle(tmp_path: Path) -> None:
-    """What a terminal does on Ctrl-C."""
+    """A terminal sends the signal to the whole group on Ctrl-C."""
     script = _busy_workers(tmp_path)
     with killed_at_exit(script.start("sleeps", "forked")) as process:
         pids = [int(entry[0]) for entry in script.wait_for("pids.log", 4)]

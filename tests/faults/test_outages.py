@@ -1,4 +1,4 @@
-"""Outages: an endpoint that is down costs no published result, and few calls."""
+"""Tests of outages: an endpoint that is down costs no published result, and few calls."""
 
 import asyncio
 import itertools
@@ -30,7 +30,7 @@ group: Any = data_register.new_group("outages")
 
 
 def _ask(record: dict[str, Any], folder: str) -> object:
-    """Note the call, in whichever process; fail as long as the endpoint is down."""
+    """Record the call across processes; fail as long as the endpoint is down."""
     home = Path(folder)
     with (home / "calls").open("a") as file:
         file.write(f"{record['n']}\n")
@@ -55,7 +55,7 @@ async def ask_async(record, folder=""):
 
 
 class Above(group):
-    """A selection operator whose sketches ask the endpoint."""
+    """A selection operator whose sketches call the endpoint."""
 
     def __init__(self, folder="", **kwargs):
         super().__init__(**kwargs)
@@ -74,12 +74,12 @@ def count_all(records):
 
 
 def run(*given: Any, **context: Any) -> Any:
-    """Run an operator in a run of its own."""
+    """Run an operator in a new run."""
     return helpers.run(*given, run=f"run {next(_RUNS)}", **context)
 
 
 class Endpoint:
-    """Something that operators call, and that may be down."""
+    """A service that operators call, and that may be down."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -87,14 +87,14 @@ class Endpoint:
         self.folder = node(home)
 
     def down(self, first: int = 0) -> None:
-        """Have calls fail for records from the ``first`` on."""
+        """Make calls fail for records from ``first`` on."""
         (self.home / "down").write_text(str(first))
 
     def heal(self) -> None:
         (self.home / "down").unlink()
 
     def calls(self) -> list[int]:
-        """Return the records asked for since the last call of this."""
+        """Return the records of calls since the last call of this method."""
         path = self.home / "calls"
         found = [int(line) for line in path.read_text().split()] if path.exists() else []
         path.unlink(missing_ok=True)
@@ -106,7 +106,7 @@ class Endpoint:
         return chosen(folder=str(self.home), **settings)
 
     def published(self) -> dict[str, bytes]:
-        """Return what readers find: result, manifest, error file and what is kept for retries."""
+        """Return the files that readers find: result, manifest, error file and kept journal."""
         folder = self.folder
         paths = (folder.result, folder.manifest, folder.errors, folder.kept)
         return {path.name: path.read_bytes() for path in paths if path.exists()}
@@ -126,7 +126,7 @@ def answered(count: int) -> bytes:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_result_stands_when_every_record_fails_and_a_healed_endpoint_is_asked_again(
+def test_a_result_is_kept_when_every_record_fails_and_a_recovered_endpoint_is_called_again(
     endpoint: Endpoint, mode: str
 ) -> None:
     dataset = write_input(endpoint.home / "input.jsonl", numbered(10))
@@ -150,7 +150,7 @@ def test_a_result_stands_when_every_record_fails_and_a_healed_endpoint_is_asked_
 
 @pytest.mark.parametrize("given", [{}, {"_reuse_outcomes": True}])
 @pytest.mark.parametrize("mode", MODES)
-def test_what_succeeded_before_an_outage_is_kept_and_what_failed_in_it_is_asked_again(
+def test_after_an_outage_successes_are_kept_and_failures_are_tried_again(
     endpoint: Endpoint, mode: str, given: dict[str, Any]
 ) -> None:
     dataset = write_input(endpoint.home / "input.jsonl", numbered(2000))
@@ -170,13 +170,13 @@ def test_what_succeeded_before_an_outage_is_kept_and_what_failed_in_it_is_asked_
     assert endpoint.folder.result.read_bytes() == answered(2000)
     assert report.manifest.failed == 0
     assert sorted({n for n in first + second if n < 900} | set(third)) == list(range(2000))
-    if mode != "process":  # where a worker may lose what it had not settled when it was ended
+    if mode != "process":  # where a worker may lose unsettled records when it is ended
         assert not {n for n in first if n < 900} & set(second + third), "asked twice"
     assert set(range(900, 2000)) <= set(third)
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_records_that_failed_between_others_before_an_outage_are_not_asked_again(
+def test_records_that_failed_before_an_outage_are_not_tried_again(
     endpoint: Endpoint, mode: str
 ) -> None:
     records = [{"n": n, "bad": n % 7 == 3} for n in range(900)]
@@ -190,7 +190,7 @@ def test_records_that_failed_between_others_before_an_outage_are_not_asked_again
     report = run(operator, dataset, endpoint.folder, resume=ResumePolicy.AUTO)
     asked = endpoint.calls()
     assert set(range(400, 900)) <= set(asked)
-    if mode != "process":  # where a worker may lose what it had not settled when it was ended
+    if mode != "process":  # where a worker may lose unsettled records when it is ended
         assert len([n for n in asked if n < 400]) <= 4
     assert [row["index"] for row in error_rows(endpoint.folder)] == list(range(3, 900, 7))
     good = lines({"n": n, "asked": True} for n in range(900) if n % 7 != 3)
@@ -263,7 +263,7 @@ def test_records_that_are_all_dropped_have_not_failed(tmp_path: Path) -> None:
     assert (report.manifest.dropped, report.manifest.failed) == (5, 0)
 
 
-def test_one_record_that_fails_alone_keeps_the_result_of_the_input_before(
+def test_a_single_failing_record_keeps_the_result_of_the_earlier_input(
     endpoint: Endpoint,
 ) -> None:
     operator = endpoint.operator("single")
@@ -303,7 +303,7 @@ def test_a_retry_in_which_all_fails_again_leaves_the_good_rows_in_the_result(
     assert endpoint.folder.result.read_bytes() == before == answered(40)
 
 
-def test_a_retry_stopped_by_an_outage_leaves_the_result_and_goes_on_later(
+def test_a_retry_stopped_by_an_outage_leaves_the_result_and_resumes_later(
     endpoint: Endpoint,
 ) -> None:
     dataset = write_input(endpoint.home / "input.jsonl", numbered(90))
@@ -347,7 +347,7 @@ def test_a_stream_of_which_every_item_fails_publishes_nothing(
     run(operator, [], endpoint.folder)
     good = endpoint.published()
     endpoint.down()
-    with pytest.raises(OutageError, match="no item came through and 20 failed"):
+    with pytest.raises(OutageError, match="all 20 items failed"):
         run(operator, [], endpoint.folder, resume=ResumePolicy.AUTO)
     assert endpoint.published() == good
     endpoint.heal()
@@ -356,7 +356,7 @@ def test_a_stream_of_which_every_item_fails_publishes_nothing(
 
 
 class _Refusing(BaseHTTPRequestHandler):
-    """Answers 401 to everything, and counts that."""
+    """Answers every request with 401, and counts them."""
 
     protocol_version = "HTTP/1.1"
 
@@ -442,7 +442,7 @@ def test_an_endpoint_that_refuses_everything_gets_few_of_a_hundred_thousand_requ
     assert not folder.result.exists()
 
 
-def test_a_call_in_plain_python_raises_and_goes_on_with_resume(endpoint: Endpoint) -> None:
+def test_a_call_in_plain_python_raises_and_resumes_with_resume(endpoint: Endpoint) -> None:
     operator = endpoint.operator("thread")
     endpoint.down()
     with pytest.raises(OutageError):
@@ -452,7 +452,7 @@ def test_a_call_in_plain_python_raises_and_goes_on_with_resume(endpoint: Endpoin
         assert [record["n"] for record in operator(numbered(5))] == list(range(5))
 
 
-def test_the_error_names_what_failed_last_where_calls_failed_one_after_another(
+def test_the_error_names_the_last_of_consecutive_failures(
     endpoint: Endpoint,
 ) -> None:
     dataset = write_input(endpoint.home / "input.jsonl", numbered(300))

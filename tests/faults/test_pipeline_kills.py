@@ -8,7 +8,7 @@ from tests.faults.pipeline_campaign import run_pipelines
 
 
 @pytest.mark.slow
-def test_random_pipelines_come_to_what_the_reference_says_however_often_they_are_killed(
+def test_killed_random_pipelines_have_the_results_of_the_reference(
     tmp_path: Path,
 ) -> None:
     tally = run_pipelines(6, seed=1, folder=tmp_path)

@@ -1,7 +1,7 @@
-"""One record of many is poison to whatever works on it: it alone lands in the error file.
+"""Tests of one record that breaks its environment: only this record is in the error file.
 
-Where a mode cannot survive by nature (``os._exit`` in a thread ends everybody), the next attempt
-goes on where the process died.
+If a mode cannot survive (``os._exit`` in a thread ends the whole process), the next attempt resumes
+where the process died.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ _GROUP = "data.poison"
 _COUNT, _POISONED = 40, 23
 
 
-# -- what a poisoned record does
+# -- the actions of a poisoned record
 
 
 def segfault() -> None:
@@ -59,7 +59,7 @@ def exit_at_once() -> None:
 
 
 def killed_for_memory() -> None:
-    """What the kernel does when memory runs out."""
+    """End this process as the kernel does when memory runs out."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -102,7 +102,7 @@ class _MuteError(Exception):
 
 
 class _OddError(BaseException):
-    """Derived from what nobody should derive from."""
+    """Derived from a class that user code should not derive from."""
 
 
 def _raising(error: Callable[[], BaseException]) -> Callable[[], None]:
@@ -237,13 +237,13 @@ def _no_process_is_left() -> Iterator[None]:
     wait_until(lambda: not alive(after - before), 5, f"processes {after - before} are gone")
 
 
-# -- process mode: whatever it does, it does it to its worker
+# -- process mode: only the worker is affected
 
 
 @pytest.mark.parametrize(
     ("what", "how"), [*((what, "forked") for what in KILLERS), ("segfault", "spawned")]
 )
-def test_a_record_that_kills_its_process_is_alone_in_the_error_file(
+def test_only_the_record_that_kills_its_process_is_in_the_error_file(
     tmp_path: Path, what: str, how: str
 ) -> None:
     dataset = write_input(tmp_path / "input.jsonl", _records(_POISONED))
@@ -268,7 +268,7 @@ def test_a_worker_out_of_memory_fails_the_record(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("what", RUDE)
-def test_bad_manners_in_a_worker_process_harm_no_record(tmp_path: Path, what: str) -> None:
+def test_disturbances_in_a_worker_process_cost_no_record(tmp_path: Path, what: str) -> None:
     records = _records(_POISONED)
     dataset = write_input(tmp_path / "input.jsonl", records)
     run(_operator("process", what), dataset, node(tmp_path))
@@ -283,14 +283,12 @@ def test_bad_manners_in_a_worker_process_harm_no_record(tmp_path: Path, what: st
 @pytest.mark.parametrize("limited", [False, True], ids=["unlimited", "limited"])
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.timeout(method="thread")
-def test_whatever_is_raised_fails_its_record_alone(
-    tmp_path: Path, mode: str, limited: bool
-) -> None:
+def test_any_exception_fails_only_its_record(tmp_path: Path, mode: str, limited: bool) -> None:
     expected = {what: exception for what, (exception, _) in RAISERS.items()}
     if mode == "single":
         del expected["KeyboardInterrupt"]  # in the main thread that is Ctrl-C, which ends the run
     if mode == "async":
-        expected["StopIteration"] = "RuntimeError"  # what Python makes of it in a coroutine
+        expected["StopIteration"] = "RuntimeError"  # the form that Python gives it in a coroutine
     records = [{"n": n, "poison": False, "what": what} for n, what in enumerate([*expected] * 6)]
     for record in records[2 * len(expected) : 3 * len(expected)]:
         record["poison"] = True
@@ -303,7 +301,7 @@ def test_whatever_is_raised_fails_its_record_alone(
     assert found == list(expected.items())
 
 
-def test_ctrl_c_in_single_mode_ends_the_run_and_the_next_one_goes_on(tmp_path: Path) -> None:
+def test_ctrl_c_in_single_mode_ends_the_run_and_the_next_one_resumes(tmp_path: Path) -> None:
     dataset = write_input(tmp_path / "input.jsonl", _records(_POISONED))
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
@@ -351,7 +349,7 @@ def _after(seconds: float) -> Callable[[], str | None]:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.timeout(method="thread")
-def test_a_record_that_hangs_fails_alone(tmp_path: Path, mode: str) -> None:
+def test_only_the_hanging_record_fails(tmp_path: Path, mode: str) -> None:
     dataset = write_input(tmp_path / "input.jsonl", _records(_POISONED))
     operator = hang_async if mode == "async" else hang
     _RELEASE.clear()
@@ -367,7 +365,7 @@ def test_a_record_that_hangs_fails_alone(tmp_path: Path, mode: str) -> None:
     _assert_only_the_poison_failed(tmp_path, "RecordTimeout", operator.operator.__name__)
 
 
-def test_a_record_that_holds_the_interpreter_fails_alone_in_process_mode(tmp_path: Path) -> None:
+def test_only_the_record_that_blocks_the_interpreter_fails_in_process_mode(tmp_path: Path) -> None:
     dataset = write_input(tmp_path / "input.jsonl", _records(_POISONED))
     late = _after(HANG_SECONDS)
     run(hold_the_interpreter(_timeout=1.5), dataset, node(tmp_path), should_stop=late)
@@ -411,7 +409,7 @@ log("ended.log")
 """
 
 
-_FORK_COUNT = 1500  # enough for a thread to settle what the main thread does not
+_FORK_COUNT = 1500  # enough for a thread to settle the main thread's records
 
 
 def _forking(tmp_path: Path, mode: str, what: str) -> Script:
@@ -433,18 +431,18 @@ def test_a_forked_child_that_comes_back_from_its_call_settles_nothing(
     assert len(script.log("ended.log")) == 1
     assert len(script.log("children.log")) == 1
     assert not alive([int(entry[0]) for entry in script.log("children.log")])
-    assert "came back from the operator's call" in script.output()
+    assert "returned from the operator's call" in script.output()
     if mode in {"thread", "async"}:  # the others notice it when the stretch of records ends
         assert len(script.log("calls.log")) == _FORK_COUNT
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_child_that_stays_does_not_hold_up_the_run(tmp_path: Path, mode: str) -> None:
+def test_a_remaining_child_does_not_delay_the_run(tmp_path: Path, mode: str) -> None:
     _forking(tmp_path, mode, "stays")
     assert node(tmp_path).result.read_bytes() == lines({"n": n} for n in range(_FORK_COUNT))
 
 
-def test_a_worker_that_dies_is_missed_although_its_child_holds_its_pipes(tmp_path: Path) -> None:
+def test_a_dead_worker_is_detected_although_its_child_holds_its_pipes(tmp_path: Path) -> None:
     _forking(tmp_path, "process", "stays and its parent dies")
     (row,) = error_rows(node(tmp_path))
     assert (row["index"], row["exception"]) == (_POISONED, "WorkerDied")
@@ -463,7 +461,7 @@ def swell(record):
 
 
 @pytest.mark.parametrize("mode", ["process", "thread"])
-def test_an_enormous_result_passes_through(tmp_path: Path, mode: str) -> None:
+def test_an_enormous_result_is_published(tmp_path: Path, mode: str) -> None:
     dataset = write_input(tmp_path / "input.jsonl", _records(1, count=3))
     run(swell(_concurrency_mode=mode), dataset, node(tmp_path))
     with node(tmp_path).result.open("rb") as file:
@@ -489,7 +487,7 @@ print("the end", flush=True)
 
 @pytest.mark.parametrize("mode", ["process", "thread", "single"])
 @pytest.mark.parametrize("reader", ["file", "slow pipe"])
-def test_an_operator_that_prints_without_end_ends_all_the_same(
+def test_an_operator_that_prints_without_end_is_ended(
     tmp_path: Path, mode: str, reader: str
 ) -> None:
     write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(_COUNT)])
@@ -509,7 +507,7 @@ def test_an_operator_that_prints_without_end_ends_all_the_same(
     assert node(tmp_path).result.read_bytes() == lines({"n": n} for n in range(_COUNT))
 
 
-# -- what a mode cannot survive
+# -- actions that a mode cannot survive
 
 
 _DIES = """
@@ -537,7 +535,7 @@ run(chosen(_concurrency_mode=sys.argv[1]))
 
 @pytest.mark.parametrize("how", ["exits", "is killed", "closes every descriptor"])
 @pytest.mark.parametrize("mode", ["single", "thread", "async"])
-def test_where_a_record_takes_the_whole_process_along_the_next_attempt_goes_on(
+def test_if_a_record_ends_the_whole_process_the_next_attempt_resumes(
     tmp_path: Path, mode: str, how: str
 ) -> None:
     write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(_COUNT)])
@@ -550,7 +548,7 @@ def test_where_a_record_takes_the_whole_process_along_the_next_attempt_goes_on(
     assert not error_rows(node(tmp_path))
     calls = [int(entry[1]) for entry in script.log("calls.log")]
     again = len(calls) - _COUNT
-    # What has finished is settled; a single one settles quick ones together.
+    # Finished records are settled; a single worker settles quick ones together.
     assert again <= (2 if mode != "single" and how != "closes every descriptor" else _COUNT)
 
 

@@ -1,4 +1,4 @@
-"""Failed items of streams: whatever they hold, and whatever becomes of the file that keeps them."""
+"""Tests of failed items of streams: any content, and any damage of the quarantine file."""
 
 import logging
 import math
@@ -90,7 +90,7 @@ def _refuse_mutely(item: Any) -> Any:
 
 @pytest.mark.parametrize("refuse", [_refuse, _refuse_mutely], ids=["a message", "no message"])
 @pytest.mark.parametrize("kind", _ODD)
-def test_whatever_a_failed_item_holds_it_is_in_the_error_file(
+def test_failed_items_of_any_content_are_in_the_error_file(
     tmp_path: Path, kind: str, refuse: Callable[[Any], Any]
 ) -> None:
     def changed(row: dict[str, Any]) -> Any:
@@ -105,7 +105,7 @@ def test_whatever_a_failed_item_holds_it_is_in_the_error_file(
 
 
 class _Working:
-    """Fails on some rows, and takes so long for some that positions are taken between them."""
+    """Fails on some rows, and is slow on some, so that positions are taken between them."""
 
     def __init__(self, stop_at: int | None = None, seconds: float = 0.0) -> None:
         self.stop_at, self.seconds = stop_at, seconds
@@ -120,7 +120,7 @@ class _Working:
         return row
 
     def __reduce__(self) -> Any:
-        return _Working, ()  # it counts as the same code, wherever it stops
+        return _Working, ()  # it counts as the same code for every stop
 
 
 def _stream(working: _Working) -> DataPipeline:
@@ -133,7 +133,7 @@ def _positions(folder: Path) -> list[Position]:
 
 
 class _Interrupted:
-    """A run that was interrupted with all failures behind it, to be gone on with many times."""
+    """A run that was interrupted after all failures, to be resumed many times."""
 
     def __init__(self, folder: Path) -> None:
         self._home, self._again = folder / "home", folder / "again"
@@ -151,7 +151,7 @@ class _Interrupted:
         assert self.content.count(b"\n") == len(_FAILING)
 
     def go_on_with(self, content: bytes | None) -> RunReport:
-        """Go on from a copy with another quarantine file, and check what is published."""
+        """Resume from a copy with another quarantine file, and check the published result."""
         shutil.rmtree(self._again, ignore_errors=True)
         shutil.copytree(self._home, self._again)
         place = self._again / self._quarantine.relative_to(self._home)
@@ -177,7 +177,7 @@ def test_a_quarantine_file_cut_at_any_byte_loses_no_row(tmp_path: Path) -> None:
         for size in range(len(interrupted.content))
     ]
     assert resumed == sorted(resumed)
-    assert 0 < resumed[-1] < interrupted.settled  # it goes on from a position that is intact
+    assert 0 < resumed[-1] < interrupted.settled  # it resumes from an intact position
 
 
 @pytest.mark.slow
@@ -191,16 +191,16 @@ def test_a_quarantine_file_with_any_byte_changed_loses_no_row(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("content", [None, b"", bytes(1000), b"\xff" * 10])
-def test_a_quarantine_file_that_is_gone_or_another_loses_no_row(
+def test_a_missing_or_replaced_quarantine_file_loses_no_row(
     tmp_path: Path, content: bytes | None
 ) -> None:
     report = _Interrupted(tmp_path).go_on_with(content)
-    assert "items are done again: what was written" in " ".join(report.notes) or (
+    assert "items are processed again: their output" in " ".join(report.notes) or (
         "starting afresh" in " ".join(report.notes)
     )
 
 
-def test_what_stands_behind_the_last_position_is_cut_off(tmp_path: Path) -> None:
+def test_bytes_after_the_last_position_are_cut_off(tmp_path: Path) -> None:
     interrupted = _Interrupted(tmp_path)
     report = interrupted.go_on_with(interrupted.content + b'{"half a li')
     assert report.manifest.resumed == interrupted.settled

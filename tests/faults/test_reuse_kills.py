@@ -1,4 +1,4 @@
-"""Runs killed at random instants while their input changes: what was settled is not asked again."""
+"""Tests of runs killed at random while their input changes: settled records are not repeated."""
 
 import os
 import random
@@ -72,7 +72,7 @@ class _Victim:
         return {number for digest, number in numbers.items() if digest in digests}
 
     def attempt(self, number: int, *, killing: bool) -> set[int]:
-        """Run over the present input, for a while or to the end; return what was asked for."""
+        """Run over the present input, for a while or to the end; return the called records."""
         (self._folder / "input.jsonl").write_bytes(lines(self.rows))
         (self._folder / "asked").unlink(missing_ok=True)
         process = self._script.start(self._mode, f"attempt-{number}")
@@ -88,7 +88,7 @@ class _Victim:
 
 
 @pytest.mark.parametrize("mode", ["single", "thread", "async", "process"])
-def test_what_was_settled_before_a_kill_is_not_asked_for_again_though_the_input_changed(
+def test_records_settled_before_a_kill_are_not_called_again_after_an_input_change(
     tmp_path: Path, mode: str
 ) -> None:
     victim = _Victim(tmp_path, mode, seed=7)

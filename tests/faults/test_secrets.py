@@ -1,4 +1,4 @@
-"""Secrets given to operators: in no file of ours, no log, nothing that Dagster keeps."""
+"""Tests of secrets given to operators: in no file of the product, no log, nowhere in Dagster."""
 
 import logging
 import os
@@ -49,7 +49,7 @@ def test_no_file_and_no_log_line_holds_an_operators_secret(
     capfd: pytest.CaptureFixture[str],
     mode: str,
 ) -> None:
-    """While a run is unfinished, and once it is finished; the environment is no different."""
+    """Checked during a run and after it."""
     monkeypatch.setenv("SERVICE_TOKEN", _SECRET)
     caplog.set_level(logging.DEBUG)
     dataset = write_input(tmp_path / "input.jsonl", _RECORDS)

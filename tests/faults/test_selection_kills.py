@@ -1,4 +1,4 @@
-"""Selection operators killed in either half."""
+"""Tests of selection operators killed in either half."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Runs from wherever a program may start one: children, threads, other operators."""
+"""Tests of runs started in any place: children, threads, other operators."""
 
 import multiprocessing
 import os
@@ -33,7 +33,7 @@ def nest(record, folder="", mode="process"):
 
 
 def work(folder: Path, count: int = _COUNT, **settings: Any) -> int:
-    """Run twice, as the second time there is something to remove; return how many came out."""
+    """Run twice, so that the second run has files to remove; return the number of results."""
     dataset = write_input(folder / "input.jsonl", [{"n": n} for n in range(count)])
     for attempt in ("first", "second"):
         run(double(**settings), dataset, node(folder), run=attempt)
@@ -45,7 +45,9 @@ def work(folder: Path, count: int = _COUNT, **settings: Any) -> int:
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 @pytest.mark.parametrize("daemon", [False, True], ids=["child", "daemon"])
 @pytest.mark.parametrize("method", _METHODS)
-def test_a_child_however_started_runs_operators(tmp_path: Path, method: str, daemon: bool) -> None:
+def test_a_child_of_any_start_method_runs_operators(
+    tmp_path: Path, method: str, daemon: bool
+) -> None:
     context: Any = multiprocessing.get_context(method)
     child = context.Process(target=work, args=(tmp_path,), daemon=daemon)
     child.start()
@@ -78,7 +80,7 @@ def test_threads_run_operators_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize("inner", ["process", "thread", "single"])
 @pytest.mark.parametrize("spawned", [False, True], ids=["forked", "spawned"])
 def test_an_operator_runs_another_one(tmp_path: Path, inner: str, spawned: bool) -> None:
-    before = set(children_of(os.getpid()))  # of multiprocessing, which keeps some
+    before = set(children_of(os.getpid()))  # multiprocessing's processes, some of which it keeps
     dataset = write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(4)])
     with second_thread(spawned):
         run(nest(folder=str(tmp_path / "inner"), mode=inner), dataset, node(tmp_path))
@@ -106,7 +108,7 @@ def meet(record, folder=""):
     return {"met": len(list(Path(folder).iterdir()))}
 
 
-def test_a_record_that_takes_its_time_after_quick_ones_has_the_other_workers_started(
+def test_a_slow_record_after_quick_ones_starts_the_other_workers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("_FORK_SECONDS", "_SPAWN_SECONDS"):

@@ -1,4 +1,4 @@
-"""Workers that die between two steps of their own, and what their parent makes of it."""
+"""Tests of workers that die between two of their steps, and of their parent's reaction."""
 
 import os
 import signal
@@ -23,7 +23,7 @@ _RECORDS = 20_000
 
 @data_register("data.deaths", _concurrency_mode="process", _max_workers=3)
 def waits_first(record, until=""):
-    """Take long for the first record, so that other workers finish later ones before it."""
+    """Take long for the first record, so that other workers finish later ones earlier."""
     if record["n"] == 0 and until:
         wait_until(Path(until).exists, 20, until)
     elif record["n"] == 0:
@@ -32,13 +32,13 @@ def waits_first(record, until=""):
 
 
 class _Dying:
-    """Stands in for a function of one worker's; the first to call it so often dies of that.
+    """Replaces a function of a worker; the first worker that calls it that often dies.
 
     Args:
-        function: What it stands for.
-        calls: At which call, counted from 1.
-        before: Whether the worker dies instead of that call, or right after it.
-        flag: Is there once a worker has died.
+        function: The replaced function.
+        calls: The number of the call, counted from 1.
+        before: Whether the worker dies before that call instead of right after it.
+        flag: A file that exists once a worker has died.
     """
 
     def __init__(self, function: Callable[..., object], calls: int, before: bool, flag: Path):
@@ -109,7 +109,7 @@ def test_a_worker_that_dies_after_its_last_span_leaves_nothing_to_do_again(
     assert report.manifest.rows_in == _RECORDS
 
 
-def test_a_large_operator_whose_workers_die_as_they_start_is_an_error_and_no_standstill(
+def test_workers_of_a_large_operator_that_die_at_start_are_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @data_register("data.deaths", _concurrency_mode="process", _max_workers=2)
@@ -141,7 +141,7 @@ def act(record):
 """
 
 
-def test_a_worker_that_dies_in_a_range_before_those_it_has_done_loses_none_of_it(
+def test_a_worker_that_dies_in_an_earlier_range_loses_no_record(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "modules").mkdir()

@@ -1,4 +1,4 @@
-"""What campaigns kill: one attempt of one operator. Runs in a process of its own.
+"""The victim of campaigns: one attempt of one operator. Runs in a separate process.
 
 python -m tests.faults.victim FOLDER MODE WORKLOAD ATTEMPT [EARLIER ATTEMPT ...]
 """
@@ -25,7 +25,7 @@ WORKERS = 3
 
 
 def note(record: Row) -> None:
-    """Write down that a call is through."""
+    """Record that a call has returned."""
     moments.arm()  # a worker that was not forked comes here first
     calls.note(record["n"])
 
@@ -60,7 +60,7 @@ async def work_async(record):
 
 
 class Unique(Exact):
-    """Deduplication that writes down its calls."""
+    """Deduplication that records its calls."""
 
     def sketch(self, record):
         if record["seconds"]:

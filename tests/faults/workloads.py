@@ -1,4 +1,4 @@
-"""What campaigns run: inputs, what becomes of each record, and what the result must be."""
+"""The workloads of campaigns: inputs, the outcome of each record, and the expected result."""
 
 import random
 from collections.abc import Iterable, Iterator
@@ -16,11 +16,11 @@ class Workload:
     """A kind of input.
 
     Attributes:
-        records: How many records.
-        seconds: How long a record may take; each is as likely.
-        slow_every: Every so manieth record takes one of these, the others no time.
-        bad_every: Every so manieth record fails.
-        differing: Whether what a record becomes differs from call to call.
+        records: The number of records.
+        seconds: The possible durations of a record, equally likely.
+        slow_every: Every n-th record takes one of these; the others take no time.
+        bad_every: Every n-th record fails.
+        differing: Whether the result of a record differs from call to call.
     """
 
     records: int
@@ -30,7 +30,7 @@ class Workload:
     differing: bool = False
 
     def rows(self, chance: random.Random, scale: float = 1.0) -> list[Row]:
-        """Return an input, by so much smaller; texts repeat, for a deduplication to find."""
+        """Return an input, smaller by a factor; texts repeat, for a deduplication."""
         count = max(50, int(self.records * scale))
         distinct = max(2, count // 2)
         return [
@@ -45,7 +45,7 @@ class Workload:
 
     @property
     def longest(self) -> float:
-        """How long the slowest record takes."""
+        """Return the duration of the slowest record."""
         return max(self.seconds)
 
 
@@ -60,10 +60,10 @@ WORKLOADS: Final = {
 
 
 def become(row: Row) -> list[Row]:
-    """Return what a record becomes: itself, nothing or two.
+    """Return the result of a record: itself, nothing or two records.
 
     Raises:
-        ValueError: It is a bad one.
+        ValueError: The record is bad.
     """
     if row["bad"]:
         msg = f"bad {row['n']}"
@@ -72,7 +72,7 @@ def become(row: Row) -> list[Row]:
 
 
 def become_random(row: Row) -> list[Row]:
-    """Return up to three rows that say how many they are, and differ in size from call to call."""
+    """Return up to three rows that hold their number, and differ in size from call to call."""
     if row["bad"]:
         msg = f"bad {row['n']}"
         raise ValueError(msg)
@@ -100,7 +100,7 @@ def expected_unique(rows: Iterable[Row]) -> bytes:
 
 
 def torn(result: bytes, rows: list[Row]) -> Iterator[str]:
-    """Yield what is wrong with a result of `become_random`: each record whole, all in order."""
+    """Yield the faults of a result of `become_random`: each record whole, all in order."""
     found = [orjson.loads(line) for line in result.splitlines()]
     last = -1
     for n, group in groupby(found, key=lambda row: row["n"]):

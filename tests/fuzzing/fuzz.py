@@ -1,11 +1,11 @@
-"""Looks for files that the readers cannot bear, guided by the code that they reach.
+"""Search for files that the readers cannot handle, guided by the code that they reach.
 
 python tests/fuzzing/fuzz.py journal --seconds 1800 --corpus /some/folder
 python tests/fuzzing/fuzz.py journal --minimise --corpus /some/folder
 
-Needs the extra ``fuzz``. Without ``--minimise`` what is found is added to the folder, and a failing
-example is left in it as ``crash-...``; with it, the few examples that reach everything the others
-reach are copied to ``tests/fuzzing/corpus``, where the tests replay them.
+Needs the extra ``fuzz``. Without ``--minimise``, new examples are added to the folder, and a
+failing example is saved there as ``crash-...``. With it, the few examples that reach all the code
+of the others are copied to ``tests/fuzzing/corpus``, where the tests replay them.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""What must hold of the journal reader, whatever the file holds.
+"""Properties of the journal reader for any file content.
 
 The bytes of an example are a script that writes a journal: frames with right checksums around
 arbitrary payloads and spans, raw noise between them, then cuts and flipped bits. A fuzzer that only
@@ -21,7 +21,7 @@ from dagster_dataops.checkpoints.journal.span_table import SpanTable
 from dagster_dataops.datasets.lines import Interval
 
 _EMPTY = frame(FrameKind.SPANS, b"")
-_END = 1 << 20  # of the imagined input
+_END = 1 << 20  # bytes of the imagined input
 
 
 class _Script:
@@ -101,14 +101,14 @@ def _spans(script: _Script) -> Iterator[Span]:
 
 
 def span_of(start: int, length: int, records: int, output_bytes: int, **others: int) -> Span:
-    """Return a span of which little is said; the rest of it is 0."""
+    """Return a span of which few fields are given; the other fields are 0."""
     zeros = dict.fromkeys(Span._fields, 0)
     said = {"start": start, "length": length, "records": records, "output_bytes": output_bytes}
     return Span(**{**zeros, **said, **others})
 
 
 def _misleading(script: _Script) -> bytes:
-    """Return a payload whose count of spans is not what it holds."""
+    """Return a payload with a wrong count of spans."""
     spans = list(_spans(script))
     packed = pack(columns_of(spans)) if spans else b"r"
     count = len(spans) + script.number() % 3 - 1
@@ -119,7 +119,7 @@ def check_bytes(data: bytes, written: frozenset[bytes]) -> list[bytes]:
     """Read a journal, rebuild its table and return the frames.
 
     Raises:
-        AssertionError: A frame was invented, or the table is not what its spans say.
+        AssertionError: A frame was invented, or the table does not match its spans.
     """
     table = SpanTable()
     found: list[bytes] = []

@@ -1,4 +1,4 @@
-"""What must hold of the jsonl reader, whatever the file holds and wherever it is cut."""
+"""Properties of the jsonl reader for any file content and any cuts."""
 
 import itertools
 import os
@@ -45,12 +45,12 @@ def check_content(content: bytes, block: int, wishes: list[int]) -> None:
     """Read ``content`` in blocks, and once more in ranges.
 
     Args:
-        content: Of the file.
-        block: Bytes read at once.
-        wishes: Where to cut, roughly.
+        content: The content of the file.
+        block: The number of bytes read at once.
+        wishes: Approximate places to cut.
 
     Raises:
-        AssertionError: A line is lost, doubled, torn, or not where it is said to be.
+        AssertionError: A line is lost, doubled or torn, or not at its reported place.
     """
     with _file(content) as (path, descriptor), patch.object(lines, "BLOCK_BYTES", block):
         if content.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -104,10 +104,10 @@ def _check_records(path: Path, naive: list[bytes]) -> None:
             good.append(decode(text))
         except ValueError as error:
             first_bad = first_bad or str(error)
-    with suppress(InputError):  # of another format, which whoever has a handle is not told
+    with suppress(InputError):  # of another format; the owner of a handle is not informed
         JsonlDataset.of_file(path)
     dataset = JsonlDataset(path, path.stat().st_size)
-    # NaN is no JSON and never equal to itself: what decodes compares by its text.
+    # NaN is not JSON and never equals itself: decoded records are compared by their text.
     assert repr(dataset.sample(len(naive))) == repr(good)
     try:
         read = dataset.read()

@@ -1,4 +1,4 @@
-"""What must hold of any selector over any record, however odd both are."""
+"""Properties of any selector over any record."""
 
 import copy
 import json
@@ -17,7 +17,7 @@ _GRAMMAR = re.compile(rf"{_PATH}(?:,{_PATH})*", re.ASCII)
 
 
 def check(data: bytes) -> None:
-    """Read a selector and a record, one JSON value a line; or a selector alone."""
+    """Read a selector and a record, one JSON value per line; or only a selector."""
     text, _, rest = data.decode(errors="replace").partition("\n")
     try:
         item = json.loads(rest)

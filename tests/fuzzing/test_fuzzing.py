@@ -1,4 +1,4 @@
-"""The readers bear anything: examples that hypothesis makes, and those that the fuzzer has kept."""
+"""Tests that the readers handle any input: examples of hypothesis, and saved ones of the fuzzer."""
 
 from pathlib import Path
 
@@ -24,17 +24,17 @@ _KEPT = {
 
 
 @pytest.mark.parametrize("path", _KEPT["journal"], ids=lambda path: path.name[:8])
-def test_the_journal_reader_bears_what_the_fuzzer_found(path: Path) -> None:
+def test_the_journal_reader_handles_the_examples_of_the_fuzzer(path: Path) -> None:
     journal.check(path.read_bytes())
 
 
 @pytest.mark.parametrize("path", _KEPT["lines"], ids=lambda path: path.name[:8])
-def test_the_jsonl_reader_bears_what_the_fuzzer_found(path: Path) -> None:
+def test_the_jsonl_reader_handles_the_examples_of_the_fuzzer(path: Path) -> None:
     lines.check(path.read_bytes() or b"\0")
 
 
 @pytest.mark.parametrize("path", _KEPT["selectors"], ids=lambda path: path.name[:8])
-def test_selectors_bear_what_the_fuzzer_found(path: Path) -> None:
+def test_selectors_handle_the_examples_of_the_fuzzer(path: Path) -> None:
     selectors.check(path.read_bytes())
 
 
@@ -51,7 +51,7 @@ def test_arbitrary_bytes_hold_no_frame(data: bytes) -> None:
 
 
 @given(st.binary(max_size=600))
-def test_a_journal_of_any_frames_tells_of_those_that_are_whole(script: bytes) -> None:
+def test_a_journal_of_any_frames_yields_the_whole_ones(script: bytes) -> None:
     journal.check(script)
 
 
@@ -79,7 +79,7 @@ _DAMAGE = st.lists(
 
 
 @given(_WRITTEN, _DAMAGE)
-def test_a_damaged_journal_never_tells_of_spans_that_nobody_wrote(
+def test_a_damaged_journal_never_yields_unwritten_spans(
     written: list[bytes], damage: list[tuple[str, float, bytes]]
 ) -> None:
     data = bytearray(b"".join(written))
@@ -101,7 +101,7 @@ def test_a_damaged_journal_never_tells_of_spans_that_nobody_wrote(
 
 
 @given(st.binary(max_size=200), st.integers(0, 2**32 - 1))
-def test_what_is_unpacked_is_as_many_spans_as_were_said(data: bytes, count: int) -> None:
+def test_unpacking_gives_the_stated_number_of_spans(data: bytes, count: int) -> None:
     try:
         columns = unpack(data, count)
     except ValueError:

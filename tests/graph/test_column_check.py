@@ -1,4 +1,4 @@
-"""Declared columns through a graph."""
+"""Tests of declared columns through a graph."""
 
 import pytest
 
@@ -58,7 +58,7 @@ def test_columns_that_fit_are_taken():
     assert len(built(decode, First(), measure).graph.nodes) == 3
 
 
-def test_a_missing_column_is_named_with_its_node_and_what_is_there():
+def test_a_missing_column_is_named_with_its_node_and_the_existing_columns():
     with pytest.raises(PipelineDefinitionError) as raised:
         built(decode, decode)
     assert str(raised.value) == (
@@ -67,7 +67,7 @@ def test_a_missing_column_is_named_with_its_node_and_what_is_there():
     )
 
 
-def test_a_misspelt_column_is_answered_with_the_nearest():
+def test_the_error_for_a_misspelt_column_names_the_nearest():
     with pytest.raises(PipelineDefinitionError, match="Did you mean 'x'"):
         built(decode, operator("near", reads=["xx"]))
 
@@ -90,12 +90,12 @@ def test_a_selection_keeps_the_columns_as_they_are():
         built(decode, First(), decode)
 
 
-def test_what_is_not_declared_is_not_checked():
+def test_undeclared_columns_are_not_checked():
     assert built(decode, opaque, decode, opaque, show)
-    assert built(measure, use)  # what else there is, the source knows
+    assert built(measure, use)  # only the source knows its other columns
 
 
-def test_a_written_type_counts_where_nothing_else_is_known():
+def test_a_written_type_counts_without_other_information():
     with pytest.raises(PipelineDefinitionError, match="reads column 'length' as str"):
         built(measure, show)
 
@@ -107,7 +107,7 @@ def test_every_input_of_a_node_is_looked_at():
         wired(a=(decode, "source"), b=(texts, "source"), both=(measure, "a", "b"))
 
 
-def test_results_that_come_together_have_what_is_common_to_them():
+def test_combined_results_have_their_common_columns():
     other, reads_y = operator("xs", columns={"x": float, "y": str}), operator("y", reads={"y": str})
     two = {"a": (decode, "source"), "b": (other, "source"), "both": (measure, "a", "b")}
     equal = two | {"b": (decode, "source")}
@@ -119,7 +119,7 @@ def test_results_that_come_together_have_what_is_common_to_them():
         wired(**equal, after=(reads_y, "both"))
 
 
-def test_of_a_join_only_the_result_is_known():
+def test_joins_have_only_known_result_columns():
     texts = operator("more_texts", columns={"text": str})
 
     with pytest.raises(PipelineDefinitionError, match=r"'after' .*It has: x \(Any\)"):

@@ -85,14 +85,14 @@ def test_an_input_unlike_any_node_is_shown_the_nodes():
         OperatorGraph.of("docs", [node("upper"), node("suffix", "zzzz")])
 
 
-def test_a_circle_is_refused_and_shown():
+def test_a_cycle_is_refused_and_shown():
     with pytest.raises(PipelineDefinitionError, match="cycle: ") as caught:
         OperatorGraph.of("docs", [node("a", "c"), node("b", "a"), node("c", "b")])
 
     assert {"a", "b", "c"} <= set(str(caught.value).split("cycle: ")[1].split(" -> "))
 
 
-def test_a_node_that_takes_itself_is_a_circle():
+def test_a_node_that_takes_itself_is_a_cycle():
     with pytest.raises(PipelineDefinitionError, match="cycle: a -> a"):
         OperatorGraph.of("docs", [node("a", "a")])
 
@@ -132,7 +132,7 @@ _CHARACTERS = st.characters(codec="utf-8") | st.sampled_from("/\0.\udcff")
 
 
 @given(st.text(_CHARACTERS, max_size=6) | st.sampled_from(["..", "CON", "n" * 200, "é" * 100]))
-def test_a_node_is_named_like_a_folder_of_its_own_or_refused(name):
+def test_a_node_name_must_be_a_valid_folder_name(name):
     try:
         OperatorGraph.of("docs", [node(name)])
         OperatorGraph.of(name, [node("docs")])

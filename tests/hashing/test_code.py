@@ -195,7 +195,7 @@ def test_a_function_in_a_table_counts(version):
     assert one == version(source.format(expression="text.upper()"))
 
 
-def test_functions_that_name_each_other_and_tables_of_themselves_are_no_trouble(version):
+def test_mutually_recursive_functions_and_tables_are_supported(version):
     source = """
     def odd(n):
         return n and even(n - 1)
@@ -253,7 +253,7 @@ if __name__ == "__main__":
 """
 
 
-def test_versions_are_equal_across_processes_whatever_the_hash_seed(run_python):
+def test_versions_are_equal_across_processes_for_all_hash_seeds(run_python):
     assert len({run_python(PRINT_VERSION, PYTHONHASHSEED=seed) for seed in "0123"}) == 1
 
 

@@ -1,4 +1,4 @@
-"""Code versions of operators that rest on several modules of a project, and on distributions."""
+"""Tests of code versions of operators that use several modules of a project, or distributions."""
 
 import os
 import subprocess
@@ -113,7 +113,7 @@ def _write(folder: Path, files: dict[str, str]) -> None:
 
 
 def _version(folder: Path, script: str = _PRINT, **environment: str) -> str:
-    """Return the version that a new process finds, in a project that lies in ``folder``."""
+    """Return the version that a new process computes, in a project in ``folder``."""
     paths = [str(folder), str(folder / "site-packages"), str(_REPOSITORY)]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **environment}
     command = [sys.executable, "-c", script]
@@ -237,7 +237,7 @@ print(code_digest(proj.texts.clean))
 """
 
 
-def test_what_was_imported_has_not_the_version_of_a_file_that_was_edited_since(
+def test_imported_code_does_not_have_the_version_of_the_edited_file(
     tmp_path: Path,
 ) -> None:
     _write(tmp_path, _FILES)

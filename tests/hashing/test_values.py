@@ -158,13 +158,13 @@ def test_a_lock_counts_by_its_class():
 
 
 @pytest.mark.parametrize("value", [sqlite3.connect(":memory:"), (n for n in "ab"), Client(len)])
-def test_an_object_of_which_nothing_but_the_class_is_known_is_reported(value):
+def test_an_object_known_only_by_its_class_is_reported(value):
     former = FormBuilder()
     former.form({"inside": [value]})
     assert len(former.unknown) == 1
 
 
-def test_what_declares_itself_operational_does_not_count():
+def test_objects_declared_operational_do_not_count():
     class Model(Operational):
         def __init__(self, key):
             self.key = key
@@ -197,7 +197,7 @@ def test_a_resource_inside_an_object_does_not_hide_the_rest():
     assert digest(one) != digest(other)
 
 
-def test_values_that_contain_themselves_are_no_trouble():
+def test_values_that_contain_themselves_are_supported():
     loop: list = [1]
     loop.append(loop)
 
@@ -205,7 +205,7 @@ def test_values_that_contain_themselves_are_no_trouble():
     assert digest(loop) != digest([1])
 
 
-def test_a_dense_net_of_objects_is_gone_through_once():
+def test_a_dense_graph_of_objects_is_visited_once():
     nodes = [Node() for _ in range(40)]
     for node in nodes:
         node.others = nodes
@@ -247,7 +247,7 @@ PRINT_DIGESTS = textwrap.dedent(
 )
 
 
-def test_digests_are_equal_across_processes_whatever_the_hash_seed(run_python):
+def test_digests_are_equal_across_processes_for_all_hash_seeds(run_python):
     assert len({run_python(PRINT_DIGESTS, PYTHONHASHSEED=seed) for seed in "0123"}) == 1
 
 

@@ -10,7 +10,7 @@ def record(lang: str, *bodies: str) -> dict:
     return {"meta": {"lang": lang}, "texts": [{"body": body} for body in bodies]}
 
 
-def test_texts_below_a_selector_are_normalized_where_they_stand():
+def test_texts_below_a_selector_are_normalized_in_place():
     operator = data.text.Normalize(input_key="meta.lang,texts[*].body")
 
     assert operator([record(" en ", "a  b", " c")]) == [record("en", "a b", "c")]
@@ -24,7 +24,7 @@ def test_a_selected_text_is_written_to_an_output_key():
         data.text.Normalize(input_key="texts[*].body", output_key="body")
 
 
-def test_filters_look_at_all_that_is_selected():
+def test_filters_read_all_selected_elements():
     kept, dropped = record("en", "ab", "cd"), record("en", "a")
 
     assert data.text.LengthFilter(min_chars=4, input_key="texts[*].body")([kept, dropped]) == [kept]
@@ -32,7 +32,7 @@ def test_filters_look_at_all_that_is_selected():
     assert letters([kept, record("11", "22")]) == [kept]
 
 
-def test_a_selected_text_is_cut_where_it_stands():
+def test_a_selected_text_is_split_in_place():
     pieces = data.text.Chunk(max_chars=2, input_key="meta.lang")([{"meta": {"lang": "abcd"}}])
 
     assert pieces == [{"meta": {"lang": "ab"}, "chunk": 0}, {"meta": {"lang": "cd"}, "chunk": 1}]
@@ -40,7 +40,7 @@ def test_a_selected_text_is_cut_where_it_stands():
         data.text.Chunk(input_key="texts[*].body")
 
 
-def test_duplicates_are_found_by_what_is_selected():
+def test_duplicates_are_found_by_selected_elements():
     first, again, other = record("en", "a", "b"), record("de", "a", "b"), record("en", "b", "a")
 
     assert data.dedup.Exact(input_key="texts[*].body")([first, again, other]) == [first, other]

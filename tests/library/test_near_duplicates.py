@@ -21,7 +21,7 @@ def text_of(seed: int, words: int = 60) -> list[str]:
 
 
 def corpus(count: int) -> list[dict[str, Any]]:
-    """Originals, each followed later on by texts in which ever more words differ."""
+    """Return originals, each followed by texts in which more and more words differ."""
     records = []
     for number in range(count):
         words = text_of(number % (count // 4))
@@ -33,7 +33,7 @@ def corpus(count: int) -> list[dict[str, Any]]:
 
 
 def brute_force(operator: Any, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Keep what shares no bucket with a record kept before."""
+    """Keep records that share no bucket with an earlier kept record."""
     kept: list[tuple[set[int], dict[str, Any]]] = []
     for record in records:
         buckets = set(unpack_buckets(operator.sketch(record)))
@@ -64,7 +64,7 @@ def test_equal_texts_never_stay_twice(tmp_path: Path, texts: list[str]) -> None:
     assert {"".join(ngrams(text, 1)) for text in texts} >= {"".join(ngrams(k, 1)) for k in kept}
 
 
-def test_what_differs_in_a_word_goes_and_what_differs_in_all_stays(root: Path) -> None:
+def test_texts_that_differ_in_one_word_are_dropped_and_different_texts_are_kept(root: Path) -> None:
     original = text_of(1, 400)
     records = [
         {"text": " ".join(original)},
@@ -76,7 +76,9 @@ def test_what_differs_in_a_word_goes_and_what_differs_in_all_stays(root: Path) -
 
 
 @pytest.mark.parametrize(("threshold", "kept"), [(0.5, 1), (0.95, 2)])
-def test_the_threshold_says_how_near_is_near(root: Path, threshold: float, kept: int) -> None:
+def test_the_threshold_determines_the_minimum_similarity(
+    root: Path, threshold: float, kept: int
+) -> None:
     words = text_of(3, 300)
     changed = ["new" if place % 40 == 20 else word for place, word in enumerate(words)]
     records = [{"text": " ".join(words)}, {"text": " ".join(changed)}]  # similarity 0.77
@@ -130,7 +132,9 @@ def test_impossible_options_are_refused_at_construction(option: dict[str, Any]) 
         data.dedup.NearDuplicate(**option)
 
 
-def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_is_an_error_that_names_the_package(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "rensa", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'dagster-dataops\[near-duplicates"):
         data.dedup.NearDuplicate()

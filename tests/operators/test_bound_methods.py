@@ -22,7 +22,7 @@ def test_options_are_bound(registry):
     assert record_function(step.operator(key="body", limit=2))({}) == {"body": 2}
 
 
-def test_any_further_option_reaches_a_function_that_takes_any(registry):
+def test_further_options_reach_a_function_with_kwargs(registry):
     @registry("data.calls")
     def step(data: dict, **options):
         return options

@@ -74,7 +74,7 @@ def test_columns_are_types_names_or_a_function_of_the_options():
 @pytest.mark.parametrize(
     "declaration", ["text", 3, {"a": "float"}, {"a": 3}, {1: int}, [1]], ids=str
 )
-def test_what_declares_nothing_is_refused_where_it_is_registered(declaration):
+def test_an_invalid_declaration_is_refused_at_registration(declaration):
     def odd(record):
         return record
 
@@ -95,7 +95,7 @@ def test_a_misspelt_declaration_is_refused():
         registry("data.columns", read=["a"])
 
 
-def test_a_class_declares_where_it_names_its_group():
+def test_a_class_declares_columns_in_its_class_statement():
     class Declares(registry.new_group("columns"), reads={"a": int}, writes={"b": int}):
         def forward(self, record):
             return {**record, "b": record["a"]}
@@ -104,7 +104,7 @@ def test_a_class_declares_where_it_names_its_group():
     assert (declared.reads, declared.writes, declared.columns) == ({"a": int}, {"b": int}, None)
 
 
-def test_what_is_declared_stays_behind_when_an_operator_is_sent():
+def test_declarations_are_not_sent_with_an_operator():
     @registry("data.columns", reads=lambda key: {key: int})
     def sent(record, key="a"):
         return record

@@ -23,7 +23,7 @@ def test_called_with_a_record_it_is_the_plain_function():
     assert shout(data={"text": "a"}) == {"text": "a!"}
 
 
-def test_called_with_options_alone_it_constructs_the_operator():
+def test_a_call_with_only_options_constructs_the_operator():
     operator = shout(mark="?", _max_workers=3)
 
     assert isinstance(operator, Operator)
@@ -66,7 +66,7 @@ def test_one_operator_may_call_another_as_a_function(registry):
     assert twice.operator()({"text": "a"}) == [{"text": "a!!"}]
 
 
-def test_it_shows_what_it_is():
+def test_the_repr_shows_the_operator():
     assert repr(shout) == "<operator function functions.shout>"
 
 

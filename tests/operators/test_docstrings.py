@@ -96,7 +96,7 @@ class Derived(Base):
         """
 
 
-def test_a_class_is_described_by_its_own_words_before_those_of_its_bases():
+def test_a_class_is_described_by_its_own_docstring_before_those_of_its_bases():
     assert option_descriptions(Derived) == {
         "a": "By the base.",
         "b": "By the class.",

@@ -102,7 +102,7 @@ def test_an_option_is_nearer_than_a_setting(group):
 
 
 class TestByPosition:
-    """Classes take by position what their ``__init__`` does."""
+    """Tests that classes take the positional arguments of their ``__init__``."""
 
     @pytest.fixture
     def step(self, group):
@@ -235,7 +235,7 @@ PRECEDENCE = list(itertools.product([None, "single"], [None, "thread"]))
 
 
 @pytest.mark.parametrize(("instance", "registration"), PRECEDENCE)
-def test_an_instance_stands_over_the_registration_and_that_over_the_default(
+def test_an_instance_overrides_the_registration_which_overrides_the_default(
     registry, instance, registration
 ):
     @registry("data.construction", _concurrency_mode=registration)
@@ -280,7 +280,7 @@ def test_a_class_may_name_a_setting_in_its_init(group):
     assert settings_of(Step(_max_workers=9)).max_workers == 9
 
 
-def test_an_init_without_kwargs_takes_settings_all_the_same(group):
+def test_an_init_without_kwargs_accepts_settings(group):
     class Step(group):
         def __init__(self, suffix="!"):
             self.suffix = suffix
@@ -295,7 +295,7 @@ def test_an_init_without_kwargs_takes_settings_all_the_same(group):
     assert operator([{"text": "a"}]) == [{"text": "a?"}]
 
 
-def test_an_init_that_passes_nonsense_up_is_told_so(group):
+def test_an_init_that_passes_invalid_options_up_is_refused(group):
     class Step(group):
         def __init__(self):
             super().__init__(colour="red")
@@ -321,7 +321,7 @@ def test_an_init_may_pass_up_the_method_that_its_class_defines(group):
 
 
 @pytest.mark.parametrize("method", ["forward_batch_input", "backward", True])
-def test_an_init_that_passes_up_another_method_is_told_to_leave_it_out(group, method):
+def test_an_init_with_a_wrong_rewrite_func_is_refused_with_a_remedy(group, method):
     class Step(group):
         def __init__(self):
             super().__init__(rewrite_func=method)
@@ -360,7 +360,7 @@ def test_an_option_of_init_that_is_passed_up_reaches_forward(group):
     ]
 
 
-def test_what_is_passed_up_is_part_of_the_options_digest(group):
+def test_options_passed_to_the_base_class_are_part_of_the_digest(group):
     passed = {"temperature": 1}
 
     class Step(group):
@@ -478,7 +478,7 @@ def test_options_travel_through_inherited_inits(group):
     assert settings_of(child).concurrency_mode == "single"
 
 
-def test_forward_can_be_called_by_itself(group):
+def test_forward_can_be_called_directly(group):
     class Step(group):
         def __init__(self, suffix="!", **kwargs):
             super().__init__(**kwargs)

@@ -19,7 +19,7 @@ def importable(data: dict, mark="!"):
     return data
 
 
-# What a worker does with what it was sent: it has no access to where that came from.
+# The code of a worker that receives an operator: it has no access to the origin.
 RECEIVE = """
 import sys
 from dagster_dataops.operators.pickling import receive
@@ -57,7 +57,7 @@ OPERATORS = [data.demo.Ask(mark="?", temperature="hot")]
 
 @pytest.fixture
 def received(tmp_path, run_python):
-    """Ship ``OPERATORS`` of a script and return what a fresh interpreter makes of them."""
+    """Ship ``OPERATORS`` of a script and return their results in a new interpreter."""
 
     def receive_in_worker(source: str, *, pythonpath: str = "") -> str:
         run_python(textwrap.dedent(source) + SHIP, PYTHONPATH=pythonpath)
@@ -128,7 +128,7 @@ def test_operators_of_a_script_reach_a_fresh_interpreter(received):
     assert received(OPERATORS_OF_A_SCRIPT) == "a! a?? ac a~ a! a!! []"
 
 
-def test_what_an_init_passed_up_reaches_a_fresh_interpreter(received):
+def test_options_passed_to_the_base_class_reach_a_new_interpreter(received):
     assert received(PASSING_UP) == "a??hot []"
 
 
@@ -216,7 +216,7 @@ def test_attributes_set_by_init_arrive_without_running_it_again(registry):
 
 
 @pytest.mark.parametrize("attribute", [threading.Lock(), (n for n in range(3))])
-def test_what_cannot_be_sent_is_refused_with_what_to_do(registry, attribute):
+def test_an_operator_that_cannot_be_sent_is_refused_with_a_remedy(registry, attribute):
     class Step(registry.new_group("shipped")):
         def __init__(self):
             self.held = attribute

@@ -1,4 +1,4 @@
-"""Readers are recognized by the annotation of what they return."""
+"""Tests that readers are recognized by the annotation of their return value."""
 
 from typing import TYPE_CHECKING
 
@@ -32,5 +32,5 @@ def unknown() -> "Missing": ...  # noqa: F821
 
 
 @pytest.mark.parametrize("function", [another, unknown, lambda: None])
-def test_a_function_with_another_annotation_is_no_reader(function):
+def test_a_function_with_another_annotation_is_not_a_reader(function):
     assert not returns_stream(function)

@@ -57,7 +57,7 @@ def step(data: dict):
 """
 
 
-def test_a_new_group_asked_for_twice_is_the_same_group(registry):
+def test_a_new_group_requested_twice_is_the_same_group(registry):
     group = registry.new_group("demo")
     define_class = type(group)(
         "Kept", (group,), {"__qualname__": "Kept", "forward": lambda s, d: d}
@@ -67,7 +67,7 @@ def test_a_new_group_asked_for_twice_is_the_same_group(registry):
     assert registry.new_group("demo").Kept is define_class
 
 
-def test_a_missing_group_is_made(registry):
+def test_a_missing_group_is_created(registry):
     define(registry)
 
     assert registry.groups() == ["again"]
@@ -219,7 +219,7 @@ def test_an_unknown_setting_at_registration_names_the_nearest(registry):
         registry("data.demo", rewrite_fun="forward")
 
 
-def test_an_operator_of_all_records_has_a_decorator_of_its_own(registry):
+def test_dataset_operators_have_a_separate_decorator(registry):
     @registry.forward_batch_input("data.demo", _save_data=False)
     def backwards(data: list[dict]):
         return data[::-1]
@@ -281,7 +281,7 @@ def test_a_function_that_is_not_registered_must_take_data_and_have_defaults(regi
         registry.of_function(lambda records, key: records, "node")
 
 
-def test_an_unknown_rewrite_func_is_told_the_known_ones(registry):
+def test_an_unknown_rewrite_func_is_refused_with_the_known_ones(registry):
     with pytest.raises(OperatorOptionError, match="must be one of forward, forward_batch_input"):
         registry("data.demo", rewrite_func="forward_batch")
 
@@ -294,7 +294,7 @@ def test_a_wrong_group_path_is_refused(registry, path):
         registry(path)
 
 
-def test_a_decorator_without_a_group_says_what_to_write(registry):
+def test_a_decorator_without_a_group_is_an_error_with_a_remedy(registry):
     def step(data):
         return data
 
@@ -351,7 +351,7 @@ def test_a_group_itself_cannot_be_constructed(registry):
         registry.new_group("plain")()
 
 
-def test_libraries_are_loaded_when_an_unknown_name_is_asked_for(tmp_path, monkeypatch):
+def test_libraries_are_loaded_when_an_unknown_name_is_requested(tmp_path, monkeypatch):
     (tmp_path / "library_for_registry.py").write_text("raise ImportError('loaded')")
     monkeypatch.syspath_prepend(tmp_path)
     registry = OperatorRegistry(None, libraries=["library_for_registry"])

@@ -42,7 +42,7 @@ def test_an_empty_list_drops_the_record():
 
 
 @pytest.mark.parametrize("returned", ["text", 1, True, 1.5, ({},), {1}, b"", iter([]), object()])
-def test_anything_else_is_a_breach_of_contract_that_says_what_to_return(returned):
+def test_other_return_values_are_contract_errors_with_a_remedy(returned):
     kind = type(returned).__name__
 
     with pytest.raises(ContractError, match=rf"returned a {kind}; return a dict, a list of dicts"):
@@ -50,7 +50,7 @@ def test_anything_else_is_a_breach_of_contract_that_says_what_to_return(returned
 
 
 @pytest.mark.parametrize("intruder", [None, "a", [], [{}], 1])
-def test_a_list_that_holds_something_else_is_a_breach_that_names_the_element(intruder):
+def test_a_list_with_an_invalid_element_is_a_contract_error_that_names_it(intruder):
     kind = type(intruder).__name__
 
     with pytest.raises(ContractError, match=f"element 1 is a {kind}, not a dict"):
@@ -66,6 +66,6 @@ def test_a_value_that_json_cannot_hold_is_refused(wrap):
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
 @pytest.mark.parametrize("hide", [lambda x: x, lambda x: [x], lambda x: {"deep": [x]}])
 @pytest.mark.parametrize("wrap", [lambda r: r, lambda r: [{}, r]], ids=["dict", "list"])
-def test_a_number_that_json_cannot_hold_is_refused_wherever_it_stands(wrap, hide, number):
+def test_a_number_that_json_cannot_hold_is_refused_at_any_depth(wrap, hide, number):
     with pytest.raises(UnencodableError, match="score"):
         encode_outcome(wrap({"score": hide(number), "text": "x", "nothing": None}), GIVEN)

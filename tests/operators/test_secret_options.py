@@ -1,4 +1,4 @@
-"""Tests of secret_options: values as people may see them."""
+"""Tests of secret_options: values without secrets."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -49,7 +49,7 @@ def test_a_value_is_shown_without_its_secrets(name: str, value: Any, seen: Any) 
     assert redacted(name, value) == seen
 
 
-def test_the_text_of_an_object_has_none_of_its_secrets() -> None:
+def test_the_text_of_an_object_contains_no_secret() -> None:
     assert shown("model", Model("gpt", _KEY)) == f"Model(name='gpt', api_key='{HIDDEN}')"
     assert shown("models", [Model("gpt", _KEY)]) == f"[Model(name='gpt', api_key='{HIDDEN}')]"
 
@@ -60,12 +60,12 @@ def test_a_variable_of_the_environment_is_shown_by_its_name() -> None:
     assert isinstance(shown("model", value), str)
 
 
-def test_a_text_loses_the_secrets_of_options_wherever_they_stand() -> None:
+def test_secrets_of_options_are_removed_anywhere_in_a_text() -> None:
     options = {"model": {"api_key": _KEY, "name": "gpt"}}
     assert without_secrets(f"gpt refused {_KEY!r}", options) == f"gpt refused '{HIDDEN}'"
 
 
-def test_objects_that_contain_themselves_are_no_trouble() -> None:
+def test_objects_that_contain_themselves_are_supported() -> None:
     loop: dict[str, Any] = {"api_key": _KEY}
     loop["self"] = [loop]
     assert _KEY not in shown("loop", loop)
@@ -83,5 +83,5 @@ def test_an_excerpt_of_yaml_loses_the_values_of_secret_keys() -> None:
 
 
 @pytest.mark.parametrize("name", ["eos_token", "token", "license_key", "mask_password", "cookie"])
-def test_what_may_say_what_an_operator_does_is_no_credential(name: str) -> None:
+def test_names_that_may_describe_behaviour_are_not_credentials(name: str) -> None:
     assert not is_credential(name)

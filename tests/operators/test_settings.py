@@ -61,7 +61,7 @@ def test_the_settings_are_those_of_the_document():
         ("_backoff", "1s"),
     ],
 )
-def test_an_impossible_value_names_operator_setting_and_value(name, value):
+def test_an_invalid_value_names_operator_setting_and_value(name, value):
     with pytest.raises(OperatorOptionError, match=r"demo\.step") as caught:
         parse_settings("demo.step", {name: value})
 
@@ -69,7 +69,7 @@ def test_an_impossible_value_names_operator_setting_and_value(name, value):
     assert repr(value) in str(caught.value)
 
 
-def test_a_wrong_mode_is_told_the_right_ones():
+def test_a_wrong_mode_is_refused_with_the_valid_ones():
     with pytest.raises(OperatorOptionError, match="must be one of process, thread, async, single"):
         parse_settings("demo.step", {"_concurrency_mode": "fork"})
 
@@ -82,7 +82,7 @@ def test_no_workers_count_as_not_given():
     assert settings.resolved(asynchronous=False).max_workers == MODES["process"].default_workers()
 
 
-def test_none_counts_as_not_given():
+def test_none_means_not_given():
     assert parse_settings("demo.step", dict.fromkeys(SETTING_NAMES)) == ExecutionSettings()
 
 
@@ -100,14 +100,14 @@ def test_none_counts_as_not_given():
         ("backoff", 0.0, 2.0),
     ],
 )
-def test_settings_stand_over_lower_ones_where_they_say_something(field, high, low):
+def test_given_settings_override_lower_ones(field, high, low):
     upper, lower = ExecutionSettings(**{field: high}), ExecutionSettings(**{field: low})
 
     assert getattr(upper.over(lower), field) == high
     assert getattr(ExecutionSettings().over(lower), field) == low
 
 
-def test_what_nobody_says_is_the_default():
+def test_missing_settings_have_their_defaults():
     resolved = ExecutionSettings().resolved(asynchronous=False)
 
     assert (resolved.concurrency_mode, resolved.save_data, resolved.ignore_errors) == (
@@ -131,14 +131,14 @@ def test_waiting_work_has_as_many_calls_in_flight_as_the_reference():
 
 
 @pytest.mark.parametrize(("save", "ignore"), list(itertools.product([True, False], repeat=2)))
-def test_switches_are_kept(save, ignore):
+def test_boolean_settings_are_kept(save, ignore):
     settings = parse_settings("demo.step", {"_save_data": save, "_ignore_errors": ignore})
     resolved = settings.resolved(asynchronous=False)
 
     assert (resolved.save_data, resolved.ignore_errors) == (save, ignore)
 
 
-def test_without_a_word_nothing_is_limited_or_tried_again():
+def test_by_default_nothing_is_limited_or_retried():
     resolved = ExecutionSettings().resolved(asynchronous=False)
 
     assert (resolved.timeout, resolved.retries, resolved.retry_on) == (None, 0, None)
@@ -162,11 +162,11 @@ def test_zero_seconds_lift_the_time_limit_of_a_registration():
         ({KeyError}, (KeyError,)),
     ],
 )
-def test_what_is_tried_again_may_be_a_class_a_name_or_several(given, kept):
+def test_retry_on_may_be_a_class_a_name_or_several(given, kept):
     assert parse_settings("demo.step", {"_retry_on": given}).retry_on == kept
 
 
-def test_time_limits_and_tries_are_no_part_of_what_an_operator_computes(registry):
+def test_time_limits_and_retries_are_not_part_of_the_fingerprint(registry):
     @registry("data.demo")
     def plain(record: dict) -> dict:
         return record

@@ -54,7 +54,7 @@ def test_annotations_written_as_text_are_resolved():
     assert wants_iterator(second)
 
 
-def test_annotations_that_cannot_be_resolved_are_no_trouble():
+def test_unresolvable_annotations_are_ignored():
     def function(data: "Nowhere", key: "AlsoNowhere" = 1):  # noqa: F821
         return data, key
 
@@ -118,7 +118,7 @@ def test_an_unknown_option_names_the_operator_the_option_and_the_nearest_known_o
     assert "Its options: key, output_key" in str(caught.value)
 
 
-def test_an_option_unlike_any_other_is_shown_what_there_is():
+def test_the_error_for_an_unknown_option_lists_the_options():
     with pytest.raises(OperatorOptionError, match=r"is unknown\. Its options: key, output_key"):
         bind(closed, {"zzzzz": 1})
 
@@ -144,7 +144,7 @@ def test_an_option_for_kwargs_that_looks_misspelt_is_logged(caplog, given, meant
     assert f"did you mean {meant!r}?" in caplog.text if meant else not caplog.text
 
 
-def test_a_name_beside_the_one_that_it_is_like_is_no_misspelling(caplog):
+def test_a_name_beside_a_similar_given_one_is_not_a_misspelling(caplog):
     def function(data, text_field="text", **more):
         return data, text_field, more
 

@@ -1,4 +1,4 @@
-"""Tests of spec: what counts of an operator's options."""
+"""Tests of spec: the parts of an operator's options that count."""
 
 import importlib.util
 import itertools
@@ -89,7 +89,7 @@ HOW = {
 
 
 @pytest.mark.parametrize(("one", "other"), HOW.values(), ids=HOW)
-def test_what_says_how_does_not_count(options, one, other):
+def test_operational_options_do_not_count(options, one, other):
     assert options(**one) == options(**other)
 
 
@@ -117,7 +117,7 @@ WHAT = {
 
 
 @pytest.mark.parametrize(("one", "other"), WHAT.values(), ids=WHAT)
-def test_what_says_what_counts(options, one, other):
+def test_options_that_change_the_result_count(options, one, other):
     assert options(**one) != options(**other)
 
 
@@ -181,7 +181,7 @@ def test_the_class_of_an_object_given_as_an_option_counts(options, defined):
     assert before != options(model=defined(source.format("0")))
 
 
-def test_an_option_of_which_nothing_is_known_is_named(registry):
+def test_an_option_without_known_content_is_named(registry):
     @registry("data.unknown")
     def ask(record: dict, texts: Any = None, key: Annotated[Any, Operational] = None) -> dict:
         return record

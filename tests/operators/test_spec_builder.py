@@ -12,7 +12,7 @@ def spec_of(operator):
     return operator.__dataops_spec__
 
 
-def test_a_function_is_a_record_operator_unless_told_otherwise(registry):
+def test_a_function_is_a_record_operator_by_default(registry):
     @registry("data.definitions")
     def step(data: dict, key="text"):
         """Do it."""
@@ -34,7 +34,7 @@ def test_rewrite_func_makes_a_dataset_operator(registry):
 
 
 @pytest.mark.parametrize("method", ["forward", "forward_batch_input"])
-def test_a_class_says_what_it_is_by_what_it_defines(registry, method):
+def test_the_methods_of_a_class_determine_its_kind(registry, method):
     group = registry.new_group("definitions")
 
     cls = type(group)("Step", (group,), {"__qualname__": "Step", method: lambda self, data: data})
@@ -72,13 +72,13 @@ def test_both_methods_are_seen_through_inheritance(registry):
                 return data
 
 
-def test_a_lambda_is_refused_with_what_to_do(registry):
+def test_a_lambda_is_refused_with_a_remedy(registry):
     with pytest.raises(OperatorDefinitionError, match=r"<lambda>.*write it as a `def`"):
         registry("data.definitions")(lambda data: data)
 
 
 @pytest.mark.parametrize("thing", [3, "text", functools.partial(print), print, None])
-def test_what_is_neither_function_nor_class_is_refused(registry, thing):
+def test_an_object_other_than_a_function_or_class_is_refused(registry, thing):
     with pytest.raises(OperatorDefinitionError):
         registry("data.definitions")(thing)
 
@@ -103,7 +103,7 @@ def test_a_dataset_operator_cannot_be_asynchronous(registry):
         registry("data.definitions", rewrite_func="forward_batch_input")(step)
 
 
-def test_an_asynchronous_function_is_known_as_such(registry):
+def test_an_asynchronous_function_is_recognized(registry):
     @registry("data.definitions")
     async def step(data: dict):
         return data
@@ -199,7 +199,7 @@ def test_one_half_of_a_selection_is_refused(registry):
             type(group)("Half", (group,), {"__qualname__": "Half", half: lambda self, data: data})
 
 
-def test_a_helper_of_such_a_name_does_no_harm(registry):
+def test_a_helper_method_of_that_name_is_allowed(registry):
     class Step(registry.new_group("definitions")):
         def forward(self, record):
             return self.keep(record)
@@ -210,7 +210,7 @@ def test_a_helper_of_such_a_name_does_no_harm(registry):
     assert spec_of(Step).kind == "record"
 
 
-def test_a_selection_that_does_something_else_as_well_is_refused(registry):
+def test_a_selection_with_other_methods_is_refused(registry):
     class Choose(registry.new_group("definitions")):
         def sketch(self, record):
             return 1
@@ -234,7 +234,7 @@ def test_a_selection_that_does_something_else_as_well_is_refused(registry):
         ("keep", lambda self: [], "its first parameter must take .*the sketches"),
     ],
 )
-def test_a_selection_takes_what_it_is_given(registry, method, function, reason):
+def test_invalid_methods_of_a_selection_are_refused(registry, method, function, reason):
     group = registry.new_group("definitions")
     methods = {"sketch": lambda self, record: 1, "keep": lambda self, sketches: []}
     with pytest.raises(OperatorDefinitionError, match=reason):
@@ -242,7 +242,7 @@ def test_a_selection_takes_what_it_is_given(registry, method, function, reason):
         type(group)("Choose", (group,), body)
 
 
-def test_a_choice_cannot_be_asynchronous(registry):
+def test_a_keep_method_cannot_be_asynchronous(registry):
     with pytest.raises(OperatorDefinitionError, match="keep cannot be `async def`; sketch can"):
 
         class Choose(registry.new_group("definitions")):

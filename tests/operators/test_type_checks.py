@@ -1,4 +1,4 @@
-"""Values against annotations."""
+"""Tests of values against annotations."""
 
 import os
 from collections.abc import Callable, Sequence

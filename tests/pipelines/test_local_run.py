@@ -1,4 +1,4 @@
-"""Tests of local_run: what calling an operator does."""
+"""Tests of local_run: calls of operators and pipelines."""
 
 import contextlib
 import copy
@@ -32,7 +32,7 @@ MODES = ["single", "thread", "process"]
 
 @data_register(f"data.{GROUP}")
 def answer(data: dict, returned="None", change=True):
-    """Change the record if asked to, and return what ``returned`` says."""
+    """Change the record on request, and return the value that ``returned`` names."""
     if change:
         data["changed"] = True
     return eval(returned, {"data": data})  # noqa: S307 - the test's own text
@@ -80,7 +80,7 @@ CONTRACT = {
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(("returned", "expected"), CONTRACT.items(), ids=CONTRACT)
-def test_what_forward_returns_says_what_becomes_of_the_record(root, mode, returned, expected):
+def test_the_return_value_of_forward_determines_the_result_lines(root, mode, returned, expected):
     operator = answer(returned=returned, _concurrency_mode=mode, _max_workers=2)
 
     assert operator([{"n": 1}]) == expected
@@ -92,7 +92,7 @@ def test_what_forward_returns_says_what_becomes_of_the_record(root, mode, return
     "returned",
     ["'text'", "1", "True", "({},)", "{1}", "[data, None]", "[[data]]", "['a']", "iter([])"],
 )
-def test_anything_else_is_an_error_of_that_record_alone(root, mode, returned):
+def test_other_return_values_fail_only_that_record(root, mode, returned):
     returned = f"{returned} if data['n'] == 2 else data"
     operator = answer(returned=returned, change=False, _concurrency_mode=mode, _max_workers=2)
 
@@ -242,7 +242,7 @@ def test_no_records_give_no_records(root):
 
 
 @pytest.mark.parametrize("make", [str, Path, JsonlDataset.of_file], ids=["str", "Path", "dataset"])
-def test_a_file_is_read_where_it_is_and_left_as_it_is(tmp_path, make):
+def test_a_file_is_read_in_place_and_not_changed(tmp_path, make):
     path = tmp_path / "in.jsonl"
     path.write_text('{"text":"a"}\r\n\n{"text":"b"}')
 
@@ -256,13 +256,13 @@ def test_tuples_and_generators_of_dicts_are_taken():
 
 
 @pytest.mark.parametrize("data", [3, None, b"bytes", 1.5, object()])
-def test_what_no_records_can_come_from_is_an_input_error(data):
+def test_an_input_without_possible_records_is_an_input_error(data):
     with pytest.raises(InputError, match="give a list of dicts, one dict"):
         suffix()(data)
 
 
 @pytest.mark.parametrize("data", [[1], ["a"], [{"text": "a"}, None], [[{"text": "a"}]]])
-def test_a_list_of_something_else_is_an_input_error(data):
+def test_a_list_of_other_objects_is_an_input_error(data):
     with pytest.raises(InputError, match="not a dict"):
         suffix()(data)
 
@@ -363,7 +363,7 @@ def switch(tmp_path):
     return folder, calls
 
 
-def test_failed_records_alone_are_retried_where_resume_says_so(switch):
+def test_the_resume_setting_retries_only_failed_records(switch):
     folder, calls = switch
     (folder / "fail-1").touch()
     records = [{"n": n} for n in range(3)]
@@ -381,7 +381,7 @@ def test_failed_records_alone_are_retried_where_resume_says_so(switch):
     assert calls() == []
 
 
-def test_a_pipeline_retries_what_failed_and_runs_anew_what_comes_after(switch, root):
+def test_a_pipeline_retries_failed_records_and_reruns_later_nodes(switch, root):
     folder, calls = switch
     with pipeline("docs") as ppl:
         ppl.first = flaky(switch=str(folder), mark="a")
@@ -407,7 +407,7 @@ def test_a_pipeline_retries_what_failed_and_runs_anew_what_comes_after(switch, r
         assert calls() == []
 
 
-def test_a_pipeline_goes_past_a_node_that_takes_all_records_at_once(switch, tmp_path):
+def test_a_pipeline_retries_beyond_a_dataset_node(switch, tmp_path):
     folder, calls = switch
     source = tmp_path / "source.jsonl"
     source.write_text('{"n":0}\nno record\n{"n":1}\n')
@@ -497,7 +497,7 @@ def test_failed_records_are_one_warning_with_the_first_of_them_and_the_error_fil
     assert str(root / "docs" / "first" / "first_error.jsonl") in text
 
 
-def test_a_warning_says_that_the_error_file_is_not_kept_where_nothing_is_saved(caplog):
+def test_a_warning_reports_that_the_error_file_is_not_kept(caplog):
     suffix(_save_data=False)([{"text": "a"}, {"none": 1}])
 
     assert "not kept, since _save_data is False" in caplog.text
@@ -524,7 +524,7 @@ def test_a_call_in_which_every_record_fails_raises_instead_of_returning_nothing(
         suffix()([{"nope": 1}] * 5)
 
 
-def test_a_file_that_is_no_json_lines_is_refused_before_anything_runs(root, tmp_path):
+def test_a_file_that_is_not_json_lines_is_refused_before_a_run(root, tmp_path):
     path = tmp_path / "docs.csv"
     path.write_text("id,text\n1,a\n")
 

@@ -137,7 +137,7 @@ def test_inputs_may_be_one_name():
     assert texts(ppl(RECORDS)) == "A2 B2"
 
 
-def test_an_output_in_the_middle_is_exported_and_the_pipeline_goes_on(tmp_path):
+def test_an_output_in_the_middle_is_exported_and_the_pipeline_continues(tmp_path):
     with pipeline() as ppl:
         ppl.first = suffix(mark="1").set_output(tmp_path / "middle")
         ppl.second = suffix(mark="2")
@@ -174,7 +174,7 @@ def test_an_unknown_input_is_refused():
         ppl.add("suffix", suffix(), inputs=["srce"])
 
 
-def test_a_circle_is_refused():
+def test_a_cycle_is_refused():
     ppl = pipeline("docs")
     ppl.add("a", suffix(), inputs=["b"])
 
@@ -193,7 +193,7 @@ def test_a_node_without_inputs_is_refused():
 
 
 @pytest.mark.parametrize("thing", [len, "text", 3, None, object(), partial(texts)])
-def test_what_is_no_operator_is_refused_with_what_to_do(thing):
+def test_an_object_that_is_not_an_operator_is_refused_with_a_remedy(thing):
     with pytest.raises(PipelineDefinitionError, match="@data_register"), pipeline() as ppl:
         ppl.step = thing
 
@@ -242,7 +242,7 @@ def test_an_unknown_node_is_an_attribute_error_that_names_the_nodes():
         _ = ppl.uppr
 
 
-def test_the_graph_is_what_was_written():
+def test_the_graph_contains_the_written_nodes():
     with pipeline("docs") as ppl:
         ppl.upper = Upper()
         ppl.suffix = suffix()
@@ -253,7 +253,7 @@ def test_the_graph_is_what_was_written():
     assert isinstance(ppl.graph.nodes["upper"].operator, Operator)
 
 
-def test_defining_a_pipeline_touches_no_disk(root):
+def test_defining_a_pipeline_does_not_access_the_disk(root):
     with pipeline("docs") as ppl:
         ppl.upper = Upper().set_output(root / "out")
 
@@ -275,7 +275,7 @@ def test_materializing_gives_reports_with_handles(root):
     assert texts(dataset.read()) == "A! B!"
 
 
-def test_materializing_what_leaves_no_file_is_refused(root):
+def test_materializing_a_node_without_a_file_is_refused(root):
     with pipeline("docs") as ppl:
         ppl.upper = Upper(_save_data=False)
 
@@ -294,7 +294,7 @@ def test_a_pipeline_is_run_a_second_time_over_other_records():
     assert texts(ppl([{"text": "c"}])) == "C"
 
 
-def test_a_part_that_is_not_saved_feeds_those_that_are(root):
+def test_an_unsaved_node_feeds_saved_nodes(root):
     with pipeline("docs") as ppl:
         ppl.upper = Upper(_save_data=False)
         ppl.suffix = suffix()
@@ -315,7 +315,7 @@ def cleaning():
     return ppl
 
 
-def test_a_pipeline_inside_another_is_laid_flat_under_its_name(cleaning, root):
+def test_nodes_of_a_nested_pipeline_have_its_name_as_prefix(cleaning, root):
     with pipeline("docs") as ppl:
         ppl.first = suffix(mark="0")
         ppl.clean = cleaning
@@ -331,7 +331,7 @@ def test_a_pipeline_inside_another_is_laid_flat_under_its_name(cleaning, root):
     assert sorted(path.name for path in (root / "docs").iterdir()) == sorted(ppl.graph.nodes)
 
 
-def test_a_nested_pipeline_stands_for_its_last_node(cleaning):
+def test_a_nested_pipeline_is_represented_by_its_last_node(cleaning):
     with pipeline() as ppl:
         clean = ppl.add("clean", cleaning, inputs=[ppl.source])
         ppl.add("attribute", suffix(), inputs=[ppl.clean])
@@ -393,7 +393,7 @@ def test_pipelines_nest_at_any_depth(cleaning):
     assert texts(ppl(RECORDS)) == "A1 B1"
 
 
-def test_a_nested_pipeline_goes_on_where_the_flat_one_was(cleaning):
+def test_a_nested_pipeline_resumes_the_results_of_the_flat_one(cleaning):
     with pipeline("docs") as flat:
         flat.clean_upper = Upper()
         flat.clean_mark = suffix(mark="1")
@@ -470,7 +470,7 @@ def test_a_function_of_two_lists_joins_two_nodes():
     assert texts(ppl(RECORDS)) == "Aa Bb"
 
 
-def test_a_changed_function_is_seen_when_a_run_resumes():
+def test_a_changed_function_is_detected_when_a_run_resumes():
     def run(step) -> str:
         with pipeline("docs") as ppl:
             ppl.step = step
@@ -481,7 +481,7 @@ def test_a_changed_function_is_seen_when_a_run_resumes():
         assert run(lambda rows: rows[1:]) == "b"
 
 
-def test_a_reader_as_a_function_is_no_node():
+def test_a_function_reader_is_not_a_node():
     def lines(path: str = "a.jsonl") -> DataPipelineBuilder:
         return read_jsonl(path)
 
@@ -489,7 +489,7 @@ def test_a_reader_as_a_function_is_no_node():
         ppl.lines = lines
 
 
-def test_a_pipeline_shows_its_graph_and_where_each_node_stands(tmp_path):
+def test_a_pipeline_shows_its_graph_and_the_state_of_each_node(tmp_path):
     with config.temporary(data_process_path=tmp_path):
         with pipeline("docs") as ppl:
             ppl.upper = Upper()

@@ -1,4 +1,4 @@
-"""The mini data loader's part files and reader."""
+"""Part files and reader of the mini data loader."""
 
 from pathlib import Path
 
@@ -19,14 +19,14 @@ registry = OperatorRegistry(run_operator)
 
 @registry("data.mini", columns={"values": list[float]})
 class MiniReader(PartFiles):
-    """Two numbers a line."""
+    """Two numbers per line."""
 
     def parse(self, line):
         return {"values": parse_numbers(line, 2)}
 
 
 def mini(folder=EXAMPLE, data_part_num=2, part_name_suffix_length=3, **options):
-    """Return the reader of the document, with places, so that equal rows can be told apart."""
+    """Return the reader of the document, with places, so that equal rows can be distinguished."""
     options = {"with_place": True} | options
     return MiniReader(
         folder, data_part_num, part_name_suffix_length=part_name_suffix_length, **options

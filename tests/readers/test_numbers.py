@@ -10,7 +10,7 @@ from dagster_dataops import parse_numbers
 
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1))
-def test_what_python_writes_is_read_back(numbers):
+def test_values_that_python_writes_are_read_back(numbers):
     line = " , ".join(map(repr, numbers))
 
     assert parse_numbers(line, len(numbers)) == numbers
@@ -29,7 +29,7 @@ def test_everything_else_is_refused(text):
         parse_numbers(text, 1)
 
 
-def test_there_are_as_many_as_there_should_be():
+def test_the_number_of_columns_is_checked():
     assert parse_numbers("1\t2", 2, delimiter="\t") == [1, 2]
     with pytest.raises(ValueError, match="it has 3 columns, not 2"):
         parse_numbers("1,2,3", 2)

@@ -1,4 +1,4 @@
-"""Readers of the user's own: by hand, of streams, as functions and as classes."""
+"""Tests of custom readers: by hand, of streams, as functions and as classes."""
 
 import itertools
 import json
@@ -88,7 +88,7 @@ def test_a_reader_by_hand_reads_and_parses(path):
     assert reader.columns == reader.column_types() == {"text": str}
 
 
-def test_a_reader_by_hand_goes_on_from_anywhere(path):
+def test_a_reader_by_hand_resumes_at_any_position(path):
     assert_resumes_anywhere(Lines(path).stream)
     assert_resumes_anywhere(lambda: Lines(path).stream().shuffle(3, seed=1).repeat(2).prefetch(2))
 
@@ -128,7 +128,7 @@ def test_a_function_that_returns_a_stream_is_a_reader(path):
     assert_resumes_anywhere(reader.stream)
 
 
-def test_a_function_may_say_that_it_is_one():
+def test_a_function_may_be_registered_as_a_reader():
     assert numbers()() == [{"n": 0}, {"n": 1}, {"n": 2}]
     assert numbers(1)() == [{"n": 0}]
 
@@ -190,7 +190,7 @@ def test_settings_of_execution_are_refused_where_it_is_registered():
         registry("data.own", _max_workers=2)(Plain.__mro__[1])
 
 
-def test_a_function_that_returns_no_stream_is_told_so():
+def test_a_function_that_returns_no_stream_is_refused():
     @registry("data.own", rewrite_func="stream")
     def wrong():
         return [1]
@@ -199,7 +199,7 @@ def test_a_function_that_returns_no_stream_is_told_so():
         wrong().stream()
 
 
-def test_a_reader_without_a_method_is_told_so():
+def test_a_reader_without_a_method_is_refused():
     class Empty(Reader):
         pass
 
@@ -229,7 +229,7 @@ def test_a_reader_takes_no_records():
         numbers()([{"n": 1}])
 
 
-def test_a_reader_is_no_node():
+def test_a_reader_is_not_a_node():
     ppl = pipeline()
 
     with pytest.raises(PipelineDefinitionError, match="'first' is the reader numbers"):

@@ -40,7 +40,7 @@ def test_bytes_come_as_base64(folder):
     assert [one["size"] for one in found] == [5, 7, 0, 2]
 
 
-def test_a_file_that_is_no_text_is_named_and_can_be_skipped(folder):
+def test_a_file_that_is_not_text_is_named_and_can_be_skipped(folder):
     with pytest.raises(errors.StreamSourceError, match=r"x\.bin: is not utf-8 text.*binary=True"):
         list(read_files(folder))
     stream = read_files(folder).and_return(on_error="quarantine")
@@ -62,7 +62,7 @@ def test_they_resume_anywhere(folder, on_error):
     )
 
 
-def test_packed_files_are_unpacked_or_given_as_they_are(tmp_path):
+def test_compressed_files_are_decompressed_or_read_unchanged(tmp_path):
     path = tmp_path / "a.txt.gz"
     path.write_bytes(gzip.compress(b"text"))
     assert list(read_files(path)) == [{"path": str(path), "text": "text", "size": 4}]

@@ -1,8 +1,8 @@
-"""What fairseq2's pipelines and selectors do, case by case, and where ours differ on purpose.
+"""Tests of fairseq2's pipelines and selectors, case by case, with the intended differences.
 
-Ours differ in three kinds of cases, listed below: draws come from seeds of our own, so that an
-order is another; a resumed stream never drops an item, where theirs may be told to; and neither
-does a shard by default.
+The streams of this package differ in three kinds of cases, listed below. Random draws come from
+other seeds, so orders differ. A resumed stream never drops an item; fairseq2 has an option that
+does. A shard drops no item by default either.
 """
 
 import json
@@ -32,14 +32,14 @@ FUNCTIONS = {
     "mod3": lambda x: x % 3 == 0,
 }
 
-# Resumed without its read-ahead, theirs loses items; ours has no such mode.
+# Resumed without its read-ahead, fairseq2 loses items; this package has no such mode.
 NEVER_LOSSY = {
     "parallel map non-strict drops the in-flight batch": [20, 30, 40, 50, 60, 70],
     "round_robin non-strict loses the look-ahead": [6, 3, 5],
 }
 
 
-# A shard keeps the last, incomplete group of items unless it is told to drop it.
+# A shard keeps the last, incomplete group of items by default.
 KEEPS_ALL = {"shard even drops the ragged tail": [2, 7, 12, 17, 22]}
 
 
@@ -95,7 +95,7 @@ def classes(error):
     return {cls.__name__ for cls in type(error).__mro__}
 
 
-def test_a_shard_drops_the_ragged_tail_if_told_to():
+def test_a_shard_drops_the_incomplete_group_on_request():
     (case,) = (case for case in CASES if case["name"] in KEEPS_ALL)
     case["stream"][1]["with"]["allow_uneven"] = False
     try:
@@ -104,7 +104,7 @@ def test_a_shard_drops_the_ragged_tail_if_told_to():
         del case["stream"][1]["with"]["allow_uneven"]
 
 
-def test_all_areas_are_there():
+def test_all_areas_exist():
     areas = Counter(case["area"] for case in CASES)
     assert areas == {"selector": 58, "finitude": 34, "combine": 24, "seeded": 10, "checkpoint": 10}
 
@@ -176,8 +176,8 @@ def test_streams(case):
 
 
 @cases("seeded")
-def test_seeded_streams_have_an_order_of_our_own(case):
-    """As many items, the same ones, under the same stop rule; only the order is ours."""
+def test_seeded_streams_have_a_different_order(case):
+    """The number of items, the items and the stop rule are equal; only the order differs."""
     stream = built(case["stream"]).and_return()
     items, ended = read(stream, 1000)
 
@@ -200,7 +200,7 @@ def test_seeded_streams_have_an_order_of_our_own(case):
 
 
 @cases("checkpoint")
-def test_streams_go_on_from_a_state(case):
+def test_streams_resume_from_a_state(case):
     stream = built(case["stream"]).and_return()
     before, _ = read(stream, len(case["read"]))
     state = json.loads(json.dumps(stream.state_dict()))

@@ -1,4 +1,4 @@
-"""Every sample of fairseq2's data pipeline document, in its intended form, run as a script.
+"""Tests of every sample of fairseq2's data pipeline document, in its intended form, as scripts.
 
 Only the import lines differ: ``fairseq2.data`` becomes ``dagster_dataops``.
 """
@@ -45,7 +45,7 @@ for count, example in enumerate(DataPipeline.round_robin(pipeline1, pipeline2).a
 """
 
 
-def test_a_pipeline_is_built_of_lines(run_python, tmp_path):
+def test_a_pipeline_over_the_lines_of_a_file_is_built(run_python, tmp_path):
     (tmp_path / "file.tsv").write_text("1\tABC\t2\n2\tMuch too long a text\t3\n3\tNine chrs")
 
     assert run_python(BUILDING) == "['abc', 'nine chrs']\n"
@@ -79,7 +79,7 @@ def test_an_infinite_pipeline_keeps_the_others_going(run_python):
     ]
 
 
-def test_streams_load_neither_dagster_nor_much_else(run_python):
+def test_streams_import_neither_dagster_nor_other_large_modules(run_python):
     code = """
     import sys
     from dagster_dataops import read_sequence

@@ -1,4 +1,4 @@
-"""What LazyLLM's own tests check holds here as well, and the defects of its data module do not."""
+"""Tests of the behaviour that LazyLLM's own tests check, without the defects of its data module."""
 
 import json
 import os
@@ -81,7 +81,7 @@ def lines(path: Path) -> list[dict]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-# ---------------------------------------------------------------- what its tests check
+# ---------------------------------------------------------------- LazyLLM's own tests
 
 
 def test_a_full_operator_keeps_the_order():
@@ -122,7 +122,7 @@ def test_set_output_to_a_folder_gives_an_existing_jsonl_file(tmp_path):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_failing_record_goes_to_the_error_file_and_the_others_go_on(root, mode):
+def test_a_failing_record_goes_to_the_error_file_and_the_others_continue(root, mode):
     operator = error_prone_op(_concurrency_mode=mode)
 
     result = operator([{"content": "ok1"}, {"content": "fail"}, {"content": "ok2"}])
@@ -169,7 +169,7 @@ def test_the_demo_pipeline_gives_its_six_records_in_order():
     assert contents(ppl([{"content": "lazyllm"}] * 2)) == expected * 2
 
 
-def test_an_operator_that_holds_a_model_stores_what_it_answers(root):
+def test_an_operator_with_a_model_stores_its_answers(root):
     def model(text: str) -> dict:
         return {"name": text}
 
@@ -184,7 +184,7 @@ def test_forward_and_forward_batch_input_can_be_called_directly():
     assert build_pre_suffix([{"content": "a"}], suffix="?") == [{"content": "a?"}]
 
 
-# ---------------------------------------------------------------- how its operators are written
+# ---------------------------------------------------------------- definition of operators
 
 
 class BatchDedup(group):
@@ -197,7 +197,7 @@ class BatchDedup(group):
         return list({record[self.key]: record for record in data}.values())
 
 
-def test_a_class_may_tell_its_base_class_which_method_it_defines():
+def test_a_class_may_name_its_method_to_the_base_class():
     records = [{"content": "a"}, {"content": "b"}, {"content": "a"}]
 
     assert contents(BatchDedup()(records)) == ["a", "b"]
@@ -396,7 +396,7 @@ def test_d3_changed_code_is_seen(registry):
 
 
 @pytest.mark.usefixtures("resume")
-def test_d4_records_that_failed_are_tried_again_once_the_code_is_mended(root, registry):
+def test_d4_failed_records_are_tried_again_when_the_code_is_fixed(root, registry):
     def define(mended: bool):
         @registry("data.mended", _concurrency_mode="single")
         def step(data: dict):
@@ -499,7 +499,7 @@ def wait_for_calls(tmp_path: Path, count: int) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_d13_an_interrupt_keeps_what_was_finished(tmp_path, mode):
+def test_d13_an_interrupt_keeps_finished_records(tmp_path, mode):
     (tmp_path / "pace").write_text("0.05")
     process = start(tmp_path, mode)
     wait_for_calls(tmp_path, 12)
@@ -560,7 +560,7 @@ assert [r["n"] for r in step()(records)] == list(range(1000))
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_d9_a_disk_that_refuses_is_an_error_and_the_run_goes_on_later(run_python, mode):
+def test_d9_a_failing_disk_is_an_error_and_the_run_resumes_later(run_python, mode):
     assert "File too large" in run_python(FULL_DISK.replace("MODE", mode))
 
 
@@ -568,7 +568,7 @@ def test_d9_a_disk_that_refuses_is_an_error_and_the_run_goes_on_later(run_python
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_d10_a_filter_drops_by_the_empty_list_and_none_keeps(registry, mode):
+def test_d10_a_filter_drops_by_the_empty_list_and_keeps_by_none(registry, mode):
     @registry("data.filters")
     def even(data: dict):
         return None if data["n"] % 2 == 0 else []
@@ -606,7 +606,7 @@ def second_thread():
 
 
 @pytest.mark.usefixtures("second_thread")
-def test_d11_an_operator_that_cannot_be_sent_is_refused_with_what_to_do():
+def test_d11_an_operator_that_cannot_be_sent_is_refused_with_a_remedy():
     with pytest.raises(WorkerError, match="use _concurrency_mode='thread'"):
         Locked()([{"content": "a"}])
 
@@ -638,7 +638,7 @@ def test_d11_local_operators_work_in_fresh_workers(registry, number):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_d14_results_are_in_input_order_whatever_finishes_first(registry, mode):
+def test_d14_results_are_in_input_order_for_any_finishing_order(registry, mode):
     @registry("data.order")
     def step(data: dict):
         time.sleep(0.02 if data["n"] % 4 == 0 else 0)

@@ -1,4 +1,4 @@
-"""Every sample of LazyLLM's data processing document, in its intended form, run as a script.
+"""Tests of every sample of LazyLLM's data processing document, in its intended form, as scripts.
 
 Only the import lines differ: ``lazyllm`` becomes ``dagster_dataops``.
 """
@@ -12,7 +12,7 @@ import pytest
 
 @pytest.fixture
 def run(run_python):
-    """Run samples one below the other as one script; return what it prints, as JSON."""
+    """Run samples one after another as one script; return its output, as JSON."""
 
     def run_samples(*samples: str, **environment: str) -> object:
         code = "\n".join(map(textwrap.dedent, ["import json", *samples]))
@@ -55,7 +55,7 @@ print(json.dumps([res1, res2, inputs]))
 """
 
 
-def test_the_simplest_function_and_class_give_what_the_document_shows(run):
+def test_the_simplest_function_and_class_give_the_results_of_the_document(run):
     first, second, inputs = run(FUNCTION, CLASS, USAGE)
 
     assert first == [{"content": "hello world"}]
@@ -147,7 +147,7 @@ class WordTableFilter(demo):
         ),
     ],
 )
-def test_the_operators_of_the_document_do_what_their_comments_say(run, call, expected):
+def test_the_operators_of_the_document_work_as_commented(run, call, expected):
     assert run(REGISTRAR, OPERATORS, TABLE, f"print(json.dumps(data.demo.{call}))") == expected
 
 
@@ -313,5 +313,5 @@ print(json.dumps([operator.__dataops__.resolved.concurrency_mode for operator in
 """
 
 
-def test_initialization_stands_over_the_registrar_and_that_over_the_default(run):
+def test_constructor_settings_override_registered_ones_which_override_defaults(run):
     assert run(REGISTRAR, PRECEDENCE) == ["process", "thread", "single"]

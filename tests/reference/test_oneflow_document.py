@@ -1,7 +1,7 @@
-"""The samples of OneFlow's custom data loader document, in their intended form, run as a script.
+"""Tests of the samples of OneFlow's custom data loader document, in their intended form.
 
-What is C++ there, the reader's ``Next`` and ``Parse`` and the decoder's loop, are methods here;
-the call that a user writes is the document's own, but for the import.
+The C++ parts, the reader's ``Next`` and ``Parse`` and the decoder's loop, are methods here. The
+call that a user writes is the document's, except for the import.
 """
 
 from pathlib import Path
@@ -94,13 +94,13 @@ def test_the_decoder_splits_the_columns_of_a_batch(run_python, tmp_path):
     assert len(lines) == 5
 
 
-def test_next_and_parse_make_a_reader_that_goes_on_from_anywhere(run_python, tmp_path):
+def test_next_and_parse_make_a_reader_that_resumes_at_any_position(run_python, tmp_path):
     printed = run_python(beside_the_files(NEXT_AND_PARSE, tmp_path))
 
     assert printed.strip() == "18 [{'x': 9.1, 'y': 18.03}, {'x': 1.01, 'y': 2.02}]"
 
 
-def test_a_missing_attribute_or_file_is_told_by_name(run_python, tmp_path):
+def test_a_missing_attribute_or_file_is_named(run_python, tmp_path):
     first, second = run_python(beside_the_files(f"{REGISTRATION}{MISSING}", tmp_path)).splitlines()
 
     assert first.endswith("mini.MiniReader: option 'data_dir' is required and was not given")

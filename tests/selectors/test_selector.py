@@ -31,7 +31,7 @@ def test_a_single_element_is_read_as_it_is_and_several_as_a_list():
     assert Selector("bar").values(ITEM) == [6]
 
 
-def test_only_what_stands_along_the_path_is_copied():
+def test_only_containers_along_the_path_are_copied():
     changed = Selector("foo[1].y,bar").map(tenfold, ITEM)
 
     assert changed == {"foo": [{"x": 1, "y": 2}, {"x": 3, "y": 40, "z": 5}], "bar": 60}
@@ -80,7 +80,7 @@ def test_containers_keep_their_types(text, item, changed):
     assert not isinstance(inner, tuple) or isinstance(inner[0], Point)
 
 
-def test_paths_that_overlap_are_worked_off_in_order():
+def test_overlapping_paths_are_processed_in_order():
     assert Selector("a,a").map(tenfold, {"a": 1}) == {"a": 100}
     assert Selector("a[*],a[0]").map(tenfold, {"a": [1, 2]}) == {"a": [100, 20]}
     assert Selector("a.b,a").map(lambda v: {"was": v}, {"a": {"b": 1}}) == {
@@ -90,7 +90,7 @@ def test_paths_that_overlap_are_worked_off_in_order():
         Selector("a,a.b").map(lambda v: 0, {"a": {"b": 1}})
 
 
-def test_what_a_function_returns_is_never_changed_by_a_later_path():
+def test_return_values_are_never_changed_by_a_later_path():
     shared = {"b": 1}
 
     assert Selector("a,a.b").map(lambda v: shared if v != 1 else 2, {"a": {"b": 0}}) == {
@@ -113,7 +113,7 @@ def test_what_a_function_returns_is_never_changed_by_a_later_path():
         ("a", None, "a", "a NoneType, which has no elements"),
     ],
 )
-def test_a_missing_element_is_named_with_what_is_there(text, item, path, hint):
+def test_a_missing_element_is_named_with_the_existing_ones(text, item, path, hint):
     calls = []
     for attempt in (Selector(text).get, lambda item: Selector(text).map(calls.append, item)):
         with pytest.raises(MissingColumnError) as caught:
@@ -155,7 +155,7 @@ def test_a_failure_is_chained_and_names_the_element(text, path):
     assert isinstance(caught.value, RuntimeError)
 
 
-def test_a_lookup_error_of_the_function_is_no_missing_element():
+def test_a_lookup_error_of_the_function_is_not_a_missing_element():
     with pytest.raises(SelectedElementError, match="KeyError"):
         Selector("a").map(lambda v: {}["b"], {"a": 1})
 
@@ -169,7 +169,7 @@ def test_selectors_pickle_compare_and_know_their_columns():
     assert selector != Selector("meta")
 
 
-def test_a_bound_mapper_does_what_map_does():
+def test_a_bound_mapper_equals_map():
     assert list(map(Selector("a").mapper(tenfold), [{"a": 1}, {"a": 2}])) == [{"a": 10}, {"a": 20}]
 
 
@@ -200,5 +200,5 @@ _TEXTS = st.lists(_PATHS, min_size=1, max_size=3).map(",".join) | st.text("a.[]*
 
 
 @given(_TEXTS, _ITEMS)
-def test_compiled_selectors_do_what_the_plain_evaluation_does(text, item):
+def test_compiled_selectors_agree_with_plain_evaluation(text, item):
     selectors.check_selector(text, item)

@@ -1,4 +1,4 @@
-"""A web server over a folder, with or without ranges, that can be told to break connections."""
+"""A web server over a folder, with or without ranges, which can break connections on request."""
 
 import re
 import threading
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 class Server(ThreadingHTTPServer):
-    """Attributes: ranges, dated (whether it tells when a file was written), cut_after, requests."""
+    """Attributes: ranges, dated (whether it reports modification times), cut_after, requests."""
 
     daemon_threads = True
 

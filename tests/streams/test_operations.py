@@ -32,7 +32,7 @@ ENDLESS = [
 
 
 @pytest.mark.parametrize(("stream", "kind", "stage"), ENDLESS)
-def test_what_never_ends_says_which_stage_makes_it_so(stream, kind, stage):
+def test_an_infinite_stream_names_the_stage_that_causes_it(stream, kind, stage):
     assert stream.finitude is kind
     assert stream.endless_stage == stage
     assert stream.and_return().is_infinite()
@@ -50,7 +50,7 @@ def test_what_never_ends_says_which_stage_makes_it_so(stream, kind, stage):
         DataPipeline.zip(),
     ],
 )
-def test_what_ends_is_known_to(stream):
+def test_the_finitude_of_a_stream_is_known(stream):
     assert stream.finitude is Finitude.FINITE
     assert stream.endless_stage is None
     assert len(list(islice(stream, 100))) < 100
@@ -99,7 +99,7 @@ def test_functions_that_change_items_never_change_the_source():
     assert records == [{"inner": {"list": []}}]
 
 
-def test_epochs_are_shuffled_anew_unless_told_otherwise():
+def test_epochs_are_shuffled_differently_by_default():
     stream = read_sequence(list(range(50))).shuffle(0).and_return()
     first = list(stream)
     stream.reset()
@@ -111,7 +111,7 @@ def test_epochs_are_shuffled_anew_unless_told_otherwise():
     assert list(stream) == first
 
 
-def test_seeds_are_derived_by_name_and_can_be_told():
+def test_seeds_are_derived_by_name_and_can_be_read():
     builder = read_sequence(list(range(50))).shuffle(0)
     stream = builder.and_return()
 
@@ -135,7 +135,7 @@ def range_(count):
     return list(range(count))
 
 
-def test_weights_are_kept_to():
+def test_records_follow_the_weights():
     drawn = DataPipeline.sample(
         constant("a").map(str), read_sequence(["b"] * 2000), weights=[3, 1], seed=1
     )
@@ -242,7 +242,7 @@ class Seeking:
         self.loads += 1
 
 
-def test_an_iterator_with_a_position_is_sent_there():
+def test_an_iterator_with_a_position_is_restored():
     made = []
 
     def begin(_):
@@ -282,7 +282,7 @@ def test_dynamic_buckets_end_by_cost_and_by_size():
     assert costs(min_num_examples=4, drop_remainder=True) == [[1, 2, 3, 4]]
 
 
-def test_a_filter_says_true_or_false():
+def test_a_filter_returns_true_or_false():
     assert list(read_sequence([1, 0, 2]).filter(lambda x: x)) == [1, 2]
     assert list(read_sequence([1]).filter(lambda x: None)) == []
     with pytest.raises(RuntimeError, match="must return True or False, not a list"):

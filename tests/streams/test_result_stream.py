@@ -29,7 +29,7 @@ def test_a_dataset_streams_its_records_in_order(path):
     assert list(dataset.stream()) == dataset.read()
 
 
-def test_training_goes_on_in_the_middle_of_an_epoch(path):
+def test_training_resumes_in_the_middle_of_an_epoch(path):
     dataset = JsonlDataset.of_file(path)
     assert_resumes_anywhere(lambda: epochs(dataset))
     found = [record["n"] for bucket in epochs(dataset) for record in bucket]
@@ -68,7 +68,7 @@ def test_a_copy_elsewhere_is_the_same_content(path, tmp_path):
     assert next(iter(stream))["n"] == 3
 
 
-def test_a_handle_on_what_is_no_longer_there_says_so(path):
+def test_a_handle_of_changed_content_is_an_error(path):
     dataset = JsonlDataset.of_file(path)
     with path.open("ab") as file:
         file.write(LINES[0])

@@ -1,4 +1,4 @@
-"""Every stage, and any tree of stages, goes on from wherever it stood."""
+"""Tests that every stage, and any tree of stages, resumes at any position."""
 
 import json
 import re
@@ -90,12 +90,12 @@ STREAMS = {
 
 
 @pytest.mark.parametrize("name", STREAMS)
-def test_a_stream_goes_on_from_anywhere(name):
+def test_a_stream_resumes_at_any_position(name):
     assert_resumes_anywhere(STREAMS[name], limit=40)
 
 
 @pytest.mark.parametrize("name", STREAMS)
-def test_a_stream_goes_on_from_anywhere_below_others(name):
+def test_a_stream_resumes_at_any_position_below_other_stages(name):
     assert_resumes_anywhere(
         lambda: DataPipeline.round_robin(STREAMS[name]().take(9), numbers(1, 2)).repeat(2), limit=40
     )
@@ -207,7 +207,7 @@ def grow(tree):  # noqa: C901 - one branch a stage
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 @given(st.recursive(_LEAVES, _more, max_leaves=5))
-def test_any_tree_of_stages_goes_on_from_anywhere(tree):
+def test_any_tree_of_stages_resumes_at_any_position(tree):
     assert_resumes_anywhere(lambda: grow(tree), limit=12)
 
 
@@ -222,7 +222,7 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_files_go_on_from_anywhere(folder):
+def test_files_resume_at_any_position(folder):
     path = folder / "part1.jsonl"
     assert_resumes_anywhere(lambda: list_files(folder))
     assert_resumes_anywhere(lambda: read_jsonl(path, block_size=1024))
@@ -241,8 +241,8 @@ def test_a_state_fits_any_size_of_blocks(folder):
         assert list(other) == items[at:]
 
 
-def test_a_source_seeks(folder, monkeypatch):
-    """Going on near the end of a file reads its last block, not those before it."""
+def test_a_source_reads_from_the_position(folder, monkeypatch):
+    """Resuming near the end of a file reads only its last block."""
     import os
 
     path = folder / "long.jsonl"
@@ -262,7 +262,7 @@ def test_a_source_seeks(folder, monkeypatch):
     assert min(read) > path.stat().st_size - 4096
 
 
-def test_the_recipe_of_a_fine_tuning_goes_on_after_every_record(folder):
+def test_the_pipeline_of_a_fine_tuning_resumes_after_every_record(folder):
     """Files, shuffled, sharded, sampled by weight, mapped by selector, bucketed by length."""
 
     def source(pattern):
@@ -308,7 +308,7 @@ def state_of(builder, items=2):
         ),
     ],
 )
-def test_a_state_of_another_stream_is_refused_with_what_differs(kept, other, difference):
+def test_a_state_of_another_stream_is_refused_with_the_difference(kept, other, difference):
     stream = other.and_return()
     with pytest.raises(errors.StreamStateError, match=difference):
         stream.load_state_dict(state_of(kept))
@@ -345,7 +345,7 @@ def test_a_changed_file_inside_another_stream_is_refused(folder):
 
 
 @pytest.mark.parametrize("damage", [None, {}, [], "x", {"version": 1}, {"version": 9}])
-def test_what_is_no_state_is_refused(damage):
+def test_an_object_that_is_not_a_state_is_refused(damage):
     stream = numbers(1, 2).and_return()
     if damage == {"version": 9}:
         damage = stream.state_dict() | damage
@@ -376,7 +376,7 @@ def test_items_that_json_cannot_hold_are_refused_and_named():
         odd.state_dict()
 
 
-def test_the_helper_notices_a_stream_that_does_not_go_on(monkeypatch):
+def test_the_helper_detects_a_stream_that_does_not_resume(monkeypatch):
     from dagster_dataops.streams.core.sequences import CountCursor
 
     monkeypatch.setattr(CountCursor, "restore", lambda self, state: None)

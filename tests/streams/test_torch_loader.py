@@ -11,7 +11,7 @@ import pytest
 from dagster_dataops import errors, read_jsonl, read_sequence, torch_dataset
 
 RECORDS = 64
-pytestmark = pytest.mark.filterwarnings("ignore:Failed to initialize NumPy")  # torch can do without
+pytestmark = pytest.mark.filterwarnings("ignore:Failed to initialize NumPy")  # not needed by torch
 
 
 def has(*packages):
@@ -20,7 +20,7 @@ def has(*packages):
 
 with_torch = pytest.mark.skipif(not has("torch"), reason="needs the extra 'torch'")
 with_torchdata = pytest.mark.skipif(not has("torch", "torchdata"), reason="needs torch, torchdata")
-loaders = [with_torchdata, pytest.mark.filterwarnings("ignore")]  # they warn of their own code
+loaders = [with_torchdata, pytest.mark.filterwarnings("ignore")]  # their own code causes warnings
 
 
 @pytest.fixture
@@ -49,12 +49,12 @@ def test_without_torch_the_error_names_the_extra(monkeypatch):
         torch_dataset(lambda at, among: read_sequence([1]))
 
 
-def test_nothing_else_imports_torch(run_python):
+def test_only_one_module_imports_torch(run_python):
     code = "import sys, dagster_dataops as d; [getattr(d, n) for n in d.__all__]"
     assert run_python(f"{code}; print('torch' in sys.modules)") == "False\n"
 
 
-def test_arguments_that_cannot_be_are_refused():
+def test_invalid_arguments_are_refused():
     with pytest.raises(errors.StreamArgumentError, match="make_stream is a int"):
         torch_dataset(3)
     with pytest.raises(errors.StreamArgumentError, match="seed"):
@@ -77,7 +77,7 @@ def test_every_pass_is_an_epoch_in_another_order(make):
 
 
 @with_torch
-def test_every_rank_reads_records_of_its_own(make):
+def test_every_rank_reads_separate_records(make):
     ranks = [torch_dataset(make, rank=rank, world_size=3) for rank in range(3)]
     found = [[record["n"] for record in dataset] for dataset in ranks]
 
@@ -101,7 +101,7 @@ def test_the_rank_is_that_of_the_environment_or_the_process_group(make, monkeypa
 
 
 @with_torch
-def test_an_iterator_goes_on_from_anywhere(make):
+def test_an_iterator_resumes_at_any_position(make):
     dataset = torch_dataset(make)
     list(dataset)
     iterator, found = iter(dataset), []
@@ -150,7 +150,7 @@ def test_it_pickles_with_functions_that_pickle_does_not_know(make):
 
 
 @with_torch
-def test_items_that_fail_are_passed_over_if_so_told(source):
+def test_failed_items_are_skipped_on_request(source):
     def make(at, among):
         return read_jsonl(source).map(lambda record: {"n": 8 // (record["n"] % 8)})
 
@@ -215,7 +215,7 @@ def test_workers_that_stay_read_the_epochs_of_those_that_do_not(make):
     ],
     ids=["no workers", "workers", "workers that stay", "rare snapshots", "batches ahead"],
 )
-def test_training_goes_on_behind_any_batch_and_in_the_epochs_after(make, workers, options):
+def test_training_resumes_after_any_batch_and_in_later_epochs(make, workers, options):
     first = loader_of(make, workers, **options)
     numbers(first)
     second, states = [], []

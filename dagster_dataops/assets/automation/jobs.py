@@ -1,4 +1,4 @@
-"""Jobs of a pipeline: one for all its assets, or one for the partitioned and one for the rest."""
+"""Jobs of a pipeline: one for all assets, or two if only some of the assets are partitioned."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
@@ -17,13 +17,13 @@ def pipeline_jobs(
 ) -> list[AssetJob]:
     """Return the jobs that materialize a pipeline; the job of partitioned assets is the first.
 
-    Unpartitioned assets of a partitioned pipeline have a job of their own: a run of one partition
-    would find the others missing, or materialize these assets once per partition.
+    Unpartitioned assets of a partitioned pipeline have their own job. In a run of one partition
+    they would find the other partitions missing, or they would be materialized once per partition.
 
     Args:
         name: Name of the first job.
         assets: Assets of the pipeline, or some of them, with their checks.
-        source_checks: Checks of the source that the first job runs, too.
+        source_checks: Checks of the source that the first job also runs.
         keywords: Further arguments of ``dg.define_asset_job``.
     """
     partitioned: list[dg.AssetKey] = []

@@ -1,8 +1,8 @@
 """build_preview_job: run a whole pipeline over the first records of its source.
 
 Nothing is materialized. Dagster skips an asset whose upstream asset was not materialized, so the
-assets' own steps cannot pass previews on. One op runs the nodes one after the other instead. It is
-no asset job: no asset shows as running or failed meanwhile.
+steps of the assets cannot pass previews to each other. Therefore one op runs the nodes one after
+the other. The job is not an asset job, so no asset is shown as running or failed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,8 +33,8 @@ _LIMIT = 10
 
 
 _LIMIT_TEXT = (
-    "Number of records to take from the source. Their model calls are paid for; nothing is "
-    "materialized."
+    "Number of records to take from the source. Model calls of a preview cost the usual price. "
+    "Nothing is materialized."
 )
 _PARTITION_TEXT = "Key of the partition to preview; by default the last one whose source exists."
 
@@ -50,18 +50,19 @@ def build_preview_job(
 ) -> dg.JobDefinition:
     """Return a job that previews the whole pipeline and materializes nothing.
 
-    Every node runs over the preview of its inputs, beginning with the first records of the
-    source, and shows its preview as an observation of its asset. The launchpad has ``limit``,
-    the operators' options and, with partitions, ``partition``: by default the last partition
-    whose source exists.
+    Every node runs over the preview of its inputs, beginning with the first records of the source.
+    The preview of a node is shown as an observation of its asset. The launchpad has ``limit``, the
+    operators' options and, with partitions, ``partition``: by default the last partition whose
+    source exists.
 
     Args:
         ppl: A complete pipeline.
-        source: As for `build_definitions`. Of a function only the first records are read; of
-            another asset the last materialization is loaded.
-        name: Name of the job; by default the pipeline's with ``_preview``.
-        resources: Must hold ``dataops`` unless the definitions around the job do.
-        **options: See `AssetOptions`; give those that the assets were made with.
+        source: As for `build_definitions`. From a function, only the first records are read. From
+            another asset, the last materialization is loaded.
+        name: Name of the job; by default the pipeline's name followed by ``_preview``.
+        resources: Resources of the job. ``dataops`` is required, unless the definitions that
+            contain the job provide it.
+        **options: See `AssetOptions`; give the same options as for the assets.
     """
     planned = planned_pipeline(ppl, source, options)
     return preview_job(planned, source, name=name, resources=resources)
@@ -92,7 +93,7 @@ def preview_job(
     )
     def _preview(context: dg.OpExecutionContext, dataops: DataOpsResource) -> None:
         limit = context.op_config["limit"]
-        operators = _operators(plans, context.op_config)  # all are checked before the first is run
+        operators = _operators(plans, context.op_config)  # check all before the first run
         partition = first.partition(context, context.op_config.get("partition", ""))
         place = preview_folder(dataops.folder(origin.key.path, partition))
         with StepInputs(place, 1, context.run.run_id) as upstream:
@@ -119,7 +120,7 @@ def preview_job(
 def _schema(plans: Sequence[AssetPlan], *, partitioned: bool) -> dict[str, dg.Field]:
     """Return the fields of the launchpad: ``limit``, and the options of every node that has any.
 
-    Where there are partitions, ``partition`` as well.
+    With partitions, ``partition`` is a field too.
     """
     fields = {plan.node.name: plan.config_schema.get("params") for plan in plans}
     params = {name: field for name, field in fields.items() if field is not None}
@@ -132,10 +133,10 @@ def _schema(plans: Sequence[AssetPlan], *, partitioned: bool) -> dict[str, dg.Fi
 
 
 def _operators(plans: Sequence[AssetPlan], config: Mapping[str, Any]) -> dict[str, Operator]:
-    """Return every node's operator as configured.
+    """Return the operator of every node with the options of the launch.
 
     Raises:
-        Failure: An option or the limit is refused.
+        Failure: An option or the limit is invalid.
     """
     if config["limit"] < 1:
         text = f"limit is {config['limit']}; a preview takes at least 1 record"

@@ -1,6 +1,7 @@
-"""What a preview of a whole pipeline begins with: the first records of its source, or of one part.
+"""The input of a preview of a whole pipeline: the first records of its source.
 
-Which partition that is, if there are any, a launch says; else it is the last whose source is there.
+With partitions, they are the first records of one partition. The launch names the partition; by
+default it is the last partition whose source exists.
 """
 
 import inspect
@@ -31,9 +32,9 @@ class PreviewSource:
     """The source of a pipeline, for previews.
 
     Attributes:
-        source: Source that the user gave.
-        origin: Asset of the source.
-        partitions_def: Partitions of the pipeline, if it has any.
+        source: The source that the user gave.
+        origin: The asset of the source.
+        partitions_def: The partitions of the pipeline, if it has any.
     """
 
     source: Source
@@ -44,8 +45,9 @@ class PreviewSource:
         """Return the partition to preview; ``None`` without partitions.
 
         Args:
-            context: Context of the op.
-            wanted: Partition key of the launch; empty for the last one whose source exists.
+            context: The context of the op.
+            wanted: The partition key from the launch; empty for the last partition whose source
+                exists.
 
         Raises:
             Failure: The partition is unknown, or no partition has a source yet.
@@ -62,7 +64,7 @@ class PreviewSource:
         there = self._there(context)
         found = next((key for key in keys if there(key)), None)
         if found is None:
-            text = f"no partition of {self.origin.key.to_user_string()} is there yet"
+            text = f"no partition of {self.origin.key.to_user_string()} exists yet"
             raise dg.Failure(text, allow_retries=False)
         return found
 
@@ -112,7 +114,7 @@ class PreviewSource:
         limit: int,
         partition: str | None,
     ) -> object:
-        """Return the first items of a stream over the present state of its inputs."""
+        """Return the first items of a stream over the current data of its inputs."""
         place = preview_folder(dataops.folder(self.origin.key.path, partition))
         operator = of_first(of_partition(plan.node.operator, partition), limit)
         with StepInputs(place, len(plan.inputs), context.run.run_id) as upstream:
@@ -138,11 +140,10 @@ class PreviewSource:
     ) -> object:
         try:
             location = context.repository_def
-        except Exception as error:  # Dagster's CheckError, which it exports nowhere
+        except Exception as error:  # Dagster's CheckError, which has no public name
             text = (
-                f"the records of asset {key.to_user_string()} are loaded through its code "
-                "location, and execute_in_process knows of none; launch this job in the UI, or by "
-                "dg"
+                f"loading the records of asset {key.to_user_string()} needs its code location, "
+                "and execute_in_process has none; launch this job in the UI or with dg"
             )
             raise dg.Failure(text, allow_retries=False) from error
         return location.load_asset_value(key, instance=context.instance, partition_key=partition)

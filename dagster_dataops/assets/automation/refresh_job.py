@@ -1,8 +1,8 @@
 """The job that materializes stale assets and everything downstream of them.
 
-Its run covers the whole pipeline: Dagster selects assets before the run, and a stale asset further
-downstream shows only during the run. A step whose result already has the operator, options, code
-and input of the step keeps the result and reports the same data version.
+Its run covers the whole pipeline. Dagster selects assets before the run, but an asset further
+downstream may only become stale during the run. A step keeps its result if the operator, options,
+code and input are unchanged, and reports the same data version.
 """
 
 from collections.abc import Sequence
@@ -21,9 +21,9 @@ def refresh_jobs(
         f"{title}_refresh",
         assets,
         description=(
-            "Makes every result that is missing or whose operator, options, code or input have "
-            "changed, and all that is downstream of it. Other results stand, and nothing is "
-            "called for them; nor is a source function whose code is as it was."
+            "Materializes every result that is missing or whose operator, options, code or input "
+            "have changed, and all results downstream of it. Other results are kept, without a "
+            "call of their operators. A source function is called only if its code has changed."
         ),
         tags={REFRESH_TAG: "true"},
     )

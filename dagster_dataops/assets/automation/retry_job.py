@@ -1,8 +1,8 @@
 """The job that retries failed records.
 
 Its steps retry the failed records of every result and keep results without failed records. An
-operator downstream of a changed result processes the whole new input, or with ``reuse_outcomes``
-the records that are new in it.
+operator downstream of a changed result processes its whole input again. With ``reuse_outcomes`` it
+processes only the records that are new in its input.
 """
 
 from collections.abc import Sequence
@@ -28,10 +28,10 @@ def retry_jobs(
         f"retry_failed_records_{pipeline or 'dataops'}",
         assets[1:] if makes_asset(source) else assets,
         description=(
-            "Retries the failed records of every operator's result and puts their new outcomes "
-            "in their places. Results without failed records stay as they are; what is "
-            "downstream of a result that changed is run over all of its records, or over the new "
-            "ones where it uses outcomes again."
+            "Retries the failed records of every operator's result and inserts their new results "
+            "at the same positions. Results without failed records are kept. Operators "
+            "downstream of a changed result process all its records again, or only the new "
+            "records if they reuse outcomes."
         ),
         tags={RETRY_TAG: "true"},
     )

@@ -1,4 +1,4 @@
-"""Schedules of a pipeline: by a cron line, or once per time window after it has closed."""
+"""Schedules of a pipeline: by a cron line, or once per time window after the window has closed."""
 
 from collections.abc import Iterator
 from typing import Any, Final, TypeAlias
@@ -16,7 +16,7 @@ _ALIASES: Final = {
     "@monthly": "0 0 1 * *",
 }
 Schedule: TypeAlias = "dg.ScheduleDefinition | UnresolvedSchedule"
-UnresolvedSchedule: TypeAlias = Any  # Dagster gives the class of its partitioned schedules no name
+UnresolvedSchedule: TypeAlias = Any  # the class has no public name
 
 
 def pipeline_schedule(
@@ -27,12 +27,12 @@ def pipeline_schedule(
     Args:
         job: Job of the assets with these partitions.
         cron: Cron line. A time window is materialized after it has closed, so the cron line must
-            come once per window; ``@window`` is the moment the window closes. With static
+            match once per window; ``@window`` is the moment the window closes. With static
             partitions each tick materializes all of them.
         partitions_def: Partitions of the job.
 
     Raises:
-        ConfigurationError: No cron line fits the partitions, or this one does not.
+        ConfigurationError: The partitions have no schedule, or ``cron`` does not fit them.
     """
     name = f"{job.name}_schedule"
     if partitions_def is None and cron != EACH_WINDOW:
@@ -44,9 +44,9 @@ def pipeline_schedule(
     if isinstance(partitions_def, dg.StaticPartitionsDefinition) and cron != EACH_WINDOW:
         return _static_schedule(name, job, cron, partitions_def)
     allowed = (
-        f"a cron line for no or static partitions, {EACH_WINDOW!r} or one a window for time "
-        "windows, and none for dynamic partitions: those have new_files=... or "
-        "automation_condition=..."
+        f"a cron line without partitions or with static ones; with time windows, {EACH_WINDOW!r} "
+        "or a cron line that matches once per window; with dynamic partitions, none: use "
+        "new_files=... or automation_condition=... instead"
     )
     raise ConfigurationError("schedule", cron, allowed)
 
@@ -73,10 +73,10 @@ def _windows_of(
 
 
 def _moment(cron: str, windows: dg.TimeWindowPartitionsDefinition) -> dict[str, Any]:
-    """Return minute, hour and day of a cron line that comes once a window.
+    """Return minute, hour and day of a cron line that matches once per window.
 
     Raises:
-        ConfigurationError: The cron line comes more or less often.
+        ConfigurationError: The cron line matches more or less often.
     """
     line = _ALIASES.get(cron, cron)
     if cron == EACH_WINDOW or line == windows.get_cron_schedule():
@@ -91,6 +91,6 @@ def _moment(cron: str, windows: dg.TimeWindowPartitionsDefinition) -> dict[str, 
         found = ""
     if found != line:
         own = windows.get_cron_schedule()
-        allowed = f"{EACH_WINDOW!r} or a cron line that comes once a window, such as {own!r}"
+        allowed = f"{EACH_WINDOW!r} or a cron line that matches once per window, such as {own!r}"
         raise ConfigurationError("schedule", cron, allowed)
     return moment

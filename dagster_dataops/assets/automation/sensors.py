@@ -21,14 +21,14 @@ class NewFiles:
     """How new input files become partitions.
 
     Attributes:
-        settle_seconds: Seconds for which a file must stay unchanged before it is taken; others
-            wait for the next tick. Use 0 if files are put in place by renaming. Hidden files and
-            files that do not match the pattern are never taken.
-        runs_per_tick: Maximum number of files per tick, oldest first; the others follow at the
-            next ticks.
+        settle_seconds: Seconds for which a file must be unchanged before it is processed. Other
+            files wait for the next tick. Use 0 if files are put in place by renaming. Hidden files
+            and files that do not match the pattern are never processed.
+        runs_per_tick: Maximum number of files per tick, oldest first; the others follow at the next
+            ticks.
         changed: Whether a file that has changed since its run is processed again.
-        launch: Whether runs are launched. Otherwise partitions are added and the files are
-            reported as materializations of the source, for an `automation_condition`.
+        launch: Whether runs are launched. Otherwise partitions are added and the files are reported
+            as materializations of the source, for an `automation_condition`.
         interval_seconds: Minimum number of seconds between two ticks.
         running: Whether the sensor is on by default.
     """
@@ -68,19 +68,19 @@ def new_files_sensor(
     made: Sequence[dg.AssetKey] = (),
     options: NewFiles | None = None,
 ) -> dg.SensorDefinition:
-    """Return a sensor that adds a partition for each new file and launches a run of it.
+    """Return a sensor that adds a partition for each new file and launches a run for it.
 
-    The cursor holds the files that were taken: a restart loses none and takes none twice. Run
-    keys hold file name, time and size, so that Dagster launches each run once. Partition keys are
-    the file names; characters that a key cannot hold are written as ``%XX``.
+    The cursor holds the processed files: after a restart, no file is lost and none is processed
+    twice. Run keys hold file name, time and size, so that Dagster launches each run once. Partition
+    keys are the file names; characters that a key cannot hold are written as ``%XX``.
 
     Args:
         pattern: A path with ``{partition}``, such as ``inbox/{partition}.jsonl``.
-        partitions_def: Partitions that keys are added to; its name is the sensor's.
+        partitions_def: Partitions that keys are added to; the sensor has the same name.
         job: Job to launch for each partition.
         source: External asset of the files; each file is reported as a materialization.
-        made: Assets of the job. A file that the sensor sees for the first time gets no run if
-            all of them have its partition already.
+        made: Assets of the job. A file that the sensor sees for the first time gets no run if all
+            these assets already have its partition.
         options: How new files become partitions.
     """
     options = options or NewFiles()
@@ -135,7 +135,7 @@ def _settled(pattern: str, settle_seconds: float) -> tuple[list[_File], set[str]
             continue
         if not S_ISREG(status.st_mode):
             continue
-        # The change time: copying and unpacking set the modification time to what they like.
+        # Use the change time: copying and unpacking can set any modification time.
         if settle_seconds and time.time() - status.st_ctime < settle_seconds:
             unsettled.add(key)
         else:
@@ -147,7 +147,7 @@ def _taken(cursor: str | None) -> dict[str, str]:
     try:
         content = json.loads(cursor or "{}")
         return dict(content["files"]) if content.get("version") == _VERSION else {}
-    except (ValueError, TypeError, KeyError, AttributeError):  # of other code; run keys hold
+    except (ValueError, TypeError, KeyError, AttributeError):  # of another version
         return {}
 
 
@@ -163,7 +163,7 @@ def _have_all(
     known: Mapping[str, str],
     waiting: Iterable[_File],
 ) -> set[str]:
-    """Return the keys, seen for the first time, of which every asset has a materialization."""
+    """Return the keys that are new to the sensor and whose partition every asset has already."""
     have = {file.key for file in waiting if file.key not in known}
     for asset in assets if have else ():
         have &= set(instance.get_materialized_partitions(asset))
@@ -174,7 +174,7 @@ def _why_nothing(pattern: str, settled: int, unsettled: int) -> str:
     if not settled and not unsettled:
         return f"there is no file {pattern}"
     if unsettled:
-        return f"{unsettled:,} files have changed a moment ago; looking at them again later"
+        return f"{unsettled:,} files changed a moment ago; they are checked again later"
     return f"nothing new among {settled:,} files"
 
 

@@ -45,7 +45,7 @@ def declared_results(
     Args:
         context: The context of the step.
         asset: The asset; the partitions of the run are checked, or all of them.
-        dataops: The resource, which knows the folders of results.
+        dataops: The resource, which maps assets to the folders of their results.
 
     Raises:
         ResultMissingError: The asset has no published result.

@@ -1,6 +1,6 @@
-"""ErrorRateCheck: the asset check ``failed_records`` of every record operator.
+"""ErrorRateCheck: the asset check ``failed_records``, which every record operator has.
 
-The operator's step yields it from the counts of the run, without another pass over the records.
+The operator's step yields the result from the counts of the run, without reading the records again.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,10 +33,10 @@ class ErrorRateCheck:
 
     Attributes:
         max_error_rate: The largest share of input records that may fail, in [0, 1].
-        severity: Severity if the check fails, ``WARN`` or ``ERROR``; ``WARN`` never blocks. By
-            default it is ``ERROR`` if the check blocks. Otherwise it is ``WARN`` if at most half
-            of the records failed, and an ``ERROR`` that blocks if more did, because the assets
-            downstream would then hold the smaller part of the data.
+        severity: Severity if the check fails, ``WARN`` or ``ERROR``; ``WARN`` never blocks. The
+            default is ``ERROR`` if the check blocks. Otherwise the default is ``WARN`` if at most
+            half of the records failed, and an ``ERROR`` that blocks if more failed, because the
+            assets downstream would then hold less than half of the data.
         blocking: Whether a failed check stops the assets downstream. The result is published in
             any case, so that its failed records can be retried alone.
     """
@@ -64,7 +64,7 @@ class ErrorRateCheck:
         return self.blocking or self.severity is None
 
     def severity_at(self, share: float) -> dg.AssetCheckSeverity:
-        """Return the severity if ``share`` of the records failed and that is too much."""
+        """Return the severity if the share ``share`` of the records failed, above the limit."""
         default: Literal["WARN", "ERROR"] = "ERROR" if share > _MAX_WARN_SHARE else "WARN"
         return severity_of(self.severity, blocking=self.blocking, default=default)
 
@@ -104,7 +104,7 @@ def check_nodes(
     """Check that every name in ``given`` is a node or one of ``others``.
 
     Raises:
-        PipelineDefinitionError: A name is neither.
+        PipelineDefinitionError: A name is neither of these.
     """
     known = [*graph.nodes, *others]
     for name in given:

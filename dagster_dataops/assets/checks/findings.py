@@ -36,7 +36,7 @@ class Violations:
 
     @property
     def wanted(self) -> bool:
-        """Whether another example would be shown."""
+        """Return whether another example would be shown."""
         return len(self.first) < EXAMPLES
 
 

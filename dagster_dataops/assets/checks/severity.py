@@ -16,9 +16,9 @@ def severity_of(
 
     Args:
         given: The severity that the user gave.
-        blocking: Whether a failed check stops the assets downstream. Dagster stops them for
-            ``ERROR`` only.
-        default: The severity of a check that does not block, where none was given.
+        blocking: Whether a failed check stops the assets downstream. Dagster stops them only for
+            ``ERROR``.
+        default: The severity of a check that does not block, if the user gave none.
 
     Raises:
         ConfigurationError: The severity is invalid, or it is ``WARN`` for a blocking check.

@@ -46,8 +46,8 @@ def _names_in_translation(data: DataOpsTranslatorData) -> dict[str, Any]:
 class PipelineAttributes(dg.Resolvable):
     """The fields of an `OperatorPipelineComponent`.
 
-    Below are the fields of the component alone. `PipelineOptions` declares the others; those by
-    node are fields of the operators.
+    The fields below exist only in the component. The fields of `PipelineOptions` are added to them.
+    Options by node are fields of the operators instead.
     """
 
     source: Annotated[
@@ -55,8 +55,8 @@ class PipelineAttributes(dg.Resolvable):
         dg.Resolver(
             resolve_source,
             model_field_type=str | SourceModel,
-            description="Origin of the records: a jsonl file, its path relative to the folder of "
-            "the defs.yaml, a URL, or `asset: <key>`, or `function: <name>`.",
+            description="Origin of the records: the path of a jsonl file, relative to the folder "
+            "of the defs.yaml; a URL; `asset: <key>`; or `function: <name>`.",
             examples=["documents.jsonl", {"asset": "raw/documents"}],
             inject_before_resolve=False,
         ),
@@ -125,7 +125,7 @@ class PipelineAttributes(dg.Resolvable):
             "checks": self._checks(),
             "pools": self._pools(given["pools"]),
         }
-        rates = self._error_rates(given.pop("max_error_rate"))  # None of them: no check
+        rates = self._error_rates(given.pop("max_error_rate"))  # rates of None mean: no check
         found: Any = {name: value for name, value in given.items() if value not in (None, [], {})}
         options: PipelineOptions = found | rates
         return options
@@ -138,13 +138,13 @@ class PipelineAttributes(dg.Resolvable):
         return dict.fromkeys([node.name for node in self.operators], common) | own
 
     def _checks(self) -> dict[str, Sequence[DeclaredCheck]]:
-        """Return the checks by node, of the nodes that have some."""
+        """Return the checks of the nodes that have any, by node."""
         found = {SOURCE: constructed(self.source_checks, SOURCE)}
         found |= {node.name: constructed(node.checks, node.subject) for node in self.operators}
         return {name: checks for name, checks in found.items() if checks}
 
     def _error_rates(self, given: Any) -> dict[str, ErrorRates]:
-        """Return one rate for all nodes, or rates by node; nothing without any."""
+        """Return one rate for all nodes, or rates by node; empty without any."""
         nodes = [node for node in self.operators if node.max_error_rate is not None]
         own = {node.name: rate_of(node.max_error_rate, node.subject) for node in nodes}
         if given is None:

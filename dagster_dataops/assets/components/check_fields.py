@@ -25,7 +25,7 @@ from dagster_dataops.errors import DataOpsError
 UNCHECKED: Final = "unchecked"
 _SHARE: Final[Mapping[str, Any]] = {"minimum": 0, "maximum": 1}
 _SEVERITY: Final = WithJsonSchema({"type": "string", "pattern": f"^(WARN|ERROR)$|{TEMPLATE}"})
-_UNSET: Any = None  # default of a field whose type leaves out null, which keeps its errors exact
+_UNSET: Any = None  # default of a field whose type has no null, which makes errors exact
 _PYTHON_TYPES: Final[Mapping[str, Any]] = {
     "array": list[str],
     "boolean": bool,
@@ -124,13 +124,14 @@ _OPTIONS: Final = ("name", "severity", "blocking")
 class CheckDeclaration:
     """A check in a defs.yaml; the check is constructed later, with the definitions.
 
-    Dagster shows an error while it resolves a defs.yaml as a traceback, without the line.
+    If construction fails while Dagster resolves a defs.yaml, Dagster shows a traceback without the
+    line.
 
     Attributes:
         kind: The kind of the check.
         value: The value of the field that is named after the kind.
-        options: ``name``, ``severity`` and ``blocking``, where they are given.
-        place: Where the check stands.
+        options: ``name``, ``severity`` and ``blocking``, as far as they are given.
+        place: The position of the check.
     """
 
     kind: str
@@ -142,7 +143,7 @@ class CheckDeclaration:
         """Return the check.
 
         Args:
-            subject: The asset, as errors name it.
+            subject: The name of the asset in errors.
 
         Raises:
             DefsYamlError: The declaration is invalid; with file and line.
@@ -195,7 +196,7 @@ class ErrorRateDeclaration:
 
     Attributes:
         given: The share of records that may fail, or the arguments of `ErrorRateCheck`.
-        place: Where it stands.
+        place: Its position.
     """
 
     given: Any
@@ -205,7 +206,7 @@ class ErrorRateDeclaration:
         """Return the share, or the check; ``None`` for no check.
 
         Args:
-            subject: The asset or pipeline, as errors name it.
+            subject: The name of the asset or pipeline in errors.
 
         Raises:
             DefsYamlError: The declaration is invalid; with file and line.
@@ -244,6 +245,6 @@ def resolve_error_rate(
 
 
 def _blamed(place: YamlPlace, error: Exception, kind: str) -> YamlPlace:
-    """Return the place of the field that an error is about."""
+    """Return the position of the field that causes an error."""
     setting = getattr(error, "setting", kind)
     return place.at({"name of a check": "name", "severity": "severity"}.get(setting, kind))

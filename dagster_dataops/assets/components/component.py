@@ -1,4 +1,4 @@
-"""OperatorPipelineComponent: a pipeline of operators as a defs.yaml declares it.
+"""OperatorPipelineComponent: a pipeline of operators that a defs.yaml declares.
 
 Every ``dg`` command imports this module.
 """
@@ -25,10 +25,10 @@ from dagster_dataops.graph.graph import SOURCE
 @dg.scaffold_with(OperatorPipelineScaffolder)
 @dataclass(kw_only=True)
 class OperatorPipelineComponent(PipelineAttributes, dg.Component):
-    """Data operators joined in a pipeline: an asset each, one jsonl file as its result.
+    """Data operators joined in a pipeline. Each is an asset whose result is one jsonl file.
 
-    The definitions are those that `build_definitions` makes of the same pipeline in Python.
-    Override `get_asset_spec` to change keys and groups beyond what ``translation`` can.
+    The definitions equal those of `build_definitions` for the same pipeline in Python.
+    Override `get_asset_spec` to change keys and groups beyond the options of ``translation``.
 
     Example:
         .. code-block:: yaml
@@ -74,7 +74,7 @@ class OperatorPipelineComponent(PipelineAttributes, dg.Component):
 
     @override
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
-        """Return the definitions of the pipeline, as `build_definitions` makes them.
+        """Return the definitions of the pipeline, as `build_definitions` returns them.
 
         Raises:
             DefsYamlError: An operator, an option or a module is unknown; with file and line.

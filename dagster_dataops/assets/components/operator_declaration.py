@@ -1,4 +1,4 @@
-"""OperatorDeclaration: an operator declared in a defs.yaml, and the pipeline of several."""
+"""OperatorDeclaration: an operator declared in a defs.yaml. assembled: the pipeline of several."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -48,7 +48,7 @@ from dagster_dataops.operators.settings import (
 )
 from dagster_dataops.pipelines.pipeline import Pipeline
 
-_OWN: Final = " Operators of your own are known once `modules` names the file that registers them."
+_OWN: Final = " To use your own operators, name the file that registers them in `modules`."
 _MODE: Final = WithJsonSchema({"type": "string", "pattern": f"^({'|'.join(MODES)})$|{TEMPLATE}"})
 _NAMES: Final = WithJsonSchema({"type": "array", "items": {"type": "string"}, "minItems": 1})
 
@@ -57,7 +57,7 @@ class _OperatorModel(dg.Model):
     """One operator of the pipeline."""
 
     name: str = Field(
-        description="Names the asset and its folder; unique in the pipeline.", examples=["unique"]
+        description="Name of the asset and its folder; unique in the pipeline.", examples=["unique"]
     )
     operator: str = Field(
         description="Group and name of a registered operator.",
@@ -76,15 +76,15 @@ class _OperatorModel(dg.Model):
     )
     output: str | None = Field(
         default=None,
-        description="Export of the result: a file if it ends in `.jsonl`, else a folder; its path "
-        "is relative to the folder of the project.",
+        description="Path to export the result to: a file if it ends in `.jsonl`, else a folder; "
+        "relative to the folder of the project.",
         examples=["exports"],
     )
     pool: str | None = Field(default=None, description="Concurrency pool of its step.")
     max_error_rate: ErrorRateField = Field(
         default=None,
-        description="Share of its records that may fail before its check fails, also with "
-        f"`severity` and `blocking`; `{UNCHECKED}` for no such check.",
+        description="Share of its records that may fail before its check fails, or an object "
+        f"that also has `severity` and `blocking`; `{UNCHECKED}` for no check.",
         examples=[0.01, {"max_error_rate": 0.05, "blocking": True}],
     )
     checks: list[CheckModel] = Field(
@@ -98,7 +98,7 @@ class _OperatorModel(dg.Model):
 
 
 def _setting_field(setting: Setting) -> Any:
-    """Return type and field of a setting; a template may stand in place of a value."""
+    """Return type and field of a setting; a template may replace the value."""
     field = Field(default=None, description=setting.description)
     if setting.kind is MODE:
         return Annotated[str | None, _MODE], field
@@ -114,7 +114,7 @@ _NUMBERS: Final[Mapping[str, tuple[Any, Mapping[str, Any]]]] = {
     "number": (float | str, {"minimum": 0}),
 }
 _SETTINGS: Final = {name: one for name, one in execution_settings().items() if one.yaml}
-_RESOLVED: Final = {"checks", "max_error_rate"}  # by themselves
+_RESOLVED: Final = {"checks", "max_error_rate"}  # resolved separately
 OperatorNodeModel: Final[Any] = create_model(
     "OperatorNodeModel",
     __base__=_OperatorModel,
@@ -159,10 +159,10 @@ class OperatorDeclaration:
         return f"node {self.name!r}"
 
     def construct(self) -> Operator:
-        """Return the operator, configured.
+        """Return the operator with its options and settings.
 
         Raises:
-            DefinitionError: It is not registered, or does not take these options.
+            DefinitionError: The operator is not registered, or does not take these options.
         """
         try:
             operator: Operator = self._registered()(
@@ -203,7 +203,7 @@ class OperatorDeclaration:
         setting = (setting_without_underscore(error.option) or "").removeprefix("_")
         if error.option not in self.options or setting not in _SETTINGS:
             return error
-        reason = f"is no option; write the execution setting {setting!r} beside `options`"
+        reason = f"is not an option; write the execution setting {setting!r} beside `options`"
         return OperatorOptionError(error.operator, error.option, reason)
 
     def _option_place(self, option: str) -> YamlPlace:
@@ -241,10 +241,10 @@ def assembled(name: str, nodes: Sequence[OperatorDeclaration], place: YamlPlace)
     Args:
         name: Name of the pipeline.
         nodes: Declarations in order.
-        place: Position of the pipeline, for errors of no node in particular.
+        place: Position of the pipeline, for errors that concern no single node.
 
     Raises:
-        DefinitionError: The nodes make no pipeline; a `DefsYamlError` if the line is known.
+        DefinitionError: The nodes are not a valid pipeline; a `DefsYamlError` if the line is known.
     """
     try:
         with Pipeline(name) as ppl:

@@ -24,19 +24,19 @@ _PARTITIONS: Final[Mapping[str, type[dg.PartitionsDefinition]]] = {
 
 
 class PartitionsModel(dg.Model):
-    """Partitions by time, by name, or added while it runs; the fields are those of Dagster."""
+    """Partitions by time, by name, or added at run time; the fields are those of Dagster."""
 
     type: Literal["hourly", "daily", "weekly", "monthly", "time_window", "static", "dynamic"]
-    start_date: str = Field(default="", description="Of partitions by time, such as 2026-01-31.")
-    end_date: str = Field(default="", description="Of partitions by time.")
-    timezone: str = Field(default="", description="Of partitions by time, such as Europe/Paris.")
-    minute_offset: int = Field(default=0, description="At which minute a partition begins.")
-    hour_offset: int = Field(default=0, description="At which hour a partition begins.")
-    day_offset: int = Field(default=0, description="On which day a partition begins.")
+    start_date: str = Field(default="", description="Start of partitions by time: 2026-01-31.")
+    end_date: str = Field(default="", description="End of partitions by time.")
+    timezone: str = Field(default="", description="Time zone of partitions by time: Europe/Paris.")
+    minute_offset: int = Field(default=0, description="Minute at which a partition begins.")
+    hour_offset: int = Field(default=0, description="Hour at which a partition begins.")
+    day_offset: int = Field(default=0, description="Day on which a partition begins.")
     fmt: str = Field(default="", description="Format of the keys of time windows.")
-    cron_schedule: str = Field(default="", description="When time windows begin.")
-    partition_keys: list[str] = Field(default=[], description="Of static partitions.")
-    name: str = Field(default="", description="Of dynamic partitions.")
+    cron_schedule: str = Field(default="", description="Cron line of the starts of time windows.")
+    partition_keys: list[str] = Field(default=[], description="Keys of static partitions.")
+    name: str = Field(default="", description="Name of dynamic partitions.")
 
 
 def resolve_partitions(
@@ -51,7 +51,7 @@ def resolve_partitions(
 
 
 def _new_files_model() -> type[dg.Model]:
-    """Return a model with the fields of `NewFiles`, described as its docstring does."""
+    """Return a model with the fields of `NewFiles` and their descriptions from its docstring."""
     texts = described_parameters(inspect.cleandoc(NewFiles.__doc__ or ""))
     limits: dict[str, dict[str, Any]] = {"settle_seconds": {"ge": 0}, "runs_per_tick": {"ge": 1}}
     made: dict[str, Any] = {
@@ -76,7 +76,7 @@ def resolve_new_files(
 
 
 class BackfillPolicyModel(dg.Model):
-    """How the partitions of a backfill are spread over runs."""
+    """The division of the partitions of a backfill into runs."""
 
     type: Literal["single_run", "multi_run"]
     max_partitions_per_run: int = Field(default=1, ge=1, description="Of `multi_run`.")

@@ -65,7 +65,7 @@ class SourceModel(dg.Model):
     @model_validator(mode="after")
     def _names_one(self) -> Self:
         if len(self.model_fields_set) != 1:
-            msg = "a source is a path, `asset: <key>` or `function: <name>`"
+            msg = "a source must be a path, `asset: <key>` or `function: <name>`"
             raise ValueError(msg)
         return self
 
@@ -159,12 +159,12 @@ def resolve_resource(context: dg.ResolutionContext, model: dg.Model) -> DataOpsR
 
 @dataclass(frozen=True, slots=True)
 class YamlField:
-    """How a pipeline option is written in a defs.yaml.
+    """The form of a pipeline option in a defs.yaml.
 
     Attributes:
-        model: Type of what is written.
-        resolve: Returns the option's value; by default what is written, templates filled in.
-        examples: Of what is written.
+        model: Type of the written value.
+        resolve: Returns the option's value; by default the written value with templates filled in.
+        examples: Examples of written values.
     """
 
     model: Any
@@ -172,8 +172,8 @@ class YamlField:
     examples: tuple[object, ...] = ()
 
 
-# Options whose type YAML cannot write down. All others whose type it can are fields as they are;
-# an option by node alone is a field of the operator.
+# Options whose type YAML cannot express. Other options are fields with their own types, if YAML can
+# express the type. An option that exists only by node is a field of the operator.
 _WRITTEN: Final[Mapping[str, YamlField]] = {
     "automation_condition": YamlField(str, examples=("{{ dg.AutomationCondition.eager() }}",)),
     "backfill_policy": YamlField(BackfillPolicyModel, resolve_backfill_policy),
@@ -190,7 +190,7 @@ _PLAIN: Final = (bool, int, float, str)
 
 
 def _yaml_fields() -> dict[str, YamlField]:
-    """Return the pipeline options that a defs.yaml has fields for."""
+    """Return the pipeline options that are fields of a defs.yaml."""
     found = {}
     for name, option in option_fields(PipelineOptions).items():
         plain = _plain_type(option.annotation)
@@ -214,9 +214,9 @@ YAML_FIELDS: Final = _yaml_fields()
 
 
 def with_option_fields(cls: type[_Class]) -> type[_Class]:
-    """Add a field to a class for each pipeline option, before ``@dataclass`` looks at it.
+    """Add a field to a class for each pipeline option; apply it before ``@dataclass``.
 
-    The default is ``None``: left out.
+    The default ``None`` means that the option is not given.
     """
     annotations = dict(inspect.get_annotations(cls))
     for name, field in YAML_FIELDS.items():
@@ -245,8 +245,8 @@ _STRICT: Final[dict[str, Any]] = {
 def strict_model(derived: type[BaseModel]) -> type[BaseModel]:
     """Return the model that Dagster derived, with exact types in place of unions with text.
 
-    Dagster lets a template stand for every field as a whole. Of such a union `dg check yaml` would
-    only say, at the first line of the field, that no member fits.
+    Dagster accepts a template in place of every field. For a union, `dg check yaml` would only
+    report, at the first line of the field, that no member fits.
     """
     fields: dict[str, Any] = {
         name: (wanted, derived.model_fields[name]) for name, wanted in _STRICT.items()

@@ -18,7 +18,7 @@ TEMPLATE: Final = r"\{[{%]"  # pattern of a text that may be a template
 def or_template(kind: str, **limits: Any) -> WithJsonSchema:
     """Return the JSON Schema of a field that takes a ``kind`` or a template.
 
-    A union would make `dg check yaml` only say that no member fits.
+    For a union, `dg check yaml` would only report that no member fits.
     """
     return WithJsonSchema({"type": [kind, "string"], "pattern": TEMPLATE, **limits})
 
@@ -65,7 +65,7 @@ NOWHERE: Final = YamlPlace()
 def rendered(context: dg.ResolutionContext, value: Any) -> Any:
     r"""Return ``value`` with its templates filled in and everything else unchanged.
 
-    Dagster would take every text as a template and its result as a Python literal: ``"007"``
+    Dagster would evaluate every text as a template and its result as a Python literal: ``"007"``
     would become the number 7, and ``"\n"`` the empty text.
     """
     if isinstance(value, str):

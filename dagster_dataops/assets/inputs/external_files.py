@@ -41,7 +41,7 @@ class ExternalFiles:
     def __init__(self, inputs: Sequence[tuple[dg.AssetKey, object]]) -> None:
         self._files = {key: path for key, path in inputs if isinstance(path, Path)}
         self._alone = len(inputs) == 1
-        # `None` for a missing file: the step itself raises a better error.
+        # `None` for a missing file: the step raises a better error.
         self._before = {key: _identity(path) for key, path in self._files.items()}
 
     def report(self, context: StepContext, rows_in: int) -> dict[str, str]:
@@ -55,7 +55,7 @@ class ExternalFiles:
             rows_in: The number of records that the step read from all inputs.
 
         Returns:
-            Tags for the result of the step: the versions of its files, without files that changed
+            Tags for the result of the step: the versions of its files, except those that changed
             after the step began.
         """
         tags = {}

@@ -18,14 +18,14 @@ from dagster_dataops.records import Record
 
 
 class DataOpsIOManager(dg.ConfigurableIOManager):
-    """Stores what an asset returns, and loads it by the annotation of the input.
+    """Stores the values that assets return, and loads them by the annotation of the input.
 
-    ``JsonlDataset``, or no annotation, loads the handle; ``list[dict]`` the records;
+    The annotation ``JsonlDataset``, or no annotation, loads the handle; ``list[dict]`` the records;
     ``pandas.DataFrame`` and ``polars.DataFrame`` a frame. Several partitions are joined in their
     order; ``dict[str, ...]``, or no annotation, loads them as a dict by partition key.
 
-    An asset may return any of these forms, or any iterable of records. All but a handle of the
-    asset's own result is written as jsonl.
+    An asset may return any of these forms, or any iterable of records. The value is written as
+    jsonl, unless it is a handle of the asset's own result.
     """
 
     dataops: dg.ResourceDependency[DataOpsResource]
@@ -81,13 +81,13 @@ class DataOpsIOManager(dg.ConfigurableIOManager):
         missing = [name for name, folder in folders.items() if not folder.result.exists()]
         if missing:
             asset = context.asset_key.to_user_string()
-            text = f"{len(missing):,} of {len(partitions):,} partitions are not there"
+            text = f"{len(missing):,} of {len(partitions):,} partitions are missing"
             if not _skips_missing(context):
                 reason = (
-                    f"{text}: {named(missing)}; to do without them, allow_missing_partitions=True"
+                    f"{text}: {named(missing)}; to skip them, set allow_missing_partitions=True"
                 )
                 raise ResultMissingError(f"the partitions of {asset}", reason)
-            text = f"{asset}: {text} and left out: {named(missing)}"
+            text = f"{asset}: {text} and skipped: {named(missing)}"
             context.log.warning(text)
         there = folders.keys() - set(missing)
         return {name: load_result(folders[name]) for name in partitions if name in there}
@@ -118,7 +118,7 @@ def joined_form(datasets: Mapping[str, JsonlDataset], wanted: Any, asset: str) -
     if len(datasets) == 1:
         return next(iter(datasets.values()))
     reason = (
-        f"has {len(datasets):,} partitions, which are no single JsonlDataset; annotate the input "
+        f"has {len(datasets):,} partitions, which cannot be one JsonlDataset; annotate the input "
         "as dict[str, JsonlDataset], list[dict] or DataFrame"
     )
     raise InputError(asset, reason)

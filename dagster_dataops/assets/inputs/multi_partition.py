@@ -31,10 +31,10 @@ class PartitionResult:
 def materialize(
     context: StepContext, spec: dg.AssetSpec, make: Callable[[str | None], PartitionResult]
 ) -> Iterator[dg.MaterializeResult[Any]]:
-    """Make the partitions of the run and yield one result for all of them.
+    """Materialize the partitions of the run and yield one result for all of them.
 
-    Several partitions are made one after another. If some fail, the others are still made and
-    reported, and the step fails at the end.
+    Several partitions are materialized one after another. If some fail, the others are still
+    materialized and reported, and the step fails at the end.
 
     Dagster has one data version for all partitions of an output. It is a digest of all their
     contents, so every change shows. Each partition has its own metadata.
@@ -42,7 +42,8 @@ def materialize(
     Args:
         context: The context of the step.
         spec: The spec of the asset.
-        make: Makes one partition; ``None`` stands for an asset without partitions.
+        make: Makes the result of one partition; its argument is ``None`` for an unpartitioned
+            asset.
 
     Raises:
         PartitionsFailedError: Some partitions failed; the others were reported to Dagster.

@@ -1,4 +1,4 @@
-"""Partitions of a step: which ones, in which order, and with which part of the inputs.
+"""Partitions of a step: their keys and order, and the parts of the inputs that belong to each.
 
 Static partitions are ordered as defined, time windows by time, dynamic partitions by key. The order
 in which dynamic partitions were added has no effect.

@@ -1,4 +1,4 @@
-"""Results of source functions: written once, and reused where a call would repeat a query."""
+"""Results of source functions: written once, and reused if a call would repeat a query."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -24,7 +24,7 @@ def source_result(
     folder: NodeFolder,
     partition: str | None = None,
 ) -> PartitionResult:
-    """Return the published result of a source function: an earlier one, or that of a new call.
+    """Return the published result of a source function: an earlier result, or that of a new call.
 
     A stream that the function returns is written with a checkpoint, so that a killed run resumes.
 
@@ -36,7 +36,7 @@ def source_result(
         partition: The key of the partition.
 
     Raises:
-        InputError: An item that the function gave is not a record.
+        InputError: The function yielded an item that is not a record.
     """
     made_from = {"source": code_digest(function)}
     dataset = _earlier_result(context, folder, made_from)
@@ -63,8 +63,8 @@ def _earlier_result(
     if not refreshes(context) and manifest.run not in _repeated_runs(context):
         return None
     text = (
-        f"{folder.name}: the {manifest.rows_out:,} records that the source function gave in run "
-        f"{manifest.run} are taken; a new materialization calls it again"
+        f"{folder.name}: reusing the {manifest.rows_out:,} records that the source function "
+        f"returned in run {manifest.run}; a new materialization calls it again"
     )
     context.log.info(text)
     return dataset

@@ -1,7 +1,7 @@
-"""The config schema of a node: the fields that Dagster checks a launch with.
+"""The config schema of a node: the fields against which Dagster checks a launch.
 
-It is the schema of the node's Config class. Making a class takes milliseconds, and most nodes of a
-large pipeline differ in option values alone. So all uses of an operator share the fields of one
+It is the schema of the node's Config class. Creating a class takes milliseconds, and most nodes of
+a large pipeline differ only in option values. So all uses of an operator share the fields of one
 class, with the defaults replaced by the values of each node.
 """
 
@@ -24,7 +24,7 @@ Schema: TypeAlias = Mapping[str, dg.Field]
 _PARAMS: Final = "params"
 _PLAIN: Final = (str, int, float, bool)
 _MOST: Final = 4096
-# By operator and settings. The value holds the operator's spec, so that no other gets its id.
+# By operator and settings. The value holds the operator's spec, so that its id is not reused.
 _known: dict[tuple[Any, ...], tuple[object, Mapping[str, Any], Schema]] = {}
 _fields: dict[int, tuple[Schema, dg.Field]] = {}
 
@@ -44,7 +44,7 @@ def config_schema(node: OperatorNode) -> Schema:
 
 
 def field_of(schema: Schema) -> dg.Field:
-    """Return one field for the whole schema; Dagster would make it for every op again."""
+    """Return one field for the whole schema, so that Dagster creates it once and not per op."""
     known = _fields.get(id(schema))
     if known is None or known[0] is not schema:
         if len(_fields) >= _MOST:
@@ -61,9 +61,10 @@ def pipeline_schema(nodes: Sequence[tuple[OperatorNode, Schema]]) -> Schema:
 
 
 def config_of(node: OperatorNode, schema: Schema, given: Mapping[str, Any]) -> OperatorConfig:
-    """Return the configuration of a launch in the Config class of its node.
+    """Return the configuration of a launch as an instance of the Config class of its node.
 
-    Most launches leave ``params`` unchanged. They need no class of the node, and none is made.
+    Most launches leave ``params`` unchanged. They do not need the Config class, so it is not
+    created.
     """
     common = {name: value for name, value in given.items() if name != _PARAMS}
     common.setdefault("ignore_errors", node.operator.__dataops__.resolved.ignore_errors)
@@ -78,7 +79,7 @@ def config_of(node: OperatorNode, schema: Schema, given: Mapping[str, Any]) -> O
 
 @lru_cache
 def _known_config(given: tuple[tuple[str, Any], ...]) -> OperatorConfig:
-    """Return a shared config; making one takes half a millisecond."""
+    """Return a shared config; creating one takes half a millisecond."""
     return SettingsConfig(**dict(given))
 
 

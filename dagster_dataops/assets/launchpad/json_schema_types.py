@@ -1,4 +1,4 @@
-"""JSON schemas as types of Dagster's config, and the rest of each schema in words."""
+"""JSON schemas as types of Dagster's config; the remaining limits of each schema in words."""
 
 import enum
 import types

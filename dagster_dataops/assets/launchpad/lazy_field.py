@@ -1,7 +1,7 @@
-"""LazyField: a config field that is made on first access.
+"""LazyField: a config field that is created on first access.
 
-Making the config fields of an operator costs as much as the rest of its asset. A process that runs
-one of a thousand steps needs the fields of one operator; only a code server needs all.
+Creating the config fields of an operator takes as long as the rest of its asset. A process that
+runs one of a thousand steps needs the fields of one operator; only a code server needs all.
 """
 
 from collections.abc import Callable

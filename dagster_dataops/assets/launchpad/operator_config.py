@@ -1,11 +1,11 @@
 """Launchpad configuration of an operator: its options as ``params``, and its settings.
 
-Options without a JSON form (callables, objects) are left out, and so are secrets, which Dagster
-would store and show; they keep their value of the pipeline.
+Options without a JSON form (callables, objects) are left out and keep their value of the pipeline.
+So do secrets, because Dagster would store and show them.
 
-Dagster checks types at launch, before there is a run. Constraints of pydantic would only fail in
-the step, as an error worth a retry. So there are none here, and `checked` refuses bad values
-before the first record, without a retry.
+Dagster checks types at launch, before a run exists. Constraints of pydantic would only fail in the
+step, with an error that Dagster retries. So the fields have no constraints. `checked` refuses
+invalid values before the first record, without a retry.
 """
 
 from enum import StrEnum
@@ -31,7 +31,7 @@ from dagster_dataops.operators.settings import (
     parse_settings,
 )
 
-# Enums: Dagster takes no `Literal` that may be empty.
+# Enums, because Dagster accepts no optional `Literal`.
 if TYPE_CHECKING:
     Mode: TypeAlias = StrEnum
     AsyncMode: TypeAlias = StrEnum
@@ -48,7 +48,7 @@ class OperatorConfig(dg.Config):
         default=None,
         description="Number of input records to preview. The preview is shown as an observation. "
         "Result, error file and checkpoint stay unchanged, and steps that need the result are "
-        "skipped. Model calls of a preview are paid for. Empty: all records.",
+        "skipped. Model calls of a preview cost the usual price. Empty: all records.",
     )
     resume: Literal["auto", "never", "across_code", "failed_records"] = Field(
         default="auto",
@@ -63,7 +63,7 @@ class OperatorConfig(dg.Config):
 
 
 def _field(setting: Setting, mode: type[StrEnum] = Mode, *, default: bool = True) -> Any:
-    """Return type and field of a setting; ``default`` is that of a flag."""
+    """Return type and field of a setting; ``default`` is the default of a flag."""
     if setting.kind is FLAG:
         return Annotated[bool, SkipValidation], Field(
             default=default, description=setting.description
@@ -95,7 +95,7 @@ def config_type_of(node: OperatorNode) -> type[OperatorConfig]:
     key = (
         digest(dict(invocation.options)),
         stops,
-    )  # options left out of fingerprints are shown, too
+    )  # options that fingerprints leave out are shown too
     if key not in made:
         made[key] = _config_type(node.operator, stops=stops)
     return made[key]
@@ -122,7 +122,7 @@ def configured(operator: Operator, config: OperatorConfig) -> Operator:
     """Return ``operator`` with the options and settings of the launchpad.
 
     Raises:
-        OperatorOptionError: The operator does not take one of them.
+        OperatorOptionError: The operator does not accept one of them.
     """
     changed = changed_options(operator, getattr(config, "params", None))
     return reconfigured(operator, changed, _settings(operator, config))
@@ -137,7 +137,7 @@ def checked(name: str, operator: Operator, config: OperatorConfig) -> Operator:
         config: Configuration of the launch.
 
     Raises:
-        Failure: The configuration is refused; Dagster does not retry.
+        Failure: The configuration is invalid; Dagster does not retry.
     """
     try:
         made = configured(operator, config)

@@ -43,7 +43,7 @@ def option_field(name: str, annotation: Any, value: Any, description: str) -> La
         value: Value of the pipeline.
         description: Text of the docstring, or empty.
     """
-    numeric = isinstance(value, (int, float))  # a number of tokens is no secret
+    numeric = isinstance(value, (int, float))  # a number of tokens is not a secret
     if holds_secret(name, value) or (is_secret(name) and not numeric):
         return "secret"
     if annotation in _PLAIN and type(value) is annotation and is_showable(value):

@@ -1,8 +1,8 @@
-"""OptionType: the launchpad form of a Python type, and the way back.
+"""OptionType: the launchpad form of a Python type, and the conversion back.
 
-pydantic gives the JSON form of most types, and Dagster's config type follows from its JSON
-schema. `OptionType.load` checks when the step begins what Dagster cannot check at launch: unions,
-ranges, dates. Options of a type without a JSON form are not shown.
+pydantic gives the JSON form of most types, and Dagster's config type follows from its JSON schema.
+Dagster cannot check unions, ranges and dates at launch. `OptionType.load` checks them when the step
+begins. Options of a type without a JSON form are not shown.
 """
 
 import functools

@@ -20,9 +20,9 @@ from dagster_dataops.operators.operator import Operator
 
 
 class AliasedConfig(dg.Config):
-    """A Config whose fields are known to the user by their ``alias``.
+    """A Config whose fields are shown to the user by their ``alias``.
 
-    Dagster passes a nested Config by the field's own name, so that name must be accepted, too.
+    Dagster passes a nested Config by the field's own name, so that name must be accepted too.
     """
 
     model_config = ConfigDict(populate_by_name=True)
@@ -48,7 +48,7 @@ def params_class(operator: Operator, title: str) -> type[dg.Config] | None:
     made = _config_class(f"{title}Params", fields)
     made.__doc__ = f"Options of {spec.reference}."
     if left_out:
-        made.__doc__ += f" Not shown, and as the pipeline has them: {', '.join(left_out)}."
+        made.__doc__ += f" Not shown, with their values of the pipeline: {', '.join(left_out)}."
     return made
 
 
@@ -93,9 +93,9 @@ def _options(operator: Operator) -> Iterable[tuple[str, Any, Any]]:
 def _config_class(title: str, fields: Sequence[LaunchpadField]) -> type[dg.Config]:
     """Return a Config class of ``fields``.
 
-    Options may have names that pydantic keeps for itself, such as ``json`` or ``_x``: to the user
-    a field is known by its alias. Dagster mixes up a field whose name is the alias of another, so
-    these are longer than any.
+    Options may have names that are reserved in pydantic, such as ``json`` or ``_x``. So the user
+    sees the alias of each field. Dagster confuses a field whose name is the alias of another field.
+    So the names of these fields are longer than any alias.
     """
     stem = f"o{max((field.name for field in fields), key=len)}_"
     made: dict[str, Any] = {}
@@ -106,7 +106,7 @@ def _config_class(title: str, fields: Sequence[LaunchpadField]) -> type[dg.Confi
 
 
 def _pydantic_field(title: str, field: LaunchpadField) -> tuple[Any, Any]:
-    """Return a field that Dagster checks at launch and we check in the step, pydantic never."""
+    """Return a field without validation by pydantic: Dagster and `checked` validate instead."""
     kind, default = field.config, field.default
     if isinstance(kind, tuple):
         kind = _config_class(f"{title}_{field.name}", kind)
@@ -119,7 +119,7 @@ def _pydantic_field(title: str, field: LaunchpadField) -> tuple[Any, Any]:
 
 
 def _plain(params: dg.Config) -> dict[str, Any]:
-    """Return what a Config holds, by the names that the launchpad shows."""
+    """Return the content of a Config, by the names that the launchpad shows."""
     found = {}
     for field, info in type(params).model_fields.items():
         value = getattr(params, field)

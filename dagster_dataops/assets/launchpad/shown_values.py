@@ -1,4 +1,4 @@
-"""Values that the launchpad can show, and whether a launch has changed one."""
+"""Values that the launchpad can show, and the check whether a launch has changed one."""
 
 import math
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ def _is_text(value: object) -> bool:
 
 
 def same_value(one: Any, other: Any) -> bool:
-    """Whether two JSON values are equal: 1 equals 1.0, which the launchpad writes, but not true."""
+    """Whether two JSON values are equal. The launchpad writes 1.0 as 1; true does not equal 1."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, list) and isinstance(other, list):

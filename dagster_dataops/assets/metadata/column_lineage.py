@@ -35,7 +35,7 @@ CHANGED_OR_MOVED: Final = "changed or reordered"
 RENAMED: Final = "renamed"
 NEW: Final = "new"
 DROPPED: Final = "dropped"
-UNKNOWN_ORIGIN: Final = "the operator does not tell from what"
+UNKNOWN_ORIGIN: Final = "the operator does not declare its origin"
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ class ColumnTracer:
         return [(key, name) for name in gone for key in inputs if self._moved(key, name, column)]
 
     def _moved(self, key: dg.AssetKey, column: str, name: str) -> bool:
-        """Whether ``name`` is the renamed upstream ``column``; one value is no evidence."""
+        """Whether ``name`` is the renamed upstream ``column``; one value is not enough evidence."""
         distinct = {str(record[name]) for record in self.records if name in record}
         return len(distinct) > 1 and self._agrees(key, column, name)
 

@@ -31,7 +31,7 @@ class _Known(NamedTuple):
 
 
 _NOTHING: Final = _Known((), [])
-# By content digest: the next step in this process reads what a step has just written.
+# By content digest: the next step in this process reads the result of the step before it.
 _known: OrderedDict[str, _Known] = OrderedDict()
 
 

@@ -16,8 +16,8 @@ from dagster_dataops.assets.metadata.markdown import plain, table
 
 _Cell: TypeAlias = str | int | float | bool | None
 
-_EXAMPLES: Final = 3  # examples of one exception, with different messages
-_LOOKED_AT: Final = 100  # rows of one exception that are searched for examples
+_EXAMPLES: Final = 3  # examples per exception, with different messages
+_LOOKED_AT: Final = 100  # rows per exception that are searched for examples
 _MOST_GROUPS: Final = 50
 _OTHERS: Final = "others"
 _CHARACTERS: Final = 160  # length of a shown message and input; the UI does not break long words

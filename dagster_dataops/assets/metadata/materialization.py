@@ -67,7 +67,7 @@ def _place_of(dataset: JsonlDataset, partition: str | None) -> dict[str, Any]:
 
 
 def report_metadata(report: RunReport, partition: str | None = None) -> dict[str, Any]:
-    """Return counts, failures, speed and location of a result, the most important first.
+    """Return counts, failures, speed and location of a result, starting with the most important.
 
     Args:
         report: The report of the run.
@@ -82,7 +82,7 @@ def report_metadata(report: RunReport, partition: str | None = None) -> dict[str
         **resumed_metadata(report),
         **count_metadata(manifest),
     }
-    if manifest.seeds:  # as text: the UI rounds large numbers
+    if manifest.seeds:  # a text, because the UI rounds large numbers
         seeds = {stage: str(seed) for stage, seed in manifest.seeds.items()}
         metadata[f"{METADATA_PREFIX}/seeds"] = dg.MetadataValue.json(seeds)
     if manifest.kept_from:
@@ -94,7 +94,7 @@ def report_metadata(report: RunReport, partition: str | None = None) -> dict[str
         metadata[f"{METADATA_PREFIX}/errors"] = dg.MetadataValue.md(failures(report.error_path))
     if report.exported is not None:
         metadata[f"{METADATA_PREFIX}/exported_to"] = dg.MetadataValue.path(report.exported)
-    metadata[f"{METADATA_PREFIX}/seconds"] = round(report.seconds, 3)  # a number, to be plotted
+    metadata[f"{METADATA_PREFIX}/seconds"] = round(report.seconds, 3)  # a number, for plots
     if report.seconds >= _LONG_SECONDS:
         metadata[f"{METADATA_PREFIX}/duration"] = duration(report.seconds)
     metadata[f"{METADATA_PREFIX}/records_per_second"] = round(report.records_per_second, 1)

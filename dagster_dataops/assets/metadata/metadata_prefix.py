@@ -1,4 +1,4 @@
-"""METADATA_PREFIX: begins the keys of the metadata that this package writes."""
+"""METADATA_PREFIX: the start of the metadata keys of this package."""
 
 from typing import Final
 

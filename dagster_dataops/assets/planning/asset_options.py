@@ -19,8 +19,8 @@ Condition: TypeAlias = dg.AutomationCondition[dg.AssetKey]
 class AssetOptions(TypedDict, total=False):
     """Options of the assets of a pipeline; every one may be left out.
 
-    The descriptions are shown by ``help()`` of each function that takes these options, and by
-    ``dg`` where a defs.yaml takes them.
+    ``help()`` of each function that takes these options shows the descriptions. ``dg`` shows them
+    for the fields of a defs.yaml.
     """
 
     resource: Annotated[
@@ -37,18 +37,18 @@ class AssetOptions(TypedDict, total=False):
     partitions_def: Annotated[
         dg.PartitionsDefinition | None,
         Doc(
-            "Partitions of every asset. A path as source then has `{partition}` in it, one file "
-            "per partition; a source function takes the partition key; an upstream asset has "
-            "partitions itself."
+            "Partitions of every asset. A source path must then contain `{partition}`: one file "
+            "per partition. A source function takes the partition key. An upstream asset must "
+            "have partitions too."
         ),
     ]
     unpartitioned: Annotated[
         Collection[str],
         Doc(
             "Nodes that take all partitions at once, in order. Nodes whose inputs are all "
-            "unpartitioned are unpartitioned too. They have a job of their own, "
-            "`<pipeline>_pipeline_unpartitioned`. A partitioned node that takes such a result "
-            "gets the whole of it."
+            "unpartitioned are unpartitioned too. They have a separate job, "
+            "`<pipeline>_pipeline_unpartitioned`. A partitioned node that takes their result "
+            "reads all of it."
         ),
     ]
     allow_missing_partitions: Annotated[
@@ -82,9 +82,9 @@ class AssetOptions(TypedDict, total=False):
         Doc(
             "Share of an operator's records that may fail before its check `failed_records` "
             "fails: a number in [0, 1] or an `ErrorRateCheck`, for all operators or a dict by "
-            "node. By default one failed record is a warning, and more than half of the records "
-            "failed is an error that blocks downstream assets, unless the `ErrorRateCheck` has a "
-            "severity. `None`: no check."
+            "node. By default any failed record is a warning. If more than half of the records "
+            "failed, it is an error that blocks downstream assets, unless the `ErrorRateCheck` "
+            "has a severity. `None`: no check."
         ),
     ]
     stream_name: Annotated[
@@ -119,7 +119,7 @@ def automation_condition_of(options: AssetOptions, node: str) -> Condition | Non
 def backfills(options: AssetOptions) -> Iterator[dg.BackfillPolicy | None]:
     """Yield the backfill policy to pass to ``dg.asset``, ``None`` without partitions.
 
-    Dagster marks that argument of ``dg.asset``, but not of ``dg.multi_asset``, as beta. The
+    Dagster marks that argument as beta for ``dg.asset``, but not for ``dg.multi_asset``. The
     context suppresses the warning.
     """
     policy = options.get("backfill_policy")

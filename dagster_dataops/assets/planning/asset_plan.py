@@ -41,8 +41,8 @@ class AssetPlan:
         node: The operator node.
         spec: Spec of the translator, with dependencies and IO manager added.
         ins: Inputs that IO managers load, by argument.
-        inputs: Key of every input in order, with its argument in ``ins`` or its file; a pattern
-            stands for a file per partition.
+        inputs: The key of every input in order, with its argument in ``ins`` or with its file. A
+            pattern means one file per partition.
         error_rate: Check of failed records; ``None`` for an operator without it.
         checks: Declared checks that the operator's own step runs, because they block nodes of the
             same step.
@@ -63,7 +63,7 @@ class AssetPlan:
 
     @property
     def io_manager_key(self) -> str:
-        """Resource key of the IO manager; a translator may name another than ours."""
+        """Resource key of the IO manager; a translator may name another IO manager."""
         return str(self.spec.metadata[_IO_MANAGER_METADATA])
 
     @cached_property
@@ -85,9 +85,9 @@ def plan_assets(
     translator: DataOpsTranslator,
     options: AssetOptions | None = None,
 ) -> list[AssetPlan]:
-    """Return the plan of every node, each after those it depends on.
+    """Return the plan of every node, each after the plans that it depends on.
 
-    A node has the partitions of the pipeline unless it is named in ``unpartitioned`` or all its
+    A node has the partitions of the pipeline, unless it is named in ``unpartitioned`` or all its
     inputs are unpartitioned. A translator may override that.
 
     Raises:
@@ -122,8 +122,9 @@ def _check_export(graph: OperatorGraph, node: OperatorNode, spec: dg.AssetSpec) 
     output = node.operator.__dataops__.output
     if spec.partitions_def is not None and output is not None and output.suffix == ".jsonl":
         reason = (
-            f"node {node.name!r} has partitions, and set_output names one file for all of them, "
-            f"{output}; name a folder: each partition is a file <node>/<partition>.jsonl in it"
+            f"node {node.name!r} has partitions, but set_output names one file for all of them, "
+            f"{output}; name a folder instead, and each partition is exported to "
+            "<node>/<partition>.jsonl in it"
         )
         raise PipelineDefinitionError(graph.name, reason)
 
@@ -133,7 +134,8 @@ def _completed(
 ) -> dg.AssetSpec:
     """Return ``spec`` with the dependencies of its node.
 
-    Our IO manager and the address of the result are added unless the translator named others.
+    The IO manager of this package and the address of the result are added, unless the translator
+    named others.
     """
     known = {dep.asset_key for dep in spec.deps}
     missing = dict.fromkeys(key for key in upstream if key not in known)

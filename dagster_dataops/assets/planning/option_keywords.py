@@ -1,7 +1,7 @@
-"""takes_options: spell out ``**options: Unpack[...]`` in signatures and docstrings.
+"""takes_options: add the options of ``**options: Unpack[...]`` to signatures and docstrings.
 
 Type checkers and editors read the options from the TypedDict. ``help()``, notebooks and
-``inspect.signature`` read them from what `takes_options` adds to the function.
+``inspect.signature`` read them from the signature and docstring that `takes_options` creates.
 """
 
 import inspect
@@ -33,7 +33,7 @@ class OptionField(NamedTuple):
 
 
 class _DescribedDefault:
-    """Default of an option in a signature: the description says what it is."""
+    """The default of an option in a signature, shown as ``...``: its description explains it."""
 
     @override
     def __repr__(self) -> str:
@@ -60,7 +60,7 @@ def option_fields(options: type) -> dict[str, OptionField]:
 def takes_options(options: type) -> Callable[[_Function], _Function]:
     """Return a decorator for a function with ``**options: Unpack[options]``.
 
-    The function gets a signature and a docstring with every option, and refuses unknown ones.
+    The function gets a signature and a docstring with every option. It refuses unknown options.
 
     Args:
         options: TypedDict whose fields are ``Annotated[..., Doc(...)]``.
@@ -102,7 +102,7 @@ def _unknown(function: str, name: str, known: list[str]) -> str:
 
 
 def _documented(docstring: str, fields: dict[str, OptionField]) -> str:
-    """Return ``docstring`` with an entry per option in place of the line ``**options: ...``."""
+    """Return ``docstring`` with one entry per option in place of the line ``**options: ...``."""
     lines = docstring.splitlines()
     at = next((at for at, line in enumerate(lines) if line.strip().startswith(_MARK)), None)
     if at is None:

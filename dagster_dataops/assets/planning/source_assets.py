@@ -1,4 +1,4 @@
-"""SourceAsset: the source of a pipeline in Dagster: a file, a function, or another asset."""
+"""SourceAsset: the source of a pipeline as an asset: a file, a function, or another asset."""
 
 import inspect
 import os
@@ -38,12 +38,12 @@ Source: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class SourceAsset:
-    """The asset that stands for a pipeline's source.
+    """The asset of a pipeline's source.
 
     Attributes:
         key: Asset key.
-        definition: Asset or spec to add to the definitions; ``None`` for another's asset.
-        path: File of an external asset, or a pattern for a file per partition.
+        definition: Asset or spec to add to the definitions; ``None`` if it is defined elsewhere.
+        path: File of an external asset, or a pattern for one file per partition.
         function: Function that yields the records, if the asset is made of one.
     """
 
@@ -61,7 +61,7 @@ def source_asset(source: Source, pipeline: str, options: AssetOptions | None = N
             writes them), an asset of the same definitions or its key, or the spec of an asset
             that `DataOpsIOManager` stores in another code location under the same root.
         pipeline: Name of the pipeline, first part of a new asset's key.
-        options: With partitions, a path has ``{partition}`` in it and a function takes the
+        options: With partitions, a path contains ``{partition}`` and a function takes the
             partition key.
 
     Raises:
@@ -123,7 +123,7 @@ def function_name(function: Callable[..., Any]) -> str:
     """Return the name of a source function.
 
     Raises:
-        OperatorDefinitionError: Its name cannot name an asset, such as that of a lambda.
+        OperatorDefinitionError: The name cannot name an asset, for example the name of a lambda.
     """
     if not inspect.isroutine(function):
         raise _no_source(function)
@@ -133,12 +133,12 @@ def function_name(function: Callable[..., Any]) -> str:
 def _no_source(source: object) -> OperatorDefinitionError:
     reason = "a source is a path, a function that yields dicts, a stream, or an asset"
     if isinstance(source, (list, tuple)):
-        reason += "; several are one by combine.concat([...]), combine.sample([...]) and the like"
+        reason += "; combine several with combine.concat([...]) or combine.sample([...])"
     return OperatorDefinitionError(f"source {source!r}"[:200], reason)
 
 
 def check_arguments(function: Callable[..., Any], *, partitioned: bool) -> None:
-    """Refuse a function that does not take the partition key, or an argument without partitions.
+    """Check that a function takes exactly the partition key, or no argument without partitions.
 
     Raises:
         OperatorDefinitionError: The function takes other arguments.
@@ -179,7 +179,7 @@ def _file_spec(key: dg.AssetKey, path: Path, pipeline: str) -> dg.AssetSpec:
 def _pattern_spec(key: dg.AssetKey, pattern: PathPattern, pipeline: str) -> dg.AssetSpec:
     return dg.AssetSpec(
         key=key,
-        description=f"The records in {Path(pattern.text).name}, a file for each partition.",
+        description=f"The records in {Path(pattern.text).name}, one file for each partition.",
         group_name=pipeline or "dataops",
         kinds={"file", "json"},
         metadata={"dagster/uri": pattern.folder.as_uri()},

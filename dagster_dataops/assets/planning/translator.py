@@ -122,7 +122,7 @@ def shown_options(invocation: Invocation) -> dict[str, object]:
 
 
 def _shown(name: str, value: object) -> object:
-    """Return a value for display; objects by their class, because their text may hold secrets."""
+    """Return a value for display; objects by class, because their text may contain secrets."""
     return _cut(redacted(name, value))
 
 

@@ -1,4 +1,4 @@
-"""Parts that run inside a step: resource, progress, events, and what is known of the step's run.
+"""Parts that run inside a step: resource, progress, events, and facts about the step's run.
 
 Modules here may use the step's context; they define no assets and read no inputs.
 """

@@ -49,7 +49,7 @@ def fair_settings(operator: Operator, settings: ExecutionSettings) -> Iterator[E
 def running_step() -> Iterator[int]:
     """Count as a running step and yield the number of running steps, including this one.
 
-    The number is 1 if the temporary folder is not writable or the private folder cannot be made.
+    The number is 1 if the temporary folder is not writable or the private folder cannot be created.
     """
     try:
         descriptor, path = _begin(_folder())

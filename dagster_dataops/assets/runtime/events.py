@@ -58,7 +58,7 @@ class DataOpsEventIterator(Iterator[Event], Generic[Event]):
         return DataOpsEventIterator(self._events, self._context, (*self._fetches, fetch))
 
     def _converted(self, event: StepEvent) -> Any:
-        """Return the event in the form for this step; ``None`` if the step yields no such event."""
+        """Return the event in the form for this step; ``None`` if the step does not yield it."""
         if isinstance(event, dg.MaterializeResult):
             metadata = {**(event.metadata or {}), **self._fetched(event)}
             return self._in_asset(event, metadata) if self._of_asset else _in_op(event, metadata)

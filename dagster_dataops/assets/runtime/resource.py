@@ -43,7 +43,7 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         default=None,
         ge=0,
         description=(
-            "Worker processes or concurrent calls of operators without a setting of their own. "
+            "Worker processes or concurrent calls of operators that do not set them. "
             "Left empty: for processes the number of cores, divided among the steps that run on "
             "this machine; for calls 5 per core, at least 32."
         ),
@@ -66,7 +66,7 @@ class DataOpsResource(dg.ConfigurableResource[None]):
 
     @property
     def defined_root(self) -> Path | None:
-        """The root if it is set in the definitions; a launch may still set another.
+        """The root if it is set in the definitions; a launch may still change it.
 
         ``None`` if every process reads it from its environment.
         """
@@ -83,8 +83,8 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         """Run the operators of a step and yield the events of each as it finishes.
 
         Args:
-            context: The context of the step. That of assets made by `dataops_assets` holds the
-                work; any other asset or op passes ``work``. An op gets materializations.
+            context: The context of the step. In assets of `dataops_assets` it already has ``work``;
+                any other asset or op passes ``work``. An op gets materializations.
             work: The result of `plan_pipeline`.
         """
         chosen = assigned(context) if work is None else work

@@ -40,9 +40,9 @@ def assigned(context: StepContext) -> Work:
     work = _assigned.get(context)
     if work is None:
         text = (
-            "DataOpsResource.run(context) does not know what to run here. Decorate the function "
-            "with @dataops_assets(...), or say what: run(context, plan_pipeline(ppl, source=...)). "
-            "To run one operator over datasets of your own there is run_operator(...)"
+            "DataOpsResource.run(context) has no operators to run in this step. Decorate the "
+            "function with @dataops_assets(...), or pass them: run(context, plan_pipeline(ppl, "
+            "source=...)). To run one operator over your own datasets, use run_operator(...)"
         )
         raise dg.DagsterInvariantViolationError(text)
     return work

@@ -1,8 +1,8 @@
 """Find results that were published without a Dagster event, because their run died in between.
 
-The next run with the same operator, options, code and input reuses such a result. The answer comes
-from Dagster's database, not from a note in the folder: event and note could not be written at one
-instant, so a kill between them would make the note wrong.
+The next run with the same operator, options, code and input reuses such a result. Dagster's
+database is queried. A note in the folder would not be reliable: event and note cannot be written at
+the same moment, so a kill between them would make the note wrong.
 """
 
 from collections import OrderedDict
@@ -16,10 +16,10 @@ from dagster_dataops.assets.runtime.step_assets import asset_in
 from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 
-_LATEST: Final = 20  # newer events than the wanted one can only be reports by hand
+_LATEST: Final = 20  # newer events than the searched one can only be manual reports
 _REMEMBERED: Final = 256
 
-_succeeded: Final[OrderedDict[str, None]] = OrderedDict()  # ids of runs, whose success is final
+_succeeded: Final[OrderedDict[str, None]] = OrderedDict()  # ids of successful runs
 
 
 def unreported_in(context: StepContext, root: Path, folder: NodeFolder) -> Callable[[str], bool]:

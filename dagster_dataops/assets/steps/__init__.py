@@ -1,4 +1,4 @@
 """Steps: the asset and check definitions that run planned operators, and the code they run.
 
-A module here builds a Dagster definition or is called by the compute function of one.
+A module here creates a Dagster definition, or is called by the compute function of one.
 """

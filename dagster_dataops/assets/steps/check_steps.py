@@ -1,4 +1,4 @@
-"""build_operator_checks: the declared checks of a pipeline, one step for each checked asset."""
+"""build_operator_checks: the declared checks of a pipeline, one step per checked asset."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -25,13 +25,13 @@ Checks: TypeAlias = Mapping[str, Sequence[DeclaredCheck]]
 def build_operator_checks(
     ppl: Pipeline, *, source: Source, checks: Checks, **options: Unpack[AssetOptions]
 ) -> list[dg.AssetChecksDefinition]:
-    """Return the declared checks as Dagster's; `build_definitions` adds them itself.
+    """Return the declared checks as Dagster's checks; `build_definitions` adds them itself.
 
     Args:
         ppl: A complete pipeline.
         source: As for `build_definitions`.
-        checks: By node; by ``source`` for the source, if it is a file or a function.
-        **options: See `AssetOptions`; give those that the assets were made with.
+        checks: Checks by node; by ``source`` for the source, if it is a file or a function.
+        **options: See `AssetOptions`; give the same options as for the assets.
 
     Raises:
         PipelineDefinitionError: A node is unknown, or two of its checks have the same name.
@@ -42,9 +42,9 @@ def build_operator_checks(
 
 
 def check_steps(planned: PlannedPipeline, checks: Checks) -> list[dg.AssetChecksDefinition]:
-    """Return the checks of a planned pipeline, without those that run inside operators' steps.
+    """Return the checks of a planned pipeline, except those that run inside the operators' steps.
 
-    Arguments and errors as `build_operator_checks`.
+    Arguments and errors as for `build_operator_checks`.
     """
     _check_declared(planned, checks)
     assets = [
@@ -61,9 +61,9 @@ def check_steps(planned: PlannedPipeline, checks: Checks) -> list[dg.AssetChecks
 
 
 def hold_within_step(planned: PlannedPipeline, checks: Checks) -> PlannedPipeline:
-    """Return a pipeline for a single step, with the blocking checks between operators inside it.
+    """Return a pipeline for a single step. Blocking checks between operators run inside the step.
 
-    Arguments and errors as `check_steps`.
+    Arguments and errors as for `check_steps`.
     """
     _check_declared(planned, checks)
     upstream = {name for node in planned.graph.nodes.values() for name in node.inputs}

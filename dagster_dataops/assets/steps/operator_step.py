@@ -1,4 +1,4 @@
-"""operator_step: an asset with a step of its own, from the plan of one operator."""
+"""operator_step: an asset in its own step, from the plan of one operator."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class StepOptions:
 
     @classmethod
     def of(cls, options: AssetOptions) -> Self:
-        """Return what the options of a pipeline say of each of its steps."""
+        """Return the options for each step from the options of a pipeline."""
         return cls(
             retry_policy=options.get("retry_policy"),
             backfill_policy=options.get("backfill_policy"),
@@ -47,10 +47,10 @@ class StepOptions:
 
 
 def operator_step(plan: AssetPlan, options: StepOptions) -> dg.AssetsDefinition:
-    """Return the asset of a plan, materialized by a step of its own.
+    """Return the asset of a plan, which its own step materializes.
 
     It is built from `dg.OpDefinition`. `dg.asset` takes twice the time: it inspects the signature,
-    which is always the same, and builds a new config schema, which most operators share.
+    which is always the same, and builds a new config schema, although most operators share one.
     """
     spec = plan.spec
     loaded = {argument: key for key, argument in plan.inputs if isinstance(argument, str)}
@@ -87,7 +87,7 @@ def operator_step(plan: AssetPlan, options: StepOptions) -> dg.AssetsDefinition:
         node_def=op,
         specs=[spec],
         check_specs_by_output_name=checks,
-        can_subset=bool(checks),  # a run may select the asset or its check alone
+        can_subset=bool(checks),  # a run may select only the asset or only its check
         backfill_policy=options.backfills(spec),
     )
 

@@ -26,7 +26,7 @@ def pipeline_steps(
 
     Operators with different partitions are in different steps, because a run has partitions of one
     kind. An operator with metadata on an input has its own step, because Dagster supports that
-    metadata for single assets only.
+    metadata only for single assets.
     """
     alone = [plan for plan in planned.plans if any(given.metadata for given in plan.ins.values())]
     together = [

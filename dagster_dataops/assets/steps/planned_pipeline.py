@@ -27,10 +27,10 @@ class PlannedPipeline:
     """A pipeline with its source and the plan of every asset.
 
     Attributes:
-        graph: Graph of the pipeline.
-        origin: Asset of its source.
-        plans: Plan of each node, after those of its inputs.
-        options: Options that were given.
+        graph: The graph of the pipeline.
+        origin: The asset of its source.
+        plans: The plan of each node, after those of its inputs.
+        options: The given options.
     """
 
     graph: OperatorGraph
@@ -40,7 +40,7 @@ class PlannedPipeline:
 
     @property
     def title(self) -> str:
-        """First part of the names of jobs and steps; ``dataops`` for a pipeline without a name."""
+        """The first part of the names of jobs and steps; ``dataops`` for an unnamed pipeline."""
         return self.graph.name or "dataops"
 
     @property
@@ -49,7 +49,10 @@ class PlannedPipeline:
         return [plan.spec for plan in self.plans]
 
     def run(self, context: StepContext, dataops: DataOpsResource) -> Iterator[StepEvent]:
-        """Run every node, or the selected ones of an asset step; yield the events of each."""
+        """Run the nodes in order and yield the events of each.
+
+        In an asset step, only the selected nodes run.
+        """
         loaded: dict[str, Any] = {}
         plans = self.plans
         if isinstance(self.origin, StreamSource):
@@ -67,7 +70,7 @@ class PlannedPipeline:
         context: StepContext,
         dataops: DataOpsResource,
     ) -> dg.MaterializeResult[JsonlDataset]:
-        """Write the records of a source function: an op has no source asset to load."""
+        """Write the records of a source function; a job of ops has no source asset to load."""
         key = self.origin.key
         made = source_result(context, dataops, function, dataops.folder(key.path))
         return dg.MaterializeResult(
@@ -103,7 +106,7 @@ def plan_pipeline(
 
 
 def planned_pipeline(ppl: Pipeline, source: Source, options: AssetOptions) -> PlannedPipeline:
-    """Return what `plan_pipeline` does, of options that are a dict already."""
+    """Return the plan of a pipeline as `plan_pipeline` does, from options in a dict."""
     graph = ppl.graph
     check_source(graph, source)
     origin = origin_of(source, graph.name, options)

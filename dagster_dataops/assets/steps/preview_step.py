@@ -70,7 +70,7 @@ def run_preview(
 ) -> RunReport:
     """Run ``operator`` over the first ``limit`` records of every input, in the preview folder.
 
-    A preview does not stop early, even if every record fails: it should show the failures.
+    A preview does not stop early, even if every record fails, because it should show the failures.
     """
     place = preview_folder(folder)
     heads = [
@@ -90,7 +90,7 @@ def observe_preview(
     partition: str | None = None,
 ) -> None:
     """Log a preview as an observation of its asset and as text."""
-    text = f"A preview of the first {limit:,} records; the published result is untouched."
+    text = f"A preview of the first {limit:,} records; the published result is unchanged."
     context.log_event(
         dg.AssetObservation(
             asset_key=key,
@@ -111,7 +111,7 @@ def observe_preview(
 def preview_metadata(report: RunReport, limit: int) -> dict[str, Any]:
     """Return the metadata of a preview, with keys that differ from those of results.
 
-    Otherwise Dagster would take them for the result's, and plot the numbers with them.
+    With equal keys, Dagster would show and plot the numbers as those of the result.
     """
     shown = {name.partition("/")[2]: value for name, value in report_metadata(report).items()}
     table = dg.MetadataValue.md(preview(report.dataset.sample(_SHOWN_RECORDS)))

@@ -87,7 +87,7 @@ class _OperatorRun:
         return self._dataops.folder(self._plan.spec.key.path, partition)
 
     def _parts(self, given: str | Path | PathPattern, partition: str | None) -> Sequence[object]:
-        """Return the parts of an input for one partition, as for `StepInputs.add`."""
+        """Return the parts of an input for one partition, as `StepInputs.add` takes them."""
         if isinstance(given, PathPattern):
             return pattern_paths(self._context, given, partition)
         if isinstance(given, Path):

@@ -18,7 +18,7 @@ from dagster_dataops.assets.steps.run_step import run_step
 from dagster_dataops.checkpoints.folder.manifest import load_result
 from dagster_dataops.datasets.dataset import JsonlDataset
 
-_BLOCKED: Final = "a blocking check upstream did not pass"
+_BLOCKED: Final = "a blocking check upstream failed"
 _NO_RESULT: Final = "there is no new result upstream"
 
 Load: TypeAlias = Callable[[StepContext, DataOpsResource, dg.AssetKey], Any]
@@ -49,7 +49,8 @@ class StepWork:
         plans: The plans in order of their dependencies.
         given: The launch config by node.
         loaded: Inputs that IO managers loaded, by argument of the plans.
-        load: Loads an upstream result that neither this step made nor an IO manager loaded.
+        load: Loads an upstream result that was neither made by this step nor loaded by an IO
+            manager.
     """
 
     plans: Sequence[AssetPlan]
@@ -60,12 +61,13 @@ class StepWork:
     def run(self, context: StepContext, dataops: DataOpsResource) -> Iterator[StepEvent]:
         """Run the selected operators in order and yield the events of each as it finishes.
 
-        For an upstream operator that is not selected, the last published result is read. As Dagster
-        does between steps, an operator is skipped if an upstream result was not made or a blocking
-        check upstream failed. A preview reads upstream previews.
+        For an upstream operator that is not selected, the last published result is read. As in
+        Dagster between steps, an operator is skipped if an upstream result was not made or a
+        blocking check upstream failed. A preview reads upstream previews.
 
         Raises:
-            Failure: A blocking check failed in an op. In an asset's step Dagster raises it.
+            Failure: A blocking check failed in an op. In the step of an asset, Dagster raises the
+                error.
         """
         made = dict(self.loaded)
         held: dict[dg.AssetKey, str] = {}
@@ -76,7 +78,7 @@ class StepWork:
                 yield from declared_results(context, _checked(plan), dataops)
             elif reason := self._why_held(plan, held):
                 held[key] = reason
-                text = f"{plan.node.name} is not run: {reason}"
+                text = f"{plan.node.name} is skipped: {reason}"
                 context.log.warning(text)
             else:
                 for event in self._run_one(context, dataops, plan, made):
@@ -86,7 +88,7 @@ class StepWork:
                 if f"input_{plan.node.name}" not in made:
                     held[key] = _NO_RESULT
         if _BLOCKED in held.values() and not isinstance(context, dg.AssetExecutionContext):
-            raise dg.Failure("a blocking check did not pass", allow_retries=False)
+            raise dg.Failure("a blocking check failed", allow_retries=False)
 
     def _why_held(self, plan: AssetPlan, held: Mapping[dg.AssetKey, str]) -> str | None:
         """Return the reason to skip an operator because of an upstream one, or ``None``."""

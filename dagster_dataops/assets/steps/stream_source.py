@@ -1,4 +1,4 @@
-"""Sources that are streams, or combine files and assets.
+"""Sources that are streams, or that combine files and assets.
 
 Each is an asset that runs like an operator, with a checkpoint and the same metadata.
 """
@@ -57,7 +57,7 @@ from dagster_dataops.streams.positioned_stream import PositionedStream
 
 @dataclass(frozen=True, kw_only=True)
 class StreamSource(SourceAsset):
-    """A source with an asset of its own, which is written like the result of an operator.
+    """A source with its own asset, which is written like the result of an operator.
 
     Attributes:
         plan: The plan of that asset.
@@ -93,7 +93,7 @@ def _of_stream(source: object, options: AssetOptions) -> GivenStream:
     name = named_after(options.get("stream_name") or name_of_stream(source))
     if options.get("partitions_def") is not None:
         allowed = "a function of the partition's key that is annotated to return a stream"
-        raise ConfigurationError("source", source, f"{allowed}, since there are partitions")
+        raise ConfigurationError("source", source, f"{allowed}, because there are partitions")
     as_reading(source, name)
     return given_stream(name, lambda: source)
 
@@ -225,7 +225,7 @@ def _taken(one: object, pipeline: str, options: AssetOptions) -> SourceAsset:
     if not isinstance(one, kinds) or compressed:
         reason = (
             f"a source combines assets, keys of assets and paths of plain jsonl files, not "
-            f"{one!r}; streams are combined by DataPipeline.sample and the like"
+            f"{one!r}; combine streams with functions of DataPipeline, such as sample"
         )
         raise PipelineDefinitionError(pipeline, reason[:400])
     return source_asset(one, pipeline, options)

@@ -25,8 +25,8 @@ class NodeFolder:
     """The files of one operator node.
 
     Attributes:
-        path: ``<root>/<...>/<name>``.
-        name: The node's name, the first part of every file's name.
+        path: The folder, ``<root>/<...>/<name>``.
+        name: The node's name. All file names begin with it.
     """
 
     path: Path
@@ -34,17 +34,17 @@ class NodeFolder:
 
     @classmethod
     def at(cls, path: str | os.PathLike[str]) -> "NodeFolder":
-        """Return the folder at ``path``, or that of the result at ``path``.
+        """Return the folder at ``path``, or the folder of the result at ``path``.
 
         Raises:
-            ResultMissingError: The folder holds no result.
+            ResultMissingError: The folder contains no result.
             ConfigurationError: The path is a URL.
         """
         check_local("folder", path)
         given = Path(path).expanduser().absolute()
         found = [given] if given.name.endswith(_SUFFIX) else sorted(given.glob(f"*{_SUFFIX}"))
         if not found:
-            reason = f"no *{_SUFFIX} lies there; of a partitioned node, give a partition's folder"
+            reason = f"no *{_SUFFIX} is there; for a partitioned node, give a partition's folder"
             raise ResultMissingError(str(given), reason)
         return cls(found[0].parent, found[0].name.removesuffix(_SUFFIX))
 
@@ -98,16 +98,16 @@ class Manifest:
         size_bytes: Size of the result.
         modified_ns: Modification time of the result.
         fingerprint: Digest of the result's bytes.
-        run: The run that published the result, or took it over from a run that died before it
-            reported the result.
+        run: The run that published the result. If that run died before it reported the result,
+            the run that adopted the result.
         attempts: The runs that worked on it, in order.
         seconds: Duration of the last attempt.
-        made_from: Fingerprint of operator, options, code and input; of a source function the
+        made_from: Fingerprint of operator, options, code and input; for a source function the
             digest of its code, as ``source``.
-        kept_from: Runs whose records were kept on request although options or code have changed;
-            each with ``run``, ``options`` and ``code``. Almost always empty.
+        kept_from: Runs whose records were kept on request although options or code have changed.
+            Each entry has ``run``, ``options`` and ``code``. Almost always empty.
         resumed_from: The runs that had settled the ``resumed`` records, in order.
-        seeds: Seeds that the stages of a stream have drawn, by their paths.
+        seeds: Random seeds that the stages of a stream have generated, by stage path.
         outcomes: Whether the outcome of each record can be reused for other inputs.
         mapped: Whether there is a map from input records to result lines, `NodeFolder.kept`.
         inputs: Path, fingerprint and rows of each input.
@@ -170,11 +170,11 @@ class Manifest:
         return loaded
 
     def dataset(self, path: Path) -> JsonlDataset:
-        """Return the handle of the result, which is at ``path``.
+        """Return the handle of the result at ``path``.
 
         The manifest is put in place last. A file that was changed later may be another file with
-        its modification time set back. The handle of such a file has no state, so that its digest
-        is checked before it is used.
+        its modification time set back. The handle of such a changed file has no state, so that its
+        digest is checked before it is used.
         """
         made = JsonlDataset(path.absolute(), self.size_bytes, self.rows_out, self.fingerprint)
         try:
@@ -185,7 +185,7 @@ class Manifest:
         return replace(made, state=state) if state.changed_ns <= published_ns else made
 
     def tells_of(self, result: Path) -> bool:
-        """Whether ``result`` is the file that was published: not replaced and not edited since."""
+        """Whether ``result`` is the published file: neither replaced nor edited since."""
         try:
             status = result.stat()
         except OSError:
@@ -197,7 +197,7 @@ class Manifest:
         return self.finished_by(fingerprint) and not fingerprint.differs_from(self.kept_from)
 
     def finished_by(self, fingerprint: RunFingerprint) -> bool:
-        """Whether a run with this fingerprint published it, perhaps with kept records."""
+        """Whether a run with this fingerprint published the result, perhaps with kept records."""
         return RunFingerprint.from_json(self.made_from) == fingerprint
 
 
@@ -217,7 +217,7 @@ _KINDS: Final[dict[str, tuple[type, ...]]] = {
 
 
 def published(folder: NodeFolder) -> tuple[JsonlDataset, Manifest] | None:
-    """Return a node's published result and manifest; ``None`` if there is no intact result."""
+    """Return a node's published result and manifest; ``None`` if it has no intact result."""
     manifest = Manifest.load(folder.manifest)
     if manifest is None or not manifest.tells_of(folder.result):
         return None
@@ -225,10 +225,11 @@ def published(folder: NodeFolder) -> tuple[JsonlDataset, Manifest] | None:
 
 
 def load_result(folder: NodeFolder | str | os.PathLike[str]) -> JsonlDataset:
-    """Return a node's published result. The rows of a result that was edited are unknown.
+    """Return a node's published result. If the result was edited, its number of rows is unknown.
 
     Args:
-        folder: The node's folder, or that of one of its partitions, or the path of the result.
+        folder: The node's folder, or the folder of one of its partitions, or the path of the
+            result.
 
     Raises:
         ResultMissingError: Nothing was published.
@@ -249,13 +250,13 @@ def write_result(
     run: str,
     made_from: Mapping[str, str] = MappingProxyType({}),
 ) -> JsonlDataset:
-    """Publish records that no operator made, such as those of a source.
+    """Publish records that no operator produced, such as those of a source.
 
     Args:
         folder: The folder to publish in.
         records: Dicts.
         run: The run that publishes.
-        made_from: As `Manifest.made_from`.
+        made_from: As for `Manifest.made_from`.
 
     Raises:
         InputError: An element is not a record.

@@ -1,4 +1,4 @@
-"""RunFingerprint: the operator, options, code and input that a checkpoint belongs to."""
+"""RunFingerprint: the operator, options, code and input to which a checkpoint belongs."""
 
 import uuid
 from collections.abc import Iterable, Mapping
@@ -50,7 +50,7 @@ class RunFingerprint:
 
     @property
     def unknown(self) -> str:
-        """Why records made with these options cannot be used again; empty if they can."""
+        """The reason why records with these options cannot be reused; empty if they can."""
         return self.options.split(" ", 2)[2] if self.options.startswith(_UNKNOWN) else ""
 
     def to_json(self) -> dict[str, str]:
@@ -74,9 +74,9 @@ def _options(invocation: Invocation) -> str:
     if not invocation.unknown_options:
         return invocation.options_digest
     why = (
-        f"it is not known what option {' and '.join(invocation.unknown_options)} consists of; pass "
-        "what it is made from, or annotate the parameter as Annotated[..., Operational] if no "
-        "result depends on it"
+        f"the value of option {' and '.join(invocation.unknown_options)} cannot be compared; pass "
+        "plain values to construct it from, or annotate the parameter as "
+        "Annotated[..., Operational] if no result depends on it"
     )
     return f"{_UNKNOWN}{uuid.uuid4().hex} {why}"
 

@@ -1,6 +1,6 @@
-"""Frames: how the entries of a journal lie in its file. Only the modules of this folder know them.
+"""Frames: the form of a journal's entries in its file. Only the modules of this folder use them.
 
-A journal is one append-only file. It is the whole truth about an unfinished run. It is a row of
+A journal is one append-only file with the complete state of an unfinished run. It is a sequence of
 frames, each written by a single ``write``::
 
     magic "DOJ1" | kind, 1 byte | payload length, 4 bytes | checksum of kind and payload, 8 bytes

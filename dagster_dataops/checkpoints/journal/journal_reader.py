@@ -92,11 +92,11 @@ def _object(payload: bytes) -> dict[str, Any] | None:
 
 
 class StreamJournal(NamedTuple):
-    """What a journal says of a stream.
+    """The entries of a journal that concern a stream.
 
     Attributes:
-        stages: The stages of the stream; ``None`` if the journal does not say.
-        positions: In the order in which they were taken.
+        stages: The stages of the stream; ``None`` if the journal has no such entry.
+        positions: The positions, in the order of the journal.
     """
 
     stages: list[dict[str, str]] | None

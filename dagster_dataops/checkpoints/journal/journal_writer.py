@@ -33,7 +33,7 @@ class JournalWriter:
             self._descriptor = os.open(path, flags, 0o666)
 
     def attempt(self, content: Mapping[str, Any]) -> None:
-        """Append what `AttemptEntry.content` returns."""
+        """Append the start of an attempt, as `AttemptEntry.content` returns it."""
         self.append(json_frame(FrameKind.ATTEMPT, dict(content)))
 
     def span(
@@ -77,9 +77,9 @@ class JournalWriter:
         """Append that spans count no more, and the spans that replace them, in one step.
 
         Args:
-            entry: The spans that count no more.
+            entry: The revoked spans.
             segment: Number of the segment with the outputs of the replacing spans.
-            offset: Where in the segment the first of these outputs starts.
+            offset: Position of the first of these outputs in the segment.
             spans: The replacing spans.
             notes: Of each of these; empty if none has any.
         """
@@ -97,13 +97,13 @@ class JournalWriter:
         self.append(frame(FrameKind.POSITION, pack_position(position)))
 
     def append(self, frames: bytes) -> None:
-        """Append whole frames; a SIGKILL does not lose them, a power loss may until `sync`."""
+        """Append whole frames. A SIGKILL does not lose them; before `sync`, a power loss may."""
         with storage(self.path, "write"):
             before = os.lseek(self._descriptor, 0, os.SEEK_END)
             try:
                 write_all(self._descriptor, frames)
             except OSError:
-                os.ftruncate(self._descriptor, before)  # no half frame before later ones
+                os.ftruncate(self._descriptor, before)  # no incomplete frame before later frames
                 raise
 
     def sync(self) -> None:
@@ -115,5 +115,5 @@ class JournalWriter:
         """Close the file; safe to call twice."""
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
-            with storage(self.path, "close"):  # network file systems may refuse data this late
+            with storage(self.path, "close"):  # network file systems report failed writes late
                 os.close(descriptor)

@@ -1,7 +1,7 @@
 """KeptJournal: maps input records to the bytes of an output, without the failed records.
 
 It is the journal of a checkpoint whose only segment is this output. Only the failed records are
-open in this checkpoint: a run that continues it retries them alone.
+open in this checkpoint, so a run that continues it retries only these records.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -2,7 +2,7 @@
 
 A position is an entry of the journal. It holds the sizes and digests of two files at that moment:
 the segment with the items, and the quarantine file with the failed items. It counts if both files
-still begin with these bytes, whatever else is damaged.
+still begin with these bytes, even if other parts are damaged.
 """
 
 import io
@@ -24,7 +24,7 @@ StageParts = Sequence[Mapping[str, str]]
 
 
 class Extent(NamedTuple):
-    """The beginning of a file: its bytes and the digest of these."""
+    """The beginning of a file: its size in bytes and its digest."""
 
     size: int
     digest: bytes
@@ -34,12 +34,12 @@ NOTHING: Final = Extent(0, xxhash.xxh3_128().digest())
 
 
 class Position(NamedTuple):
-    """Where a stream can continue.
+    """A position at which a stream can continue.
 
     Attributes:
         items: Number of items before the position.
-        size: Their bytes in the segment.
-        digest: Of these bytes.
+        size: Size of these items in the segment, in bytes.
+        digest: Digest of these bytes.
         state: The state of the stream as JSON, without its stages.
         quarantined: The part of the quarantine file with the failed items before the position.
     """
@@ -60,7 +60,7 @@ class Position(NamedTuple):
 
 
 def without_stages(state: Mapping[str, Any]) -> bytes:
-    """Return a state as JSON, without the stages: the journal holds these once."""
+    """Return a state as JSON without the stages, which the journal stores once."""
     rest = {name: value for name, value in state.items() if name != _STAGES}
     try:
         return orjson.dumps(rest)
@@ -83,7 +83,7 @@ def unpack_position(data: bytes) -> Position | None:
 
 
 def intact(positions: Iterable[Position], segment: Path, quarantine: Path) -> list[Position]:
-    """Return the positions whose bytes both files still hold, the furthest first."""
+    """Return the positions whose bytes both files still contain, the furthest position first."""
     given = sorted(positions, key=lambda one: one.size)
     items = borne_out(segment, {Extent(one.size, one.digest) for one in given})
     failures = borne_out(quarantine, {one.quarantined for one in given})
@@ -95,7 +95,7 @@ def intact(positions: Iterable[Position], segment: Path, quarantine: Path) -> li
 
 
 def borne_out(path: Path, extents: Iterable[Extent]) -> set[Extent]:
-    """Return the extents that a file begins with. A missing file is empty.
+    """Return those of the extents with which a file begins. A missing file is empty.
 
     The file is read once, up to the end of the longest extent.
     """

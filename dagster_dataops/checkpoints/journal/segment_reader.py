@@ -100,10 +100,10 @@ class SegmentReader:
         self._blocks: OrderedDict[tuple[int, int], bytes] = OrderedDict()
 
     def read(self, segment: int, offset: int, length: int) -> bytes:
-        """Return the bytes, fewer if the segment is missing or too short.
+        """Return the bytes; fewer if the segment is missing or too short.
 
         Raises:
-            StorageError: The disk refuses.
+            StorageError: The segment cannot be read.
         """
         number, within = divmod(offset, _BLOCK)
         if within + length <= _BLOCK:

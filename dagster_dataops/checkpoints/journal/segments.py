@@ -17,7 +17,7 @@ def checksum(data: bytes) -> int:
 
 
 def segment_path(folder: Path, number: int) -> Path:
-    """Return where segment ``number`` of a checkpoint is."""
+    """Return the path of segment ``number`` of a checkpoint."""
     return folder / f"segment-{number:05d}.jsonl"
 
 
@@ -26,7 +26,7 @@ class SegmentWriter:
 
     Args:
         folder: The checkpoint's folder.
-        number: Which segment.
+        number: Number of the segment.
         exists: Whether the segment may exist already; else its existence is an error.
     """
 
@@ -40,9 +40,9 @@ class SegmentWriter:
             self.descriptor = os.open(self.path, flags, 0o666)
 
     def append(self, *parts: Bytes) -> int:
-        """Append ``parts`` one after the other and return the offset of the first.
+        """Append ``parts`` one after another and return the offset of the first.
 
-        A write cut short by a full disk leaves bytes that no span refers to. The next write
+        A write that a full disk cuts short leaves bytes that no span refers to. The next write
         overwrites them.
         """
         first = end = self.offset
@@ -60,5 +60,5 @@ class SegmentWriter:
         """Close the file; safe to call twice."""
         descriptor, self.descriptor = self.descriptor, -1
         if descriptor >= 0:
-            with storage(self.path, "close"):  # network file systems may refuse data this late
+            with storage(self.path, "close"):  # network file systems report failed writes late
                 os.close(descriptor)

@@ -31,16 +31,16 @@ class SettledSpan(NamedTuple):
         source: bytes | memoryview | None = None,
         notes: SpanNotes | None = None,
     ) -> "SettledSpan":
-        """Return the span of ``length`` input bytes, newlines included, from ``start`` on.
+        """Return the span of ``length`` input bytes from ``start`` on, newlines included.
 
         Args:
             start: Byte position in the input.
-            length: Input bytes.
-            records: Input records.
-            emitted: Result records.
-            dropped: Input records that emitted nothing and did not fail.
-            failed: Input records that failed.
-            output: The result lines; handed over, not to be changed again.
+            length: Number of input bytes.
+            records: Number of input records.
+            emitted: Number of result records.
+            dropped: Number of input records that emitted nothing and did not fail.
+            failed: Number of input records that failed.
+            output: The result lines; the caller must not change them afterwards.
             errors: The error lines.
             source: The input bytes, if the span is to carry their checksum.
             notes: Its notes.

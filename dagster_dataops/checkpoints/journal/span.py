@@ -1,4 +1,4 @@
-"""Spans: consecutive input records settled together, and how they are packed for the journal."""
+"""Spans: consecutive input records settled together, and their packed form in the journal."""
 
 import struct
 import zlib
@@ -55,19 +55,20 @@ class SpansEntry(NamedTuple):
 
 
 class ReopenedEntry(NamedTuple):
-    """Spans that count no more, as records in them are to be tried again.
+    """Revoked spans, because records in them are to be tried again.
 
     Attributes:
-        starts: Where in the input they start.
-        retries: Whether their failed records are retried alone; else an outage made them fail.
+        starts: Byte positions of the spans in the input.
+        retries: Whether their failed records are retried on request. Otherwise an outage made them
+            fail.
     """
 
     starts: list[int]
     retries: bool
 
 
-# One array a field: a journal of a million spans loads by a few memory copies. Sizes in bytes may
-# exceed 4 GiB, as what a single record becomes.
+# One array per field: a journal of a million spans is loaded with a few memory copies. Sizes in
+# bytes may exceed 4 GiB, because one record may become many.
 COLUMN_TYPES: Final = tuple("QQIIIIQQII")
 _ROW: Final = struct.Struct("=" + "".join(COLUMN_TYPES))
 _COMPRESS_FROM: Final = 8
@@ -87,7 +88,7 @@ def pack(columns: list[IntArray]) -> bytes:
 
 
 def pack_one(span: Span) -> bytes:
-    """Return what `pack` returns for the columns of one span, in a tenth of the time."""
+    """Return the packed columns of one span as `pack` does, in a tenth of the time."""
     return b"R" + _ROW.pack(*span)
 
 

@@ -1,4 +1,4 @@
-"""SpanTable: every settled span and where its output lies.
+"""SpanTable: every settled span and the location of its output.
 
 Each field is an array, and passes over all rows run inside the interpreter's own loops: a million
 spans take a fraction of a second.
@@ -107,9 +107,10 @@ class SpanTable:
         )
 
     def places(self) -> Iterator[tuple[int, int, int, int, int, int]]:
-        """Yield the fields to read outputs without error lines back, in input order.
+        """Yield the location of each output without error lines, in input order.
 
-        They are: start of the span, result records, output bytes, their checksum, segment, offset.
+        Each tuple holds: start of the span, result records, output bytes, their checksum, segment,
+        offset.
         """
         columns = [*(self._columns[field] for field in _PLACE), self._segments, self._offsets]
         rows = self._order().rows
@@ -144,7 +145,7 @@ class SpanTable:
         return (row for row in self.ordered() if row[0].failed)
 
     def without_overlaps(self) -> "SpanTable":
-        """Return the table with the latest of overlapping spans: it replaced a damaged one."""
+        """Return the table without overlaps; the latest span replaces earlier, damaged ones."""
         order = self._order()
         if not any(map(gt, order.ends, islice(order.starts, 1, None))):
             return self
@@ -161,7 +162,7 @@ class SpanTable:
         return self._only([row not in refused for row in range(len(self))])
 
     def _older(self, cluster: list[int]) -> Iterator[int]:
-        """Yield the rows of ``cluster`` that overlap one added after them."""
+        """Yield the rows of ``cluster`` that overlap a row added after them."""
         if len(cluster) < 2:
             return
         kept: list[Interval] = []

@@ -1,6 +1,6 @@
 """Remove the checkpoints of a published run: rename them at once, delete them in the background.
 
-A crash in between leaves them in a folder of their own. The next run deletes it.
+After a crash in between they stay in a separate folder, and the next run deletes it.
 """
 
 import os
@@ -31,7 +31,7 @@ def remove_checkpoints(folder: NodeFolder) -> None:
 
 
 def delete_removed(folder: NodeFolder) -> None:
-    """Delete, in the background, what this run and runs before it removed."""
+    """Delete in the background the files that this run and earlier runs removed."""
     removed = _removed(folder)
     if removed.exists():
         deleting.run(partial(shutil.rmtree, removed, ignore_errors=True))
@@ -42,10 +42,10 @@ def _removed(folder: NodeFolder) -> Path:
 
 
 def _unlink_shared(checkpoints: Path) -> None:
-    """Delete files that have another name, such as that of the result.
+    """Delete files that have another name, for example that of the result.
 
-    This frees no space and takes no time. A later deletion would change the time of the last
-    change of the published file, as an edit does.
+    This frees no space and takes no time. A later deletion would set the change time of the
+    published file, as an edit does.
     """
     for where, _, names in os.walk(checkpoints):
         for path in (Path(where) / name for name in names):

@@ -1,10 +1,10 @@
 """Publish a result: put its drafts in place, all or none.
 
 Result and error file are written as drafts and synced, then the manifest. Only then are they
-renamed into place. A crash before the draft of the manifest leaves the previous result in place.
-After a later crash, the next run in the folder finishes the publication. The folder is synced
-between these steps: after a power loss, any name that was changed since the last sync may be old
-or new.
+renamed into place. A crash before the manifest's draft is complete leaves the previous result in
+place. After a later crash, the next run in the folder finishes the publication. The folder is
+synced between these steps: after a power loss, any name that was changed since the last sync may be
+old or new.
 """
 
 import filecmp
@@ -26,11 +26,11 @@ from dagster_dataops.hashing.file_digests import has_content
 def commit(folder: NodeFolder, manifest: Manifest) -> Manifest:
     """Put the drafts in place and remove every checkpoint of the node.
 
-    The draft of the manifest says that the other drafts are complete and durable and that only
-    renames are left. Half of it is no JSON and is ignored.
+    A complete draft of the manifest means that the other drafts are complete and durable, and that
+    only renames are left. An incomplete draft is not valid JSON and is ignored.
 
     Returns:
-        The manifest as published. If the file in place holds the same bytes, it stays, and the
+        The published manifest. If the file in place has the same bytes, it is kept, and the
         manifest has its modification time.
     """
     with storage(folder.path, "publish the result"):
@@ -44,7 +44,7 @@ def commit(folder: NodeFolder, manifest: Manifest) -> Manifest:
 def _without_equal_drafts(folder: NodeFolder, manifest: Manifest) -> Manifest:
     """Delete drafts equal to the published files; return the manifest of the files that stay.
 
-    On NFS, a file that is replaced vanishes at once for readers on other machines.
+    On NFS, a replaced file disappears at once for readers on other machines.
     """
     errors, draft = folder.errors, draft_of(folder.errors)
     if draft.exists() and errors.exists() and filecmp.cmp(draft, errors, shallow=False):
@@ -57,7 +57,7 @@ def _without_equal_drafts(folder: NodeFolder, manifest: Manifest) -> Manifest:
 
 
 def _finish(folder: NodeFolder, manifest: Manifest) -> None:
-    """Do the steps after the draft of the manifest; harmless when done twice."""
+    """Do the steps after the draft of the manifest; safe to do twice."""
     with storage(folder.path, "publish the result"):
         _put_in_place(folder, manifest)
     delete_removed(folder)
@@ -72,7 +72,7 @@ def _put_in_place(folder: NodeFolder, manifest: Manifest) -> None:
             folder.kept.unlink(missing_ok=True)
     remove_checkpoints(folder)
     sync_folder(folder.path)
-    _replace(folder.manifest)  # the last: until then, a crash has all this done again
+    _replace(folder.manifest)  # the last step: after an earlier crash, all steps are done again
     sync_folder(folder.path)
 
 
@@ -83,16 +83,16 @@ def _replace(path: Path) -> None:
 
 
 def finish_interrupted(folder: NodeFolder) -> Manifest | None:
-    """Finish a publication that a crash cut short; return its manifest, if there was one.
+    """Finish a publication that a crash interrupted; return its manifest, if there was one.
 
-    A draft of a manifest without its result is deleted, and the checkpoints stay.
+    A draft of a manifest without its result is deleted, and the checkpoints are kept.
     """
     draft = draft_of(folder.manifest)
     manifest = Manifest.parse(read_if_there(draft, "finish publishing the result"))
     if manifest is None or not _is_there(folder, manifest):
         with storage(folder.path, "delete drafts of a run that was cut short"):
             draft.unlink(missing_ok=True)
-            draft_of(folder.kept).unlink(missing_ok=True)  # only some operators replace it
+            draft_of(folder.kept).unlink(missing_ok=True)  # only some operators replace this file
         delete_removed(folder)
         return None
     _finish(folder, manifest)

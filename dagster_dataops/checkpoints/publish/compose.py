@@ -24,7 +24,7 @@ class Select(Protocol):
     """Chooses the result lines of a selection operator."""
 
     def tick(self) -> None:
-        """Show progress and check for a stop request; called once a span."""
+        """Show progress and check for a stop request; called once per span."""
         ...
 
     def write(self, results: JsonlWriter, failed: "array[int]") -> None:

@@ -17,11 +17,11 @@ class Drafts:
     """The complete drafts of a result and its error file.
 
     Attributes:
-        dataset: The result, as it will be once in place.
-        modified_ns: Modification time of its file.
-        records: Input records.
-        dropped: Input records that emitted nothing and did not fail.
-        failed: Input records that failed; they are in the draft of the error file.
+        dataset: The handle that the result will have in place.
+        modified_ns: Modification time of its file, in nanoseconds.
+        records: Number of input records.
+        dropped: Number of input records that emitted nothing and did not fail.
+        failed: Number of input records that failed; they are in the draft of the error file.
         outcomes: Whether the outcome of every record can be found by its input.
         mapped: Whether there is a draft of the map from input records to result lines.
         summary: What became of the records.
@@ -40,11 +40,11 @@ class Drafts:
 
 
 class DraftWriter:
-    """Writes a result and its error file as drafts; without `finish` there are none.
+    """Writes a result and its error file as drafts. Without `finish` no drafts are left.
 
     Args:
-        folder: Of the node.
-        action: What fails if the disk refuses, as in "compose the result".
+        folder: The folder of the node.
+        action: The action to name in storage errors, such as "compose the result".
 
     Attributes:
         results: Writes result lines.
@@ -63,13 +63,14 @@ class DraftWriter:
     ) -> Drafts:
         """Make both drafts durable.
 
-        An empty error file has no draft: a sync of it takes as long as that of a small result.
+        An empty error file has no draft, because its sync would take as long as that of a small
+        result.
 
         Args:
-            records: Input records.
-            failed: Input records that failed.
-            dropped: Input records that emitted nothing and did not fail; ``None`` counts the
-                records that are missing from the result.
+            records: Number of input records.
+            failed: Number of input records that failed.
+            dropped: Number of input records that emitted nothing and did not fail; ``None`` counts
+                the records that are missing from the result.
             outcomes: Whether the outcome of every record can be found by its input.
         """
         dataset = self.results.finish()

@@ -18,8 +18,8 @@ def error_row(record: FailedRecord, path: Path, records_before: int, counter: Li
 
     Args:
         record: The failed record.
-        path: The input.
-        records_before: Input records before the span of the record.
+        path: The input file.
+        records_before: Number of input records before the span of the record.
         counter: Counts the lines of the input.
     """
     row = {

@@ -1,4 +1,4 @@
-"""How a run starts: `start` decides, by checkpoints and results of earlier runs.
+"""The start of a run: `start` decides how it begins, from checkpoints and results of earlier runs.
 
-A new way to use records of earlier runs belongs here, as a module that `start` asks.
+Put a new way to use records of earlier runs here, as a module that `start` calls.
 """

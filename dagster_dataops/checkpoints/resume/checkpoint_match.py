@@ -1,4 +1,4 @@
-"""Compare a checkpoint with a run: which parts differ, and which spans the input still holds."""
+"""Compare a checkpoint with a run: the parts that differ, and the spans that are still valid."""
 
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent
 from dagster_dataops.checkpoints.folder.run_fingerprint import CHANGEABLE, RunFingerprint
@@ -16,9 +16,9 @@ def differing_parts(
 
     Args:
         content: The checkpoint.
-        fingerprint: Of the run.
-        dataset: The input. A file that was touched or copied is read to see whether its content
-            is the same. ``None`` compares the identity of the input alone.
+        fingerprint: The fingerprint of the run.
+        dataset: The input. If its file was touched or copied, it is read to compare the content.
+            ``None`` compares only the identity of the input.
     """
     if content.fingerprint is None:
         return None
@@ -31,7 +31,7 @@ def differing_parts(
 def differing_anywhere(
     content: CheckpointContent, fingerprint: RunFingerprint, dataset: JsonlDataset
 ) -> list[str] | None:
-    """Return what `differing_parts` returns, and the parts in which any kept run differs."""
+    """Return the result of `differing_parts`, with the parts in which any kept run differs."""
     differing = differing_parts(content, fingerprint, dataset)
     if differing is None:
         return None
@@ -46,7 +46,7 @@ def changeable(differing: list[str] | None) -> bool:
 def _input_unchanged(
     content: CheckpointContent, fingerprint: RunFingerprint, dataset: JsonlDataset
 ) -> bool:
-    """Whether a file that was touched or copied still holds the input of every settled span."""
+    """Whether a touched or copied file still contains the input of every settled span."""
     before = content.fingerprint.input if content.fingerprint else ""
     if not (before.startswith("stat:") and fingerprint.input.startswith("stat:")):
         return False
@@ -56,7 +56,7 @@ def _input_unchanged(
 
 
 def holds_settled(dataset: JsonlDataset, table: SpanTable) -> bool:
-    """Whether a file holds the input of every settled span, by the checksums of the spans."""
+    """Whether a file contains the input of every settled span, by the checksums of the spans."""
     with dataset.path.open("rb") as file:
         descriptor = file.fileno()
         return all(
@@ -68,8 +68,8 @@ def holds_settled(dataset: JsonlDataset, table: SpanTable) -> bool:
 def without_torn(content: CheckpointContent, dataset: JsonlDataset) -> CheckpointContent:
     """Remove the spans next to a gap that do not begin and end with a line; return ``content``.
 
-    A span ends within a line if its file was cut short when the span was read, and is whole
-    again. A span begins within a line if the newline before it was overwritten since: that byte
+    A span ends within a line if its file was truncated when the span was read, and is complete
+    again now. A span begins within a line if the newline before it was overwritten since: that byte
     is in the gap, which no checksum covers.
     """
     content.table = content.table.without(_torn(content, dataset))

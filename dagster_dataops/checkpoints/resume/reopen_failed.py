@@ -1,7 +1,8 @@
 """Reopen failed records of an unfinished run, so that the next attempt tries them again.
 
-They are reopened after an outage, which is no fault of the records, and if failed records are to be
-retried. The other records of their spans stay settled: their output is copied to a new segment.
+They are reopened after an outage, which the records did not cause, or if a retry of failed records
+was requested. The other records of their spans stay settled: their output is copied to a new
+segment.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -31,10 +32,10 @@ def reopen(
     """Reopen failed records of a checkpoint, durably.
 
     Args:
-        checkpoint: Of an unfinished run.
+        checkpoint: The checkpoint of an unfinished run.
         dataset: Its input.
         failed: Byte positions of the records to reopen in the input; ``None`` for all failed ones.
-        retries: Whether a retry of the failed records alone begins here.
+        retries: Whether a retry of only the failed records begins here.
     """
     starts: list[int] = []
     parts: list[SettledSpan] = []

@@ -1,17 +1,17 @@
-"""ResumePolicy: which finished records of earlier runs a run may use."""
+"""ResumePolicy: the finished records of earlier runs that a run may use."""
 
 from enum import Enum
 
 
 class ResumePolicy(Enum):
-    """When a run uses finished records of an unfinished run.
+    """Which finished records of an unfinished run are used.
 
     Attributes:
         NEVER: Start afresh. Existing checkpoints are kept until the new result is published.
-        AUTO: Resume where operator, options, code and input are the same.
-        ACROSS_CODE: Resume even where the operator's code has changed. Records that the old code
+        AUTO: Resume if operator, options, code and input are the same.
+        ACROSS_CODE: Resume even if the operator's code has changed. Records that the old code
             finished are kept as they are.
-        FAILED_RECORDS: Retry the failed records of the published result alone.
+        FAILED_RECORDS: Retry only the failed records of the published result.
     """
 
     NEVER = "never"

@@ -27,7 +27,7 @@ from dagster_dataops.errors import RetryOutdatedError, RetryRefusedError
 _WHOLE: Final = {
     "dataset": "a dataset operator takes all records at once",
     "selection": "a selection operator decides over all records at once",
-    "stream": "a stream is read as a whole; what failed in it is in no record's place",
+    "stream": "a stream is read as a whole; its failed items are not records of an input",
 }
 
 
@@ -42,14 +42,14 @@ def refuse_whole(folder: NodeFolder, kind: str) -> None:
 
 
 def retry_failed(request: StartRequest, dataset: JsonlDataset) -> StartDecision | None:
-    """Return whose failed records are retried; make the checkpoint to write to.
+    """Return the decision to retry failed records, with the checkpoint to write to.
 
-    A retry that was cut short is resumed. Otherwise the failed records of the published result
+    A retry that was interrupted is resumed. Otherwise the failed records of the published result
     are retried, or else those of an unfinished run over the same input. Code and options may have
     changed. Without any of these, the result is ``None``.
 
     Raises:
-        RetryOutdatedError: There is a result, but of another input.
+        RetryOutdatedError: The published result was made from another input.
         RetryRefusedError: The result is of another operator, was edited since, or lacks the map
             from records to result lines.
     """
@@ -80,7 +80,7 @@ def retry_failed(request: StartRequest, dataset: JsonlDataset) -> StartDecision 
 def _continue(
     request: StartRequest, content: CheckpointContent, dataset: JsonlDataset
 ) -> StartDecision:
-    """Resume an unfinished run; retry its failed records unless a retry of them has begun."""
+    """Resume an unfinished run; retry its failed records unless that retry has already begun."""
     content = without_torn(content, dataset)
     note = resuming(content, request)
     failed = content.table.failed
@@ -111,12 +111,12 @@ def _published(
     differing = differing_parts(kept, fingerprint, dataset if whole else None)
     if not changeable(differing):
         changed = in_words([part for part in differing or [] if part not in CHANGEABLE])
-        reason = f"{changed or 'its origin'} is not that of run {manifest.run}, which made it"
+        reason = f"{changed or 'its origin'} is not that of run {manifest.run}, which published it"
         outdated = changeable([part for part in differing or ["format"] if part != "input"])
         refused = RetryOutdatedError if outdated else RetryRefusedError
         raise refused(str(folder.result), reason)
     if not whole or kept.table.records != manifest.rows_in - manifest.failed:
-        reason = f"{folder.kept}, which says which lines came of which records, is not the one "
+        reason = f"{folder.kept}, the map from records to result lines, is not the file "
         raise RetryRefusedError(str(folder.result), f"{reason}that run {manifest.run} wrote")
     return kept, manifest
 
@@ -129,7 +129,7 @@ def _retrying(
 ) -> str:
     note = (
         f"retrying {manifest.failed:,} failed records of run {manifest.run}; "
-        f"the {kept.table.records:,} others are kept as they are"
+        f"the other {kept.table.records:,} are kept"
     )
     changed = changed_since(kept, fingerprint)
     if changed:

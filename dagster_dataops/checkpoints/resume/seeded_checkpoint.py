@@ -1,4 +1,4 @@
-"""Make checkpoints whose segments are files of earlier runs, such as a published result."""
+"""Create checkpoints whose segments are files of earlier runs, such as a published result."""
 
 import shutil
 

@@ -57,7 +57,7 @@ def _unfinished(request: StartRequest) -> StartDecision:
 
 
 def _resume_records(request: StartRequest, dataset: JsonlDataset) -> StartDecision:
-    """Return whether to resume a checkpoint of records, and which, or to start afresh."""
+    """Return the decision to resume a checkpoint of records, or to start afresh."""
     found = [content for content in request.found if content.table.records]
     policy, fingerprint = request.policy, request.fingerprint
     for content in found if policy is not ResumePolicy.NEVER else ():
@@ -89,7 +89,7 @@ def _retry_failed(request: StartRequest) -> StartDecision | None:
 
 
 def _published_before(request: StartRequest) -> StartDecision | None:
-    """Return the decision that the published result is that of this run, if it is."""
+    """Return the decision that the published result is the result of this run, if it is."""
     found = published(request.folder)
     if found is None:
         return None
@@ -102,7 +102,7 @@ def _published_before(request: StartRequest) -> StartDecision | None:
             "same operator, options, code and input"
         )
     elif retries and _without_failures(manifest, request.fingerprint):
-        note = f"no failed record to retry: the result of run {manifest.run} stands"
+        note = f"no failed record to retry: the result of run {manifest.run} is kept"
         reused = True
     else:
         return None
@@ -116,7 +116,7 @@ def _published_before(request: StartRequest) -> StartDecision | None:
 
 
 def _is_own(request: StartRequest, run: str) -> bool:
-    """Whether the result of ``run`` is the result of this run: it was not reported yet."""
+    """Whether the result of ``run`` is the result of this run, because it was not reported yet."""
     if run in request.own_runs:
         return True
     if request.policy in {ResumePolicy.NEVER, ResumePolicy.FAILED_RECORDS}:

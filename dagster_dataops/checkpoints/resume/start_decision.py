@@ -1,6 +1,6 @@
-"""StartDecision: how an attempt starts. StartRequest: what the decision depends on.
+"""StartDecision: how an attempt starts. StartRequest: the facts that the decision depends on.
 
-Every log line about a start is worded here.
+All log lines about a start are in this module.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.operators.spec import OperatorKind
 
 SWITCHED_OFF: Final = "resuming is switched off"
-UNKNOWN: Final = "it does not say what it belongs to"
+UNKNOWN: Final = "its operator, options, code and input are unknown"
 
 
 class StartKind(Enum):
@@ -128,20 +128,20 @@ def start_afresh(request: StartRequest, note: str = "") -> StartDecision:
 
 
 def not_used(settled: str, reason: str) -> str:
-    """Return the log line of starting afresh although a checkpoint is there.
+    """Return the log line for starting afresh although a checkpoint exists.
 
     Args:
-        settled: What the checkpoint holds, by `settled_by`.
-        reason: Why it is not used, as the end of a sentence.
+        settled: The content of the checkpoint, by `settled_by`.
+        reason: The reason not to use it, as the end of a sentence.
     """
     return (
-        f"starting afresh: {settled} are not used, since {reason}; they are kept until this run's "
-        "result is published"
+        f"starting afresh: {settled} are not used, because {reason}; they are kept until this "
+        "run's result is published"
     )
 
 
 def settled_by(content: CheckpointContent, count: int, unit: str = "records", of: str = "") -> str:
-    """Return how much a checkpoint holds and which runs settled it, in words."""
+    """Return the number of settled records and the runs that settled them, in words."""
     latest = content.attempts[-1] if content.attempts else "unknown"
     earlier = len(content.attempts) - 1
     runs = f"run {latest}" + (f" and {earlier} before it" if earlier > 0 else "")
@@ -149,7 +149,7 @@ def settled_by(content: CheckpointContent, count: int, unit: str = "records", of
 
 
 def resuming(content: CheckpointContent, request: StartRequest) -> str:
-    """Return the log line of resuming the records of ``content``."""
+    """Return the log line for resuming the records of ``content``."""
     rows = request.records.rows if request.records is not None else None
     total = f" of {rows:,}" if rows is not None else ""
     note = f"resuming: {settled_by(content, content.table.records, of=total)}"
@@ -158,7 +158,7 @@ def resuming(content: CheckpointContent, request: StartRequest) -> str:
 
 
 def changed_since(content: CheckpointContent, fingerprint: RunFingerprint) -> str:
-    """Return which parts of the operator have changed since ``content``, in words."""
+    """Return the parts of the operator that have changed since ``content``, in words."""
     before = content.fingerprint
     differing = before.differences(fingerprint) if before is not None else []
     changed = [part for part in differing if part in CHANGEABLE]

@@ -1,4 +1,4 @@
-"""Decide whether a run resumes the stream of an unfinished run, and where."""
+"""Decide whether a run resumes the stream of an unfinished run, and at which position."""
 
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent
 from dagster_dataops.checkpoints.journal.journal_reader import read_positions
@@ -20,7 +20,7 @@ from dagster_dataops.streams.core.state_envelope import difference
 
 
 def resume_stream(request: StartRequest, stream: ResumableStream) -> StartDecision:
-    """Return whether to resume a checkpoint of a stream, which and where, or to start afresh."""
+    """Return the decision to resume a checkpoint of a stream, or to start afresh."""
     note = ""
     for content in request.found:
         known = read_positions(content.folder / "journal")
@@ -31,7 +31,7 @@ def resume_stream(request: StartRequest, stream: ResumableStream) -> StartDecisi
             positions = intact_positions(content.folder, known.positions)
             if positions:
                 return _resume_at(request, stream, content, known.positions, positions)
-            reason = "none of it is as it was written; check the disk"
+            reason = "all its positions are damaged on disk; check the disk"
         items = max(position.items for position in known.positions)
         note = note or not_used(settled_by(content, items, "items"), reason)
     return start_afresh(request, note)
@@ -53,23 +53,23 @@ def _resume_at(
             note = f"resuming: {settled_by(content, position.items, 'items')}"
             note += _redone(known, positions)
             return StartDecision(StartKind.RESUME, content, note, position)
-    note = f"starting afresh: no position of the run before can be used: {refused}"
+    note = f"starting afresh: no position of the earlier run can be used: {refused}"
     return start_afresh(request, note)
 
 
 def _redone(known: list[Position], positions: list[Position]) -> str:
-    """Return the words on items behind every intact position; empty if there are none."""
+    """Return a text about items behind every intact position; empty if there are none."""
     lost = max(position.items for position in known) - positions[0].items
-    reason = "what was written of them, or of failed items between them, is damaged on disk"
-    return f"; {lost:,} items are done again: {reason}" if lost else ""
+    reason = "their output, or failed items between them, are damaged on disk"
+    return f"; {lost:,} items are processed again: {reason}" if lost else ""
 
 
 def _why_not(request: StartRequest, content: CheckpointContent, other: str) -> str:
-    """Return why a stream does not resume a checkpoint; empty if it may."""
+    """Return the reason why a stream does not resume a checkpoint; empty if it may."""
     if request.policy is ResumePolicy.NEVER:
         return SWITCHED_OFF
     if other:
-        return f"it is another stream now: {other}"
+        return f"the stream has changed: {other}"
     if content.fingerprint is None:
         return UNKNOWN
     differing = content.fingerprint.differences(request.fingerprint)

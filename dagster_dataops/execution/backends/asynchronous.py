@@ -1,6 +1,6 @@
 """Async mode: ``async def`` operators, thousands of calls in flight on one event loop.
 
-The loop has a thread of its own. So it works in notebooks, which run a loop already, and
+The loop runs in a separate thread. So it works in notebooks, where a loop is already running, and
 interrupts reach the main thread at once.
 """
 
@@ -24,7 +24,7 @@ def run(job: Job) -> None:
 
     Raises:
         RecordError: A record failed and failures are not ignored.
-        RunStoppedError: Too many cancelled calls go on.
+        RunStoppedError: Too many cancelled calls are still running.
     """
     collector = Collector(job)
     retries = Retries(job.settings, collector.pause, collector.breaker)
@@ -91,5 +91,5 @@ class _Calls:
             try:
                 for task in self._tasks:
                     loop.call_soon_threadsafe(task.cancel)
-            except RuntimeError:  # the loop has closed meanwhile
+            except RuntimeError:  # the loop was closed in the meantime
                 return

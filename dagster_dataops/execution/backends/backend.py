@@ -1,6 +1,6 @@
-"""Backends: a module for each concurrency mode, which settles the open records of a job.
+"""Backends: one module for each concurrency mode, which settles the open records of a job.
 
-To add one, write its module, register it in `BACKENDS`, and describe its mode in
+To add a backend, write its module, register it in `BACKENDS`, and describe its mode in
 `dagster_dataops.operators.concurrency_modes.MODES`.
 """
 
@@ -25,13 +25,13 @@ class Backend(Protocol):
 
         Raises:
             RecordError: A record failed and failures are not ignored.
-            OutageError: Call after call failed.
-            RunStoppedError: The run was asked to stop.
+            OutageError: Too many consecutive calls failed.
+            RunStoppedError: A stop was requested.
         """
         ...
 
 
 def run_backend(job: Job) -> None:
-    """Settle the open records of a job in its concurrency mode; import that backend alone."""
+    """Settle the open records of a job in its concurrency mode; import only that backend."""
     backend = cast("Backend", import_module(BACKENDS[job.settings.concurrency_mode]))
     backend.run(job)

@@ -1,9 +1,9 @@
 """Collector: settle single records in the order in which they finish, for threads and asyncio.
 
-The worker that finished a record settles it before it takes the next one, so that a SIGKILL
-repeats only the calls in flight. This costs 50 to 100 microseconds of CPU more for each call than
-settling twenty times a second, and delays no call. If more than a thousand records finish a second,
-a worker settles about once a millisecond all records that have finished since. Adjacent records
+The worker that finished a record settles it before it takes the next one, so that a SIGKILL repeats
+only the calls in flight. This costs 50 to 100 microseconds of CPU more per call than settling
+twenty times a second, and delays no call. If more than a thousand records finish per second, a
+worker settles about once per millisecond all records that have finished since. Adjacent records
 that are settled together form one span.
 """
 
@@ -37,11 +37,11 @@ _BURST_SECONDS: Final = 0.05  # ... for longer than this takes at one drain a pe
 _NOTE_SECONDS: Final = 0.5
 _READY_LINES: Final = 256
 _READY_BYTES: Final = 1 << 20
-_START: Final = itemgetter(0)  # of its line: lines compare by where they start
+_START: Final = itemgetter(0)  # the line; lines are ordered by their start
 
 
 class PauseEnded(BaseException):
-    """The run stops while a record waits for its next try."""
+    """The run stops while a record waits for its next attempt."""
 
 
 _Finished: TypeAlias = tuple[Line, Outcome, SpanNotes | None]
@@ -56,7 +56,7 @@ class Collector:
     Attributes:
         taken: Number of lines that were handed out; approximate, because threads do not lock it.
         exhausted: Whether no line is left.
-        breaker: Counts the failed tries, and stops the run once it is open.
+        breaker: Counts the failed attempts, and stops the run when it opens.
     """
 
     def __init__(self, job: Job) -> None:
@@ -87,7 +87,7 @@ class Collector:
         return self._stop.is_set()
 
     def pause(self, seconds: float) -> None:
-        """Wait before another try, in the thread of the record.
+        """Wait before another attempt, in the thread of the record.
 
         Raises:
             PauseEnded: The run stops.
@@ -137,7 +137,7 @@ class Collector:
                 self.fail(error)
 
     def _may_drain(self) -> bool:
-        """Return whether a drain is due, and count it: one a period, except in short bursts."""
+        """Return whether a drain is due, and count it: one per period, except in short bursts."""
         now = time.monotonic()
         if self._drained_until > now + _BURST_SECONDS:
             return False
@@ -177,7 +177,7 @@ class Collector:
             if len(run) > 1 or isinstance(outcome, Failure):
                 span, output, errors, notes = self._joined(run)
                 parts += (output, errors)
-            else:  # the usual case with many calls in flight, in a third of the time
+            else:  # the usual case with many calls in flight; takes a third of the time
                 span = self._single(line, outcome or b"")
                 parts.append(outcome or b"")
             spans.append(span)
@@ -275,7 +275,7 @@ class Collector:
                 self.drain()
 
     def _close_segment(self) -> None:
-        with self._drain_lock:  # abandoned calls go on; their outcomes are ignored
+        with self._drain_lock:  # abandoned calls keep running; their outcomes are ignored
             self._segment_closed = True
             self._segment.close()
 
@@ -305,7 +305,7 @@ def _joined_notes(finished: list[_Finished]) -> SpanNotes | None:
 
 
 def _neighbours(finished: list[_Finished]) -> Iterator[list[_Finished]]:
-    """Yield runs of records that follow one another in the input without a gap."""
+    """Yield groups of records that follow one another in the input without a gap."""
     run = [finished[0]]
     for item in finished[1:]:
         if item[0].start == run[-1][0].end:

@@ -1,8 +1,8 @@
 """Process mode: workers process byte ranges of the input.
 
-Each worker reads, decodes, runs, encodes and appends to a segment of its own. It sends only the
-place of each span's output to the parent. A worker that dies is replaced. Its range is divided
-until the record that kills workers is found; that record goes to the error file.
+Each worker reads, decodes, calls the operator, encodes, and appends to its own segment. It sends
+only the location of each span's output to the parent. A worker that dies is replaced. Its range is
+divided until the record that kills workers is found; that record goes to the error file.
 """
 
 import os
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from dagster_dataops.checkpoints.journal.segments import SegmentWriter
 
 _WAIT_SECONDS: Final = 0.1
-_STUCK_SECONDS: Final = 2.0  # beyond the time limit; workers end most calls themselves
+_STUCK_SECONDS: Final = 2.0  # seconds beyond the time limit; workers end most calls themselves
 _DEATHS: Final = 3
 _IMPATIENCE_SECONDS: Final = 0.01
 _FORK_SECONDS: Final = 0.05
@@ -56,7 +56,7 @@ def run(job: Job) -> None:
 
     Raises:
         RecordError: A record failed and failures are not ignored.
-        OutageError: Call after call of one worker failed, or worker after worker died.
+        OutageError: Too many consecutive calls of one worker failed, or too many workers died.
         WorkerError: Workers cannot be started.
         OperatorOpenError: The operator cannot be opened.
         RunStoppedError: The operator stopped the run.
@@ -81,11 +81,11 @@ class _Run:
         self._ending = False
         self._stamp = job.dataset.stamp()
         self._ever_ready = False
-        # A small input is finished before a second worker could start.
+        # A small input is finished before a second worker is ready.
         size = sum(end - start for start, end in job.todo)
         self._missing = min(job.settings.max_workers, size) - 1
-        self._last_done = 0.0  # when a range was finished, or the first worker was ready
-        self._stillborn = 0  # workers in a row that died before they were ready
+        self._last_done = 0.0  # time at which a range was finished, or the first worker was ready
+        self._stillborn = 0  # consecutive workers that died before they were ready
 
     def run(self) -> None:
         try:
@@ -109,10 +109,10 @@ class _Run:
         return bool(self._scheduler) or any(worker.ranges for worker in workers)
 
     def _start_missing(self) -> None:
-        """Start further workers while the rest for each takes longer than a start.
+        """Start further workers while the rest takes each worker longer than a start.
 
         A range that takes long shows this sooner than the speed of the ranges before it. Time
-        counts from when the first worker was ready.
+        counts from the moment when the first worker was ready.
         """
         left, at_work = self._scheduler.seconds_left, time.monotonic() - self._last_done
         if max(left, at_work) <= _FORK_SECONDS:  # called after every range: skip the rest
@@ -136,10 +136,10 @@ class _Run:
         return max(least, self._pool.start_seconds)
 
     def _start_factor(self, starting: int) -> float:
-        """Return how many times longer than a single start another one may take.
+        """Return the factor by which another start may take longer than a single one.
 
-        Workers that start together share the cores. If computing workers use all cores, another one
-        gains little, and pays only for long runs.
+        Workers that start together share the cores. If computing workers use all cores, another
+        worker gains little, and pays off only in long runs.
         """
         workers, cores = self._pool.workers, usable_cores()
         demand = max(worker.demand for worker in workers)
@@ -160,7 +160,7 @@ class _Run:
         self._pool.start(assignment)
 
     def _supply(self, worker: WorkerProcess) -> None:
-        """Give a worker its next ranges; if it has died meanwhile, `_listen` notices."""
+        """Give a worker its next ranges. If it has died meanwhile, `_listen` notices."""
         if self._ending or not worker.ready:
             return
         depth = 1 if worker.late else self._scheduler.depth
@@ -180,7 +180,7 @@ class _Run:
             self._end_overdue(self._job.settings.timeout, time.monotonic())
 
     def _heard(self, worker: WorkerProcess) -> bool:
-        """Handle a worker's message; return whether the worker lives."""
+        """Handle a worker's message; return whether the worker is alive."""
         try:
             message = worker.hear()
         except (EOFError, OSError):
@@ -192,9 +192,9 @@ class _Run:
         return True
 
     def _end_overdue(self, limit: float, now: float) -> None:
-        """End workers whose record is beyond its time limit, and that cannot end it themselves.
+        """End workers whose record exceeds its time limit, and that cannot end the call themselves.
 
-        SIGTERM comes first, so that they can settle their finished records.
+        SIGTERM is sent first, so that they can settle their finished records.
         """
         for worker in self._pool.workers:
             if worker.overdue is not None:
@@ -300,7 +300,7 @@ class _Run:
     def _give_back_overdue(self, given: Range, start: int, overdue: Overdue) -> None:
         """Settle the overdue record as failed; another worker processes the rest of its range."""
         limit = self._job.settings.timeout
-        if limit is None or not start <= overdue.offset < given.end:  # its call ended after all
+        if limit is None or not start <= overdue.offset < given.end:  # its call has ended after all
             self._scheduler.give_back(given._replace(start=start))
             return
         after = next_line_start(self._descriptor, overdue.offset + 1, given.end)
@@ -358,7 +358,7 @@ class _Run:
             self._pool.terminate()
             self._hear_last_words(time.monotonic() + _LAST_WORDS_SECONDS)
         finally:
-            self._pool.close(0.0)  # they had time to report
+            self._pool.close(0.0)  # they had enough time to report
             self._close_own_segment()
 
     def _close_own_segment(self) -> None:
@@ -368,7 +368,7 @@ class _Run:
     def _hear_last_words(self, until: float) -> None:
         """Settle the spans that workers still report; ignore other messages.
 
-        An interrupt may have come between any two steps.
+        An interrupt may have occurred between any two steps.
         """
         for worker in self._pool.workers:
             try:

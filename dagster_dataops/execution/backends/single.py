@@ -1,4 +1,4 @@
-"""Single mode: all work in the caller's own thread, so that ``breakpoint()`` works."""
+"""Single mode: all work in the caller's thread, so that ``breakpoint()`` works."""
 
 import os
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from dagster_dataops.execution.timeouts.sigalrm import Alarm, alarm_obstacle
 from dagster_dataops.operators.record_context import StopRun, Tally
 
 _RANGE_BYTES = 4 << 20
-_SETTLE_SECONDS: Final = 0.01  # a call that takes longer is settled before the next one
+_SETTLE_SECONDS: Final = 0.01  # seconds; a longer call is settled before the next call
 
 
 def run(job: Job) -> None:

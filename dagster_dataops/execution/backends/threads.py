@@ -1,8 +1,8 @@
 """Thread mode: as many calls in flight as there are workers; the next starts when one completes.
 
-There are no futures and no window in input order, so a slow call delays no other. A window of twice
-the workers would take 2.6 to 8 times as long under heavy-tailed latencies. A finished record is in
-the journal before its worker takes the next one; `Collector` documents the exception.
+There are no futures and no window in input order, so a slow call delays no other call. A window of
+twice the workers would take 2.6 to 8 times as long under heavy-tailed latencies. A finished record
+is in the journal before its worker takes the next one; `Collector` documents the exception.
 """
 
 import math
@@ -105,11 +105,11 @@ def _settling(job: Job, retries: Retries, stuck: Stuck, tally: Tally) -> Iterato
 
 
 class _Crew:
-    """The threads of one run: as many as there are workers, unless it ends before.
+    """The threads of one run: as many as there are workers, unless the run ends earlier.
 
     Threads whose calls do not wait only compete for the interpreter. So the first thread is alone.
     If its calls take longer than a moment, there are two threads after a millisecond, then four.
-    After a twentieth of a second all are started in any case.
+    After a twentieth of a second all threads are started.
 
     Attributes:
         threads: The started threads.
@@ -129,7 +129,7 @@ class _Crew:
             start_thread(thread)
 
     def gather(self, collector: Collector) -> None:
-        """Start the other threads, unless the run ends before."""
+        """Start the other threads, unless the run ends earlier."""
         until = time.monotonic() + _ALONE_SECONDS
         while time.monotonic() < until and len(self.threads) < self._job.settings.max_workers:
             taken = collector.taken

@@ -90,7 +90,7 @@ def async_settler(  # noqa: C901 - two short coroutines
 
 
 def _is_cancelled(error: BaseException) -> bool:
-    """Return whether ``error`` cancels the current task; the operator may raise one of its own."""
+    """Return whether ``error`` cancels the current task; the operator may raise the same class."""
     if not isinstance(error, asyncio.CancelledError):
         return False
     task = asyncio.current_task()

@@ -1,7 +1,7 @@
-"""Breaker: stop a run whose calls fail one after the other.
+"""Breaker: stop a run if too many consecutive calls fail.
 
-It counts tries, not records. Lines that hold no record do not count, because the operator is not
-called for them.
+It counts attempts, not records. Lines that are not records do not count, because the operator is
+not called for them.
 """
 
 import threading
@@ -20,14 +20,14 @@ def _nothing() -> None: ...
 
 
 class Breaker:
-    """Count failed tries of each exception since the last success; shared by threads.
+    """Count failed attempts of each exception since the last success; shared by threads.
 
     Exceptions are distinguished by the name of their class. Messages often name a record or a
     request, and tracebacks say little about calls over a network.
 
     Args:
-        limit: Number of failed tries with one exception that opens it; 0 for never.
-        opened: Called when it opens, in the thread of the last try.
+        limit: Number of failed attempts with one exception that opens it; 0 for never.
+        opened: Called when it opens, in the thread of the last attempt.
         in_flight: Number of concurrent calls.
 
     Attributes:
@@ -61,7 +61,7 @@ class Breaker:
             return [start for start, _ in self._last_failed]
 
     def count(self, outcome: Outcome, start: int) -> None:
-        """Count the outcome of a record's last try; a blank line does not count.
+        """Count the outcome of a record's last attempt; a blank line does not count.
 
         Args:
             outcome: The outcome.
@@ -93,7 +93,7 @@ class Breaker:
         return bool(self._limit) and failure.exception != INVALID_LINE
 
     def failed(self, failure: Failure) -> None:
-        """Count a failed try."""
+        """Count a failed attempt."""
         if not self._counts(failure):
             return
         with self._lock:

@@ -1,16 +1,16 @@
 """End a forked copy of this process that returns from an operator's call.
 
 An operator may fork. A copy that returns would continue the run, and settle every record a second
-time. Check for it wherever control returns from the operator, before any lock is taken: another
-thread may have held that lock when the copy was made.
+time. Check for a copy each time control returns from the operator, before any lock is taken:
+another thread may have held that lock when the copy was made.
 """
 
 import os
 from typing import Final
 
 _MESSAGE: Final = (
-    "dagster-dataops: a process that an operator forked came back from the operator's call; it "
-    "ends here. End such processes with os._exit().\n"
+    "dagster-dataops: a process forked by an operator returned from the operator's call; it is "
+    "ended now. End forked processes with os._exit().\n"
 )
 
 

@@ -12,12 +12,12 @@ from dagster_dataops.operators.dispositions import Disposition
 from dagster_dataops.operators.return_contract import FAILED_PART, ContractError
 from dagster_dataops.records import decode
 
-INVALID_LINE: Final = "InvalidLine"  # the exception of a line that is no record
+INVALID_LINE: Final = "InvalidLine"  # the exception of a line that is not a record
 _MAX_RAW_BYTES: Final = 64 << 10
 _MAX_TEXT: Final = 64 << 10
-_MOST_FRAMES: Final = 200  # of one exception: the innermost
-_MOST_EXCEPTIONS: Final = 100  # that led to one another
-_ODD: Final = (Exception, SystemExit, GeneratorExit)  # not raised by the signals of a run
+_MOST_FRAMES: Final = 200  # frames of one exception: the innermost
+_MOST_EXCEPTIONS: Final = 100  # exceptions in one chain
+_ODD: Final = (Exception, SystemExit, GeneratorExit)  # signals raise other exceptions
 _ENGINE: Final = str(Path(__file__).parents[1])
 
 
@@ -94,10 +94,10 @@ def _traceback_text(error: BaseException) -> str:
 
 
 def _are_many(error: BaseException) -> bool:
-    """Return whether too many exceptions led to ``error`` for all of them to be formatted.
+    """Return whether the chain of exceptions that led to ``error`` is too long to be formatted.
 
-    A loop that catches errors and goes on makes a chain as long as it runs: formatting one of
-    20,000 took half a minute.
+    A loop that catches errors and continues makes a chain of one exception per iteration.
+    Formatting a chain of 20,000 took half a minute.
     """
     found = {id(error): error}
     waiting = [error]
@@ -179,7 +179,7 @@ def _input_of(line: bytes) -> object:
 
 
 def failure_of_line(line: bytes) -> Failure | None:
-    """Return the failure of a line that holds no record; ``None`` for a blank line."""
+    """Return the failure of a line that is not a record; ``None`` for a blank line."""
     line = line.removesuffix(b"\n")
     if not line or line.isspace():
         return None

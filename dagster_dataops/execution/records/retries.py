@@ -23,7 +23,7 @@ _LOOK_SECONDS: Final = 0.1  # after which a pausing coroutine looks whether the 
 
 
 class Retries:
-    """The further tries of failed records in one run; shared by its threads.
+    """The further attempts of failed records in one run; shared by its threads.
 
     Args:
         settings: How many, after which exceptions, how soon. Each pause is about twice the one
@@ -54,8 +54,8 @@ class Retries:
         A bad line or a bad result is not tried again.
 
         Args:
-            failure: The outcome of the first try.
-            attempt: Makes another try and returns its outcome.
+            failure: The outcome of the first attempt.
+            attempt: Makes another attempt and returns its outcome.
 
         Returns:
             The outcome of the last try; a failure with its texts.
@@ -71,7 +71,7 @@ class Retries:
         self, failure: Failure, attempt: Callable[[], Awaitable[Outcome]]
     ) -> Outcome:
         """Do what `again` does, in an event loop."""
-        import asyncio  # slow to import, and loaded already where a loop runs
+        import asyncio  # slow to import, and already loaded if a loop runs
 
         tries = _Tries(failure)
         for seconds in self._pauses(tries):
@@ -112,7 +112,7 @@ class Retries:
         if self._tried_again:
             progress.note(
                 f"{self._tried_again:,} records failed and were tried again; "
-                f"{self._recovered:,} of them went well then"
+                f"{self._recovered:,} of them succeeded then"
             )
 
 
@@ -132,7 +132,7 @@ class _Tries:
     count: int = 1
 
     def add(self, outcome: Outcome) -> None:
-        """Record another try."""
+        """Record another attempt."""
         self.outcome = outcome
         self.count += 1
 

@@ -1,8 +1,8 @@
 """Settle input lines: decode a line, call the operator, encode the outcome or keep the failure.
 
-Built of layers: decode, retries, time limit, operator, encode. A layer that is not asked for is
-left out. Together with `async_settle`, which awaits the call, this is the only code that calls
-record operators, and the only code that catches their exceptions.
+It consists of layers: decode, retries, time limit, operator, encode. Layers that the settings do
+not need are left out. Together with `async_settle`, which awaits the call, this is the only code
+that calls record operators, and the only code that catches their exceptions.
 """
 
 import math
@@ -34,16 +34,16 @@ Around: TypeAlias = Callable[[Forward], Forward]  # wraps every call of an opera
 
 
 class Stretch(NamedTuple):
-    """The result of settling lines up to one that yields no outcome.
+    """The result of settling lines up to a line without an outcome.
 
     Attributes:
         settled: Number of settled lines; their records are in the output.
-        dropped: How many of these emitted nothing.
-        extra: Result records beyond one for each line.
+        dropped: Number of these lines that emitted nothing.
+        extra: Number of result records beyond one per line.
         line: The line that ended the stretch; ``None`` at the end of the lines or of the time.
         failure: The failure of that line; ``None`` for a blank line.
         interrupt: An exception from outside, such as a signal's, that interrupted that line. Raise
-            it once the lines before are safe.
+            it when the earlier lines are safe.
     """
 
     settled: int
@@ -54,7 +54,7 @@ class Stretch(NamedTuple):
     interrupt: BaseException | None = None
 
 
-# Settles lines into a buffer until one yields no outcome, or until a monotonic time.
+# Settles lines into a buffer until a line has no outcome, or until a monotonic time.
 Settle: TypeAlias = Callable[[Iterator[bytes], bytearray, float], Stretch]
 
 
@@ -69,9 +69,9 @@ def settling(
     """Yield the function that settles lines in this thread; open the operator before.
 
     Args:
-        operator: A record operator. An ``async def`` operator runs in an event loop of its own,
-            which applies its time limit.
-        interrupts: Exceptions that signals raise into the operator. They are no failures of the
+        operator: A record operator. An ``async def`` operator runs in its own event loop, which
+            applies its time limit.
+        interrupts: Exceptions that signals raise inside the operator. They are not failures of the
             record, and are passed on.
         around: Wraps every call of the operator, such as in a time limit. It does not cover the
             pauses between tries.
@@ -168,7 +168,7 @@ def _settler(forward: Forward, interrupts: Interrupts, tally: Tally) -> Settle: 
             else:
                 dropped += 1
             settled += 1
-            if clock() >= until:  # records of microseconds may be followed by ones of seconds
+            if clock() >= until:  # quick records may be followed by slow ones
                 break
         return Stretch(settled, dropped, extra)
 

@@ -1,4 +1,4 @@
-"""SpanBlock: a block of input lines, and the span that is being made of them."""
+"""SpanBlock: a block of input lines, and the span that is built from them."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ class Terms(NamedTuple):
     Attributes:
         write: Receives every span with its output and error lines, in order.
         operator: Qualified name, for error lines.
-        ignore_errors: Whether a failure becomes an error line or ends the range.
+        ignore_errors: Whether a failure becomes an error line. Otherwise it ends the range.
         check_input: Whether spans carry a checksum of their input.
         breaker: Counts failures; the failure that opens it ends the range.
         tally: Counts and dispositions of the records that are being settled.
@@ -71,13 +71,13 @@ class SpanBlock:
         self._block = block
         self._block_start = start
         self._lines = split_lines(block)
-        self._next = 0  # first line that is not processed
+        self._next = 0  # index of the first unprocessed line
         self._begun = 0  # end of the current slice
-        self._limit = len(self._lines)  # the lines from here on are left to other workers
+        self._limit = len(self._lines)  # index from which lines are left to other workers
         self._anchor = (0, start)  # a line and its byte position, for _offset
         self.start = start
-        # One growing buffer: orjson allocates 1 KB for each result. Keeping these until the span
-        # is written takes four times as long as encoding.
+        # One growing buffer: orjson allocates 1 KB for each result. Keeping all results until the
+        # span is written takes four times as long as encoding.
         self._output = bytearray()
         self._errors: list[bytes] = []
         self._records = 0
@@ -107,7 +107,7 @@ class SpanBlock:
         self._begun = min(self._next + count, self._limit)
 
     def shorten(self) -> int | None:
-        """Leave the lines after the current slice to other workers; return where these start.
+        """Leave the lines after the current slice to other workers; return their start.
 
         Return ``None`` before the first slice. Safe to call in another thread during a slice.
         """
@@ -120,7 +120,7 @@ class SpanBlock:
         """Settle the current slice, or the part of it that is done at a monotonic time.
 
         Returns:
-            A failure that is not ignored, or that opened the breaker.
+            A failure that is not ignored, or the failure that opened the breaker.
         """
         mark, errors_mark, anchor = len(self._output), len(self._errors), self._anchor
         unusual_mark = len(self._unusual)

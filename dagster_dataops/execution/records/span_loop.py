@@ -1,9 +1,9 @@
-"""SpanLoop: settle byte ranges of the input, a span at least twice a second.
+"""SpanLoop: settle byte ranges of the input, one span at least twice a second.
 
 Worker processes and single mode run it. A span ends after a megabyte of input, after half a second
-of work, or when its output fills the buffer. A kill costs at most that, however long a record
-takes. Single mode settles more often, because its spans cross no process boundary. Larger blocks
-are slower: they do not fit into the processor's cache.
+of work, or when its output fills the buffer. A kill costs at most one span, unless a single record
+takes longer. Single mode settles more often, because its spans cross no process boundary. Larger
+blocks are slower, because they do not fit into the processor's cache.
 """
 
 import math
@@ -22,10 +22,10 @@ from dagster_dataops.execution.records.span_block import SpanBlock, Terms
 from dagster_dataops.operators.record_context import Tally
 
 SETTLE_SECONDS: Final = 0.5
-_PARTS: Final = 10  # of that time; a slice ends after the record during which one of them is over
+_PARTS: Final = 10  # share of that time; a slice ends after the record during which it is over
 BLOCK_BYTES: Final = 1 << 20
 _BUFFER_BYTES: Final = 4 << 20
-_SLICE_SECONDS: Final = 0.01  # the time that a slice should take
+_SLICE_SECONDS: Final = 0.01  # target time of a slice
 _SLICE_BYTES: Final = 1 << 20
 _MAX_SLICE: Final = 4096
 
@@ -89,9 +89,9 @@ class SpanLoop:
         """Settle the lines of [start, end).
 
         Args:
-            start: Where a line starts.
-            end: Where another one starts, or the end of the file.
-            one_by_one: Whether every record is a span of its own.
+            start: Position of the first line.
+            end: Position of another line, or the end of the file.
+            one_by_one: Whether every record is a separate span.
             patience: Seconds after which the lines that are not begun are left to other workers.
 
         Returns:
@@ -109,7 +109,7 @@ class SpanLoop:
             )
             try:
                 failed = self._run(pending, fixed_slice)
-            finally:  # after an interrupt, too, the finished records are settled
+            finally:  # finished records are settled, also after an interrupt
                 with self._lock:
                     self._pending = None
                 pending.flush()
@@ -150,7 +150,7 @@ class SpanLoop:
     def shorten_if_late(self) -> None:
         """Shorten the range if its time is over; safe to call in another thread.
 
-        So the lines behind a record that takes long are returned while it is being processed.
+        This returns the lines behind a slow record while that record is being processed.
         """
         if time.monotonic() >= self._until:
             with self._lock:

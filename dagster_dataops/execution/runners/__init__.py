@@ -1,4 +1,4 @@
-"""Runners: how each kind of operator is run, one module a kind.
+"""Runners: run operators, one module for each kind of operator.
 
 A new kind is a new module and a line in the table of `runner`.
 """

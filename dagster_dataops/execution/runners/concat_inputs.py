@@ -14,7 +14,7 @@ from dagster_dataops.datasets.writer import JsonlWriter
 def gathered(inputs: Sequence[JsonlDataset], path: Path) -> JsonlDataset:
     """Return the only input, or the concatenation of all inputs in a file at ``path``.
 
-    The rows of the file are known only if the rows of every input are.
+    The number of rows of the file is known only if it is known for every input.
 
     Raises:
         InputError: An input cannot be read, or changed since its handle was made.
@@ -31,7 +31,7 @@ def gathered(inputs: Sequence[JsonlDataset], path: Path) -> JsonlDataset:
 
 @contextmanager
 def removed_afterwards(path: Path) -> Iterator[None]:
-    """Delete the file at ``path`` after the block, and its folder if nothing else is in it."""
+    """Delete the file at ``path`` after the block, and its folder if it is empty then."""
     try:
         yield
     finally:

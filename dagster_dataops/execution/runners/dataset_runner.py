@@ -1,6 +1,6 @@
 """DatasetRunner: call the operator with whole datasets, in the caller's thread.
 
-A parameter annotated as an iterable gets records one by one, other parameters get lists. A result
+A parameter annotated as an iterable gets records one by one; other parameters get lists. A result
 that is an iterator is written record by record.
 """
 
@@ -51,8 +51,8 @@ class DatasetRunner(Runner):
         """Run the operator and write its result and error file as drafts.
 
         Raises:
-            DatasetOperatorError: It raised, or returned something that is no dataset.
-            RecordError: An input line is no record and failures are not ignored.
+            DatasetOperatorError: The operator failed, or its result is not a dataset.
+            RecordError: An input line is not a record and failures are not ignored.
             OutageError: No input line is a record.
         """
         with DraftWriter(attempt.folder, "write the result") as drafts:
@@ -66,7 +66,7 @@ class _Call:
 
     Args:
         attempt: The attempt.
-        drafts: Take the result and the lines that are no records.
+        drafts: Receives the result and the lines that are not records.
     """
 
     def __init__(self, attempt: Attempt, drafts: DraftWriter) -> None:
@@ -103,7 +103,7 @@ class _Call:
         ]
         try:
             yield from self._iterable(dataset_function(self._operator)(*given))
-        except GeneratorExit:  # the result cannot be written, so the rest is not needed
+        except GeneratorExit:  # the result cannot be written: the rest is not needed
             raise
         except self._attempt.context.interrupts:
             raise
@@ -134,7 +134,7 @@ class _Call:
                 raise DatasetOperatorError(self._name, reason, "") from None
 
     def _read(self, dataset: JsonlDataset) -> Iterator[Record]:
-        """Yield the records of an input; lines that are no records go to the error file."""
+        """Yield the records of an input; lines that are not records go to the error file."""
         with dataset.path.open("rb") as file:
             counter = LineCounter(file.fileno())
             lines = iterate_lines(file.fileno(), [content_interval(dataset.path)])

@@ -1,4 +1,4 @@
-"""GivenStream: wrap a stream as an operator without inputs, so that it is run and written as one.
+"""GivenStream: wrap a stream as an operator without inputs, which is run and written like others.
 
 The source of a pipeline can be a stream, a function that returns one, or an object that makes one.
 """
@@ -40,10 +40,10 @@ class Streamed(Protocol):
 
 
 class GivenStream(Operator):
-    """A stream as an operator without inputs; made by `given_stream`.
+    """A stream as an operator without inputs; created by `given_stream`.
 
     Attributes:
-        make: Return the stream; called with the partition if there is one.
+        make: Returns the stream; called with the partition if there is one.
         partition: Key of the partition; ``None`` without partitions.
         limit: Number of items after which the stream ends; ``None`` for all.
     """
@@ -78,10 +78,10 @@ def given_stream(name: str, make: Callable[..., object], target: object = None) 
     """Return an operator without inputs that writes the stream that ``make`` returns.
 
     Args:
-        name: Of the stream.
-        make: Return a stream, a builder of one or an object that makes one; called with the key of
-            the partition if there are partitions.
-        target: The function whose code is part of the code version; ``None`` for the stages alone.
+        name: The name of the stream.
+        make: Returns a stream, a builder of one, or an object that makes one; called with the key
+            of the partition if there are partitions.
+        target: The function whose code is part of the code version; ``None`` for only the stages.
     """
     operator: GivenStream = object.__new__(GivenStream)
     spec = OperatorSpec(
@@ -127,7 +127,7 @@ def as_reading(value: object, name: str) -> PositionedStream:
     """Return the stream of a value for which `is_stream` is true, at its start.
 
     Raises:
-        StreamArgumentError: The value is no stream.
+        StreamArgumentError: The value is not a stream.
         StreamDefinitionError: The stream never ends.
     """
     found = opened(value, name)
@@ -136,10 +136,10 @@ def as_reading(value: object, name: str) -> PositionedStream:
 
 
 def opened(value: object, name: str) -> PositionedStream:
-    """Return what `as_reading` returns, even if the stream never ends.
+    """Return the stream that `as_reading` returns, even if it never ends.
 
     Raises:
-        StreamArgumentError: The value is no stream.
+        StreamArgumentError: The value is not a stream.
     """
     if isinstance(value, PositionedStream):
         return value.fresh_copy()
@@ -147,7 +147,7 @@ def opened(value: object, name: str) -> PositionedStream:
         return value.and_return()
     if isinstance(value, Readable) or (is_stream(value) and isinstance(value, Streamed)):
         return opened(value.stream(), name)
-    reason = f"a stream is wanted, and it is a {type(value).__name__}"
+    reason = f"it must be a stream, not a {type(value).__name__}"
     raise StreamArgumentError(name, reason)
 
 
@@ -159,8 +159,8 @@ def check_ends(stream: Operations) -> None:
     """
     if stream.finitude is not Finitude.FINITE:
         reason = (
-            "never ends by itself, and a stream that is written must end; give it an end, such as "
-            "`.take(n)` behind it or `.repeat(n)` in place of `.repeat()`"
+            "never ends, and a stream that is written must end; add `.take(n)` after it, or use "
+            "`.repeat(n)` instead of `.repeat()`"
         )
         raise StreamDefinitionError(stream.endless_stage or "stream", reason)
 

@@ -26,7 +26,7 @@ class Runner(Protocol):
     """Runs the operators of one kind.
 
     Attributes:
-        fingerprint: To which operator, options, code and input the result belongs.
+        fingerprint: The operator, options, code and input of the result.
         records: The input whose records are settled one by one; ``None`` for other kinds.
         stream: The stream that is written; ``None`` for other kinds.
     """
@@ -53,5 +53,5 @@ def make_runner(operator: Operator, inputs: Sequence[JsonlDataset]) -> Runner:
 
 
 def takes_separately(spec: OperatorSpec, count: int) -> bool:
-    """Whether an operator takes ``count`` inputs separately; else they are concatenated."""
+    """Whether an operator takes ``count`` inputs separately. Otherwise they are concatenated."""
     return spec.kind == "stream" or (spec.kind == "dataset" and spec.inputs == count)

@@ -2,7 +2,7 @@
 
 A checkpoint holds the sketches, so that a kill loses none of them. ``keep`` reads them in one
 thread, in input order. Lines that this package wrote are copied as bytes; other lines are encoded
-as results are.
+like results.
 """
 
 import shutil
@@ -40,8 +40,8 @@ from dagster_dataops.records import decode, encode
 if TYPE_CHECKING:
     from array import array
 
-_BLOCK_BYTES: Final = 256 << 10  # small enough to stay in the processor's cache
-_SKETCH_BYTES: Final = 256 << 10  # decoded at a time; as objects they take some ten times that
+_BLOCK_BYTES: Final = 256 << 10  # bytes; small enough for the processor's cache
+_SKETCH_BYTES: Final = 256 << 10  # bytes decoded at a time; objects take about ten times that
 
 
 class SelectionRunner(RecordRunner):
@@ -67,7 +67,7 @@ class _Selection:
         """Write the lines of kept records.
 
         Raises:
-            DatasetOperatorError: ``keep`` raised, or did not yield one bool a sketch.
+            DatasetOperatorError: ``keep`` failed, or did not yield one bool per sketch.
             InputError: The input changed in the meantime.
             RunStoppedError: A stop was requested.
         """
@@ -109,7 +109,7 @@ class _Verdicts:
     """Checks the bools that ``keep`` yields.
 
     Args:
-        job: Of the operator.
+        job: The job of the operator.
         sketches: The settled sketches in input order.
         scratch: An empty folder for files of ``keep``.
     """
@@ -172,12 +172,12 @@ def _copy(job: Job, failed: "array[int]", verdicts: _Verdicts, results: JsonlWri
 
 
 def _canonical(dataset: JsonlDataset) -> bool:
-    """Whether this package wrote every line; it has counted the rows of its files only."""
+    """Whether this package wrote every line: the number of rows is known only for its files."""
     return dataset.fingerprint is not None and dataset.rows is not None
 
 
 def _blocks(descriptor: int, content: Interval) -> Iterator[tuple[int, bytes]]:
-    """Yield whole lines, some hundred at a time, after the position where they start."""
+    """Yield whole lines, some hundred at a time, with the position of the first."""
     start = content.start
     while start < content.end:
         cut = next_line_start(descriptor, min(start + _BLOCK_BYTES, content.end), content.end)
@@ -197,5 +197,5 @@ def _sketched(lines: list[bytes], start: int, end: int, failed: "array[int]") ->
 def _encoded(line: bytes) -> bytes:
     try:
         return encode(decode(line))
-    except UnencodableError:  # it nests too deep for the encoder; keep its bytes
+    except UnencodableError:  # nested too deep for the encoder; keep its bytes
         return line.strip() + b"\n"

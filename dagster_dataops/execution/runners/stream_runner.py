@@ -40,8 +40,8 @@ from dagster_dataops.streams.positioned_stream import PositionedStream
 from dagster_dataops.streams.result_stream import ResultRecords
 
 _TICK_SECONDS: Final = 0.1
-_SECOND: Final = 1.0  # a kill costs at most this much work
-_SHARE: Final = 50  # at most 1/50 of the run is spent on positions
+_SECOND: Final = 1.0  # seconds of work that a kill may cost
+_SHARE: Final = 50  # share of the run that may be spent on positions
 _BUFFER_BYTES: Final = 256 << 10
 
 
@@ -49,7 +49,7 @@ def stream_of(operator: Operator, datasets: Sequence[JsonlDataset]) -> Positione
     """Return the stream of an operator over its inputs, at its start.
 
     Raises:
-        StreamDefinitionError: It returns no stream, or one that never ends.
+        StreamDefinitionError: The operator did not return a stream, or the stream never ends.
     """
     if isinstance(operator, GivenStream):
         return operator.stream()
@@ -60,9 +60,9 @@ def stream_of(operator: Operator, datasets: Sequence[JsonlDataset]) -> Positione
 def stream_fingerprint(invocation: Invocation, stream: PositionedStream) -> RunFingerprint:
     """Return the fingerprint of writing ``stream``.
 
-    Published results that it reads count by their content. Other files count by the facts of the
-    file system as well, as only samples of their content are compared. A drawn seed does not count:
-    it is part of the position, and a resumed stream continues with it.
+    Published results that it reads count by their content. Other files also count by size and
+    times, because only samples of their content are compared. A randomly generated seed does not
+    count: it is part of the position, and a resumed stream continues with it.
 
     Raises:
         StreamSourceError: A source cannot be read.
@@ -108,7 +108,7 @@ class StreamRunner(Runner):
         return self._given.parts
 
     def restore(self, folder: Path, position: Position) -> str:
-        """Continue at a position of the checkpoint in ``folder``; return why not, if so."""
+        """Continue at a position of the checkpoint in ``folder``; return why not if it fails."""
         self._reading = self._given.fresh_copy(quarantine_of(folder))
         try:
             self._reading.load_state_dict(position.state_of(self.parts))
@@ -148,10 +148,10 @@ class _StreamWriter:
     """Writes the rest of a stream to its checkpoint.
 
     Args:
-        name: Of the operator, for errors.
-        stream: At the position where it continues.
-        checkpoint: Takes the items.
-        flush_seconds: How much finished work may be lost to a power failure.
+        name: The name of the operator, for errors.
+        stream: The stream, at the position where it continues.
+        checkpoint: Receives the items.
+        flush_seconds: Seconds of finished work that a power failure may cost.
     """
 
     def __init__(
@@ -176,28 +176,28 @@ class _StreamWriter:
         )
 
     def run(self, ticker: Ticker) -> None:
-        """Write until the stream has ended, and settle all of it.
+        """Write until the stream has ended, and settle all items.
 
         Raises:
-            StreamItemError: An item is no record.
+            StreamItemError: An item is not a record.
             RunStoppedError: A stop was requested; the written items are settled.
         """
         self._write(iter(self._stream), ticker)
         self._settle(time.monotonic())
 
     def check_any_item(self) -> None:
-        """Check that an item came through if any failed.
+        """Check that at least one item succeeded if any failed.
 
         Raises:
-            OutageError: Items failed, and no item came through.
+            OutageError: Items failed, and no item succeeded.
         """
         failed = self._stream.errors
         if self._written or not failed:
             return
-        example = "The log says what they failed with."
+        example = "The log contains their exceptions."
         for entry in self._stream.quarantined[:1]:
             example = f"The first: {entry['exception']}: {entry['message']}"
-        raise OutageError(self._name, f"no item came through and {failed:,} failed", example)
+        raise OutageError(self._name, f"all {failed:,} items failed", example)
 
     def _write(self, items: Iterator[Any], ticker: Ticker) -> None:
         clock, written = time.monotonic, self._written

@@ -95,7 +95,7 @@ def run_through(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, 
 
 
 async def _ended(coroutine: Coroutine[Any, Any, T]) -> tuple[T | None, BaseException | None]:
-    """Return what ``coroutine`` returned or raised: asyncio stops its loop for some exceptions."""
+    """Return the result or exception of ``coroutine``: some exceptions stop asyncio's loop."""
     try:
         return await coroutine, None
     except asyncio.CancelledError:
@@ -105,7 +105,7 @@ async def _ended(coroutine: Coroutine[Any, Any, T]) -> tuple[T | None, BaseExcep
 
 
 async def within(seconds: float, coroutine: Coroutine[Any, Any, T], stuck: Stuck) -> T:
-    """Return what ``coroutine`` returns; cancel it when its time is over.
+    """Return the result of ``coroutine``; cancel it when its time is over.
 
     Args:
         seconds: Time limit, without what the call waits in ``context.waiting()``.
@@ -113,8 +113,8 @@ async def within(seconds: float, coroutine: Coroutine[Any, Any, T], stuck: Stuck
         stuck: Receives the coroutine if it goes on although it was cancelled.
 
     Raises:
-        RecordTimeout: It took longer.
-        TooManyStuckError: Too many cancelled coroutines go on.
+        RecordTimeout: The coroutine took longer.
+        TooManyStuckError: Too many cancelled coroutines are still running.
     """
     task = asyncio.ensure_future(_ended(coroutine))
     try:

@@ -27,7 +27,7 @@ class RecordTimeout(TimeoutError):  # noqa: N818 - the name stands in error file
     def __str__(self) -> str:
         return (
             f"the call took longer than its limit of {self.seconds:g} s; raise _timeout if such a "
-            "record needs longer, or have the operator give up by itself"
+            "record needs longer, or set a time limit in the operator"
         )
 
 
@@ -39,7 +39,7 @@ class Stuck:
     """The calls that were abandoned and have not returned.
 
     Args:
-        workers: Number of concurrent calls; the more, the more calls may be abandoned.
+        workers: Number of concurrent calls; with more calls, more may be abandoned.
     """
 
     def __init__(self, workers: int) -> None:
@@ -58,8 +58,8 @@ class Stuck:
             count = len(self._calls)
         if count > self._most:
             msg = (
-                f"{count} calls went on long after their time limit, and nothing can end them; "
-                "have the operator give up by itself (a time limit of its client), or use "
+                f"{count} calls are running long after their time limit and cannot be ended; set a "
+                "time limit in the operator (such as that of its client), or use "
                 "_concurrency_mode='process', where a stuck call is killed with its process"
             )
             raise TooManyStuckError(msg)

@@ -1,7 +1,7 @@
 """Time limits in the main thread: the signal of a timer raises an exception in the operator.
 
-It raises only while the operator's call is running. A signal that arrives after the call has
-returned does nothing.
+The exception is raised only while the operator's call is running. A signal that arrives after the
+call has returned has no effect.
 """
 
 import math

@@ -25,7 +25,7 @@ _LOOKING: Final = threading.Lock()
 
 
 def start_thread(thread: threading.Thread) -> None:
-    """Start a thread with a small stack: a thousand of them must not reserve 8 GB."""
+    """Start a thread with a small stack, because a thousand default stacks would reserve 8 GB."""
     with _STACK_SIZE_LOCK:
         before = threading.stack_size(_STACK_BYTES)
         try:

@@ -1,11 +1,11 @@
-"""ForkServer: a lean process that forks workers for a parent that has threads.
+"""ForkServer: a small process that forks workers for a parent that has threads.
 
 Forking such a parent can deadlock the child, and a new interpreter costs 0.15 s of a core for each
-worker. The server is an interpreter that has imported the engine. It lives from the first worker
+worker. The server is an interpreter that has imported the engine. It runs from the first worker
 until the parent ends. It imports no user code, so that every worker imports the current version of
-the users' modules.
+the user's modules.
 
-``multiprocessing.forkserver`` is not suitable: a process has only one, which may have preloaded
+``multiprocessing.forkserver`` is not suitable. A process has only one, which may have preloaded
 Dagster for other code. It runs the parent's ``__main__`` in every child, and leaves a resource
 tracker process behind.
 """
@@ -32,7 +32,7 @@ _BOOT: Final = (
     "from dagster_dataops.execution.workers.fork_server_main import main; "
     "main(given['channel'], given['modules'])"
 )
-_PATIENCE_SECONDS: Final = 30.0  # for an answer; the first one includes its start
+_PATIENCE_SECONDS: Final = 30.0  # seconds for an answer; the first includes the start
 _PARTING_SECONDS: Final = 0.5
 _LAST_WORDS_MS: Final = 1000
 _REPLY_BYTES: Final = 256
@@ -55,7 +55,7 @@ class ServedProcess:
         self._status = status
 
     def poll(self) -> int | None:
-        """Return the exit code, negative for a signal; ``None`` while it runs.
+        """Return the exit code, negative for a signal; ``None`` while the process runs.
 
         If the server was killed, the code is that of SIGKILL.
         """
@@ -70,7 +70,7 @@ class ServedProcess:
 
 
 class ForkServer:
-    """The parent's side of the server, which starts at once and ends with `close` or its parent."""
+    """The parent's side of the server, which starts at once. It ends with `close` or its parent."""
 
     def __init__(self) -> None:
         self.surroundings = surroundings()
@@ -90,11 +90,11 @@ class ForkServer:
 
         Args:
             connection: The worker's end.
-            lifeline: The pipe that it ends with.
+            lifeline: The pipe whose closing ends the worker.
 
         Raises:
-            EOFError: The server is gone.
-            OSError: It cannot fork, does not answer, or is gone.
+            EOFError: The server has ended.
+            OSError: The server cannot fork, does not answer, or has ended.
         """
         status, write_status = os.pipe()
         try:
@@ -119,8 +119,8 @@ class ForkServer:
         return answer["pid"], descriptors[0]
 
     def close(self) -> None:
-        """End the server; its workers go on."""
-        self._channel.close()  # this ends it
+        """End the server; its workers keep running."""
+        self._channel.close()  # closing the channel ends the server
         try:
             self._process.wait(_PARTING_SECONDS)
         except subprocess.TimeoutExpired:
@@ -128,9 +128,9 @@ class ForkServer:
             self._process.wait()
 
     def forget(self) -> None:
-        """Close its channel in a forked child: the server belongs to the parent."""
+        """Close the channel in a forked child, because the server belongs to the parent."""
         self._channel.close()
-        self._process.returncode = 0  # avoid a warning: it is no child of this process
+        self._process.returncode = 0  # avoids a warning: the server is not a child of this process
 
 
 class _CannotForkError(OSError):
@@ -145,7 +145,7 @@ class _Kept:
         self.lock = threading.Lock()
 
     def forget(self) -> None:
-        """Start without a server in a forked child: it belongs to the parent."""
+        """Start without a server in a forked child, because the server belongs to the parent."""
         server, self.server = self.server, None
         self.lock = threading.Lock()
         if server is not None:
@@ -161,7 +161,7 @@ def available() -> bool:
 
 
 def running() -> bool:
-    """Whether the server runs, so that a worker is forked at once."""
+    """Whether the server runs, so that a worker can be forked at once."""
     return _kept.server is not None
 
 
@@ -172,13 +172,13 @@ def server_pid() -> int | None:
 
 
 def forked(connection: int, lifeline: int) -> ServedProcess | None:
-    """Return a process that a server has forked, arguments as `ForkServer.fork`.
+    """Return a process that the server has forked; arguments as for `ForkServer.fork`.
 
-    One is started where there is none, or where it was started in other surroundings.
+    A server is started if there is none, or if the environment has changed since it was started.
 
     Returns:
-        The process; ``None`` if the server died or does not answer. It may have forked all the
-        same, so that the descriptors are of no further use. The next call starts another.
+        The process; ``None`` if the server died or does not answer. It may have forked a worker
+        anyway, so do not use the descriptors again. The next call starts another server.
 
     Raises:
         OSError: The system refuses another process.

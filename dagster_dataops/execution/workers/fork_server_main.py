@@ -1,7 +1,7 @@
 """The code of the fork server's process.
 
-It has one thread, imports the engine and no user code, and reports how the forked processes end.
-It writes nothing and ends with its parent.
+It has one thread, imports the engine and no user code, and reports the exit status of the forked
+processes. It prints nothing and ends with its parent.
 """
 
 import gc
@@ -19,7 +19,7 @@ import orjson
 from dagster_dataops.execution.workers import worker_main
 from dagster_dataops.execution.workers.standard_streams import leave_streams
 
-_REQUEST_BYTES: Final = 1 << 20  # five times the largest environment with its message
+_REQUEST_BYTES: Final = 1 << 20  # bytes; five times the largest environment with its message
 _MOST_DESCRIPTORS: Final = 3  # connection, lifeline, status
 
 
@@ -36,7 +36,7 @@ def main(channel: int, modules: Sequence[str]) -> NoReturn:
             importlib.import_module(name)
     leave_streams()
     gc.collect()
-    gc.freeze()  # garbage collection in workers copies none of this memory
+    gc.freeze()  # garbage collection in workers then copies none of this memory
     _Service(socket.socket(fileno=channel)).serve()
     os._exit(0)
 

@@ -40,7 +40,7 @@ class Heartbeat:
         _OFFSET.pack_into(self._memory, 0, offset)
 
     def around(self, forward: Forward) -> Forward:
-        """Return ``forward``, writing the time at which each call starts."""
+        """Return ``forward`` with a wrapper that writes the start time of each call."""
 
         def timed(record: Record) -> object:
             _SINCE.pack_into(self._memory, _OFFSET.size, time.monotonic())
@@ -56,7 +56,7 @@ class Heartbeat:
         _SINCE.pack_into(self._memory, _OFFSET.size, 0.0 if waits else time.monotonic())
 
     def read(self) -> tuple[int, float]:
-        """Return the byte position of the latest record, and when its call started (or 0)."""
+        """Return the byte position of the latest record, and the start time of its call (or 0)."""
         offset: int = _OFFSET.unpack_from(self._memory, 0)[0]
         since: float = _SINCE.unpack_from(self._memory, _OFFSET.size)[0]
         return offset, since

@@ -1,8 +1,7 @@
 """Idle workers: processes that wait for the next run, with their modules loaded.
 
-They belong to this process, not to one of its runs, and hold no lock, input or segment. They end
-with this process, or after a minute without a run. Global variables of modules live as long as the
-worker.
+They belong to this process, not to a run, and hold no lock, input or segment. They end with this
+process, or after a minute without a run. Global variables of modules live as long as the worker.
 """
 
 import atexit
@@ -36,15 +35,15 @@ class IdleWorkers:
         with self._lock:
             ended = [each for each in self._workers if each.poll()]
             self._workers = [each for each in self._workers if each not in ended]
-            # `take` begins at the end; a worker that still loads a module comes last.
+            # `take` starts from the end; a worker that still loads a module is taken last.
             self._workers.insert(len(self._workers) if worker.ready else 0, worker)
         for each in ended:
             each.close()
 
     def take(self) -> WorkerProcess | None:
-        """Return a worker whose circumstances have not changed; ``None`` if there is none.
+        """Return a worker whose start conditions have not changed; ``None`` if there is none.
 
-        Workers whose circumstances have changed end.
+        Workers whose start conditions have changed are ended.
         """
         now = circumstances() if self else None
         while worker := self._pop():
@@ -59,7 +58,7 @@ class IdleWorkers:
             worker.end(_GRACE_SECONDS)
 
     def forget(self) -> None:
-        """Start empty in a forked child: the workers belong to its parent."""
+        """Start empty in a forked child, because the workers belong to its parent."""
         self._workers = []
         self._lock = threading.Lock()
 

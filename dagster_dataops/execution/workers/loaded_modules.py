@@ -40,7 +40,7 @@ class LoadedModules:
 
 def _file_of(module: object) -> str | None:
     try:
-        # Other ways to read it would import modules that are imported lazily.
+        # Other ways to read the module would import lazily imported modules.
         path = object.__getattribute__(module, "__dict__").get("__file__")
     except AttributeError:
         return None

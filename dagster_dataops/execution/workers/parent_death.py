@@ -1,6 +1,6 @@
-"""Parent death: end a worker with its parent, by a pipe (the lifeline).
+"""Parent death: end a worker when its parent ends, by a pipe (the lifeline).
 
-The parent holds the only writing end. When that closes, the kernel kills the worker at once.
+The parent holds the only writing end. When that end closes, the kernel kills the worker at once.
 """
 
 import fcntl
@@ -13,11 +13,11 @@ _F_SETSIG: Final = getattr(fcntl, "F_SETSIG", None)  # Linux
 
 
 def bind_to_lifeline(descriptor: int) -> None:
-    """Have the kernel kill this process when the other end of ``descriptor`` closes."""
+    """Make the kernel kill this process when the other end of ``descriptor`` closes."""
     bound = _signalled_by(descriptor)
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
-    if poll.poll(0):  # it closed before this process was bound
+    if poll.poll(0):  # the pipe closed before this process was bound
         os._exit(1)
     if not bound:
         import threading
@@ -30,7 +30,8 @@ def _signalled_by(descriptor: int) -> bool:
     if _F_SETSIG is None:
         return False
     try:
-        # The process to signal is a property of the open file, which all workers share: reopen it.
+        # The process to signal is a property of the open file, which all workers share. So reopen
+        # it.
         own = os.open(f"/proc/self/fd/{descriptor}", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return False

@@ -75,6 +75,6 @@ def _working_directory() -> str | None:
 
 
 def _file_mode_mask() -> bytes:
-    """Return its line in ``/proc``; `os.umask` would change it for a moment."""
+    """Return the mask's line in ``/proc``; `os.umask` would change the mask for a moment."""
     with open("/proc/self/status", "rb") as status:  # noqa: PTH123 - for every worker
         return next((line for line in status if line.startswith(b"Umask:")), b"")

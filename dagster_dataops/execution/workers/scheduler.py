@@ -1,10 +1,10 @@
 """Scheduler: cut the unsettled input into ranges of about a quarter second of work each.
 
-The time that a range takes is not known beforehand. The first range is a single record. A worker
-that is still alone then gets a large range, and returns after 8 ms the lines that it has not begun;
-small inputs are often done by then. The speed of the earlier ranges gives the size of the later
-ones. Ranges shrink near the end, so that all workers end at about the same time. Slow records may
-follow quick ones: a worker whose range takes too long returns the lines that it has not begun.
+The duration of a range is not known beforehand. The first range is a single record. A worker that
+is still alone then gets a large range, and returns after 8 ms the lines that it has not begun;
+small inputs are often finished by then. The speed of the earlier ranges determines the size of the
+later ones. Ranges shrink near the end, so that all workers end at about the same time. Slow records
+may follow quick ones: a worker whose range takes too long returns the lines that it has not begun.
 """
 
 from collections import deque
@@ -24,7 +24,7 @@ _MEASURABLE_SECONDS: Final = 0.002
 _TAIL: Final = 64  # a range is at least this part of a small input
 _BRIEF_SECONDS: Final = 0.05  # less than the start of a second worker takes
 _TRIAL_SECONDS: Final = 0.008
-_PATIENCE_SECONDS: Final = 0.5  # twice the target; then the rest goes to a free worker
+_PATIENCE_SECONDS: Final = 0.5  # times the target; then other workers get the rest of the range
 
 
 class Scheduler:
@@ -55,7 +55,7 @@ class Scheduler:
 
     @property
     def depth(self) -> int:
-        """Number of ranges that a worker should have: two if they are quick, so it never waits."""
+        """Number of ranges for a worker: two if they are quick, so that it never waits."""
         many = self._left > _MIN_BYTES * self._workers
         quick = self._size * (self._seconds_per_byte or 1.0) < _QUICK_SECONDS
         return 2 if many and quick else 1
@@ -103,7 +103,7 @@ class Scheduler:
         return self._measured > 1 and self._left * pace < _BRIEF_SECONDS
 
     def _size_for(self, sharing: int) -> int:
-        """Return the size of the next range, a fair share of the rest at most."""
+        """Return the size of the next range, at most a fair share of the rest."""
         return min(self._size, max(self._left // (2 * sharing), self._least))
 
     def measured(self, length: int, seconds: float) -> None:
@@ -120,7 +120,7 @@ class Scheduler:
         self._size = max(1, min(wanted, max(self._size, length) * _GROWTH, self._most))
 
     def put_back(self, gap: Interval) -> None:
-        """Put lines that were given out and not begun first in the queue, to be cut again."""
+        """Put returned lines that were not begun first in the queue, to be cut again."""
         self._gaps.appendleft(gap)
         self._left += gap.end - gap.start
 

@@ -12,14 +12,14 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 class Terminated(BaseException):
-    """SIGTERM came: settle the finished records and end."""
+    """SIGTERM arrived: settle the finished records and end."""
 
 
 class Termination:
     """Turn SIGTERM into an exception that is raised only inside ``with`` blocks of this object.
 
-    These blocks surround the operator's calls and the wait for orders. A signal that comes
-    elsewhere raises the exception at the start of the next block.
+    These blocks surround the operator's calls and the wait for messages. After a signal at any
+    other time, the exception is raised at the start of the next block.
     """
 
     def __init__(self) -> None:

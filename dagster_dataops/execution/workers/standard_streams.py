@@ -1,6 +1,6 @@
 """Standard streams: send standard output and error, and the heartbeat, to a running worker.
 
-The parent's output files change while a worker lives: Dagster gives every step files of its own.
+The parent's output files change while a worker lives: Dagster has separate files for every step.
 The descriptors are sent with one byte, before the first message of a run.
 """
 

@@ -1,6 +1,6 @@
 """The code of a worker process: receive ranges, settle their lines, report spans.
 
-It never imports Dagster. A worker that was forked from the run's process serves that run alone. Any
+It never imports Dagster. A worker that was forked from the run's process serves only that run. Any
 other worker receives the operator, serves run after run, and keeps only the imported modules.
 """
 
@@ -45,9 +45,9 @@ from dagster_dataops.operators.operator import Operator
 from dagster_dataops.operators.pickling import receive
 from dagster_dataops.operators.record_context import StopRun, Tally
 
-_IDLE_MS: Final = 60_000  # without a run, after which the worker ends
-_TIDY_MS: Final = 1_000  # without a run, after which the worker collects garbage
-_WATCH_SECONDS: Final = 0.05  # after which the current range is checked for lateness
+_IDLE_MS: Final = 60_000  # seconds without a run after which the worker ends
+_TIDY_MS: Final = 1_000  # seconds without a run after which the worker collects garbage
+_WATCH_SECONDS: Final = 0.05  # seconds after which the current range is checked for lateness
 _watching: Final[set[int]] = set()  # native ids of threads that only wait
 
 
@@ -62,7 +62,7 @@ class Assignment:
         segment: Number of the worker's own segment.
         ignore_errors: Whether a failing record ends the run.
         check_input: Whether spans carry a checksum of their input.
-        one_by_one: Whether every record is a span of its own.
+        one_by_one: Whether every record is a separate span.
         heartbeat: Descriptor of the shared memory with the current record; -1 for none.
     """
 
@@ -82,7 +82,7 @@ def serve(
     operator: Operator,
     termination: Termination,
 ) -> bool:
-    """Serve a run until the parent stops, terminates or leaves it.
+    """Serve a run until the parent stops the worker, terminates it, or ends.
 
     Returns:
         Whether the parent stopped it, so that all its work is finished.
@@ -241,7 +241,7 @@ class _Worker:
             return self._connection.recv_bytes()
 
     def _work(self, order: Range) -> bool:
-        """Settle one range; return whether to go on."""
+        """Settle one range; return whether to continue."""
         began = time.monotonic()
         failure = self._loop.run(
             order.start,
@@ -305,7 +305,7 @@ def main(connection_descriptor: int, lifeline: int) -> NoReturn:
 
 
 def _is_wanted(connection: "Connection[bytes, bytes]", termination: Termination) -> bool:
-    """Wait for the next run, and collect garbage meanwhile; return whether one came."""
+    """Wait for the next run, and collect garbage meanwhile; return whether one arrived."""
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN)
     with termination:

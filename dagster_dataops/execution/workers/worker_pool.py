@@ -1,9 +1,9 @@
 """WorkerPool: start or reuse worker processes for one run, and end them or keep them afterwards.
 
-If it is safe, workers are forked from this process, with the operator in their memory, for this run
-alone. Forking a process that has threads can deadlock the child: then workers receive the operator
-by message and serve one run after the other. A server without threads forks these; if there is no
-server, a lean interpreter is started.
+If it is safe, workers are forked from this process, with the operator in their memory, for only
+this run. Forking a process that has threads can deadlock the child. Then workers receive the
+operator by message and serve one run after another. A server without threads forks these; without a
+server, a new interpreter is started.
 """
 
 import os
@@ -36,7 +36,7 @@ from dagster_dataops.operators.operator import Operator
 from dagster_dataops.operators.pickling import ship
 
 _GRACE_SECONDS: Final = 1.0
-_FORGET_SECONDS: Final = 5.0  # a busy machine takes a while; starting a new worker takes longer
+_FORGET_SECONDS: Final = 5.0  # seconds on a busy machine; a new worker takes longer
 _SERVERS: Final = 2  # the first may have been killed
 _BOOT: Final = (
     "from dagster_dataops.execution.workers.worker_main import main; "
@@ -127,8 +127,8 @@ class WorkerPool:
         """Wait up to ``seconds`` until workers send a message or end.
 
         Returns:
-            These workers, and whether there is a message. One without a message has ended, even if
-            a process that it started still holds its pipe.
+            These workers, and whether there is a message. A worker without a message has ended,
+            even if a process that it started still holds its pipe.
         """
         found: dict[WorkerProcess, bool] = {}
         for number, _ in self._poll.poll(seconds * 1000):
@@ -180,14 +180,14 @@ class WorkerPool:
         worker.end(_GRACE_SECONDS)
 
     def dismiss(self) -> None:
-        """Tell the workers that the run is over."""
+        """Send the workers the message that the run is over."""
         self._dismissed = True
         for worker in self.workers:
             with suppress(OSError):
                 worker.connection.send_bytes(STOP)
 
     def terminate(self) -> None:
-        """Tell the workers to settle what they have finished and end."""
+        """Make the workers settle their finished records and end."""
         self._dismissed = False
         for worker in self.workers:
             worker.signal(signal.SIGTERM)
@@ -196,7 +196,7 @@ class WorkerPool:
         """Keep the workers that can serve other runs, and end all others.
 
         Args:
-            seconds: Time for these to end by themselves.
+            seconds: Time for the others to end by themselves.
         """
         began = time.monotonic()
         try:
@@ -232,7 +232,7 @@ class WorkerPool:
 
 
 def _started() -> WorkerProcess:
-    """Return a worker that shares no memory with this process and receives everything."""
+    """Return a worker that shares no memory with this process and gets all data by message."""
     reader, writer = os.pipe()
     try:
         worker = None

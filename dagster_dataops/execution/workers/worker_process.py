@@ -26,7 +26,7 @@ _open: "Final[set[WorkerProcess]]" = set()
 
 
 class Overdue(NamedTuple):
-    """A record beyond its time limit: its byte position, and when its worker is killed."""
+    """A record that exceeds its time limit: its byte position, and the time to kill its worker."""
 
     offset: int
     kill_at: float
@@ -38,8 +38,8 @@ class WorkerProcess:
     Args:
         pid: Its process id.
         connection: The parent's end of the pipe.
-        segment: See below.
-        heartbeat: See below.
+        segment: As the attribute.
+        heartbeat: As the attribute.
         served: The process, if the fork server forked it.
         lifeline: The writing end of a pipe; the worker ends when it closes; -1 for none.
         circumstances: The environment in which it was started, if it can serve several runs.
@@ -48,11 +48,11 @@ class WorkerProcess:
         segment: Number of its segment in the current run.
         begun_at: When it was given that run; a monotonic time.
         ready: Whether it has reported that it is ready.
-        ready_at: When it did; a monotonic time.
+        ready_at: Monotonic time at which it reported this.
         fresh: Whether this is its first run.
         behind: Number of earlier runs whose end it has not reported. Its messages are ignored
             until then.
-        ranges: The ranges that it was given and has not finished, in order.
+        ranges: The unfinished ranges of the worker, in order.
         late: Whether the first of these takes too long. It gets no other range meanwhile.
         hearing: Whether a message is being read. If that is interrupted, the pipe still holds the
             rest of the message, and no later message can be read.
@@ -85,7 +85,7 @@ class WorkerProcess:
         self.begin(segment, heartbeat)
         try:
             self._pidfd = os.pidfd_open(pid) if served is None else served.pidfd
-        except (AttributeError, OSError):  # its end shows by the end of the pipe alone
+        except (AttributeError, OSError):  # only the end of the pipe shows its end
             self._pidfd = -1
         self._ended = select.poll()  # `select.select` takes no descriptor above 1,023
         if self._pidfd >= 0:
@@ -93,7 +93,7 @@ class WorkerProcess:
         _open.add(self)
 
     def begin(self, segment: int, heartbeat: Heartbeat | None) -> None:
-        """Forget the last run and begin one with this segment."""
+        """Reset the state of the last run and begin a run with this segment."""
         if self.heartbeat is not None:
             self.heartbeat.close()
         self.segment = segment
@@ -115,7 +115,7 @@ class WorkerProcess:
 
     @property
     def demand(self) -> float:
-        """The share of a core that it needed since it was ready, whether it got one or not.
+        """The share of a core that it has needed since it was ready, waiting for a core included.
 
         About 1 for an operator that computes, 0 for one that waits; 0 if unknown.
         """
@@ -160,7 +160,7 @@ class WorkerProcess:
         """Return the status of a child process if it has ended."""
         try:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
-        except ChildProcessError:  # other code reaped it
+        except ChildProcessError:  # other code has read its status
             return 0
         return os.waitstatus_to_exitcode(status) if pid else None
 
@@ -220,7 +220,7 @@ class WorkerProcess:
 
     @property
     def cause_of_death(self) -> str:
-        """How the process ended, in words."""
+        """The cause of the end of the process, in words."""
         status = self.status or 0
         if status < 0:
             known = -status in set(signal.Signals)

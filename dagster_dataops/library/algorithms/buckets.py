@@ -1,6 +1,6 @@
 """Select records that share no bucket, with more buckets than memory holds.
 
-Each record lies in several buckets, identified by 64-bit numbers. In input order, a record is kept
+Each record is in several buckets, identified by 64-bit numbers. In input order, a record is kept
 if none of its buckets contains a record that was kept before.
 
 The buckets of kept records are stored in a set while they fit in memory. After that, three steps
@@ -32,7 +32,7 @@ def first_in_buckets(
     Args:
         records: The buckets of each record, evenly distributed over 64 bits.
         scratch: An empty folder for spilled data: 16 to 32 bytes per bucket of a record.
-        max_bytes: The approximate memory limit; one bit per bucket of a record comes on top.
+        max_bytes: The approximate memory limit, without one bit per bucket of a record.
     """
     taken: set[int] = set()
     limit = max(1, max_bytes // 2 // _SET_BYTES)
@@ -46,7 +46,7 @@ def first_in_buckets(
 
 
 class _SpilledSelection:
-    """The second phase, when memory is full. Records count from 1; 0 is any kept before."""
+    """The second phase, when memory is full. Records count from 1; 0 is any record kept before."""
 
     def __init__(self, scratch: Path, max_bytes: int) -> None:
         self._scratch = scratch

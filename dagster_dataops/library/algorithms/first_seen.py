@@ -24,7 +24,7 @@ def first_of_equals(digests: Iterator[bytes], scratch: Path, max_bytes: int) -> 
     Args:
         digests: Digests of 16 bytes, evenly distributed.
         scratch: An empty folder for spilled data: 24 bytes per digest.
-        max_bytes: The approximate memory limit; one bit per digest comes on top.
+        max_bytes: The approximate memory limit, without one bit per digest.
     """
     seen: set[bytes] = set()
     limit = max(1, max_bytes // 2 // _SET_BYTES)

@@ -61,7 +61,7 @@ class BatchCursor(EpochCursor):
                 self._has_yielded = True
                 yield columns_of(rest)
             rest = rest if stage.wrap else []
-            if not (self._has_yielded or rest):  # no rows, or no full batch: none will follow
+            if not (self._has_yielded or rest):  # no rows, or no full batch: no batch will follow
                 return
             if self._epoch + 1 == stage.epochs and not rest:
                 return

@@ -21,7 +21,7 @@ class PartNames:
     Attributes:
         folder: The folder.
         count: The number of parts.
-        prefix: The part of their names before the number.
+        prefix: The file name before the number.
         suffix_length: The minimum number of digits, padded with zeros; -1 for no padding.
     """
 

@@ -1,7 +1,7 @@
 """Find the start and end of each record in a WARC file, compressed per record or not at all.
 
-Other libraries take a truncated record for a whole one, or stop there silently. So whole records
-are cut out here before they are parsed.
+Other libraries accept a truncated record as complete, or stop there without an error. So whole
+records are cut out here before they are parsed.
 """
 
 import re

@@ -1,1 +1,1 @@
-"""The parts that every stream shares: stages and cursors, sources in memory, states and seeds."""
+"""The parts that all streams share: stages and cursors, sources in memory, states and seeds."""

@@ -66,7 +66,7 @@ class RandomAccess(ABC):
 class ShardSlice:
     """Every ``among``-th place, starting at ``first``.
 
-    All shards have the same size, unless ``uneven`` is set; then the last places are used too.
+    All shards have the same size, unless ``uneven`` is set. Then the last places are used too.
     """
 
     first: int = 0

@@ -27,7 +27,7 @@ class RandomNumbers:
 
     Args:
         seed: The seed of the sequence.
-        number: How many numbers to skip; the cost does not depend on it.
+        number: The number of values to skip; the cost does not depend on it.
     """
 
     def __init__(self, seed: int, number: int = 0) -> None:

@@ -35,7 +35,7 @@ def unwrap_state(state: Any, stages: Sequence[StageFingerprint]) -> dict[str, An
             stream.
     """
     if not isinstance(state, Mapping) or not {"version", "stages", "position"} <= set(state):
-        msg = "this is not the state of a stream; pass what state_dict() returned"
+        msg = "this is not the state of a stream; pass the result of state_dict()"
         raise StreamStateError(msg)
     if state["version"] != VERSION:
         msg = f"it has version {state['version']!r}; this package reads version {VERSION}"

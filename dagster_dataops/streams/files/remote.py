@@ -62,7 +62,7 @@ def source_error(url: str, error: Exception) -> StreamSourceError:
 
 
 def file_details(url: str, options: Options) -> dict[str, Any]:
-    """Return what the server reports about a file: its size, often a checksum or a time.
+    """Return the details that a server reports about a file: its size, often a checksum or a time.
 
     Raises:
         StreamSourceError: The file cannot be reached.

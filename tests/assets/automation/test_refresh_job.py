@@ -1,4 +1,4 @@
-"""The job that makes what is stale and all that is downstream of it, in one run."""
+"""Tests of the job that materializes stale assets and everything downstream of them."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -31,7 +31,7 @@ class Counted(Operational):
         self.mark: Any = mark
 
     def taken(self) -> dict[str, int]:
-        """Calls by node since this was asked last."""
+        """Return the calls by node since the last call of this method."""
         taken = dict(self.calls)
         self.calls.clear()
         return taken
@@ -41,7 +41,7 @@ class Counted(Operational):
         return ({"id": number} for number in range(COUNT))
 
     def definitions(self, root: Path, source: Any, suffix: str = "", **keywords: Any) -> Any:
-        """A -> b -> c, and beside it other -> last; ``suffix`` is an option of a."""
+        """Return a -> b -> c, and beside it other -> last; ``suffix`` is an option of a."""
         with pipeline("docs") as ppl:
             ppl.a = self.mark(node="a", suffix=suffix)
             ppl.b = self.mark(node="b")
@@ -66,7 +66,7 @@ def refresh(
 
 
 @pytest.mark.parametrize("layout", ["steps", "single_step"])
-def test_a_changed_option_makes_its_result_and_all_downstream_anew_and_leaves_the_rest(
+def test_a_changed_option_makes_its_result_and_all_downstream_results_again(
     counted: Counted, records: Records, root: Path, stored: dg.DagsterInstance, layout: Any
 ) -> None:
     source = records(COUNT)
@@ -100,7 +100,7 @@ def test_after_a_refresh_dagster_finds_nothing_stale(
         assert tags["dagster/code_version"] == spec.code_version
 
 
-def test_a_changed_file_and_a_missing_or_edited_result_are_made_anew(
+def test_results_of_changed_files_and_missing_or_edited_results_are_made_again(
     counted: Counted, records: Records, root: Path, stored: dg.DagsterInstance
 ) -> None:
     source = records(COUNT)
@@ -118,7 +118,7 @@ def test_a_changed_file_and_a_missing_or_edited_result_are_made_anew(
     assert counted.taken() == dict.fromkeys(["a", "b", "c", "other", "last"], 1)
 
 
-def test_a_launch_that_says_never_makes_that_result_anew(
+def test_a_launch_with_resume_never_makes_the_result_again(
     counted: Counted, records: Records, root: Path, stored: dg.DagsterInstance
 ) -> None:
     definitions = counted.definitions(root, records(COUNT))

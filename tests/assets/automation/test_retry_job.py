@@ -1,4 +1,4 @@
-"""The job that retries failed records: only they are called for, and what follows is up to date."""
+"""Tests of the job that retries failed records and updates downstream results."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -30,7 +30,7 @@ COUNT = 200
 
 
 class Faults:
-    """A tenth of the records fails until its time has come; counts the calls by node."""
+    """A tenth of the records fails until the fault is fixed; counts the calls by node."""
 
     def __init__(self, registry: OperatorRegistry) -> None:
         self.calls: dict[str, list[int]] = {}
@@ -47,7 +47,7 @@ class Faults:
         self.flaky: Any = flaky
 
     def taken(self) -> dict[str, int]:
-        """Calls by node since this was asked last."""
+        """Return the calls by node since the last call of this method."""
         taken = {node: len(calls) for node, calls in self.calls.items()}
         self.calls.clear()
         return taken
@@ -106,7 +106,7 @@ def test_rounds_of_retries_end_with_the_bytes_of_a_run_without_faults(
         taken = faults.taken()
         assert taken["a"] == open_records == len(failed_before)
         open_records = metadata_of(result, "docs", "a")["rows_failed"]
-        assert taken["b"] == taken["c"] == COUNT - open_records  # their input is another now
+        assert taken["b"] == taken["c"] == COUNT - open_records  # their input has changed
         assert [check.passed for check in checks_of(result)] == [healed == 3, True, True]
         ids = [record["id"] for record in result_of(root, "docs", "c")]
         assert ids == sorted(ids)
@@ -115,7 +115,7 @@ def test_rounds_of_retries_end_with_the_bytes_of_a_run_without_faults(
     assert not (root / "docs" / "a" / "a_error.jsonl").exists()
 
 
-def test_a_node_whose_input_is_the_same_retries_its_own_failures_alone(
+def test_a_node_with_an_unchanged_input_retries_only_its_own_failures(
     registry: OperatorRegistry, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     faults = Faults(registry)
@@ -131,7 +131,7 @@ def test_a_node_whose_input_is_the_same_retries_its_own_failures_alone(
     assert [record["id"] for record in result_of(root, "docs", "b")] == list(range(COUNT))
 
 
-def test_retries_that_failed_again_leave_what_is_downstream_as_it_is(
+def test_failed_retries_leave_downstream_results_unchanged(
     faults: Faults, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     definitions = definitions_at(root, records(COUNT), faults)
@@ -143,7 +143,7 @@ def test_retries_that_failed_again_leave_what_is_downstream_as_it_is(
     assert bytes_of(root) == before
 
 
-def test_the_source_is_not_made_anew(
+def test_the_source_is_not_made_again(
     faults: Faults, root: Path, instance: dg.DagsterInstance
 ) -> None:
     asked: list[int] = []
@@ -172,11 +172,11 @@ def test_a_retry_that_was_cut_short_between_two_nodes_is_finished_by_the_next(
     faults.taken()
     result = retry(definitions, instance)
     assert faults.taken() == {"b": COUNT, "c": COUNT}
-    line = "b: run over all records, since the input is not that of run"
+    line = "b: processing all records, because the input is not that of run"
     assert any(text.startswith(line) for text in log_of(instance, result.run_id))
 
 
-def test_what_a_blocking_check_held_back_runs_once_its_failures_are_mended(
+def test_steps_stopped_by_a_blocking_check_run_after_the_failures_are_fixed(
     faults: Faults, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     rate = ErrorRateCheck(0.01, blocking=True)
@@ -225,7 +225,7 @@ def test_an_operator_that_takes_all_records_follows(
     assert len(runs) == 2
 
 
-def test_what_the_launchpad_says_of_a_step_counts(
+def test_launchpad_settings_of_a_step_are_applied(
     faults: Faults, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     definitions = definitions_at(root, records(COUNT), faults)

@@ -51,7 +51,7 @@ def tick(definitions: dg.Definitions, moment: datetime, instance: dg.DagsterInst
     return [request.partition_key for request in told.run_requests or []]
 
 
-# Dagster's own: its partitioned schedules make their requests by a name that it has deprecated.
+# Dagster's partitioned schedules use a name that Dagster has deprecated.
 own_deprecation = pytest.mark.filterwarnings(
     "ignore:Function `JobDefinition.run_request_for_partition` is deprecated:DeprecationWarning"
 )
@@ -107,7 +107,7 @@ def test_dates_among_dimensions_are_scheduled_with_all_of_the_others(
     ],
     ids=str,
 )
-def test_a_schedule_that_would_miss_windows_or_come_too_often_is_refused(
+def test_a_schedule_that_misses_or_repeats_windows_is_refused(
     cron: str, partitions: Any, scheduled: Any
 ) -> None:
     with pytest.raises(ConfigurationError, match="schedule"):
@@ -126,7 +126,7 @@ def numbers() -> Iterator[dict[str, Any]]:
 def requested(
     definitions: dg.Definitions, instance: dg.DagsterInstance, cursor: Any, *names: str
 ) -> tuple[set[str], Any]:
-    """Return which of the docs assets are requested now."""
+    """Return the docs assets that are requested now."""
     selection = dg.AssetSelection.assets(*(dg.AssetKey(["docs", name]) for name in names))
     result = dg.evaluate_automation_conditions(
         definitions,

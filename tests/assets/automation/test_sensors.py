@@ -1,4 +1,4 @@
-"""New input files as partitions: what a tick of the sensor asks for."""
+"""Tests of new input files as partitions: the requests of each tick of the sensor."""
 
 import json
 import os
@@ -43,7 +43,7 @@ class Watching:
             write_jsonl(self.inbox / f"{name}.jsonl", [{"text": name}])
 
     def tick(self) -> list[dg.RunRequest]:
-        """Evaluate it as the daemon does: cursor, partitions and run keys are kept."""
+        """Evaluate the sensor as the daemon does: cursor, partitions and run keys are kept."""
         sensor = self.definitions.resolve_sensor_def("files_new_files")
         context = dg.build_sensor_context(
             instance=self.instance,
@@ -99,7 +99,7 @@ def test_each_new_file_becomes_a_partition_and_a_run(watching: Watching, root: P
     assert watching.reason == "nothing new among 2 files"
 
 
-def test_run_keys_tell_one_content_of_a_file_from_another(watching: Watching) -> None:
+def test_run_keys_distinguish_contents_of_a_file(watching: Watching) -> None:
     watching.put("a")
     (first,) = watching.tick()
     watching.cursor = None  # reset in the UI: Dagster knows the run key
@@ -109,11 +109,11 @@ def test_run_keys_tell_one_content_of_a_file_from_another(watching: Watching) ->
     assert [request.run_key for request in watching.tick()] != [first.run_key]
 
 
-def test_a_file_that_is_still_written_is_left_alone(watching: Watching) -> None:
+def test_a_file_that_is_still_written_is_not_taken(watching: Watching) -> None:
     watching.set(NewFiles(settle_seconds=0.3))
     watching.put("a")
     assert watching.tick() == []
-    assert "1 files have changed a moment ago" in watching.reason
+    assert "1 files changed a moment ago" in watching.reason
     os.utime(watching.inbox / "a.jsonl", (1, 1))  # as cp -p and tar do
     assert watching.tick() == []
     time.sleep(0.35)
@@ -143,9 +143,7 @@ def test_many_files_are_taken_over_several_ticks_oldest_first(watching: Watching
 
 
 @pytest.mark.parametrize("changed", [True, False])
-def test_a_file_that_has_changed_is_processed_again_if_asked(
-    changed: bool, watching: Watching
-) -> None:
+def test_a_changed_file_is_processed_again_on_request(changed: bool, watching: Watching) -> None:
     watching.set(NewFiles(settle_seconds=0, changed=changed))
     watching.put("a", "b")
     (first, _) = watching.tick()
@@ -156,7 +154,7 @@ def test_a_file_that_has_changed_is_processed_again_if_asked(
     assert watching.tick() == []
 
 
-def test_what_is_made_already_is_not_run_again_when_the_sensor_first_sees_it(
+def test_existing_partitions_get_no_run_at_the_sensors_first_tick(
     watching: Watching,
 ) -> None:
     watching.put("a", "b")
@@ -166,14 +164,14 @@ def test_what_is_made_already_is_not_run_again_when_the_sensor_first_sees_it(
     assert watching.tick() == []
 
 
-def test_a_cursor_that_cannot_be_read_is_begun_anew(watching: Watching) -> None:
+def test_an_unreadable_cursor_is_replaced(watching: Watching) -> None:
     watching.put("a")
     for odd in ["{", "[]", '{"version": 9}', '{"version": 1, "files": 3}']:
         watching.cursor = odd
         assert keys(watching.tick()) == ["a"]
 
 
-def test_files_that_are_gone_leave_the_cursor(watching: Watching) -> None:
+def test_deleted_files_are_removed_from_the_cursor(watching: Watching) -> None:
     watching.put("a", "b")
     watching.tick()
     (watching.inbox / "a.jsonl").unlink()

@@ -1,4 +1,4 @@
-"""Declared checks over one file: what passes, what is found, and where."""
+"""Tests of declared checks over one file: passes, violations and their lines."""
 
 import itertools
 from collections.abc import Callable
@@ -27,7 +27,7 @@ SCHEMA = {
 
 @pytest.fixture
 def find(tmp_path: Path) -> Find:
-    """What one check finds among records."""
+    """Return a function that runs one check over records."""
 
     def find(check: DeclaredCheck, rows: list[dict[str, Any]]) -> Finding:
         dataset = JsonlDataset.of_file(write_jsonl(tmp_path / "rows.jsonl", rows))
@@ -52,7 +52,7 @@ def test_row_count_has_two_bounds(rows: int, passed: bool, text: str, find: Find
     assert finding.numbers == {"rows": rows}
 
 
-def test_row_count_with_one_bound_minds_that_alone(find: Find) -> None:
+def test_row_count_with_one_bound_checks_only_that_bound(find: Find) -> None:
     assert find(checks.row_count(max=3), []).passed
     assert find(checks.row_count(min=3), list(numbered(9))).passed
 
@@ -67,7 +67,7 @@ def test_required_columns_may_be_null(find: Find) -> None:
     ]
 
 
-def test_nulls_and_what_is_missing_are_found(find: Find) -> None:
+def test_null_and_missing_values_are_found(find: Find) -> None:
     rows = [{"text": ""}, {"text": None}, {"other": 1}, {"text": 0}]
     finding = find(checks.no_nulls("text"), rows)
     assert [(row["line"], row["problem"]) for row in finding.rows()] == [
@@ -76,7 +76,7 @@ def test_nulls_and_what_is_missing_are_found(find: Find) -> None:
     ]
 
 
-def test_a_value_that_stands_twice_is_found_and_null_is_none(find: Find) -> None:
+def test_repeated_values_are_found_and_null_does_not_count(find: Find) -> None:
     values = [1, "1", None, 1.5, None, "1", True, [1], [1]]
     finding = find(checks.unique("id"), [{"id": value} for value in values] + [{}, {}])
     assert [(row["line"], row["value"]) for row in finding.rows()] == [(6, "1"), (9, "[1]")]
@@ -93,7 +93,7 @@ def test_several_columns_are_unique_together(find: Find) -> None:
     assert find(checks.unique("one", "other"), rows[:4]).passed
 
 
-def test_repeats_are_found_beyond_what_memory_holds(
+def test_repeats_are_found_beyond_the_memory_limit(
     find: Find, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dagster_dataops.assets.checks.kinds.unique._IN_MEMORY", 1000)
@@ -115,7 +115,7 @@ def test_records_are_valid_by_a_json_schema(find: Find) -> None:
     ]
 
 
-def test_a_json_schema_may_come_from_a_file(find: Find, tmp_path: Path) -> None:
+def test_a_json_schema_may_be_in_a_file(find: Find, tmp_path: Path) -> None:
     pytest.importorskip("jsonschema_rs", reason="extra json-schema is not installed")
     path = tmp_path / "schema.json"
     path.write_bytes(orjson.dumps({**SCHEMA, "title": "Text"}))
@@ -125,7 +125,7 @@ def test_a_json_schema_may_come_from_a_file(find: Find, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("schema", [{"type": "nothing"}, {"$ref": "#/nowhere"}, "nowhere.json"])
-def test_what_is_no_json_schema_is_refused_where_it_is_declared(schema: Any) -> None:
+def test_an_invalid_json_schema_is_refused_at_its_declaration(schema: Any) -> None:
     pytest.importorskip("jsonschema_rs", reason="extra json-schema is not installed")
     with pytest.raises(ConfigurationError, match="json_schema is"):
         checks.json_schema(schema)
@@ -143,7 +143,7 @@ def test_without_the_package_the_extra_is_named(run_python: Callable[..., str]) 
     assert "pip install 'dagster-dataops[json-schema]'" in printed
 
 
-def test_only_the_first_offending_records_are_told(find: Find) -> None:
+def test_only_the_first_offending_records_are_reported(find: Find) -> None:
     finding = find(checks.no_nulls("no"), [{"text": "x" * 1000}] * 500)
     assert finding.violations.count == 500
     rows = finding.rows()

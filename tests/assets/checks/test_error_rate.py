@@ -1,4 +1,4 @@
-"""The check ``failed_records``: when it passes, what it tells, and what it stops."""
+"""Tests of the check ``failed_records``: its results, metadata and blocking."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -85,7 +85,7 @@ def test_it_passes_up_to_the_share_that_was_given(
 
 @pytest.mark.parametrize("layout", ["steps", "single_step"])
 @pytest.mark.parametrize("blocking", [True, False])
-def test_one_that_blocks_publishes_the_result_and_stops_what_is_downstream(
+def test_a_blocking_check_publishes_the_result_and_stops_downstream_assets(
     blocking: bool,
     layout: str,
     fail_tenth: Any,
@@ -119,7 +119,7 @@ def test_one_that_blocks_publishes_the_result_and_stops_what_is_downstream(
     ],
     ids=["none", "one for all", "one left out", "by node"],
 )
-def test_a_check_is_there_for_every_operator_of_records_unless_it_is_left_out(
+def test_every_record_operator_has_a_check_by_default(
     given: ErrorRates, named: list[str], fail_tenth: Any, whole: Any, records: Records
 ) -> None:
     ppl = pipeline_of(a=fail_tenth(), b=fail_tenth(), c=whole())
@@ -145,7 +145,7 @@ def test_an_asset_can_be_materialized_without_its_check(
 
 
 @pytest.mark.parametrize("layout", ["steps", "single_step"])
-def test_the_check_alone_looks_at_what_was_published_and_calls_nothing(
+def test_the_check_alone_reads_the_published_result_and_calls_no_operator(
     layout: str, fail_tenth: Any, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     ppl = pipeline_of(a=fail_tenth(), b=fail_tenth())

@@ -53,7 +53,7 @@ operators:
 
 
 def everything_in(definitions: dg.Definitions) -> str:
-    """All that a code location tells of itself: assets, jobs, configs, schedules, resources."""
+    """Return everything that a code location shows: assets, jobs, configs, schedules, resources."""
     repository = definitions.get_repository_def()
     return dg.serialize_value(RepositorySnap.from_def(repository))
 
@@ -194,7 +194,7 @@ operators:
 """
 
 
-def test_checks_are_equal_too_and_hold(project, instance, tmp_path):
+def test_checks_in_both_forms_are_equal_and_pass(project, instance, tmp_path):
     path = project.write(f"{CHECKED}resource: {{root: {tmp_path}}}\n")
     schema = path.parent / "text.schema.json"
     schema.write_text('{"title": "Text", "required": ["text"]}')
@@ -237,7 +237,7 @@ def test_checks_are_equal_too_and_hold(project, instance, tmp_path):
 
     assert everything_in(ours) == everything_in(theirs)
     assert severities_of(said) == severities_of(declared)
-    # A selection of assets has no checks of files that nobody materializes.
+    # A selection of assets has no checks of files that no asset materializes.
     names = [check.name for node in ("unique", "marked") for check in declared[node]]
     found = {(check.check_name, check.passed) for check in checks_of(result)}
     assert found >= {(name, True) for name in [*names, "failed_records"]}
@@ -317,7 +317,7 @@ def test_two_pipelines_of_one_project_share_resources_and_executor(project, inst
     assert [row["again"] for row in result_of(tmp_path, "two", "again")] == [1] * 8
 
 
-def test_several_pipelines_stand_in_one_file(project):
+def test_one_file_may_hold_several_pipelines(project):
     path = project.write(CHAIN)
     text = path.read_text()
     path.write_text(f"{text}\n---\n{text.replace('name: docs', 'name: others')}")
@@ -346,7 +346,7 @@ def test_a_function_of_a_module_is_a_source(project, instance, tmp_path):
     assert [row["id"] for row in result_of(tmp_path, "docs", "marked")] == [0, 1, 2]
 
 
-def test_a_translation_changes_key_group_and_tags_by_what_the_node_is(project):
+def test_a_translation_changes_key_group_and_tags_by_node(project):
     project.write(
         CHAIN
         + """
@@ -375,7 +375,7 @@ translation:
 
 @dataclass(kw_only=True)
 class NamedComponent(OperatorPipelineComponent):
-    """A component of a project's own."""
+    """A custom component of a project."""
 
     team: str = "nobody"
 
@@ -383,7 +383,7 @@ class NamedComponent(OperatorPipelineComponent):
         return super().get_asset_spec(data).replace_attributes(owners=[f"team:{self.team}"])
 
 
-def test_a_subclass_has_fields_of_its_own_and_overrides_the_spec(project):
+def test_a_subclass_adds_fields_and_overrides_the_spec(project):
     project.write(CHAIN + "team: corpus\n", type_name=f"{__name__}.NamedComponent")
     assert sys.modules[__name__].NamedComponent is NamedComponent
 
@@ -445,7 +445,7 @@ def test_the_component_imports_nothing_heavy(run_python):
 
 
 @pytest.mark.parametrize("form", ["yaml", "python"])
-def test_what_is_scaffolded_loads_and_runs_at_once(project, instance, root, form):
+def test_a_scaffolded_pipeline_loads_and_runs(project, instance, root, form):
     folder = f"scaffolded_{form}_{project.group}"
     project.sandbox.scaffold_component(
         OperatorPipelineComponent, defs_path=folder, scaffold_format=form

@@ -1,4 +1,4 @@
-"""Tests of how the fields of a defs.yaml are read."""
+"""Tests of reading the fields of a defs.yaml."""
 
 import inspect
 
@@ -50,7 +50,7 @@ def options_of(project, written):
         ("'{% raw %}{{ name }}{% endraw %}'", "{{ name }}"),
     ],
 )
-def test_an_option_is_what_is_written_and_a_template_what_it_gives(
+def test_options_keep_their_written_values_and_templates_are_evaluated(
     project, monkeypatch, written, value
 ):
     monkeypatch.setenv("A_TEST_OF_THIS", "from outside")
@@ -83,7 +83,7 @@ def test_an_upstream_asset_is_named_by_its_key(project):
         assert component.source == dg.AssetKey(["raw", "texts"])
 
 
-def test_a_retry_policy_has_all_that_dagsters_has(project):
+def test_a_retry_policy_has_all_fields_of_dagsters_policy(project):
     policy = "{max_retries: 2, delay: 1, backoff: linear, jitter: full}"
     project.write(f"{NODE}retry_policy: {policy}")
 
@@ -94,13 +94,13 @@ def test_a_retry_policy_has_all_that_dagsters_has(project):
 
 
 def keywords_of(project, attributes, node=""):
-    """What a defs.yaml hands to `build_definitions`, resolved but not built."""
+    """Return the keywords for `build_definitions` from a defs.yaml; nothing is built."""
     path = project.write(f"{NODE}{node}{attributes}")
     with project.sandbox.build_component_tree() as tree:
         return tree.load_component(path.parent).keywords()
 
 
-def test_nothing_is_handed_on_that_nothing_is_said_of(project):
+def test_an_empty_defs_yaml_sets_no_keywords(project):
     assert keywords_of(project, "") == {}
 
 
@@ -126,7 +126,7 @@ def test_partitions_are_those_of_dagster(project, written, expected):
     assert keywords_of(project, f"partitions_def: {written}\n") == {"partitions_def": expected}
 
 
-def test_what_is_said_of_a_node_stands_over_what_is_said_of_all(project):
+def test_an_option_of_a_node_overrides_the_option_of_all_nodes(project):
     second = '  - {name: again, operator: "{group}.mark", pool: slow, max_error_rate: 0.5}\n'
     third = '  - {name: last, operator: "{group}.mark", unpartitioned: true}\n'
 
@@ -139,7 +139,7 @@ def test_what_is_said_of_a_node_stands_over_what_is_said_of_all(project):
     }
 
 
-def test_what_is_said_of_one_node_is_said_of_that_one_alone(project):
+def test_an_option_of_one_node_applies_to_that_node_only(project):
     found = keywords_of(project, "", "    pool: api\n    max_error_rate: 0.5\n")
 
     assert found == {"pools": {"marked": "api"}, "max_error_rate": {"marked": 0.5}}
@@ -166,7 +166,7 @@ def test_how_many_records_may_fail_is_a_number_a_check_or_not_looked_at(project,
     }
 
 
-def test_a_check_may_be_made_of_templates(project, monkeypatch):
+def test_a_check_may_contain_templates(project, monkeypatch):
     monkeypatch.setenv("A_TEST_OF_THIS", "3")
     written = """    checks:
       - row_count: {min: '{{ env.A_TEST_OF_THIS }}'}
@@ -203,7 +203,7 @@ def test_layout_and_executor_are_handed_on(project):
     assert found == {"layout": "single_step", "executor": "multiprocess"}
 
 
-def test_all_that_is_said_in_python_can_be_said_in_yaml():
+def test_every_python_option_exists_in_yaml():
     """A keyword of `build_definitions` that is missing here needs a field of the component."""
     fields = OperatorPipelineComponent.model().model_fields.keys()
     elsewhere = {
@@ -240,7 +240,7 @@ def test_a_component_in_python_takes_the_options_of_build_definitions(tmp_path):
     }
 
 
-def test_every_field_tells_what_it_is():
+def test_every_field_has_a_description():
     schema = OperatorPipelineComponent.model().model_json_schema()
     node = schema["$defs"]["OperatorNodeModel"]
     shown = {**schema["properties"], **node["properties"]}

@@ -1,4 +1,4 @@
-"""Tests of what a defs.yaml that cannot work is told: file, line, node and a way out."""
+"""Tests of errors in a defs.yaml: file, line, node and remedy."""
 
 import dagster as dg
 import pytest
@@ -26,7 +26,7 @@ operators:
 
 
 def error_of(project, given, instead):
-    """Load LINES with one thing changed; return the error, and the place of the changed line."""
+    """Load LINES with one line changed; return the error, and the place of the changed line."""
     path = project.write(LINES.replace(given, instead))
     written = instead.splitlines()[-1].replace("{group}", project.group)
     lines = path.read_text().splitlines()
@@ -35,7 +35,7 @@ def error_of(project, given, instead):
 
 
 def raised_by(project):
-    """Load the component; return what was raised, below what Dagster says of the folder."""
+    """Load the component; return the error without Dagster's message about the folder."""
     try:
         with project.component():
             pass
@@ -54,7 +54,7 @@ def raised_by(project):
             '"{group}.mark"',
             "nothing_like.this",
             "node 'first_1'",
-            "Operators of your own are known once `modules` names the file",
+            "To use your own operators, name the file that registers them in `modules`",
         ),
         (
             "key: seen",
@@ -102,7 +102,7 @@ def test_an_error_names_file_line_and_node(project, given, instead, subject, rea
         ("json_schema: nowhere.json", "the path of a JSON file"),
     ],
 )
-def test_a_check_that_cannot_be_is_told_with_its_line(project, written, reason):
+def test_an_invalid_check_is_reported_with_its_line(project, written, reason):
     error, place = error_of(
         project, "max_workers: 2", f"checks:\n      - unique: [id]\n      - {written}"
     )
@@ -128,14 +128,14 @@ def test_a_check_that_cannot_be_is_told_with_its_line(project, written, reason):
         ("name: docs", "source_checks:\n- json_schema: nowhere.json"),
     ],
 )
-def test_how_grave_a_check_cannot_be_is_told_with_its_line(project, given, instead):
+def test_an_invalid_severity_is_reported_with_its_line(project, given, instead):
     error, place = error_of(project, given, instead)
 
     assert isinstance(error, DefsYamlError)
     assert error.place == place
 
 
-def test_two_checks_of_one_name_are_told_at_the_checks_of_the_node(project):
+def test_two_checks_of_one_name_are_an_error_at_the_checks_of_the_node(project):
     error, _ = error_of(
         project, "max_workers: 2", "checks: [{unique: id}, {no_nulls: id}, {no_nulls: id}]"
     )
@@ -144,7 +144,7 @@ def test_two_checks_of_one_name_are_told_at_the_checks_of_the_node(project):
     assert error.subject == "node 'second'"
 
 
-def test_checks_of_a_source_of_others_are_told_at_these_checks(project):
+def test_checks_of_an_external_source_are_an_error_at_the_checks(project):
     error, place = error_of(
         project,
         "source: texts.jsonl",
@@ -155,21 +155,21 @@ def test_checks_of_a_source_of_others_are_told_at_these_checks(project):
     assert "declare its checks there" in error.reason
 
 
-def test_two_nodes_of_one_name_are_told_at_the_second(project):
+def test_two_nodes_of_one_name_are_an_error_at_the_second(project):
     error, place = error_of(project, "name: second", "name: first_1")
 
     assert "two nodes are called 'first_1'" in error.reason
     assert error.place == place
 
 
-def test_what_cannot_be_built_is_told_at_the_field_that_says_so(project):
+def test_an_error_of_a_build_is_reported_at_the_field_that_causes_it(project):
     error, place = error_of(project, "texts.jsonl", '"{partition}.jsonl"')
 
     assert isinstance(error, DefsYamlError)
     assert error.place == place
 
 
-def test_a_circle_is_told_at_the_pipeline(project):
+def test_a_cycle_is_reported_at_the_pipeline(project):
     circle = LINES.replace("    options: {key: seen}", "    inputs: [second]")
     path = project.write(circle)
 
@@ -198,7 +198,7 @@ def test_a_module_that_fails_keeps_its_own_error(project):
     assert isinstance(error.__cause__, ZeroDivisionError)
 
 
-def test_a_file_outside_the_defs_folder_is_refused_with_a_way_out(project, tmp_path):
+def test_a_file_outside_the_defs_folder_is_refused_with_a_remedy(project, tmp_path):
     project.write(LINES.replace("operators.py", f"{tmp_path}/mine.py"))
     (tmp_path / "mine.py").write_text("")
 
@@ -219,20 +219,20 @@ def test_a_file_outside_the_defs_folder_is_refused_with_a_way_out(project, tmp_p
         ("name: docs", "source_checks: [{row_count: {a: 1}}]", "source_checks.0.row_count.a"),
     ],
 )
-def test_a_wrong_field_is_told_with_its_line(project, given, instead, where):
+def test_a_wrong_field_is_reported_with_its_line(project, given, instead, where):
     error, place = error_of(project, given, instead)
 
     assert f"attributes.{where} at {place}" in str(error)
 
 
-def test_a_source_that_is_two_things_is_told_with_its_line(project):
+def test_a_source_of_two_kinds_is_reported_with_its_line(project):
     error, place = error_of(project, "texts.jsonl", "{function: a, asset: b}")
 
     assert place in str(error)
-    assert "a source is a path, `asset: <key>` or `function: <name>`" in str(error)
+    assert "a source must be a path, `asset: <key>` or `function: <name>`" in str(error)
 
 
-def test_a_url_as_the_root_is_told_with_its_line(project):
+def test_a_url_as_the_root_is_reported_with_its_line(project):
     error, place = error_of(project, "name: docs", "resource: {root: 's3://bucket/results'}")
 
     assert place in str(error)
@@ -240,7 +240,7 @@ def test_a_url_as_the_root_is_told_with_its_line(project):
     assert "a path on this machine" in str(error)
 
 
-def test_a_check_that_is_two_is_told_with_its_line(project):
+def test_a_check_of_two_kinds_is_reported_with_its_line(project):
     error, place = error_of(
         project, "max_workers: 2", "checks:\n      - {unique: id, no_nulls: id}"
     )
@@ -252,7 +252,7 @@ def test_a_check_that_is_two_is_told_with_its_line(project):
 @pytest.mark.parametrize(
     "instead", ["max_workers: many", "retries: -1", "concurrency_mode: parallel", "timeout: soon"]
 )
-def test_a_wrong_setting_is_told_with_its_line(project, instead):
+def test_a_wrong_setting_is_reported_with_its_line(project, instead):
     error, place = error_of(project, "max_workers: 2", instead)
 
     assert isinstance(error, DefsYamlError)
@@ -260,7 +260,7 @@ def test_a_wrong_setting_is_told_with_its_line(project, instead):
     assert "must be " in error.reason
 
 
-def test_an_unknown_template_name_is_told_with_its_line(project):
+def test_an_unknown_template_name_is_reported_with_its_line(project):
     error, place = error_of(project, "key: seen", "key: '{{ nobody }}'")
 
     assert isinstance(error, ResolutionException)

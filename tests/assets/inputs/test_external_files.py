@@ -1,4 +1,4 @@
-"""Files that Dagster does not make: reported once a change, and tagged where they were read."""
+"""Tests of source files: reported once per change, and tagged on the results that read them."""
 
 import os
 from collections.abc import Callable
@@ -29,7 +29,7 @@ def same(registry: OperatorRegistry) -> Any:
 
 
 def reported(instance: dg.DagsterInstance) -> list[dg.AssetMaterialization]:
-    """What was reported of the source, the last first."""
+    """Return the reports of the source, the latest first."""
     records = instance.fetch_materializations(SOURCE, limit=10).records
     return [record.asset_materialization for record in records if record.asset_materialization]
 
@@ -61,7 +61,7 @@ def test_a_step_reports_the_file_it_reads_with_size_rows_and_columns(
     assert tag_of(instance) == content_digest(path)
 
 
-def test_a_file_is_reported_again_only_when_it_is_another(
+def test_a_file_is_reported_again_only_when_it_has_changed(
     same: Any, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     definitions = definitions_of(same, records(8), root)
@@ -91,7 +91,7 @@ def test_a_file_that_changes_under_the_step_has_no_version(
     assert tag_of(instance) == "INITIAL"
 
 
-def test_a_file_may_be_reported_by_others_and_is_then_not_read_for_it_again(
+def test_a_file_reported_by_a_sensor_is_not_read_again_for_its_report(
     same: Any, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     path = records(8)

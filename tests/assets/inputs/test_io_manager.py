@@ -1,4 +1,4 @@
-"""Datasets between assets, in the form that an annotation asks for."""
+"""Tests of datasets between assets, in the form of the annotation."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,7 +34,7 @@ def returning(value: Any) -> dg.AssetsDefinition:
 def loaded_as(
     annotation: Any, resources: dict[str, Any], instance: dg.DagsterInstance, value: Any = ROWS
 ) -> Any:
-    """What an asset gets of another one's result, by the annotation of its input."""
+    """Return the value that an asset gets for another one's result, by its annotation."""
     found: list[Any] = []
 
     def load(made: Any) -> None:
@@ -47,7 +47,7 @@ def loaded_as(
 
 
 @pytest.mark.parametrize("annotation", [JsonlDataset, Any, JsonlDataset | None])
-def test_a_handle_is_what_an_asset_gets_unless_it_asks_for_more(
+def test_an_asset_gets_a_handle_by_default(
     annotation: Any, resources: dict[str, Any], instance: dg.DagsterInstance, root: Path
 ) -> None:
     dataset = loaded_as(annotation, resources, instance)
@@ -140,7 +140,7 @@ def test_integers_of_a_pandas_frame_stay_integers() -> None:
     assert [type(value) for value in record.values()] == [int, bool]  # type: ignore[attr-defined]
 
 
-def test_an_asset_may_return_a_handle_on_a_file_of_its_own(
+def test_an_asset_may_return_a_handle_of_its_own_file(
     tmp_path: Path, resources: dict[str, Any], instance: dg.DagsterInstance, root: Path
 ) -> None:
     elsewhere = write_records(tmp_path / "elsewhere.jsonl", numbered(3), "test")
@@ -150,12 +150,12 @@ def test_an_asset_may_return_a_handle_on_a_file_of_its_own(
 
 
 @pytest.mark.parametrize("value", [5, "text", b"bytes", 1.5])
-def test_what_has_no_records_is_refused(value: Any) -> None:
+def test_an_object_without_records_is_refused(value: Any) -> None:
     with pytest.raises(InputError, match="returns a JsonlDataset, records or a DataFrame"):
         records_of(value)
 
 
-def test_a_result_that_is_not_replaced_stands_when_an_asset_returns_no_records(
+def test_a_result_is_kept_when_an_asset_returns_no_records(
     resources: dict[str, Any], instance: dg.DagsterInstance, root: Path
 ) -> None:
     dg.materialize([returning(ROWS)], resources=resources, instance=instance)
@@ -164,7 +164,7 @@ def test_a_result_that_is_not_replaced_stands_when_an_asset_returns_no_records(
     assert result_of(root, "own", "made") == ROWS
 
 
-def test_a_result_that_was_never_made_is_missed_by_its_path(
+def test_a_missing_result_is_named_by_its_path(
     resources: dict[str, Any], instance: dg.DagsterInstance, root: Path
 ) -> None:
     @dg.asset
@@ -190,7 +190,7 @@ def all_partitions(resources: dict[str, Any], instance: dg.DagsterInstance) -> N
 
 
 @pytest.mark.usefixtures("all_partitions")
-def test_every_partition_has_a_folder_of_its_own_inside_the_root(root: Path) -> None:
+def test_every_partition_has_a_separate_folder_inside_the_root(root: Path) -> None:
     found = sorted(path.relative_to(root).as_posix() for path in root.rglob("*_results.jsonl"))
     assert found == [
         f"partitioned/partitions/{folder}/partitioned_results.jsonl"
@@ -249,7 +249,7 @@ RANGE = {"dagster/asset_partition_range_start": "a", "dagster/asset_partition_ra
 
 
 @pytest.mark.parametrize("whole", [True, False], ids=["every", "one missing"])
-def test_a_run_of_several_partitions_stores_what_it_returns_for_each_of_them(
+def test_a_run_of_several_partitions_stores_one_value_per_partition(
     whole: bool, resources: dict[str, Any], instance: dg.DagsterInstance, root: Path
 ) -> None:
     @dg.asset(partitions_def=letters, io_manager_key="dataops_io")
@@ -281,7 +281,7 @@ def test_a_run_of_several_partitions_stores_what_it_returns_for_each_of_them(
     ],
     ids=["list", "optional list", "pandas", "polars", "dict of frames", "optional dict"],
 )
-def test_all_partitions_come_in_their_order_in_whatever_form(
+def test_all_partitions_are_loaded_in_order_in_every_form(
     annotation_of: Any,
     records_of_it: Any,
     resources: dict[str, Any],
@@ -297,7 +297,7 @@ def test_all_partitions_come_in_their_order_in_whatever_form(
 def all_loaded(
     annotation: Any, resources: dict[str, Any], instance: dg.DagsterInstance, **keywords: Any
 ) -> Any:
-    """What an unpartitioned asset gets of all partitions."""
+    """Return the value that an unpartitioned asset gets for all partitions."""
     found: list[Any] = []
 
     def load(partitioned: Any) -> None:
@@ -326,11 +326,11 @@ def test_several_partitions_are_no_single_handle(
     [(list[dict], [{"letter": "b"}]), (JsonlDataset, None), (dict[str, list], None)],
     ids=["list", "handle", "dict"],
 )
-def test_partitions_that_are_not_there_are_named_or_left_out_if_asked(
+def test_missing_partitions_are_named_or_left_out_on_request(
     annotation: Any, found: Any, resources: dict[str, Any], instance: dg.DagsterInstance
 ) -> None:
     dg.materialize([partitioned], resources=resources, instance=instance, partition_key="b")
-    with pytest.raises(ResultMissingError, match=r"2 of 3 partitions are not there: a, \.\./c"):
+    with pytest.raises(ResultMissingError, match=r"2 of 3 partitions are missing: a, \.\./c"):
         all_loaded(annotation, resources, instance)
     skip = {"metadata": {"allow_missing_partitions": True}}
     loaded = all_loaded(annotation, resources, instance, **skip)

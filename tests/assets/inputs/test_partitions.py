@@ -1,4 +1,4 @@
-"""Partitioned pipelines: sources, runs of one and of several partitions, fan-in, mappings."""
+"""Tests of partitioned pipelines: sources, runs of one and several partitions, fan-in, mappings."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ SINGLE_RUN = dg.BackfillPolicy.single_run()
 
 
 class Tagging:
-    """An operator that counts its calls and fails where it is told to."""
+    """An operator that counts its calls and fails on chosen records."""
 
     def __init__(self, registry: OperatorRegistry) -> None:
         self.calls: Counter[str] = Counter()
@@ -65,7 +65,7 @@ def tagging(registry: OperatorRegistry) -> Tagging:
 
 @pytest.fixture
 def inbox(tmp_path: Path) -> Path:
-    """A file of two records for each letter."""
+    """Return a folder with a file of two records for each letter."""
     for key in "abc":
         rows = [{"id": f"{key}{number}"} for number in range(2)]
         write_jsonl(tmp_path / "inbox" / f"{key}.jsonl", rows)
@@ -81,7 +81,7 @@ def part_of(root: Path, node: str, partition: str) -> list[dict[str, Any]]:
 
 
 def of_range(start: str, end: str) -> dict[str, str]:
-    """The tags of a run of several partitions, as a backfill of one run gives them."""
+    """Return the tags of a run of several partitions, as in a backfill of one run."""
     return {
         "dagster/asset_partition_range_start": start,
         "dagster/asset_partition_range_end": end,
@@ -89,7 +89,7 @@ def of_range(start: str, end: str) -> dict[str, str]:
 
 
 def partitions_of(result: dg.ExecuteInProcessResult, *key: str) -> dict[str, dict[str, Any]]:
-    """The metadata of an asset's materializations, by partition."""
+    """Return the metadata of an asset's materializations, by partition."""
     events = [event.step_materialization_data for event in result.all_events if is_made(event)]
     found = [e.materialization for e in events if e.materialization.asset_key.path == list(key)]
     return {
@@ -107,7 +107,7 @@ def is_made(event: dg.DagsterEvent) -> bool:
 
 @pytest.fixture
 def static(tagging: Tagging, inbox: Path, root: Path) -> dg.Definitions:
-    """Two nodes over three static partitions, backfilled in one run."""
+    """Return two nodes over three static partitions, backfilled in one run."""
     ppl = pipeline_of(first=tagging.operator(), second=tagging.operator())
     source = inbox / "{partition}.jsonl"
     return definitions_of(ppl, source, root, partitions_def=LETTERS, backfill_policy=SINGLE_RUN)
@@ -159,7 +159,7 @@ def test_dimensions_are_called_by_their_names(
 
 
 def texts(partition: str) -> Iterator[dict[str, Any]]:
-    """Two records of a partition."""
+    """Yield two records of a partition."""
     return ({"id": f"{partition}{number}"} for number in range(2))
 
 
@@ -198,14 +198,14 @@ def test_a_source_function_that_does_not_fit_is_refused_when_it_is_defined(
         ("{partition}/{other}.jsonl", LETTERS),
     ],
 )
-def test_a_path_names_the_partition_if_there_are_partitions_and_else_does_not(
+def test_a_path_names_the_partition_only_with_partitions(
     path: str, partitions: Any, tagging: Tagging, root: Path
 ) -> None:
     with pytest.raises(ConfigurationError, match=r"\{partition\}"):
         definitions_of(pipeline_of(tag=tagging.operator()), path, root, partitions_def=partitions)
 
 
-def test_one_run_of_several_partitions_tells_of_each_of_them(
+def test_one_run_of_several_partitions_reports_each_of_them(
     static: dg.Definitions, tagging: Tagging, root: Path, instance: dg.DagsterInstance
 ) -> None:
     result = execute(static, instance, tags=of_range("c", "a"))
@@ -250,7 +250,7 @@ def test_a_failed_partition_keeps_its_version_apart_from_the_others(
     assert versions["b"] != versions["c"]
 
 
-def test_a_killed_run_of_several_partitions_goes_on_in_the_partition_it_was_killed_in(
+def test_a_killed_run_of_several_partitions_resumes_in_the_partition_it_was_killed_in(
     static: dg.Definitions, tagging: Tagging, root: Path, instance: dg.DagsterInstance
 ) -> None:
     tagging.failing, tagging.fatal = {"a1"}, KeyboardInterrupt()
@@ -268,10 +268,10 @@ def test_a_killed_run_of_several_partitions_goes_on_in_the_partition_it_was_kill
     assert [ids(part_of(root, "first", key)) for key in "ab"] == [["a0", "a1"], ["b0", "b1"]]
 
     execute(static, instance, tags=of_range("c", "b"), only=only)
-    assert tagging.calls["c0"] == 2  # what Dagster knows of is made anew
+    assert tagging.calls["c0"] == 2  # Dagster makes its known partitions again
 
 
-def test_a_retry_of_the_step_makes_the_failed_partition_alone(
+def test_a_retry_of_the_step_makes_only_the_failed_partition(
     tagging: Tagging, inbox: Path, root: Path, instance: dg.DagsterInstance
 ) -> None:
     definitions = definitions_of(
@@ -288,7 +288,7 @@ def test_a_retry_of_the_step_makes_the_failed_partition_alone(
 
 
 def folded(tagging: Tagging, registry: OperatorRegistry) -> Pipeline:
-    """Partitioned, then everything at once, then one that takes both."""
+    """Return a partitioned node, one over all partitions, and one that takes both."""
 
     @registry("data.text", rewrite_func="forward_batch_input")
     def number(records: list[dict]) -> list[dict]:
@@ -351,18 +351,18 @@ def test_missing_partitions_are_named(whole: Any, instance: dg.DagsterInstance) 
     with pytest.raises(Exception, match="docs/tagged") as raised:
         execute(definitions, instance, only=[["docs", "numbered"]])
     cause = raised.value if isinstance(raised.value, ResultMissingError) else raised.value.__cause__
-    assert "2 of 3 partitions are not there: c, b" in str(cause)
+    assert "2 of 3 partitions are missing: c, b" in str(cause)
 
 
 @pytest.mark.parametrize("layout", ["steps", "single_step"])
-def test_missing_partitions_are_left_out_if_asked(
+def test_missing_partitions_are_left_out_on_request(
     layout: str, whole: Any, root: Path, instance: dg.DagsterInstance
 ) -> None:
     definitions = whole(allow_missing_partitions=True, layout=layout)
     make_each(definitions, instance, "a")
     result = execute(definitions, instance, only=[["docs", "numbered"]])
     assert ids(result_of(root, "docs", "numbered")) == ["a0", "a1"]
-    assert "left out: c, b" in "\n".join(log_of(instance, result.run_id))
+    assert "skipped: c, b" in "\n".join(log_of(instance, result.run_id))
 
 
 def test_partitioned_and_unpartitioned_nodes_have_a_job_each(
@@ -401,9 +401,7 @@ def test_a_name_that_no_node_has_is_refused(whole: Any) -> None:
         whole(unpartitioned=["absent"])
 
 
-def test_what_a_translator_says_of_partitions_stands(
-    tagging: Tagging, inbox: Path, root: Path
-) -> None:
+def test_partitions_set_by_a_translator_are_kept(tagging: Tagging, inbox: Path, root: Path) -> None:
     class Whole(DataOpsTranslator):
         def get_asset_spec(self, data: DataOpsTranslatorData) -> dg.AssetSpec:
             spec = super().get_asset_spec(data)

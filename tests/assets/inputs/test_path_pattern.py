@@ -1,4 +1,4 @@
-"""Paths that name their partition, and partition keys that name files."""
+"""Tests of paths that name their partition, and of partition keys for file names."""
 
 from pathlib import Path
 
@@ -56,7 +56,7 @@ def test_a_key_may_name_a_folder_below() -> None:
     assert pattern.path("2024/a") == Path("/inbox/2024/a.jsonl")
 
 
-def test_a_relative_path_is_below_the_working_directory_whatever_that_is_called(
+def test_a_relative_path_is_below_a_working_directory_of_any_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "{odd} folder"
@@ -74,14 +74,14 @@ def test_a_relative_path_is_below_the_working_directory_whatever_that_is_called(
         ("/{partition}.jsonl", "files", "/"),
     ],
 )
-def test_an_asset_is_called_after_the_path_without_the_key(
+def test_an_asset_is_named_after_the_path_without_the_key(
     text: str, name: str, folder: str
 ) -> None:
     pattern = PathPattern(text, STATIC)
     assert (pattern.name, pattern.folder) == (name, Path(folder))
 
 
-def test_braces_of_other_names_are_no_pattern() -> None:
+def test_braces_with_other_names_are_not_a_pattern() -> None:
     assert is_pattern("in/{partition}.jsonl")
     assert is_pattern("in/{partition:%Y}.jsonl")
     assert not is_pattern("in/{x}.jsonl")
@@ -111,7 +111,7 @@ def test_files_that_fit_have_their_keys_and_hidden_ones_are_left_out(tmp_path: P
     assert {key: pattern.path(key) for key in found} == found
 
 
-def test_a_name_that_stands_twice_must_be_the_same(tmp_path: Path) -> None:
+def test_repeated_partition_names_in_a_pattern_must_agree(tmp_path: Path) -> None:
     for folder, name in [("a", "a"), ("a", "b")]:
         (tmp_path / folder).mkdir(exist_ok=True)
         (tmp_path / folder / f"{name}.jsonl").touch()
@@ -119,7 +119,7 @@ def test_a_name_that_stands_twice_must_be_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["in/docs.jsonl", "in/{day}.jsonl", "in/{partition:%Y}.jsonl"])
-def test_a_pattern_for_new_files_names_the_partition_alone(text: str) -> None:
+def test_a_pattern_for_new_files_names_only_the_partition(text: str) -> None:
     with pytest.raises(ConfigurationError, match=r"\{partition\}"):
         list(matching(text))
 

@@ -1,4 +1,4 @@
-"""Source functions are not called again for a run that died after they had given their records."""
+"""Tests that source functions are not called again for a run that died after they had returned."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +21,7 @@ from tests.assets.helpers import (
 
 
 class Query(Operational):
-    """A source that costs, before an operator that fails until it is mended."""
+    """An expensive source, before an operator that fails until it is fixed."""
 
     def __init__(self, registry: OperatorRegistry, root: Path) -> None:
         self.calls = 0
@@ -66,7 +66,7 @@ def reexecute_all(
     return run.run_id
 
 
-def test_re_executing_all_of_a_failed_run_takes_what_the_function_gave(
+def test_re_executing_all_steps_of_a_failed_run_reuses_the_records_of_the_function(
     query: Query, instance: dg.DagsterInstance
 ) -> None:
     definitions = query.definitions()
@@ -77,7 +77,7 @@ def test_re_executing_all_of_a_failed_run_takes_what_the_function_gave(
 
     assert query.calls == 1
     assert query.given() == [{"call": 1}]
-    said = f"the 1 records that the source function gave in run {failed.run_id} are taken"
+    said = f"reusing the 1 records that the source function returned in run {failed.run_id}"
     assert any(said in line for line in log_of(instance, last))
     event = instance.get_latest_materialization_event(dg.AssetKey(["docs", "texts"]))
     assert event is not None
@@ -110,7 +110,7 @@ def test_a_function_whose_code_has_changed_is_called_again(
     assert query.given() == [{"call": "another"}]
 
 
-def test_a_result_that_was_edited_is_not_taken(query: Query, instance: dg.DagsterInstance) -> None:
+def test_an_edited_result_is_not_reused(query: Query, instance: dg.DagsterInstance) -> None:
     failed = execute(query.definitions(), instance, raise_on_error=False)
     query.state["fails"] = False
     (query.root / "docs" / "texts" / "texts_results.jsonl").write_text('{"edited":1}\n')
@@ -118,7 +118,7 @@ def test_a_result_that_was_edited_is_not_taken(query: Query, instance: dg.Dagste
     assert query.calls == 2
 
 
-def test_each_partition_has_a_result_of_its_own(query: Query, instance: dg.DagsterInstance) -> None:
+def test_each_partition_has_a_separate_result(query: Query, instance: dg.DagsterInstance) -> None:
     def texts(key: str) -> Iterator[dict[str, Any]]:
         query.calls += 1
         yield {"key": key}

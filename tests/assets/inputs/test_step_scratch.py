@@ -1,4 +1,4 @@
-"""Files of one step alone: no other step's are disturbed, none are left behind."""
+"""Tests of temporary files of one step: other steps keep theirs, and no file is left behind."""
 
 import multiprocessing
 import os
@@ -26,7 +26,7 @@ def spilled(folder: NodeFolder) -> list[Path]:
 
 
 def age(folder: NodeFolder) -> None:
-    """Have everything look as if it had been there for long."""
+    """Make all files look old."""
     then = time.time() - LONG_AGO
     for path in folder.path.iterdir():
         os.utime(path, (then, then))
@@ -38,7 +38,7 @@ def upstream(folder: NodeFolder, *texts: str) -> StepInputs:
     return made
 
 
-def test_two_steps_at_once_have_files_of_their_own(folder: NodeFolder) -> None:
+def test_two_concurrent_steps_have_separate_files(folder: NodeFolder) -> None:
     with upstream(folder, "one") as orphan:
         age(folder)
         with upstream(folder, "two", "three") as attempt:
@@ -55,7 +55,7 @@ def test_nothing_is_left_when_the_step_fails(folder: NodeFolder) -> None:
     assert list(folder.path.iterdir()) == []
 
 
-def test_who_spills_nothing_makes_nothing(folder: NodeFolder) -> None:
+def test_without_spilled_data_no_file_is_created(folder: NodeFolder) -> None:
     with StepInputs(folder, 1, "a run"):
         pass
     assert not folder.path.exists()
@@ -66,7 +66,7 @@ def _spill_and_die(folder: NodeFolder) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_what_a_killed_step_left_is_deleted_by_the_next_but_not_at_once(folder: NodeFolder) -> None:
+def test_files_of_a_killed_step_are_deleted_by_a_later_step(folder: NodeFolder) -> None:
     killed = multiprocessing.get_context("spawn").Process(target=_spill_and_die, args=(folder,))
     killed.start()
     killed.join(60)

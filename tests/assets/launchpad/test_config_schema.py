@@ -1,4 +1,4 @@
-"""The config schema of a node is that of its Config class, however it was come by."""
+"""Tests that the config schema of a node equals that of its Config class."""
 
 from types import SimpleNamespace
 from typing import Any, Literal
@@ -36,7 +36,7 @@ def nodes(registry: OperatorRegistry, *uses: dict[str, Any]) -> list[OperatorNod
 
 
 def plain(fields: Any) -> Any:
-    """Fields as what a launch sees of them: types, defaults, descriptions."""
+    """Return fields in a form that can be compared: types, defaults, descriptions."""
     found = {}
     for name, field in fields.items():
         inner = getattr(field.config_type, "fields", None)
@@ -72,7 +72,7 @@ def plain(fields: Any) -> Any:
     ],
     ids=str,
 )
-def test_the_schema_of_a_later_use_is_that_of_its_own_class(
+def test_the_schema_of_a_later_use_equals_that_of_its_config_class(
     options: dict[str, Any], registry: OperatorRegistry
 ) -> None:
     found = nodes(registry, {}, {"text": "x", "share": 0.1, "form": "short"}, options)
@@ -80,7 +80,7 @@ def test_the_schema_of_a_later_use_is_that_of_its_own_class(
         assert plain(config_schema(node)) == plain(config_type_of(node).to_fields_dict())
 
 
-def test_what_nothing_is_changed_of_is_shared(registry: OperatorRegistry) -> None:
+def test_unchanged_parts_are_shared(registry: OperatorRegistry) -> None:
     one, other, third = nodes(registry, {}, {}, {"count": 3})
     assert config_schema(one) is config_schema(other)
     assert config_schema(one)["timeout"] is config_schema(third)["timeout"]
@@ -88,7 +88,7 @@ def test_what_nothing_is_changed_of_is_shared(registry: OperatorRegistry) -> Non
     assert config_schema(one)["params"].default_value["count"] == 1
 
 
-def test_values_that_refuse_to_be_compared_are_borne(registry: OperatorRegistry) -> None:
+def test_values_that_cannot_be_compared_are_supported(registry: OperatorRegistry) -> None:
     class Stubborn:
         def __eq__(self, other: object) -> bool:
             msg = "ambiguous"
@@ -118,7 +118,7 @@ def test_a_launch_may_name_exceptions_or_none(
     assert config_of(node, config_schema(node), {"retry_on": names}).retry_on == names
 
 
-def test_a_launch_that_says_nothing_leaves_failures_to_the_operator(
+def test_a_launch_without_settings_keeps_the_failure_handling_of_the_operator(
     registry: OperatorRegistry,
 ) -> None:
     stops, goes_on = nodes(registry, {"_ignore_errors": False}, {"count": 2})
@@ -144,7 +144,7 @@ def test_settings_left_empty_have_no_default_to_fill_in(registry: OperatorRegist
     assert not any(fields[name].is_required for name in empty)
 
 
-def test_a_launch_that_changes_no_option_takes_no_class_of_its_node(
+def test_a_launch_without_changed_options_creates_no_class(
     registry: OperatorRegistry,
 ) -> None:
     (node,) = nodes(registry, {"count": 2})

@@ -1,4 +1,4 @@
-"""Launchpad configuration: what it offers, what it refuses before anything runs, what it does."""
+"""Tests of the launchpad configuration: its fields, refusals before a run, and effects."""
 
 import enum
 from pathlib import Path
@@ -114,7 +114,7 @@ def test_without_params_the_options_of_the_pipeline_count(
         {"backoff": "1 s"},
     ],
 )
-def test_what_is_unknown_or_of_a_wrong_type_is_refused_before_anything_runs(
+def test_unknown_options_and_wrong_types_are_refused_before_a_run(
     config: dict[str, Any], tag: Any, root: Path, instance: dg.DagsterInstance
 ) -> None:
     with pytest.raises(dg.DagsterInvalidConfigError):
@@ -272,7 +272,7 @@ def test_secrets_are_not_offered_but_reach_the_operator(
     assert result_of(root, "docs", "node") == [{"made": ["sk-123", "big"]}]
 
 
-def test_nodes_that_offer_nothing_of_their_own_share_one_config(
+def test_nodes_without_options_share_one_config(
     registry: OperatorRegistry,
 ) -> None:
     @registry("data.text")
@@ -326,7 +326,7 @@ def test_times_and_tries_below_zero_are_refused(
     assert not (root / "docs").exists()
 
 
-def test_what_names_no_exception_fails_the_step_in_words(
+def test_a_retry_on_that_names_no_exception_fails_the_step_with_a_reason(
     tag: Any, root: Path, instance: dg.DagsterInstance
 ) -> None:
     with pytest.raises(dg.Failure, match="docs/tag: .* 'retry_on' must be exception classes"):

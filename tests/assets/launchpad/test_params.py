@@ -1,4 +1,4 @@
-"""Options of every type in the launchpad: how they are shown, checked and read back."""
+"""Tests of options of every type in the launchpad: shown, checked and read back."""
 
 import dataclasses
 import datetime as dt
@@ -63,7 +63,7 @@ def operator_of(annotation: Any, value: Any) -> Operator:
 
 
 def scaffolded(operator: Operator) -> Any:
-    """The Config of a launch with the run configuration that the launchpad is filled with."""
+    """Return the Config of a launch with the run configuration that the launchpad proposes."""
     definitions = definitions_of(pipeline_of(node=operator), "texts.jsonl", Path("nowhere"))
     job = definitions.resolve_implicit_global_asset_job_def()
     snapshot = job.get_config_schema_snapshot()
@@ -76,7 +76,7 @@ def scaffolded(operator: Operator) -> Any:
 
 
 def as_a_page_has_it(value: Any) -> Any:
-    """JavaScript knows one kind of number."""
+    """Return numbers as JavaScript has them: it has one kind of number."""
     if isinstance(value, dict):
         return {key: as_a_page_has_it(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -149,7 +149,7 @@ def composed(inner: st.SearchStrategy[Typed]) -> st.SearchStrategy[Typed]:
 
 
 TYPED = st.recursive(st.sampled_from(SCALARS), composed, max_leaves=4)
-# Of the annotated type, or of quite another: nobody checks options against their annotations.
+# A value of the annotated type, or of another one: options are not checked here.
 OPTIONS = TYPED.flatmap(
     lambda t: st.tuples(st.just(t[0]), t[1] | st.none() | st.integers() | st.text())
 )
@@ -157,7 +157,7 @@ OPTIONS = TYPED.flatmap(
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(OPTIONS)
-def test_whatever_the_types_an_unchanged_launchpad_gives_the_operator_of_the_pipeline(
+def test_an_unchanged_launchpad_gives_the_operator_of_the_pipeline_for_all_types(
     option: tuple[Any, Any],
 ) -> None:
     operator = operator_of(*option)
@@ -192,7 +192,7 @@ def test_whatever_the_types_an_unchanged_launchpad_gives_the_operator_of_the_pip
     ],
     ids=str,
 )
-def test_what_is_written_in_the_launchpad_becomes_what_the_operator_takes(
+def test_launchpad_values_are_converted_to_option_values(
     annotation: Any, value: Any, text: Any, meant: Any
 ) -> None:
     made = given_in_launchpad(operator_of(annotation, value), text)
@@ -219,7 +219,7 @@ def test_what_is_written_in_the_launchpad_becomes_what_the_operator_takes(
     ],
     ids=str,
 )
-def test_what_the_operator_cannot_take_is_refused_by_name_value_and_what_is_allowed(
+def test_an_invalid_option_is_refused_with_name_value_and_allowed_values(
     annotation: Any, value: Any, text: Any, said: str
 ) -> None:
     with pytest.raises(OperatorOptionError, match=f"text.node: option 'option' {said}"):
@@ -269,7 +269,7 @@ def test_descriptions_come_from_docstring_annotation_and_type() -> None:
     assert size.description == "Of it, in billions.\n\nAt least 1."
 
 
-def test_what_is_left_out_is_said() -> None:
+def test_left_out_options_are_named() -> None:
     def node(
         record: dict,
         make: Callable[[str], str] = str.upper,
@@ -285,7 +285,9 @@ def test_what_is_left_out_is_said() -> None:
     assert params is not None
     assert list(params.to_fields_dict()) == ["plain"]
     said = params.__doc__ or ""
-    assert said.startswith("Options of data.text.node. Not shown, and as the pipeline has them: ")
+    assert said.startswith(
+        "Options of data.text.node. Not shown, with their values of the pipeline: "
+    )
     for name in ("make", "api_key` (secret)", "client", "words` (list)", "size` (int)"):
         assert f"`{name}" in said
     assert "sk-123" not in said

@@ -1,4 +1,4 @@
-"""Column lineage: what is declared, what a kind promises, what the records show."""
+"""Tests of column lineage: from declarations, kinds of operators and sampled records."""
 
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ def deps_of(lineage: dg.TableColumnLineage | None) -> dict[str, list[str]]:
 def traced(
     folder: Path, options: dict, before: list[Any], after: list[Any], kind: Any = "record"
 ) -> dict[str, tuple[list[str], str]]:
-    """Keys it comes from and what became of it, by column."""
+    """Return the origin keys and the note of each column."""
     upstream = [(UPSTREAM, dataset(folder, "before", *before))]
     tracer = ColumnTracer(options, upstream, dataset(folder, "after", *after), kind)
     return {o.column: ([key for _, key in o.origins], o.note) for o in tracer.trace()}
@@ -68,7 +68,7 @@ def test_a_key_leads_into_a_column(key: str, expected: str) -> None:
     assert column_of(key, {"meta", "texts", "a.b"}) == expected
 
 
-def test_a_written_column_comes_from_what_was_read(tmp_path: Path) -> None:
+def test_a_written_column_depends_on_the_read_columns(tmp_path: Path) -> None:
     before = dataset(tmp_path, "before", {"id": 1, "text": "a"})
     after = dataset(tmp_path, "after", {"id": 1, "text": "a", "upper": "A"})
 
@@ -99,7 +99,7 @@ def test_a_key_with_a_path_is_shown_whole_and_linked_by_its_column(tmp_path: Pat
     assert [dep.column_name for dep in origins["found"].deps] == ["meta", "texts"]
 
 
-def test_what_is_written_into_a_column_leaves_the_rest_of_it(tmp_path: Path) -> None:
+def test_a_write_into_a_column_keeps_its_other_elements(tmp_path: Path) -> None:
     found = traced(
         tmp_path,
         {"input_key": "text", "output_key": "meta.length"},
@@ -121,7 +121,7 @@ def test_columns_are_passed_through_changed_renamed_new_and_dropped(tmp_path: Pa
     }
 
 
-def test_a_column_of_one_value_is_not_taken_for_another_that_has_it_too(tmp_path: Path) -> None:
+def test_a_column_of_one_value_is_not_mistaken_for_another_column(tmp_path: Path) -> None:
     found = traced(tmp_path, {}, [{"old": 1}] * 3, [{"fresh": 1}] * 3)
     assert found == {"fresh": ([], f"new; {UNKNOWN_ORIGIN}"), "old": (["old"], "dropped")}
 
@@ -132,13 +132,13 @@ def test_an_operator_that_only_filters_passes_all_through(tmp_path: Path) -> Non
     assert found == {"id": (["id"], "passed through"), "text": (["text"], "passed through")}
 
 
-def test_a_selection_changes_nothing_whatever_a_sample_of_it_shows(tmp_path: Path) -> None:
+def test_a_selection_passes_all_columns_through_for_any_sample(tmp_path: Path) -> None:
     before = [{"id": n} for n in range(5000)]
     found = traced(tmp_path, {"input_key": "id"}, before, before[-2:], "selection")
     assert found == {"id": (["id"], "passed through")}
 
 
-def test_records_of_a_large_input_that_may_have_moved_are_not_said_to_be_changed(
+def test_moved_records_of_a_large_input_are_not_reported_as_changed(
     tmp_path: Path,
 ) -> None:
     before = [{"id": n} for n in range(5000)]
@@ -173,7 +173,7 @@ def test_without_inputs_there_is_no_lineage(tmp_path: Path) -> None:
     assert column_lineage({"input_key": "a"}, [], dataset(tmp_path, "after", {"a": 1})) is None
 
 
-def test_the_table_tells_column_type_origin_and_note(tmp_path: Path) -> None:
+def test_the_table_shows_column_type_origin_and_note(tmp_path: Path) -> None:
     before = dataset(tmp_path, "before", {"id": 1, "text": "a", "gone": None})
     after = dataset(tmp_path, "after", {"id": 1, "text": "a", "up|per": "A"})
     options = {"input_key": "text", "output_key": "up|per"}
@@ -195,7 +195,7 @@ def test_the_table_tells_column_type_origin_and_note(tmp_path: Path) -> None:
     ]
 
 
-def test_a_result_that_cannot_be_read_has_no_columns_and_fails_nobody(tmp_path: Path) -> None:
+def test_an_unreadable_result_has_no_columns_and_raises_no_error(tmp_path: Path) -> None:
     assert column_metadata({}, [], JsonlDataset(tmp_path / "gone.jsonl", 5)) == {}
 
 

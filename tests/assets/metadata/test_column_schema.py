@@ -1,4 +1,4 @@
-"""Column schema: types and shares, from all records or from a sample that says so."""
+"""Tests of the column schema: types and shares, from all records or from a marked sample."""
 
 from pathlib import Path
 from typing import Any
@@ -61,7 +61,7 @@ def test_the_type_of_many_values_has_room_for_each(values: list[Any]) -> None:
     assert joined.count("<") == joined.count(">")
 
 
-def test_columns_tell_how_often_they_stand_and_are_null(tmp_path: Path) -> None:
+def test_columns_show_their_shares_of_missing_and_null_values(tmp_path: Path) -> None:
     rows = [{"id": n, "text": "a" if n else None} | ({"few": 1} if n < 2 else {}) for n in range(8)]
     assert described(tmp_path, *rows) == {
         "id": ("integer", "in all records", False),
@@ -70,19 +70,19 @@ def test_columns_tell_how_often_they_stand_and_are_null(tmp_path: Path) -> None:
     }
 
 
-def test_a_share_is_never_rounded_to_none_or_all(tmp_path: Path) -> None:
+def test_a_share_is_never_rounded_to_0_or_100_percent(tmp_path: Path) -> None:
     rows = [{"all": 1} | ({"one": 1} if n == 3 else {"most": 1}) for n in range(250)]
     found = described(tmp_path, *rows)
     assert found["one"][1] == "in 0.4 % of records"
     assert found["most"][1] == "in 99.6 % of records"
 
 
-def test_objects_tell_their_keys(tmp_path: Path) -> None:
+def test_objects_show_their_keys(tmp_path: Path) -> None:
     found = described(tmp_path, {"meta": {"lang": "en"}}, {"meta": {"lang": "de", "score": 1}})
     assert found["meta"] == ("object", "in all records, with lang, score", False)
 
 
-def test_a_sample_says_that_it_is_one_and_claims_nothing_of_the_rest(tmp_path: Path) -> None:
+def test_a_sample_is_marked_as_a_sample(tmp_path: Path) -> None:
     rows = ({"id": n} for n in range(5000))
     dataset = write_records(tmp_path / "r.jsonl", rows, "test")
     schema = schema_of(dataset).table_schema()
@@ -90,7 +90,7 @@ def test_a_sample_says_that_it_is_one_and_claims_nothing_of_the_rest(tmp_path: P
     assert schema.columns[0].constraints.nullable
 
 
-def test_all_records_are_said_to_be_all(tmp_path: Path) -> None:
+def test_a_complete_sample_is_reported_as_complete(tmp_path: Path) -> None:
     dataset = write_records(tmp_path / "r.jsonl", [{"id": 1}], "test")
     assert schema_of(dataset).table_schema().constraints.other == ["all 1 records"]
 

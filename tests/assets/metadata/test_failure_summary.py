@@ -1,4 +1,4 @@
-"""Error files at a glance: failures by exception, counted to the last, with examples."""
+"""Tests of summaries of error files: failures by exception, counted in full, with examples."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.assets.helpers import write_jsonl
 
 
 def error(line: int, exception: str, message: str, given: Any, **more: Any) -> dict[str, Any]:
-    """A row as the engine writes it, less what plays no part."""
+    """Return an error row with the fields that matter here."""
     told = {"path": "in.jsonl", "line": line, "operator": "demo.x", "exception": exception}
     return {"index": line - 1, **told, "message": message, "input": given, **more}
 
@@ -51,7 +51,7 @@ def test_nothing_in_a_path_passes_for_an_exception(path: str, tmp_path: Path) ->
     assert found == {"Right": 1}
 
 
-def test_a_file_that_others_wrote_in_another_way_is_read_as_well(tmp_path: Path) -> None:
+def test_an_error_file_in_another_json_style_is_read(tmp_path: Path) -> None:
     path = tmp_path / "errors.jsonl"
     path.write_text(json.dumps(error(1, "KeyError", "m", {})) + "\n")  # with spaces
     assert counts(path) == {"KeyError": 1}
@@ -85,10 +85,10 @@ def test_several_files_are_counted_together(tmp_path: Path) -> None:
     one = write_jsonl(tmp_path / "one.jsonl", [error(1, "A", "m", {}), error(2, "B", "m", {})])
     other = write_jsonl(tmp_path / "other.jsonl", [error(1, "A", "n", {})])
     assert counts(one, other) == {"A": 2, "B": 1}
-    assert counts(one) == {"A": 1, "B": 1}  # what is remembered of a file is not changed by it
+    assert counts(one) == {"A": 1, "B": 1}  # the remembered groups of a file are not changed by it
 
 
-def test_a_file_that_was_written_anew_is_read_anew(tmp_path: Path) -> None:
+def test_a_rewritten_file_is_read_again(tmp_path: Path) -> None:
     path = write_jsonl(tmp_path / "errors.jsonl", [error(1, "A", "m", {})])
     assert counts(path) == {"A": 1}
     write_jsonl(path, [error(1, "A", "m", {}), error(2, "A", "m", {})])

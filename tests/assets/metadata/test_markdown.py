@@ -1,4 +1,4 @@
-"""Markdown tables: whatever stands in a cell, it stays in its cell and shows as it is."""
+"""Tests of Markdown tables: any value stays in its cell and is shown unchanged."""
 
 import itertools
 from typing import Any
@@ -25,7 +25,7 @@ SHAPES = st.integers(1, 5).flatmap(
 
 
 def rendered(markdown: str) -> list[list[str]]:
-    """The cells of the one table that a Markdown reader finds, each as it shows it."""
+    """Return the cells of the only table, as a Markdown reader shows them."""
     tokens = MarkdownIt("gfm-like", {"linkify": False, "html": True}).parse(markdown)
     assert [token.type for token in tokens].count("table_open") == 1
     rows: list[list[str]] = []
@@ -53,7 +53,7 @@ def test_no_cell_breaks_its_table(shape: tuple[list[str], list[list[Any]]]) -> N
 
 
 @given(SHAPES, TEXTS)
-def test_every_row_has_every_cell_however_they_were_cut(
+def test_every_row_has_every_cell_with_any_shortening(
     shape: tuple[list[str], list[list[Any]]], note: str
 ) -> None:
     header, rows = shape
@@ -78,5 +78,5 @@ def test_a_table_that_would_be_cut_off_is_long_enough_for_a_window(row: list[str
     assert rendered(made)[1] == [text.strip() for text in row]
 
 
-def test_a_note_stands_below_the_table() -> None:
+def test_a_note_is_below_the_table() -> None:
     assert table(["a"], [["b"]], "and 4 *more*").endswith("\n\n_and 4 \\*more\\*_")

@@ -1,4 +1,4 @@
-"""What the asset page shows of a materialization, as Markdown that nothing in a record escapes."""
+"""Tests of the metadata of a materialization as Markdown, with any record content escaped."""
 
 import re
 from pathlib import Path
@@ -23,7 +23,7 @@ HOSTILE = [
 
 
 def cells_of(table: str) -> list[list[str]]:
-    """Cells of a Markdown table as a reader sees them, without the rule below the header."""
+    """Return the cells of a Markdown table as shown, without the line below the header."""
     rows = [line.removeprefix("| ").removesuffix(" |") for line in table.splitlines()]
     split = [re.split(r"(?<!\\)(?:\\\\)*\|", row) for row in rows]
     return [[re.sub(r"\\(.)", r"\1", c.strip()) for c in r] for r in [split[0], *split[2:]]]
@@ -39,10 +39,10 @@ def test_a_preview_is_a_markdown_table() -> None:
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_cells_and_columns_show_what_records_hold(text: str) -> None:
+def test_cells_and_columns_show_the_content_of_records(text: str) -> None:
     table = preview([{text: text, "next": "x"}])
     assert cells_of(table) == [[text, "next"], [text, "x"]]
-    live = re.sub(r"\\.", "", "\n".join(table.splitlines()[2:]))  # less what is escaped
+    live = re.sub(r"\\.", "", "\n".join(table.splitlines()[2:]))  # without escaped characters
     assert not re.search(r"[`*~<>&!\[\]#]", live)
 
 
@@ -61,11 +61,11 @@ def test_a_missing_key_is_an_empty_cell_and_null_is_null() -> None:
     assert cells_of(table)[1:] == [["null", ""], ["", '[1,{"c":2}]']]
 
 
-def test_no_rows_are_said_to_be_none() -> None:
+def test_an_empty_result_is_reported_as_empty() -> None:
     assert preview([]) == "_no rows_"
 
 
-def test_a_file_that_is_no_jsonl_still_has_metadata(tmp_path: Path) -> None:
+def test_a_file_that_is_not_jsonl_still_has_metadata(tmp_path: Path) -> None:
     path = tmp_path / "broken.jsonl"
     path.write_text("no json\n{}\n")
     metadata = dataset_metadata(JsonlDataset.of_file(path))

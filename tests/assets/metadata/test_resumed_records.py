@@ -1,4 +1,4 @@
-"""What the asset page says of records that earlier attempts had settled."""
+"""Tests of the metadata of records that earlier attempts had settled."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -40,7 +40,7 @@ def test_a_run_links_to_the_run_that_it_resumes_and_names_several(
     assert link == dg.MetadataValue.dagster_run(failed.run_id)
 
 
-def test_a_run_that_resumes_nothing_says_no_more_than_that(
+def test_a_run_that_resumes_nothing_reports_only_that(
     registry: OperatorRegistry,
     records: Callable[[int], Path],
     root: Path,

@@ -1,4 +1,4 @@
-"""Docstrings on asset pages: what each style becomes, and that no word is lost."""
+"""Tests of docstrings on asset pages: the form of each style, without a lost word."""
 
 import re
 import textwrap
@@ -141,7 +141,7 @@ def test_no_docstring_is_no_description(nothing: str | None) -> None:
     assert described(nothing) is None
 
 
-def test_no_word_of_a_docstring_of_ours_is_lost() -> None:
+def test_no_word_of_the_packages_docstrings_is_lost() -> None:
     words = re.compile(r"\w+")
     for group in data_register.groups():
         for name in data_register.operators(group):

@@ -1,4 +1,4 @@
-"""Tests of how options are shown by functions that take them."""
+"""Tests of the signatures and docstrings of functions that take options."""
 
 import inspect
 from typing import Annotated, TypedDict, Unpack

@@ -1,4 +1,4 @@
-"""What an operator node looks like as an asset."""
+"""Tests of the asset specs of operator nodes."""
 
 import functools
 from pathlib import Path
@@ -21,7 +21,7 @@ from tests.assets.helpers import definitions_of, pipeline_of, spec_of
 
 
 class Client:
-    """Its repr gives away what nobody may see."""
+    """An object whose repr contains a secret."""
 
     def __repr__(self) -> str:
         return "Client(api_key='sk-123')"
@@ -71,7 +71,7 @@ def test_an_unnamed_pipeline_has_keys_of_one_part(upper: Any, root: Path) -> Non
     assert spec_of(definitions, "loud").group_name == "dataops"
 
 
-def test_workers_that_nobody_chose_are_called_automatic(upper: Any, root: Path) -> None:
+def test_default_numbers_of_workers_are_shown_as_automatic(upper: Any, root: Path) -> None:
     spec = spec_of(definitions_of(pipeline_of(loud=upper()), "texts.jsonl", root), "docs", "loud")
     assert spec.metadata["dagster_dataops/max_workers"] == "automatic"
 
@@ -102,11 +102,11 @@ def test_secrets_are_hidden(name: str, registry: OperatorRegistry) -> None:
 
 
 @pytest.mark.parametrize("name", ["max_tokens", "tokenizer", "key", "input_key", "author"])
-def test_ordinary_names_are_no_secrets(name: str) -> None:
+def test_ordinary_names_are_not_secrets(name: str) -> None:
     assert not is_secret(name)
 
 
-def test_objects_are_shown_by_their_class_since_their_text_may_tell_secrets(
+def test_objects_are_shown_by_their_class_because_their_text_may_contain_secrets(
     registry: OperatorRegistry,
 ) -> None:
     shown = options_shown(
@@ -216,7 +216,7 @@ def test_the_launchpad_of_each_operator_has_its_own_timeout(registry: OperatorRe
     assert [field.default.model_dump(by_alias=True)["timeout"] for field in shown] == [5.0, 7.0]
 
 
-def test_no_workers_are_shown_as_none_chosen(upper: Any, root: Path) -> None:
+def test_zero_workers_are_shown_as_the_default(upper: Any, root: Path) -> None:
     definitions = definitions_of(pipeline_of(loud=upper(_max_workers=0)), "texts.jsonl", root)
     metadata = spec_of(definitions, "docs", "loud").metadata
     assert metadata["dagster_dataops/max_workers"] == "automatic"

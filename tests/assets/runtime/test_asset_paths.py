@@ -1,4 +1,4 @@
-"""Asset keys and partition keys as folders: inside the root, each its own."""
+"""Tests of asset keys and partition keys as folders: inside the root, each different."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Steps that run at the same time share the cores."""
+"""Tests of steps that run at the same time and share the cores."""
 
 import os
 import signal
@@ -23,7 +23,7 @@ Records = Callable[[int], Path]
 
 @pytest.fixture(autouse=True)
 def steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A temporary folder of the test's own, on a machine of eight cores."""
+    """Return a temporary folder of the test, on a machine of eight cores."""
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
@@ -41,7 +41,7 @@ def slow(registry: OperatorRegistry, tmp_path: Path) -> Any:
     return slow
 
 
-def test_a_step_alone_has_all_cores_and_several_share_them(slow: Any) -> None:
+def test_a_single_step_has_all_cores_and_several_steps_share_them(slow: Any) -> None:
     found = []
     with ExitStack() as stack:
         for _ in range(10):
@@ -61,7 +61,7 @@ def test_a_step_alone_has_all_cores_and_several_share_them(slow: Any) -> None:
     ],
     ids=lambda settings: f"{settings.concurrency_mode}-{settings.max_workers}",
 )
-def test_what_was_chosen_and_what_waits_is_left_alone(
+def test_settings_of_chosen_workers_and_waiting_operators_are_unchanged(
     settings: ExecutionSettings, slow: Any, steps: Path
 ) -> None:
     with running_step(), fair_settings(slow(), settings) as fair:
@@ -69,7 +69,7 @@ def test_what_was_chosen_and_what_waits_is_left_alone(
         assert len(list(steps.iterdir())) == 1
 
 
-def test_a_step_that_was_killed_counts_no_more(steps: Path) -> None:
+def test_a_killed_step_does_not_count(steps: Path) -> None:
     code = f"""
 import tempfile, time
 tempfile.tempdir = {str(steps.parent)!r}
@@ -122,7 +122,7 @@ def plant_folder_of_another_user(steps: Path) -> Path:
 
 
 @pytest.mark.parametrize("plant", [plant_link, plant_open_folder, plant_folder_of_another_user])
-def test_a_folder_that_others_may_have_planted_is_not_used_and_the_log_says_so(
+def test_a_folder_of_another_user_is_not_used_with_a_log_line(
     plant: Callable[[Path], Path], steps: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     planted = plant(steps)

@@ -1,4 +1,4 @@
-"""Progress on the run page and the asset page: few lines, each with everything in it."""
+"""Tests of progress on the run page and the asset page: few, complete lines."""
 
 import threading
 
@@ -24,7 +24,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 class Log:
-    """Stands for the step's log."""
+    """Replaces the step's log."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -38,7 +38,7 @@ def state(records: int, failed: int = 0) -> ProgressState:
 
 
 class Told(DagsterProgress):
-    """Waits until everything is told."""
+    """Waits until every line is sent."""
 
     def update(self, state: ProgressState) -> None:
         super().update(state)
@@ -88,7 +88,7 @@ def test_the_bar_of_the_compute_log_goes_to_standard_error(
     assert "1000/1000" in capsys.readouterr().err
 
 
-def test_a_database_that_hangs_costs_lines_and_holds_up_nothing(clock: Clock) -> None:
+def test_a_hanging_database_costs_log_lines_and_delays_nothing(clock: Clock) -> None:
     comes_back = threading.Event()
 
     class Hanging(Log):

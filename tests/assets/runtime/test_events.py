@@ -1,4 +1,4 @@
-"""The event iterator: lazy, chainable, and no reason for a step to fail."""
+"""Tests of the event iterator: lazy, chainable, and without failures of the step."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -33,7 +33,7 @@ def ppl(registry: OperatorRegistry) -> Pipeline:
     return pipeline_of(first=same(), second=same())
 
 
-def test_what_cannot_be_fetched_is_logged_and_left_out(
+def test_metadata_that_cannot_be_fetched_is_logged_and_left_out(
     ppl: Pipeline,
     records: Records,
     root: Path,
@@ -54,7 +54,7 @@ def test_what_cannot_be_fetched_is_logged_and_left_out(
     result = execute(dg.Definitions(assets=[docs], resources=resources), instance)
     metadata = metadata_of(result, "docs", "second")
     assert metadata["dagster/row_count"] == 2
-    assert metadata["dagster/column_schema"].columns[0].name == "id"  # of the sample, as ever
+    assert metadata["dagster/column_schema"].columns[0].name == "id"  # of the sample
     told = [line for line in log_of(instance, result.run_id) if "left out" in line]
     assert told == [
         f"docs/{node}: some metadata is left out (MemoryError: no memory)"
@@ -83,7 +83,7 @@ def test_fetched_columns_are_those_of_all_records_and_not_of_a_sample(
     assert [column.constraints.nullable for column in schema.columns] == [False, True]
 
 
-def test_operators_run_as_the_events_are_asked_for(
+def test_operators_run_as_the_events_are_requested(
     ppl: Pipeline, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     there: list[bool] = []
@@ -101,7 +101,7 @@ def test_operators_run_as_the_events_are_asked_for(
     assert there == [False, True]
 
 
-def test_lines_are_counted_where_nobody_has_counted_them(tmp_path: Path) -> None:
+def test_lines_without_a_known_count_are_counted(tmp_path: Path) -> None:
     dataset = JsonlDataset.of_file(write_jsonl(tmp_path / "a.jsonl", list(numbered(7))))
     assert dataset.rows is None
     parts = {"a": dataset, "b": dataset}

@@ -1,4 +1,4 @@
-"""What is told beside the work: in order, never in its way, whatever the database does."""
+"""Tests of messages to Dagster: in order, without delaying the work, with any database."""
 
 import logging
 import signal
@@ -13,7 +13,7 @@ from dagster_dataops.assets.runtime.messenger import Messenger
 
 @pytest.fixture
 def another_thread() -> Iterator[None]:
-    """A thread beside the main one, as every process that Dagster started has."""
+    """Return a thread beside the main one, as in every process that Dagster starts."""
     over = threading.Event()
     thread = threading.Thread(target=over.wait)
     thread.start()
@@ -23,7 +23,7 @@ def another_thread() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("another_thread")
-def test_a_call_that_hangs_holds_up_nobody_and_those_after_it_wait() -> None:
+def test_a_hanging_call_delays_only_the_calls_after_it() -> None:
     messenger, goes_on, told = Messenger(), threading.Event(), list[str]()
     messenger.send(goes_on.wait)
     messenger.send(lambda: told.append("second"))
@@ -61,7 +61,7 @@ def test_calls_are_made_in_order_by_a_thread_that_takes_no_signals_and_ends() ->
 
 
 @pytest.mark.usefixtures("another_thread")
-def test_who_finishes_waits_so_long_and_drops_the_rest() -> None:
+def test_finish_waits_up_to_the_limit_and_drops_the_rest() -> None:
     messenger, goes_on, told = Messenger(), threading.Event(), list[str]()
     messenger.send(goes_on.wait)
     messenger.send(lambda: told.append("too late"))
@@ -104,7 +104,7 @@ print("threads", threading.active_count(), "busy", messenger.busy)
 
 
 @pytest.mark.usefixtures("another_thread")
-def test_waiting_for_nothing_takes_no_time() -> None:
+def test_waiting_without_calls_takes_no_time() -> None:
     began = time.monotonic()
     assert Messenger().wait(60)
     assert time.monotonic() - began < 60

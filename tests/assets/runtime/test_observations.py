@@ -1,4 +1,4 @@
-"""What the asset page shows while a step runs: one line, of the right asset and partition."""
+"""Tests of the asset page during a step: one line, of the right asset and partition."""
 
 import time
 import types
@@ -29,7 +29,7 @@ class Clock:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first observation comes at once, as it does after seconds otherwise."""
+    """Make the first observation at once instead of after seconds."""
     monkeypatch.setattr("dagster_dataops.assets.runtime.observations._FIRST_SECONDS", 0.0)
 
 
@@ -45,13 +45,13 @@ def slow(registry: OperatorRegistry) -> Any:
 
 
 def observed(instance: dg.DagsterInstance, key: dg.AssetKey = KEY) -> list[Any]:
-    """The observations of an asset, the oldest first."""
+    """Return the observations of an asset, the oldest first."""
     records = instance.fetch_observations(key, limit=100).records
     return [record.asset_observation for record in reversed(records)]
 
 
 def shown(observation: Any) -> str:
-    """The text of an observation, which has no other metadata."""
+    """Return the text of an observation, which has no other metadata."""
     ((name, value),) = observation.metadata.items()
     assert name == "dagster_dataops/progress"
     assert isinstance(value, dg.TextMetadataValue)
@@ -166,7 +166,7 @@ def test_an_observation_is_of_the_partition_that_is_worked_on(
 
 
 @pytest.mark.usefixtures("quick")
-def test_several_assets_of_one_step_are_observed_each_by_itself(
+def test_assets_of_one_step_are_observed_separately(
     slow: Any, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     source = JsonlDataset.of_file(records(20))
@@ -185,7 +185,7 @@ def test_several_assets_of_one_step_are_observed_each_by_itself(
 
 
 @pytest.mark.usefixtures("quick")
-def test_a_folder_that_is_no_assets_is_observed_by_nobody(
+def test_a_folder_without_an_asset_is_not_observed(
     slow: Any, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     source = JsonlDataset.of_file(records(20))

@@ -1,4 +1,4 @@
-"""Attempts under Dagster: what resumes what, who stops, who waits, which defaults count."""
+"""Tests of attempts under Dagster: resuming, stopping, waiting, defaults."""
 
 import os
 import threading
@@ -36,7 +36,7 @@ STEP = "docs__fragile"
 
 
 class Fragile:
-    """An operator that raises at one record as often as told, and counts its calls."""
+    """An operator that raises at one record a number of times, and counts its calls."""
 
     def __init__(self, registry: OperatorRegistry) -> None:
         self.calls: Counter[int] = Counter()
@@ -80,7 +80,7 @@ def expected(count: int = 100) -> list[dict[str, Any]]:
     return [{**record, "text": f"{record['text']}!"} for record in numbered(count)]
 
 
-def test_a_retry_of_the_step_goes_on_where_the_attempt_stopped(
+def test_a_retry_of_the_step_resumes_where_the_attempt_stopped(
     definitions: dg.Definitions, fragile: Fragile, root: Path, instance: dg.DagsterInstance
 ) -> None:
     fragile.fail(at=60)
@@ -95,7 +95,7 @@ def test_a_retry_of_the_step_goes_on_where_the_attempt_stopped(
     )
 
 
-def test_a_retry_that_fails_again_keeps_what_is_finished_for_the_next_run(
+def test_a_failed_retry_keeps_finished_records_for_the_next_run(
     definitions: dg.Definitions, fragile: Fragile, root: Path, instance: dg.DagsterInstance
 ) -> None:
     fragile.fail(at=60, times=2)
@@ -115,7 +115,7 @@ def test_the_error_of_a_failed_step_names_the_record(
         execute(without_retries, instance)
 
 
-def test_resume_never_starts_afresh_and_says_so(
+def test_resume_never_starts_afresh_with_a_log_line(
     without_retries: dg.Definitions, fragile: Fragile, root: Path, instance: dg.DagsterInstance
 ) -> None:
     fragile.fail(at=60)
@@ -127,7 +127,7 @@ def test_resume_never_starts_afresh_and_says_so(
     assert "starting afresh: 60 records" in "\n".join(log_of(instance, result.run_id))
 
 
-def test_another_option_starts_afresh_and_says_so(
+def test_another_option_starts_afresh_with_a_log_line(
     without_retries: dg.Definitions, fragile: Fragile, root: Path, instance: dg.DagsterInstance
 ) -> None:
     fragile.fail(at=60)
@@ -154,7 +154,7 @@ def test_errors_can_be_ignored_from_the_launchpad(
 RETRY = {"ops": {STEP: {"config": {"resume": "failed_records", "ignore_errors": True}}}}
 
 
-def test_failed_records_alone_are_retried_from_the_launchpad(
+def test_the_launchpad_retries_only_failed_records(
     without_retries: dg.Definitions, fragile: Fragile, root: Path, instance: dg.DagsterInstance
 ) -> None:
     fragile.fail(at=60)
@@ -166,12 +166,12 @@ def test_failed_records_alone_are_retried_from_the_launchpad(
     metadata = metadata_of(result, "docs", "fragile")
     assert (metadata["rows_in"], metadata["rows_failed"], metadata["rows_resumed"]) == (100, 0, 99)
     assert metadata["notes"] == (
-        f"retrying 1 failed records of run {first.run_id}; the 99 others are kept as they are"
+        f"retrying 1 failed records of run {first.run_id}; the other 99 are kept"
     )
     assert "kept_from" not in metadata
 
 
-def test_records_kept_across_other_options_are_told_in_the_metadata(
+def test_records_kept_across_option_changes_are_in_the_metadata(
     without_retries: dg.Definitions, fragile: Fragile, root: Path, instance: dg.DagsterInstance
 ) -> None:
     fragile.fail(at=60)
@@ -199,7 +199,7 @@ def test_a_retry_of_failed_records_that_another_input_forbids_fails_the_step(
     assert max(fragile.calls.values()) == 1
 
 
-def test_what_a_run_published_before_it_died_is_not_made_again_when_it_is_re_executed(
+def test_a_result_published_before_a_crash_is_reused_by_the_re_execution(
     without_retries: dg.Definitions,
     fragile: Fragile,
     root: Path,
@@ -239,7 +239,7 @@ class FakeRun:
 
 
 class FakeContext:
-    """As much of a context as the resource asks for."""
+    """The parts of a context that the resource uses."""
 
     def __init__(self, *runs: FakeRun) -> None:
         self.run = runs[0]
@@ -297,7 +297,7 @@ def test_a_run_that_is_dying_is_waited_for(
     timer.join()
 
 
-def test_the_root_is_given_or_else_the_configured_one(root: Path, tmp_path: Path) -> None:
+def test_the_root_is_given_or_configured(root: Path, tmp_path: Path) -> None:
     assert DataOpsResource().root_path == root == config.data_process_path
     assert DataOpsResource(root=str(tmp_path)).root_path == tmp_path
     assert DataOpsResource(root="~/results").root_path == Path.home() / "results"
@@ -335,7 +335,7 @@ def test_numbers_below_zero_are_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize(("own", "found"), [(None, 3), (2, 2)])
-def test_workers_of_the_resource_stand_below_those_of_the_operator(
+def test_workers_of_the_operator_override_those_of_the_resource(
     own: int | None,
     found: int,
     registry: OperatorRegistry,

@@ -1,4 +1,4 @@
-"""A step whose run has ended without it stops; one whose run goes on does not."""
+"""Tests that a step stops when its run has ended, and only then."""
 
 import threading
 import time
@@ -21,7 +21,7 @@ Records = Callable[[int], Path]
 
 @dg.job
 def nothing() -> None:
-    """A job to have runs of."""
+    """A job whose runs are monitored."""
 
 
 @pytest.fixture
@@ -36,13 +36,13 @@ def context_of(instance: dg.DagsterInstance, status: dg.DagsterRunStatus) -> Any
 
 
 def asked(watch: RunMonitor, messenger: Messenger) -> str | None:
-    """The answer to a first question."""
+    """Return the answer to a first query."""
     watch()
     assert messenger.wait(10)
     return watch()
 
 
-def test_a_step_goes_on_as_long_as_its_run_does(
+def test_a_step_continues_as_long_as_its_run(
     instance: dg.DagsterInstance, messenger: Messenger
 ) -> None:
     context = context_of(instance, dg.DagsterRunStatus.STARTED)
@@ -69,7 +69,7 @@ def test_a_database_that_is_away_for_a_moment_stops_nothing(
     assert asked(watch, messenger) is not None
 
 
-def test_a_database_that_hangs_holds_up_nothing(
+def test_a_hanging_database_delays_nothing(
     instance: dg.DagsterInstance, messenger: Messenger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     comes_back = threading.Event()

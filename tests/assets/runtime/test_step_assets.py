@@ -49,7 +49,7 @@ def test_every_folder_of_a_step_leads_to_its_asset_and_no_other_to_any(
     assert len(found) == 8 * len(partitions)
 
 
-def test_a_folder_is_no_assets_in_an_op(tmp_path: Path) -> None:
+def test_a_folder_has_no_asset_in_an_op(tmp_path: Path) -> None:
     @dg.op
     def plain(context: dg.OpExecutionContext) -> None:
         assert asset_in(context, tmp_path, folder_of(tmp_path, ["docs"])) is None

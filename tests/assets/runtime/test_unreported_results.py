@@ -1,4 +1,4 @@
-"""What was published, but never told to Dagster, is taken by the next run, and by no later one."""
+"""Tests that an unreported result is reused by the next run, and by no later one."""
 
 import os
 import signal
@@ -21,7 +21,7 @@ Launch = Callable[..., dg.ExecuteInProcessResult]
 
 
 class Dying(DataOpsResource):
-    """Fails right after these nodes were published."""
+    """Fails right after the results of these nodes were published."""
 
     nodes: ClassVar[set[str]] = set()
     killed: ClassVar[bool] = False  # the whole process, so that the run stays "started"
@@ -57,9 +57,9 @@ def launch(
     tmp_path: Path,
     instance: dg.DagsterInstance,
     calls: Counter[str],
-    dying: set[str],  # of nodes, none to begin with
+    dying: set[str],  # nodes; none at first
 ) -> Launch:
-    """Materializes two nodes, or ``only`` one, of a pipeline that may have partitions."""
+    """Materializes two nodes, or only one, of a pipeline that may have partitions."""
 
     @registry("data.text", _concurrency_mode="single")
     def mark(record: dict, node: str, value: int = 1) -> dict:
@@ -97,7 +97,7 @@ def launch(
     return launched
 
 
-def test_a_result_that_dagster_was_not_told_of_is_the_next_runs_and_no_later_ones(
+def test_an_unreported_result_is_reused_by_the_next_run_only(
     launch: Launch, dying: set[str], calls: Counter[str], root: Path, instance: dg.DagsterInstance
 ) -> None:
     dying.add("first")
@@ -116,7 +116,7 @@ def test_a_result_that_dagster_was_not_told_of_is_the_next_runs_and_no_later_one
     assert calls == {"first": 6, "second": 6}
 
 
-def test_a_result_of_a_killed_run_is_the_next_runs_though_dagster_takes_that_run_for_running(
+def test_a_result_of_a_killed_run_is_reused_even_if_dagster_shows_the_run_as_running(
     launch: Launch,
     dying: set[str],
     calls: Counter[str],
@@ -141,7 +141,7 @@ def test_a_result_of_a_killed_run_is_the_next_runs_though_dagster_takes_that_run
     assert calls == {"first": 3, "second": 6}
 
 
-def test_one_that_was_taken_and_again_not_told_of_is_the_next_runs_still(
+def test_a_twice_unreported_result_is_reused_by_the_next_run(
     launch: Launch, dying: set[str], calls: Counter[str]
 ) -> None:
     dying.add("first")
@@ -155,7 +155,7 @@ def test_one_that_was_taken_and_again_not_told_of_is_the_next_runs_still(
 
 
 @pytest.mark.parametrize("only", [None, [["docs", "first"]]])
-def test_what_dagster_was_told_of_is_made_again_although_the_run_failed_later(
+def test_a_reported_result_is_made_again_although_its_run_failed_later(
     launch: Launch, dying: set[str], calls: Counter[str], only: Any
 ) -> None:
     dying.add("second")
@@ -165,7 +165,7 @@ def test_what_dagster_was_told_of_is_made_again_although_the_run_failed_later(
     assert calls["first"] == 6
 
 
-def test_what_a_re_execution_took_over_is_made_again_when_that_has_succeeded(
+def test_a_result_adopted_by_a_successful_re_execution_is_made_again_later(
     launch: Launch, dying: set[str], calls: Counter[str]
 ) -> None:
     dying.add("first")
@@ -183,7 +183,7 @@ def test_what_a_re_execution_took_over_is_made_again_when_that_has_succeeded(
 
 
 @pytest.mark.parametrize("config", [{"resume": "never"}, {"params": {"value": 2}}])
-def test_it_is_made_again_where_that_is_asked_for_or_something_has_changed(
+def test_a_result_is_made_again_on_request_or_after_a_change(
     launch: Launch, dying: set[str], calls: Counter[str], config: dict[str, Any]
 ) -> None:
     dying.add("first")
@@ -215,7 +215,7 @@ def test_runs_of_another_instance_are_not_known_to_have_failed(
     assert calls["first"] == 6
 
 
-def test_one_partition_that_dagster_was_not_told_of_is_the_next_runs_and_no_later_ones(
+def test_an_unreported_partition_is_reused_by_the_next_run_only(
     launch: Launch, dying: set[str], calls: Counter[str]
 ) -> None:
     assert launch(partitions_def=LETTERS, partition_key="b").success

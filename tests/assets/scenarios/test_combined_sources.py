@@ -1,4 +1,4 @@
-"""Results combined, inside a pipeline and as the source of another: assets of several inputs."""
+"""Tests of combined results, inside a pipeline and as the source of another."""
 
 from pathlib import Path
 from typing import Any
@@ -49,7 +49,7 @@ def drawn(weights: list[float], seed: int = 4) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("layout", ["steps", "single_step"])
-def test_a_combination_is_an_asset_that_depends_on_exactly_what_it_combines(
+def test_a_combination_is_an_asset_that_depends_on_exactly_its_inputs(
     layout: Any, marked: Any, tmp_path: Path, root: Path, instance: dg.DagsterInstance
 ) -> None:
     path = write_jsonl(tmp_path / "texts.jsonl", ROWS)
@@ -167,11 +167,11 @@ def test_a_source_combines_no_nodes_and_no_streams(two: Any, root: Path) -> None
             definitions_of(training, combine.concat(["texts.jsonl", one]), root)
 
 
-def test_a_combination_that_failed_goes_on_when_it_is_launched_again(
+def test_a_combination_that_failed_resumes_when_it_is_launched_again(
     registry: OperatorRegistry, tmp_path: Path, root: Path, instance: dg.DagsterInstance
 ) -> None:
     class Trouble(registry.new_group("trouble")):  # type: ignore[misc]
-        """Inputs one after the other, with trouble on the way, once."""
+        """Concatenates inputs and fails once on the way."""
 
         def __init__(self, home: str, **kwargs: Any) -> None:
             super().__init__(**kwargs)

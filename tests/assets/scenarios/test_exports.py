@@ -1,4 +1,4 @@
-"""``set_output`` under Dagster: the export, and what the metadata says of it."""
+"""Tests of ``set_output`` under Dagster: the export, and its metadata."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -59,7 +59,7 @@ def test_every_result_with_an_output_is_exported_and_its_metadata_names_the_file
     assert "exported_to" not in metadata_of(result, "docs", "b")
 
 
-def test_a_result_that_stands_is_exported_again_where_its_export_is_gone(
+def test_a_kept_result_is_exported_again_if_its_export_is_missing(
     mark: Any, records: Records, root: Path, instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:
     target = tmp_path / "out.jsonl"

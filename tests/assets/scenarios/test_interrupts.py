@@ -1,4 +1,4 @@
-"""Cancelled runs, in every mode: what is finished stays, what is in flight is left, all goes on."""
+"""Tests of cancelled runs in every mode: finished records are kept, and the next run resumes."""
 
 import asyncio
 import os
@@ -24,18 +24,18 @@ from tests.assets.helpers import (
 
 CANCELLED_AT = 60
 RECORDS = 100
-PACE = 0.01  # seconds a record: with less, a worker process has so many that it may be far ahead
+PACE = 0.01  # seconds per record: with less, a worker process may be far ahead of the others
 EXPECTED = [{**record, "done": True} for record in numbered(RECORDS)]
 
 
 class Cancelling:
-    """Cancels the run from inside at one record, once; calls are counted in a file."""
+    """Cancels the run from inside at one record, once; counts calls in a file."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
 
     def called(self, record: dict[str, Any]) -> bool:
-        """Note a call; return whether it is the one in which the run is cancelled."""
+        """Record a call; return whether it is the one in which the run is cancelled."""
         with (self.home / "calls").open("a") as file:
             file.write(f"{record['id']}\n")
         once = self.home / "cancelled"
@@ -47,7 +47,7 @@ class Cancelling:
 
     @property
     def at(self) -> float:
-        """When the run was cancelled."""
+        """The time at which the run was cancelled."""
         return (self.home / "cancelled").stat().st_mtime
 
     def calls(self) -> Counter[str]:
@@ -79,7 +79,7 @@ def operator(registry: OperatorRegistry, cancelling: Cancelling, mode: Any) -> A
 
 
 @pytest.mark.parametrize("mode", ["single", "thread", "async", "process"])
-def test_a_cancelled_run_keeps_what_is_finished_and_the_next_one_goes_on(
+def test_a_cancelled_run_keeps_finished_records_and_the_next_run_resumes(
     mode: str,
     registry: OperatorRegistry,
     cancelling: Cancelling,

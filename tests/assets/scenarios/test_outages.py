@@ -1,4 +1,4 @@
-"""An endpoint that is down, seen from Dagster: no result is replaced, and re-execution goes on."""
+"""Tests of outages under Dagster: no result is replaced, and a re-execution resumes."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -25,7 +25,7 @@ LAYOUTS = pytest.mark.parametrize("layout", ["steps", "single_step"])
 
 
 class Endpoint:
-    """Something that an operator calls for each record, and that may be down for some."""
+    """A service that an operator calls for each record, and that may be down for some."""
 
     def __init__(self, registry: OperatorRegistry) -> None:
         self.down_for: Callable[[int], bool] = lambda _: False
@@ -45,7 +45,7 @@ class Endpoint:
         self.keep: Any = keep
 
     def asked(self) -> list[int]:
-        """Return the records asked for since the last call of this."""
+        """Return the records of calls since the last call of this method."""
         found, self.calls[:] = sorted(self.calls), []
         return found
 
@@ -56,7 +56,7 @@ def endpoint(registry: OperatorRegistry) -> Endpoint:
 
 
 def config_of(layout: str, node: str, **given: Any) -> dict[str, Any]:
-    """Return what the launchpad gives a node."""
+    """Return the run configuration of a node."""
     if layout == "steps":
         return {"ops": {f"docs__{node}": {"config": given}}}
     return {"ops": {"docs": {"config": {node: given}}}}
@@ -67,7 +67,7 @@ def numbers(root: Path, node: str) -> list[int]:
 
 
 def failure_of(result: dg.ExecuteInProcessResult) -> str:
-    """Return what Dagster shows of the first step that failed."""
+    """Return the error that Dagster shows for the first failed step."""
     return next(
         event.step_failure_data.error.to_string()
         for event in result.all_events
@@ -76,7 +76,7 @@ def failure_of(result: dg.ExecuteInProcessResult) -> str:
 
 
 @LAYOUTS
-def test_a_nightly_outage_fails_the_step_and_the_healed_endpoint_is_asked_by_the_next_run(
+def test_an_outage_fails_the_step_and_the_next_run_calls_the_recovered_endpoint(
     layout: str, endpoint: Endpoint, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     ppl = pipeline_of(a=endpoint.ask(), b=endpoint.keep())
@@ -100,7 +100,7 @@ def test_a_nightly_outage_fails_the_step_and_the_healed_endpoint_is_asked_by_the
 
 
 @LAYOUTS
-def test_an_outage_in_the_middle_stops_the_run_and_what_was_answered_is_not_asked_again(
+def test_an_outage_in_the_middle_stops_the_run_and_keeps_successful_calls(
     layout: str, endpoint: Endpoint, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     ppl = pipeline_of(a=endpoint.ask(_stop_after_failures=20), b=endpoint.keep())
@@ -118,7 +118,7 @@ def test_an_outage_in_the_middle_stops_the_run_and_what_was_answered_is_not_aske
     assert numbers(root, "b") == list(range(500))
 
 
-def test_a_retry_policy_asks_again_after_an_outage(
+def test_a_retry_policy_calls_again_after_an_outage(
     endpoint: Endpoint, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     endpoint.down_for = lambda _: len(endpoint.calls) <= 5
@@ -130,7 +130,7 @@ def test_a_retry_policy_asks_again_after_an_outage(
 
 
 @LAYOUTS
-def test_the_launchpad_says_after_how_many_failures_to_stop_or_never(
+def test_the_launchpad_sets_the_number_of_failures_that_stops_a_run(
     layout: str, endpoint: Endpoint, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     endpoint.down_for = lambda _: True
@@ -187,7 +187,7 @@ def test_a_preview_shows_failures_even_if_every_record_fails(
 
 @LAYOUTS
 @pytest.mark.parametrize(("failed", "held_up"), [(5, False), (6, True)])
-def test_if_more_than_half_failed_what_is_downstream_is_held_up(
+def test_more_than_half_failed_records_block_downstream_assets(
     layout: str,
     failed: int,
     held_up: bool,
@@ -217,7 +217,7 @@ def test_if_more_than_half_failed_what_is_downstream_is_held_up(
         {"max_error_rate": 0.0, "severity": "WARN"},
     ],
 )
-def test_whoever_says_so_has_what_is_downstream_made_of_the_smaller_part(
+def test_a_severity_of_warn_lets_downstream_assets_run_on_the_smaller_part(
     rate: Any, endpoint: Endpoint, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     chosen = ErrorRateCheck(**rate) if isinstance(rate, dict) else rate

@@ -65,7 +65,7 @@ def test_a_reader_is_an_asset_with_its_seed(parts, instance):
     assert Numbers(parts, 2, random_shuffle=True, seed=reader.seed_in_use)() == reader()
 
 
-def test_a_drawn_seed_is_no_part_of_the_code_version(parts):
+def test_a_generated_seed_is_not_part_of_the_code_version(parts):
     versions = {
         spec.code_version
         for _ in range(2)
@@ -78,7 +78,7 @@ def test_a_drawn_seed_is_no_part_of_the_code_version(parts):
     assert len(versions) == 1
 
 
-def test_what_a_reader_does_not_yield_is_told_where_it_is_defined(parts):
+def test_columns_that_do_not_fit_the_reader_are_an_error_at_the_definition(parts):
     with pipeline("read") as ppl:
         ppl.upper = upper()
 
@@ -122,7 +122,7 @@ print(json.dumps({"numbers": numbers, "parsed": len(seen), "seeds": seeds}))
 
 
 @pytest.mark.slow
-def test_a_killed_reader_goes_on_with_the_seed_that_it_had_drawn(parts):
+def test_a_killed_reader_resumes_with_the_seed_that_it_had_drawn(parts):
     root = str(Path(__file__).parents[3])
     command = [sys.executable, "-W", "ignore", "-c", KILLED, str(parts)]
     environment = os.environ | {"PYTHONPATH": root, "PYTHONDONTWRITEBYTECODE": "1"}

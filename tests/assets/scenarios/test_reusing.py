@@ -1,4 +1,4 @@
-"""Operators that use outcomes again are not asked twice for what did not change upstream."""
+"""Tests that operators with reused outcomes are not called again for unchanged records."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +23,7 @@ def asked() -> list[int]:
 
 @pytest.fixture
 def pipeline(registry: OperatorRegistry, asked: list[int]) -> Callable[..., Any]:
-    """Make a pipeline: a cleaner, what asks a model, and what comes after it."""
+    """Return a pipeline of a cleaner, a model call, and a later node."""
 
     @registry("data.reuse", _concurrency_mode="thread", _max_workers=4)
     def clean(record: dict, every: int = 0, failing: int = 0) -> None:
@@ -49,7 +49,7 @@ def definitions(ppl: Any, source: Path, root: Path, **keywords: Any) -> dg.Defin
 
 
 @pytest.mark.parametrize("layout", ["steps", "single_step"])
-def test_after_a_fix_upstream_a_model_is_asked_for_the_changed_records_alone(
+def test_after_a_fix_upstream_a_model_is_called_only_for_changed_records(
     layout: str,
     pipeline: Callable[..., Any],
     asked: list[int],
@@ -74,7 +74,7 @@ def test_after_a_fix_upstream_a_model_is_asked_for_the_changed_records_alone(
     assert any(told in text for text in log_of(stored, second.run_id))
 
 
-def test_a_plain_materialize_asks_for_nothing_and_never_for_everything(
+def test_a_plain_materialize_resumes_by_default_and_never_on_request(
     pipeline: Callable[..., Any],
     asked: list[int],
     records: Records,
@@ -91,7 +91,7 @@ def test_a_plain_materialize_asks_for_nothing_and_never_for_everything(
     assert sorted(asked) == list(range(COUNT))
 
 
-def test_the_retry_job_asks_a_model_for_what_was_missing_upstream(
+def test_the_retry_job_calls_a_model_for_records_missing_upstream(
     pipeline: Callable[..., Any],
     asked: list[int],
     records: Records,

@@ -1,4 +1,4 @@
-"""Declared checks as Dagster's: after their asset, alone, blocking, and partition by partition."""
+"""Tests of declared checks as Dagster's: after their asset, alone, blocking, by partition."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -80,7 +80,7 @@ def test_all_checks_of_an_asset_are_one_step_after_its_own(
 
 @LAYOUT
 @pytest.mark.parametrize("blocking", [True, False])
-def test_a_blocking_check_holds_up_what_is_downstream_in_the_same_run(
+def test_a_blocking_check_stops_downstream_assets_in_the_same_run(
     layout: Any,
     blocking: bool,
     keep: Any,
@@ -106,7 +106,7 @@ def _path(check: Any) -> list[str]:
 
 
 @LAYOUT
-def test_a_blocking_check_that_passes_holds_up_nothing(
+def test_a_passed_blocking_check_stops_nothing(
     layout: Any, keep: Any, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     wanted = {"a": [checks.row_count(min=8, blocking=True)]}
@@ -121,7 +121,7 @@ def test_a_blocking_check_that_passes_holds_up_nothing(
 @pytest.mark.parametrize(
     ("layout", "step"), [("steps", "docs__a__checks"), ("single_step", "docs")]
 )
-def test_a_check_runs_alone_over_what_was_published(
+def test_a_check_runs_alone_over_the_published_result(
     layout: Any,
     step: str,
     keep: Any,
@@ -145,7 +145,7 @@ def test_a_check_runs_alone_over_what_was_published(
     assert check.target_materialization_data.run_id == run
 
 
-def test_a_check_of_what_was_never_published_says_so(
+def test_a_check_of_an_unpublished_result_reports_it(
     keep: Any, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     wanted = {"a": [checks.row_count(min=1)]}
@@ -172,7 +172,7 @@ def test_the_source_is_checked_before_the_first_operator(
     wanted = {"source": [checks.row_count(max=9, blocking=True)]}
     ppl = pipeline_of(a=keep())
     definitions = definitions_of(ppl, source, root, checks=wanted)
-    job = definitions.resolve_job_def("docs_pipeline")  # what a schedule launches
+    job = definitions.resolve_job_def("docs_pipeline")  # the launch of a schedule
     result = job.execute_in_process(instance=instance, raise_on_error=False)
     (check,) = checks_of(result)
     assert check.description == "10 records, more than 9."
@@ -187,7 +187,7 @@ class Partitioned(DataOpsTranslator):
         return super().get_asset_spec(data).replace_attributes(partitions_def=letters)
 
 
-def test_a_check_sees_the_partition_of_its_run_and_alone_all_of_them(
+def test_a_check_reads_the_partition_of_its_run_or_all_partitions(
     keep: Any, root: Path, instance: dg.DagsterInstance
 ) -> None:
     @dg.asset(partitions_def=letters, io_manager_key="dataops_io")
@@ -250,7 +250,7 @@ def test_checks_of_unknown_nodes_and_equal_names_are_refused(
         build_definitions(pipeline_of(a=keep()), source=records(1), checks=wanted)
 
 
-def test_one_step_for_all_makes_only_the_checks_that_hold_up_what_is_in_it(
+def test_a_single_step_runs_only_the_checks_that_block_its_operators(
     keep: Any, records: Records
 ) -> None:
     wanted = {
@@ -316,7 +316,7 @@ def test_definitions_with_checks_can_be_loaded(keep: Any, records: Records) -> N
     dg.Definitions.validate_loadable(definitions)
 
 
-def test_files_by_partition_are_checked_each_and_alone_together(
+def test_files_by_partition_are_checked_separately_or_together(
     keep: Any, root: Path, tmp_path: Path, instance: dg.DagsterInstance
 ) -> None:
     for key, count in (("a", 1), ("b", 4)):

@@ -1,4 +1,4 @@
-"""One step for a whole pipeline: as many materializations, equal in all but the step."""
+"""Tests of one step for a whole pipeline: the materializations equal those of many steps."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -42,7 +42,7 @@ ATTRIBUTES = (
 
 
 class Work:
-    """Operators that count their calls, and fail when told to."""
+    """Operators that count their calls, and fail on request."""
 
     def __init__(self, registry: OperatorRegistry) -> None:
         self.calls: Counter[str] = Counter()
@@ -145,7 +145,7 @@ def versions_of(result: dg.ExecuteInProcessResult) -> dict[str, Any]:
 
 
 def made_of(result: dg.ExecuteInProcessResult) -> list[Any]:
-    """Return the events of what was made; a file that was read is reported as well."""
+    """Return the materializations; a file that was read is reported as well."""
     events = result.get_asset_materialization_events()
     return [event for event in events if event.asset_key.path[-1] != "texts"]
 
@@ -174,7 +174,7 @@ def test_both_layouts_write_the_same_bytes_metadata_and_versions(
 
 
 @pytest.mark.parametrize("layout", ["steps", "single_step"])
-def test_what_is_told_of_a_result_is_written_down_once(
+def test_metadata_of_a_result_is_stored_once(
     layout: str, work: Work, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     definitions = definitions_of(work.pipeline(), records(5), root, layout=layout)
@@ -193,7 +193,7 @@ def test_there_is_one_step_with_a_materialization_an_operator(
     assert {event.step_key for event in events} == {"docs"}
 
 
-def test_what_was_finished_before_another_failed_is_materialized(
+def test_results_finished_before_a_failure_are_materialized(
     single: dg.Definitions, work: Work, root: Path, instance: dg.DagsterInstance
 ) -> None:
     work.fails.add("second")
@@ -203,7 +203,7 @@ def test_what_was_finished_before_another_failed_is_materialized(
     assert len(result_of(root, "docs", "first")) == 5
 
 
-def test_a_retry_pays_for_no_finished_operator_again(
+def test_a_retry_repeats_no_finished_operator(
     work: Work, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     definitions = definitions_of(
@@ -220,7 +220,7 @@ def test_a_retry_pays_for_no_finished_operator_again(
     assert "already finished by run" in "\n".join(log_of(instance, result.run_id))
 
 
-def test_only_what_is_selected_runs_over_what_was_published(
+def test_only_selected_operators_run_and_read_published_results(
     single: dg.Definitions, work: Work, root: Path, instance: dg.DagsterInstance
 ) -> None:
     execute(single, instance)
@@ -242,7 +242,7 @@ def test_an_operator_between_selected_ones_is_read_as_it_was_published(
     assert work.calls == {"first": 5, "joined": 1}
 
 
-def test_a_missing_result_of_what_is_not_selected_is_named(
+def test_a_missing_result_of_an_unselected_operator_is_named(
     single: dg.Definitions, instance: dg.DagsterInstance
 ) -> None:
     with pytest.raises(Exception, match=r"second_results.jsonl.*Materialize the operator that"):
@@ -278,7 +278,7 @@ def test_a_source_that_another_asset_makes_is_loaded_by_its_io_manager(
     definitions = definitions_of(work.pipeline(), raw, root, others=[raw], layout="single_step")
     execute(definitions, instance)
     assert len(result_of(root, "docs", "joined")) == 3
-    execute(definitions, instance, only=[["docs", "joined"]])  # raw is not asked for
+    execute(definitions, instance, only=[["docs", "joined"]])  # raw is not selected
 
 
 def texts() -> Any:
@@ -323,7 +323,7 @@ letters = dg.StaticPartitionsDefinition(["a", "b"])
 
 
 class HalfPartitioned(DataOpsTranslator):
-    """The first two operators are partitioned, the last one joins all of theirs."""
+    """The first two operators are partitioned; the last one joins all their partitions."""
 
     def get_asset_spec(self, data: DataOpsTranslatorData) -> dg.AssetSpec:
         spec = super().get_asset_spec(data)
@@ -331,7 +331,7 @@ class HalfPartitioned(DataOpsTranslator):
         return spec if last else spec.replace_attributes(partitions_def=letters)
 
 
-def test_operators_with_other_partitions_have_a_step_of_their_own(
+def test_operators_with_other_partitions_have_a_separate_step(
     registry: OperatorRegistry, work: Work, root: Path, instance: dg.DagsterInstance
 ) -> None:
     @dg.asset(partitions_def=letters, io_manager_key="dataops_io")

@@ -1,4 +1,4 @@
-"""A planned pipeline in assets and ops of one's own."""
+"""Tests of a planned pipeline in custom assets and ops."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -64,7 +64,7 @@ def test_an_op_materializes_the_whole_pipeline(
     assert tags["dagster/data_version"].startswith("xxh3:")
 
 
-def test_a_multi_asset_of_ones_own_runs_what_is_selected(
+def test_a_custom_multi_asset_runs_the_selected_assets(
     ppl: Pipeline, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     planned = plan_pipeline(ppl, source=records(2))

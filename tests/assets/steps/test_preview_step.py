@@ -1,4 +1,4 @@
-"""Previews: the first records through an operator, and nothing else is any other than before."""
+"""Tests of previews: the first records through an operator, with no other change."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -42,7 +42,7 @@ def ppl(registry: OperatorRegistry) -> Pipeline:
 
 
 def files_of(root: Path) -> dict[str, tuple[int, bytes]]:
-    """Every file that is no preview's, with its modification time and content."""
+    """Return every file except previews, with its modification time and content."""
     return {
         str(path.relative_to(root)): (path.stat().st_mtime_ns, path.read_bytes())
         for path in sorted(root.rglob("*"))
@@ -103,7 +103,7 @@ def test_a_preview_takes_the_published_result_of_the_asset_before_it(
     assert len(result_of(root, "docs", "backwards")) == 7
 
 
-def test_what_depends_on_a_preview_is_skipped_and_the_run_succeeds(
+def test_steps_downstream_of_a_preview_are_skipped_and_the_run_succeeds(
     ppl: Pipeline, root: Path, instance: dg.DagsterInstance, records: Any
 ) -> None:
     definitions = definitions_of(ppl, records(9), root)
@@ -157,7 +157,7 @@ def test_bad_lines_count_as_records_of_a_preview(
     assert (found["preview/rows_in"], found["preview/rows_failed"]) == (2, 1)
 
 
-def test_a_preview_of_less_than_nothing_is_refused(
+def test_a_preview_with_a_negative_limit_is_refused(
     ppl: Pipeline, root: Path, instance: dg.DagsterInstance, records: Any
 ) -> None:
     definitions = definitions_of(ppl, records(9), root)
@@ -198,7 +198,7 @@ def test_a_whole_pipeline_is_previewed_each_node_over_the_previews_before_it(
     ]
 
 
-def test_a_source_function_is_asked_for_the_first_records_alone(
+def test_a_source_function_yields_only_the_first_records(
     ppl: Pipeline, root: Path, instance: dg.DagsterInstance
 ) -> None:
     asked = []
@@ -274,7 +274,7 @@ def texts_of(result: dg.ExecuteInProcessResult, node: str = "shout") -> list[str
 @pytest.mark.parametrize(
     ("config", "expected"), [({}, "A"), ({"partition": "c"}, "C"), ({"partition": ""}, "A")]
 )
-def test_one_partition_is_previewed_the_last_that_is_there_if_none_is_named(
+def test_one_partition_is_previewed_by_default_the_last_existing_one(
     ppl: Pipeline,
     root: Path,
     instance: dg.DagsterInstance,
@@ -298,7 +298,7 @@ def test_one_partition_is_previewed_the_last_that_is_there_if_none_is_named(
     assert files_of(root) == {}
 
 
-def test_a_partition_that_is_none_or_not_there_is_refused(
+def test_an_invalid_or_missing_partition_is_refused(
     ppl: Pipeline, root: Path, instance: dg.DagsterInstance, inbox: str
 ) -> None:
     definitions = definitions_of(ppl, inbox, root, partitions_def=LETTERS)
@@ -306,11 +306,11 @@ def test_a_partition_that_is_none_or_not_there_is_refused(
         preview(definitions, instance, partition="d")
     for path in Path(inbox).parent.iterdir():
         path.unlink()
-    with pytest.raises(dg.Failure, match="no partition of docs/inbox is there yet"):
+    with pytest.raises(dg.Failure, match="no partition of docs/inbox exists yet"):
         preview(definitions, instance)
 
 
-def test_a_source_function_is_asked_for_one_partition(
+def test_a_source_function_is_called_for_one_partition(
     ppl: Pipeline, root: Path, instance: dg.DagsterInstance
 ) -> None:
     def texts(key: str) -> Iterable[dict[str, Any]]:
@@ -343,7 +343,7 @@ def test_unknown_options_of_a_preview_are_refused_at_launch(
             preview(definitions, instance, params=params)
 
 
-def test_of_an_asset_as_source_what_it_materialized_last_is_previewed(
+def test_a_preview_of_a_source_asset_reads_its_last_materialization(
     ppl: Pipeline, root: Path, instance: dg.DagsterInstance
 ) -> None:
     @dg.asset(io_manager_key="dataops_io")
@@ -379,7 +379,7 @@ def test_in_a_single_step_a_preview_takes_that_of_the_node_before_it(
     assert files_of(root) == {}
 
 
-def test_ops_hand_previews_on_and_publish_nothing_made_of_them(
+def test_ops_pass_previews_on_and_do_not_publish_them(
     ppl: Pipeline, root: Path, instance: dg.DagsterInstance, records: Any
 ) -> None:
     job = build_operator_job(ppl, source=records(99), resources={"dataops": resource_at(root)})

@@ -1,4 +1,4 @@
-"""What one step runs: skipped operators, and checks beside results, in both layouts."""
+"""Tests of the work of one step: skipped operators, and checks beside results, in both layouts."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,7 +25,7 @@ def ppl(registry: OperatorRegistry) -> Pipeline:
 
 
 @pytest.mark.parametrize("layout", ["steps", "single_step"])
-def test_what_takes_a_result_that_was_not_made_is_skipped(
+def test_operators_downstream_of_a_missing_result_are_skipped(
     layout: str,
     ppl: Pipeline,
     records: Records,
@@ -34,7 +34,7 @@ def test_what_takes_a_result_that_was_not_made_is_skipped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     definitions = definitions_of(ppl, records(2), root, layout=layout)
-    execute(definitions, instance)  # so that there are results that could be taken by mistake
+    execute(definitions, instance)  # so that results exist that could be used by mistake
 
     def without_second(context: Any, plan: Any, *rest: Any) -> Iterator[Any]:
         if plan.node.name != "second":
@@ -46,7 +46,7 @@ def test_what_takes_a_result_that_was_not_made_is_skipped(
     made = [e.asset_key.path[-1] for e in result.get_asset_materialization_events() if e.asset_key]
     assert made == ["first"]
     if layout == "single_step":
-        told = "third is not run: there is no new result upstream"
+        told = "third is skipped: there is no new result upstream"
         assert told in log_of(instance, result.run_id)
 
 

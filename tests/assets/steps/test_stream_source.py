@@ -1,4 +1,4 @@
-"""Streams as the source of assets: one result, written with a checkpoint, told of as operators."""
+"""Tests of streams as sources: one result, with a checkpoint, reported like an operator's."""
 
 import gzip
 import os
@@ -97,7 +97,7 @@ def test_a_stream_is_an_asset_that_the_first_node_takes(
 
 
 class Reader:
-    """What makes a stream, as readers do."""
+    """An object that makes a stream, like a reader."""
 
     name = "reader"
 
@@ -111,7 +111,7 @@ def streamed() -> DataPipeline:
 
 
 def unannotated():  # type: ignore[no-untyped-def]
-    """Sixty texts, and nobody knows it is a stream before it is there."""
+    """Return sixty texts; without an annotation, the stream is detected only when it is made."""
     return read_sequence(ROWS)
 
 
@@ -127,7 +127,7 @@ def unannotated():  # type: ignore[no-untyped-def]
         (unannotated, "unannotated", ""),
     ],
 )
-def test_a_stream_comes_in_any_shape_and_has_a_name(
+def test_streams_of_any_form_have_a_name(
     source: Any, name: str, given: str, upper: Any, root: Path, instance: dg.DagsterInstance
 ) -> None:
     definitions = definitions_of(upper, source, root, stream_name=given)
@@ -142,12 +142,12 @@ def test_a_registered_reader_is_a_source_whose_columns_are_checked(
 ) -> None:
     @registry("data.text", columns={"id": int, "text": str})
     def numbers(count: int) -> DataPipelineBuilder:
-        """So many texts."""
+        """Yield a number of texts."""
         return read_sequence(list(numbered(count)))
 
     reader = registry.group("text").numbers(count=60)
     definitions = definitions_of(upper, reader, root)
-    assert spec_of(definitions, "docs", "numbers").description == "So many texts."
+    assert spec_of(definitions, "docs", "numbers").description == "Yield a number of texts."
     execute(definitions, instance)
     assert result_of(root, "docs", "numbers") == ROWS
 
@@ -158,7 +158,7 @@ def test_a_registered_reader_is_a_source_whose_columns_are_checked(
         definitions_of(pipeline_of(titled=titled()), reader, root)
 
 
-def test_a_function_tells_what_its_asset_is(upper: Any, root: Path) -> None:
+def test_a_function_describes_its_asset(upper: Any, root: Path) -> None:
     definitions = definitions_of(upper, streamed, root)
     spec = spec_of(definitions, "docs", "streamed")
     assert spec.description == "Sixty texts, as a stream."
@@ -173,7 +173,7 @@ def test_a_compressed_file_and_a_url_are_streams(name: str, tmp_path: Path) -> N
     assert origin_of("s3://bucket/more/docs.jsonl", "docs").key == dg.AssetKey(["docs", "docs"])
 
 
-def test_a_packed_file_and_one_by_url_become_results(
+def test_compressed_files_and_urls_become_results(
     upper: Any, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     packed = records(60).with_suffix(".jsonl.gz")
@@ -201,18 +201,18 @@ def test_a_stream_that_never_ends_is_refused_when_it_is_defined(upper: Any, root
             definitions_of(upper, endless, root)
 
 
-def test_a_list_of_sources_is_refused_with_what_to_do(upper: Any, root: Path) -> None:
+def test_a_list_of_sources_is_refused_with_a_remedy(upper: Any, root: Path) -> None:
     with pytest.raises(OperatorDefinitionError, match=r"combine\.concat"):
         definitions_of(upper, ["a.jsonl", "b.jsonl"], root)
 
 
-def test_a_stream_cannot_be_that_of_every_partition(upper: Any, root: Path) -> None:
+def test_one_stream_cannot_serve_all_partitions(upper: Any, root: Path) -> None:
     partitions = dg.StaticPartitionsDefinition(["a"])
     with pytest.raises(ConfigurationError, match="a function of the partition's key"):
         definitions_of(upper, read_sequence(ROWS), root, partitions_def=partitions)
 
 
-def test_an_item_that_is_no_record_fails_the_step_by_its_number(
+def test_an_item_that_is_not_a_record_fails_the_step_with_its_number(
     upper: Any, root: Path, instance: dg.DagsterInstance
 ) -> None:
     definitions = definitions_of(upper, read_sequence(ROWS).bucket(7), root)
@@ -253,7 +253,7 @@ def test_a_function_makes_a_stream_of_each_partition(
 
 
 class Ending:
-    """Notes what passes in a file, and ends the run at one item, once."""
+    """Records the items in a file, and ends the run at one item, once."""
 
     def __init__(self, home: Path, at: int, how: str) -> None:
         self.home, self.at, self.how = home, at, how
@@ -291,7 +291,7 @@ def _definitions(ppl: Any, source: Any, root: Path, **keywords: Any) -> dg.Defin
     return build_definitions(ppl, source=source, resource=_frequent(root), **keywords)
 
 
-def test_a_cancelled_run_goes_on_in_a_plain_materialize(
+def test_a_cancelled_run_resumes_in_a_plain_materialize(
     upper: Any, root: Path, tmp_path: Path, instance: dg.DagsterInstance
 ) -> None:
     ending = Ending(tmp_path, 50, "interrupt")
@@ -307,7 +307,7 @@ def test_a_cancelled_run_goes_on_in_a_plain_materialize(
     assert metadata_of(third, "docs", "map")["rows_resumed"] == 0
 
 
-def test_a_retry_goes_on_within_the_same_run(
+def test_a_retry_resumes_within_the_same_run(
     upper: Any, root: Path, tmp_path: Path, instance: dg.DagsterInstance
 ) -> None:
     ending = Ending(tmp_path, 50, "failure")
@@ -331,7 +331,7 @@ def test_resuming_is_switched_off_in_the_launchpad(
     assert "resuming is switched off" in found["notes"]
 
 
-def test_another_stream_starts_afresh_and_the_log_says_which_part_differs(
+def test_another_stream_starts_afresh_and_the_log_names_the_difference(
     upper: Any, root: Path, tmp_path: Path, instance: dg.DagsterInstance
 ) -> None:
     ending = Ending(tmp_path, 50, "failure")
@@ -343,10 +343,10 @@ def test_another_stream_starts_afresh_and_the_log_says_which_part_differs(
     assert len(result_of(root, "docs", "upper")) == 54
 
 
-# ---------------------------------------------------------------- what is told
+# ---------------------------------------------------------------- metadata and logs
 
 
-def test_what_failed_is_counted_and_shown(
+def test_failures_are_counted_and_shown(
     upper: Any, root: Path, instance: dg.DagsterInstance
 ) -> None:
     def grumpy(row: dict[str, Any]) -> dict[str, Any]:
@@ -390,7 +390,7 @@ def test_the_code_version_is_that_of_the_stages(upper: Any, root: Path) -> None:
     assert len(others) == 5
 
 
-def test_the_stages_stand_on_the_asset(upper: Any, root: Path) -> None:
+def test_the_asset_shows_the_stages(upper: Any, root: Path) -> None:
     definitions = definitions_of(upper, read_sequence(ROWS).shuffle(5), root)
     shown = spec_of(definitions, "docs", "shuffle").metadata["dagster_dataops/stages"]
     assert r"| 1 | read\_sequence |" in shown.value  # type: ignore[union-attr]
@@ -438,7 +438,7 @@ def test_checks_of_the_source_look_at_a_stream_as_well(
     assert not result.passed
 
 
-# ---------------------------------------------------------------- steps and jobs of one's own
+# ---------------------------------------------------------------- custom steps and jobs
 
 
 def test_a_stream_is_in_the_step_of_the_decorator(
@@ -453,7 +453,7 @@ def test_a_stream_is_in_the_step_of_the_decorator(
     assert result_of(root, "docs", "upper") == UPPER
 
 
-def test_a_stream_is_run_in_an_op_of_ones_own(
+def test_a_stream_is_run_in_a_custom_op(
     upper: Any, root: Path, instance: dg.DagsterInstance
 ) -> None:
     planned = plan_pipeline(upper, source=read_sequence(ROWS))

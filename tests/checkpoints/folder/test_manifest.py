@@ -28,7 +28,7 @@ def test_files_are_named_after_the_node(tmp_path: Path) -> None:
     ]
 
 
-def test_a_manifest_says_what_was_published(folder) -> None:
+def test_a_manifest_describes_the_published_result(folder) -> None:
     manifest = Manifest.load(folder.manifest)
     assert manifest is not None
     assert manifest.done
@@ -65,7 +65,7 @@ def test_a_damaged_manifest_counts_as_none(folder, content: bytes) -> None:
     assert published(folder) is None
 
 
-def test_nothing_published_is_said_so(tmp_path: Path) -> None:
+def test_a_missing_result_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ResultMissingError, match="nothing was published there yet"):
         load_result(node(tmp_path, "other"))
 

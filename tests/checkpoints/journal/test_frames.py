@@ -65,7 +65,7 @@ def test_damage_costs_no_attempt() -> None:
         assert list(read_frames(bytes(damaged))) == whole, position
 
 
-def test_half_an_attempt_is_none_and_a_copy_is_no_second_one() -> None:
+def test_an_incomplete_attempt_and_a_copy_do_not_count() -> None:
     attempt = json_frame(FrameKind.ATTEMPT, {"run": "one"})
     for cut in range(len(attempt) + 1):
         expected = _WHOLE[:1] if cut >= len(_FRAMES[0]) else []
@@ -84,7 +84,7 @@ def test_noise_never_yields_a_frame_that_was_not_written() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"DOJ1", b"DOJ1" * 100, b"\0" * 50], ids=repr)
-def test_what_holds_no_frame_yields_none(data: bytes) -> None:
+def test_data_without_frames_yields_none(data: bytes) -> None:
     assert list(read_frames(data)) == []
 
 
@@ -95,7 +95,7 @@ def test_spans_come_back_with_their_place() -> None:
 
 
 @pytest.mark.parametrize("payload", [b"", b"x", b"\0" * 20, _WHOLE[1].payload[:-1]], ids=len)
-def test_a_payload_that_is_no_spans_is_passed_over(payload: bytes) -> None:
+def test_an_invalid_payload_of_spans_is_skipped(payload: bytes) -> None:
     assert read_spans(payload) is None
 
 

@@ -17,7 +17,7 @@ _FRAMES = [
 ]
 
 
-def test_appending_goes_on_where_another_writer_ended(tmp_path: Path) -> None:
+def test_appending_starts_where_another_writer_ended(tmp_path: Path) -> None:
     for item in _FRAMES:
         journal = JournalWriter(tmp_path / "journal")
         journal.append(item)

@@ -1,4 +1,4 @@
-"""Tests of positions: where a stream stood, from a journal."""
+"""Tests of positions of a stream in a journal."""
 
 from pathlib import Path
 
@@ -38,7 +38,7 @@ def test_positions_are_read_in_the_order_in_which_they_were_taken(tmp_path: Path
     assert known.positions[0].state_of(STAGES) == {"stages": STAGES, "position": [1]}
 
 
-def test_a_missing_journal_says_nothing(tmp_path: Path) -> None:
+def test_a_missing_journal_is_empty(tmp_path: Path) -> None:
     assert read_positions(tmp_path / "journal") == (None, [])
 
 
@@ -48,13 +48,13 @@ def test_a_torn_position_is_none(tmp_path: Path) -> None:
     assert [one.items for one in read_positions(path).positions] == [1]
 
 
-def test_a_state_may_hold_what_orjson_cannot(tmp_path: Path) -> None:
+def test_a_state_may_hold_values_that_orjson_cannot_encode(tmp_path: Path) -> None:
     state = {"position": [2**70, "\ud800"], "stages": STAGES}
     found = Position(0, 0, b"", without_stages(state))
     assert found.state_of(STAGES) == state
 
 
-def test_positions_count_as_far_as_the_segment_is_what_they_were_taken_behind(
+def test_positions_count_if_the_segment_is_unchanged_before_them(
     tmp_path: Path,
 ) -> None:
     segment = tmp_path / "segment"
@@ -78,7 +78,7 @@ def test_of_positions_behind_the_same_bytes_the_last_comes_first(tmp_path: Path)
     ]
 
 
-def test_positions_count_as_far_as_the_quarantine_file_is_what_they_were_taken_behind(
+def test_positions_count_if_the_quarantine_file_is_unchanged_before_them(
     tmp_path: Path,
 ) -> None:
     segment, quarantine = tmp_path / "segment", tmp_path / "quarantine"

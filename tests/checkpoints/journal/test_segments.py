@@ -7,7 +7,7 @@ from dagster_dataops.checkpoints.journal.segments import SegmentWriter, checksum
 from dagster_dataops.errors import StorageError
 
 
-def test_appended_bytes_lie_where_they_are_said_to_lie(tmp_path: Path) -> None:
+def test_appended_bytes_are_at_the_returned_offset(tmp_path: Path) -> None:
     segment = SegmentWriter(tmp_path, 7)
     pieces = [b"one", b"", b"three" * 1000]
     places = [segment.append(piece) for piece in pieces]
@@ -32,7 +32,7 @@ def test_short_writes_are_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert segment.path.read_bytes() == b"0123456789abcd"
 
 
-def test_what_a_failed_write_left_is_written_over(
+def test_bytes_left_by_a_failed_write_are_overwritten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     segment = SegmentWriter(tmp_path, 1)
@@ -51,7 +51,7 @@ def test_what_a_failed_write_left_is_written_over(
     assert segment.path.read_bytes() == b"firstthird"
 
 
-def test_checksums_are_32_bits_and_tell_content_apart() -> None:
+def test_checksums_are_32_bits_and_differ_for_different_content() -> None:
     sums = {checksum(str(n).encode()) for n in range(1000)}
     assert len(sums) == 1000
     assert max(sums) < 2**32

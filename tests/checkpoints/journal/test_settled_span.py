@@ -18,7 +18,7 @@ def _settled(output: bytes, errors: bytes, source: memoryview | None = None) -> 
     )
 
 
-def test_a_span_tells_where_its_input_was_and_how_much_became_of_it() -> None:
+def test_a_span_holds_its_input_position_and_output_size() -> None:
     span = _settled(b'{"n":1}\n', b'{"e":"rror"}\n').span
     assert (span.start, span.length) == (70, 9)
     assert (span.records, span.emitted, span.dropped, span.failed) == (3, 1, 1, 1)
@@ -32,7 +32,7 @@ def test_the_checksum_is_that_of_output_and_errors_as_they_lie_in_a_row() -> Non
     assert _settled(b'{"n":1}\n', b"").span.output_check == checksum(b'{"n":1}\n')
 
 
-def test_the_input_has_a_checksum_only_where_it_is_asked_for() -> None:
+def test_the_input_has_a_checksum_only_on_request() -> None:
     digest = xxhash.xxh3_64_intdigest(b"{}\n{}\n{}\n") & 0xFFFFFFFF
     source = memoryview(b"xx{}\n{}\n{}\n")[2:]
     assert _settled(b"", b"", source).span.input_check == digest

@@ -45,7 +45,7 @@ def test_cut_or_padded_spans_are_refused(spans: list[Span], data: st.DataObject)
     cut = data.draw(st.integers(1, len(packed) - 1))
     for damaged in (packed[:cut], packed + b"x"):
         try:
-            assert unpack(damaged, len(spans)) == columns_of(spans)  # zlib ignores what follows
+            assert unpack(damaged, len(spans)) == columns_of(spans)  # zlib ignores the rest
         except ValueError:
             continue
 

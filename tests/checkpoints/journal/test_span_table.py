@@ -37,7 +37,7 @@ def test_outputs_of_one_frame_lie_one_after_the_other() -> None:
     assert [(segment, offset) for _, segment, offset in table.ordered()] == [(3, 100), (3, 107)]
 
 
-def test_gaps_are_what_no_span_covers() -> None:
+def test_gaps_are_the_intervals_that_no_span_covers() -> None:
     table = table_of(span(10, 10), span(40, 20))
     assert table.gaps(Interval(0, 100)) == [Interval(0, 10), Interval(20, 40), Interval(60, 100)]
     assert table.gaps(Interval(10, 60)) == [Interval(20, 40)]
@@ -63,7 +63,7 @@ def test_rejected_spans_are_forgotten_with_their_counts() -> None:
     assert (table.records, table.input_bytes, len(table)) == (3, 10, 1)
 
 
-def test_of_overlapping_spans_the_latest_counts() -> None:
+def test_the_latest_of_overlapping_spans_counts() -> None:
     damaged, redone = span(0, 100), [span(0, 50), span(50, 50)]
     table = table_of(damaged, span(100, 10), *redone).without_overlaps()
     assert rows_of(table) == [(0, 50), (50, 50), (100, 10)]

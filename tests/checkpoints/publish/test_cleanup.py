@@ -40,7 +40,7 @@ def test_a_node_without_checkpoints_stays_as_it_is(tmp_path: Path) -> None:
     assert _entries(tmp_path) == []
 
 
-def test_a_checkpoint_file_that_is_the_result_as_well_is_unlinked_at_once(tmp_path: Path) -> None:
+def test_a_checkpoint_file_linked_to_the_result_is_unlinked_at_once(tmp_path: Path) -> None:
     _with_checkpoints(tmp_path)
     node(tmp_path).result.write_bytes(b"{}\n")
     (node(tmp_path).checkpoints / "1" / "segment").hardlink_to(node(tmp_path).result)
@@ -59,7 +59,7 @@ def test_checkpoints_that_a_killed_run_moved_are_deleted_by_the_next(tmp_path: P
     assert _entries(tmp_path) == []
 
 
-def test_a_folder_that_an_earlier_deletion_takes_away_in_between_is_made_again(
+def test_a_folder_deleted_meanwhile_by_an_earlier_run_is_created_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Deletion continues after a run has released its lock: the next run may be at this point."""

@@ -77,7 +77,7 @@ def _start(tmp_path: Path) -> NodeFolder:
 
 
 def _check_whole(folder: NodeFolder) -> None:
-    """The result is all of the old one or all of the new one, and readers get it."""
+    """Check that the result is completely the old one or the new one, and readable."""
     assert folder.result.read_bytes() in {expected_results(_OLD), expected_results(_NEW)}
     assert load_result(folder).path.read_bytes() == folder.result.read_bytes()
 
@@ -120,7 +120,7 @@ def test_a_death_while_publishing_leaves_the_old_result_or_the_new_one(
     _check_new(folder)
 
 
-# Without failures there is no error file and nothing is kept for a retry: two renames less.
+# Without failures, two files fewer are renamed: the error file and the kept journal.
 _SOUND = {**_STEPS, **dict(list(_RENAMES.items())[:2])}
 del _SOUND["after the error file's draft"]
 
@@ -176,7 +176,7 @@ def test_a_dataset_operator_killed_while_publishing_leaves_a_whole_result(
     assert not folder.checkpoints.exists()
 
 
-def test_a_manifests_draft_whose_result_is_gone_does_not_cost_the_checkpoint(
+def test_a_manifests_draft_without_its_result_does_not_cost_the_checkpoint(
     tmp_path: Path,
 ) -> None:
     """A power loss may keep the name of a later file and lose that of an earlier one."""
@@ -195,7 +195,7 @@ def test_a_manifests_draft_whose_result_is_gone_does_not_cost_the_checkpoint(
     _check_new(folder)
 
 
-def test_a_manifests_draft_that_cannot_be_read_now_is_no_missing_one(
+def test_an_unreadable_draft_of_a_manifest_is_not_treated_as_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = _start(tmp_path)
@@ -241,7 +241,7 @@ def test_a_result_published_again_with_the_same_bytes_keeps_its_files(
     assert not folder.checkpoints.exists()
 
 
-def test_a_result_that_was_damaged_without_a_trace_is_replaced(tmp_path: Path) -> None:
+def test_a_result_damaged_without_a_new_time_is_replaced(tmp_path: Path) -> None:
     folder = _start(tmp_path)
     status = folder.result.stat()
     folder.result.write_bytes(folder.result.read_bytes().replace(b"0", b"1"))
@@ -286,7 +286,7 @@ def test_a_death_while_publishing_the_same_bytes_again_leaves_the_result(
     assert not list(folder.path.glob(".*.draft"))
 
 
-def test_a_publication_cut_short_is_finished_by_the_next_run_and_not_made_again(
+def test_an_interrupted_publication_is_finished_by_the_next_run(
     tmp_path: Path,
 ) -> None:
     folder = _start(tmp_path)
@@ -367,7 +367,7 @@ def test_drafts_of_a_dead_run_are_never_taken_for_finished_ones(tmp_path: Path) 
     _check_new(folder)
 
 
-def test_the_draft_of_kept_records_goes_with_the_publication_that_never_was(
+def test_the_draft_of_a_kept_journal_is_deleted_with_an_unfinished_publication(
     tmp_path: Path,
 ) -> None:
     folder = node(tmp_path)

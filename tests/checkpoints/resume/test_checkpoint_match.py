@@ -23,7 +23,7 @@ _SWITCH = types.SimpleNamespace(stop_at=None, calls=[])
 
 
 class Unknown:
-    """A number that tells nothing of itself, and holds a resource."""
+    """A number whose content has no digest, and which holds a resource."""
 
     def __init__(self, number: int) -> None:
         self._number = number
@@ -74,7 +74,7 @@ def _expected(factor: int = 2, add: int = 0) -> bytes:
     return lines({"n": n * factor + add} for n in range(20))
 
 
-def test_an_unfinished_run_goes_on_where_it_stopped(tmp_path: Path, registry, calls) -> None:
+def test_an_unfinished_run_resumes_where_it_stopped(tmp_path: Path, registry, calls) -> None:
     dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
     _interrupt(_operator(registry), dataset, tmp_path, 12)
     report = _go_on(_operator(registry), dataset, tmp_path)
@@ -95,7 +95,7 @@ def test_several_attempts_are_counted_in_the_note(tmp_path: Path, registry) -> N
 
 
 @pytest.mark.parametrize("mode", ["thread", "process"])
-def test_a_run_goes_on_in_another_mode(tmp_path: Path, registry, mode: str) -> None:
+def test_a_run_resumes_in_another_mode(tmp_path: Path, registry, mode: str) -> None:
     dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
     _interrupt(_operator(registry), dataset, tmp_path, 12)
     report = _go_on(_operator(OperatorRegistry(print), mode=mode), dataset, tmp_path)
@@ -104,7 +104,7 @@ def test_a_run_goes_on_in_another_mode(tmp_path: Path, registry, mode: str) -> N
 
 
 def _afresh(tmp_path: Path, registry, calls, before: Any, after: Any, dataset: Any) -> str:
-    """Interrupt ``before``, run ``after`` and return the note of having started afresh."""
+    """Interrupt ``before``, run ``after`` and return the note of starting afresh."""
     _interrupt(before, write_input(tmp_path / "input.jsonl", _RECORDS), tmp_path, 12)
     kept: list[bool] = []
 
@@ -128,7 +128,7 @@ def test_changed_options_start_afresh(tmp_path: Path, registry, calls) -> None:
     same = lambda: write_input(tmp_path / "input.jsonl", _RECORDS)  # noqa: E731
     before, after = _operator(registry), _operator(registry, add=1)
     note = _afresh(tmp_path, registry, calls, before, after, same)
-    assert "since its options have changed since" in note
+    assert "because its options have changed since" in note
     assert node(tmp_path).result.read_bytes() == _expected(add=1)
 
 
@@ -136,16 +136,16 @@ def test_changed_code_starts_afresh(tmp_path: Path, registry, calls) -> None:
     same = lambda: write_input(tmp_path / "input.jsonl", _RECORDS)  # noqa: E731
     before, after = _operator(registry), _operator(OperatorRegistry(print), factor=3)
     note = _afresh(tmp_path, registry, calls, before, after, same)
-    assert "since its code has changed since" in note
+    assert "because its code has changed since" in note
     assert node(tmp_path).result.read_bytes() == _expected(factor=3)
 
 
 def test_changed_input_starts_afresh(tmp_path: Path, registry, calls) -> None:
-    def other() -> Any:  # of the same size
+    def other() -> Any:  # with the same size
         return write_input(tmp_path / "input.jsonl", [{"n": 9}, *_RECORDS[1:]])
 
     note = _afresh(tmp_path, registry, calls, _operator(registry), _operator(registry), other)
-    assert "since the input has changed since" in note
+    assert "because the input has changed since" in note
     assert node(tmp_path).result.read_bytes().startswith(b'{"n":18}\n{"n":2}\n')
 
 
@@ -156,7 +156,7 @@ def test_another_upstream_result_starts_afresh(tmp_path: Path, registry, calls) 
 
     _interrupt(_operator(registry), upstream(0), tmp_path, 12)
     report = _go_on(_operator(registry), upstream(100), tmp_path)
-    assert "since the input has changed since" in report.notes[0]
+    assert "because the input has changed since" in report.notes[0]
     assert node(tmp_path).result.read_bytes() == lines({"n": (n + 100) * 4} for n in range(20))
 
 
@@ -164,11 +164,11 @@ def test_several_changed_parts_are_all_named(tmp_path: Path, registry, calls) ->
     dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
     _interrupt(_operator(registry), dataset, tmp_path, 12)
     report = _go_on(_operator(OperatorRegistry(print), 5, add=1), dataset, tmp_path)
-    assert "since its options and its code have changed since" in report.notes[0]
+    assert "because its options and its code have changed since" in report.notes[0]
 
 
 @pytest.mark.parametrize("how", ["touched", "copied", "rewritten"])
-def test_the_same_content_with_another_time_goes_on(
+def test_the_same_content_with_another_time_is_resumed(
     tmp_path: Path, registry, calls, how: str
 ) -> None:
     dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
@@ -194,7 +194,9 @@ def test_changes_after_the_settled_part_are_taken_up(tmp_path: Path, registry, c
     assert node(tmp_path).result.read_bytes() == lines({"n": r["n"] * 2} for r in changed)
 
 
-def test_across_code_keeps_what_the_old_code_finished(tmp_path: Path, registry, calls) -> None:
+def test_across_code_keeps_records_finished_by_the_old_code(
+    tmp_path: Path, registry, calls
+) -> None:
     dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
     _interrupt(_operator(registry), dataset, tmp_path, 12)
     changed = _operator(OperatorRegistry(print), factor=3)
@@ -226,11 +228,11 @@ def test_across_code_refuses_other_options(tmp_path: Path, registry, calls) -> N
     assert node(tmp_path).result.read_bytes() == _expected(add=1)
 
 
-def test_never_resuming_starts_afresh_and_says_so(tmp_path: Path, registry, calls) -> None:
+def test_never_resuming_starts_afresh_with_a_log_line(tmp_path: Path, registry, calls) -> None:
     dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
     _interrupt(_operator(registry), dataset, tmp_path, 12)
     report = _go_on(_operator(registry), dataset, tmp_path, ResumePolicy.NEVER)
-    assert "since resuming is switched off" in report.notes[0]
+    assert "because resuming is switched off" in report.notes[0]
     assert calls == list(range(20))
 
 
@@ -275,7 +277,7 @@ def test_a_checkpoint_of_another_format_is_not_used(
         patch.setattr(run_fingerprint, "FORMAT", "0-middle")
         _interrupt(_operator(registry), dataset, tmp_path, 12)
     report = _go_on(_operator(registry), dataset, tmp_path)
-    assert "since the checkpoint format has changed since" in report.notes[0]
+    assert "because the checkpoint format has changed since" in report.notes[0]
 
 
 def test_a_checkpoint_of_another_format_stays_until_the_new_result_is_published(
@@ -296,7 +298,7 @@ def test_a_checkpoint_of_another_format_stays_until_the_new_result_is_published(
     assert node(tmp_path).result.read_bytes() == _expected()
 
 
-def test_an_option_of_which_nothing_is_known_is_never_taken_for_the_same(
+def test_an_option_without_known_content_never_equals_another(
     tmp_path: Path, registry, calls
 ) -> None:
     dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
@@ -304,7 +306,7 @@ def test_an_option_of_which_nothing_is_known_is_never_taken_for_the_same(
     def operator() -> Any:
         return _operator(registry, add=Unknown(0))
 
-    told = f"option 'add' (a {Unknown.__module__}.Unknown) consists of"
+    told = f"option 'add' (a {Unknown.__module__}.Unknown) cannot be compared"
     _interrupt(operator(), dataset, tmp_path, 12)
     report = _go_on(operator(), dataset, tmp_path)
     assert "starting afresh: 12 records" in report.notes[0]
@@ -326,7 +328,7 @@ def test_a_checkpoint_that_lost_its_fingerprint_is_not_used(
     # Both the frame that says so and its copy.
     journal.write_bytes(data.replace(b'"fingerprint"', b'"fingerprinX"'))
     report = _go_on(_operator(registry), dataset, tmp_path)
-    assert "since it does not say what it belongs to" in report.notes[0]
+    assert "because its operator, options, code and input are unknown" in report.notes[0]
     assert node(tmp_path).result.read_bytes() == _expected()
 
 
@@ -354,7 +356,7 @@ def test_a_finished_run_leaves_nothing_to_resume(tmp_path: Path, registry, calls
 def test_a_line_read_while_its_file_was_cut_short_is_done_again(
     tmp_path: Path, registry, calls, ours: bool, policy: ResumePolicy
 ) -> None:
-    """As if a copy over the input had been under way: it is whole again when the run goes on."""
+    """The file is read as during a copy over the input; it is complete when the run resumes."""
     dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
     digest = content_digest(dataset.path) if ours else None
     dataset = replace(dataset, fingerprint=digest)
@@ -448,6 +450,6 @@ def test_an_input_of_another_length_starts_afresh(
     _interrupt(_operator(registry), dataset, tmp_path, 12)
     changed = [{"n": n} for n in range(count)]
     report = _go_on(_operator(registry), write_input(dataset.path, changed), tmp_path)
-    assert "since the input has changed since" in report.notes[0]
+    assert "because the input has changed since" in report.notes[0]
     assert calls == list(range(count))
     assert report.dataset.path.read_bytes() == lines({"n": n * 2} for n in range(count))

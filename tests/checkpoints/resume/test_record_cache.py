@@ -133,7 +133,7 @@ def _changed(records: Rows) -> tuple[Rows, Rows]:
 
 @pytest.mark.parametrize("after", MODES)
 @pytest.mark.parametrize("before", MODES)
-def test_of_a_changed_input_only_what_is_new_or_failed_is_asked_for(
+def test_only_new_or_failed_records_of_a_changed_input_are_called(
     tmp_path: Path, before: str, after: str
 ) -> None:
     this = _Node(tmp_path, asked_async if "async" in {before, after} else asked)
@@ -157,7 +157,7 @@ def set_aside(rows: Rows, new: Rows) -> Rows:
     return [row for row in rows if row not in new]
 
 
-def test_an_input_that_is_the_same_costs_nothing_again_unless_told_so(tmp_path: Path) -> None:
+def test_an_unchanged_input_is_not_processed_again_by_default(tmp_path: Path) -> None:
     this = _Node(tmp_path)
     records = plan(("keep", "drop", "expand") * 5)
     this.run(records)
@@ -169,7 +169,7 @@ def test_an_input_that_is_the_same_costs_nothing_again_unless_told_so(tmp_path: 
     this.check(records)
 
 
-def test_a_file_that_grows_is_asked_for_its_new_lines(tmp_path: Path) -> None:
+def test_only_new_lines_of_a_growing_file_are_called(tmp_path: Path) -> None:
     """It is no result of ours, so that nothing but its lines tells what is in it."""
     this = _Node(tmp_path)
     records = plan(("keep", "expand", "drop") * 4)
@@ -191,7 +191,7 @@ def test_white_space_around_a_line_and_blank_lines_make_no_other_record(tmp_path
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_what_an_unfinished_run_over_another_input_has_settled_is_not_asked_for_again(
+def test_records_settled_by_an_unfinished_run_over_another_input_are_reused(
     tmp_path: Path, mode: str
 ) -> None:
     this = _Node(tmp_path, asked_async if mode == "async" else asked)
@@ -224,7 +224,7 @@ def test_other_options_and_other_code_ask_for_everything(
     assert this.asked == list(range(2, 8))
 
 
-def test_across_code_keeps_what_the_old_code_made_and_tells_so(
+def test_across_code_keeps_old_records_with_a_log_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     this = _Node(tmp_path)
@@ -242,7 +242,7 @@ def test_across_code_keeps_what_the_old_code_made_and_tells_so(
     assert this.asked == list(range(8)), "what old code made is not taken unasked"
 
 
-def test_what_was_made_without_the_setting_cannot_be_found_and_is_made_again(
+def test_outcomes_stored_without_the_setting_are_computed_again(
     tmp_path: Path,
 ) -> None:
     this = _Node(tmp_path)
@@ -258,7 +258,7 @@ def test_what_was_made_without_the_setting_cannot_be_found_and_is_made_again(
     this.check(records[1:])
 
 
-def test_without_failures_what_is_kept_goes_with_the_setting(tmp_path: Path) -> None:
+def test_without_failures_the_kept_journal_exists_only_with_reuse(tmp_path: Path) -> None:
     this = _Node(tmp_path)
     records = plan(("keep",) * 3)
     this.run(records)
@@ -267,7 +267,7 @@ def test_without_failures_what_is_kept_goes_with_the_setting(tmp_path: Path) -> 
     assert not this.folder.kept.exists()
 
 
-def test_an_edited_result_is_not_taken_for_what_became_of_records(tmp_path: Path) -> None:
+def test_an_edited_result_is_not_used_for_outcomes(tmp_path: Path) -> None:
     this = _Node(tmp_path)
     records = plan(("keep",) * 6)
     this.run(records)
@@ -278,7 +278,7 @@ def test_an_edited_result_is_not_taken_for_what_became_of_records(tmp_path: Path
     this.check(records[1:])
 
 
-def test_a_result_damaged_on_disk_is_found_out_and_made_again(tmp_path: Path) -> None:
+def test_a_damaged_result_is_detected_and_made_again(tmp_path: Path) -> None:
     this = _Node(tmp_path)
     records = plan(("keep",) * 6)
     this.run(records)
@@ -296,7 +296,7 @@ def test_a_result_damaged_on_disk_is_found_out_and_made_again(tmp_path: Path) ->
     assert path.read_bytes() == expected_results(records[1:])
 
 
-def test_what_was_kept_of_another_result_is_not_looked_up(tmp_path: Path) -> None:
+def test_a_journal_kept_for_another_result_is_not_used(tmp_path: Path) -> None:
     """As after a loss of power, or where files were copied: the places would be wrong."""
     this = _Node(tmp_path)
     records = plan(("keep", "expand") * 6)
@@ -379,7 +379,7 @@ def test_a_death_while_looking_up_costs_no_outcome(tmp_path: Path, moment: str) 
 
 
 @pytest.mark.slow
-def test_what_is_kept_may_be_damaged_anywhere_and_no_record_gets_anothers_outcome(
+def test_a_damaged_kept_journal_never_mixes_up_outcomes(
     tmp_path: Path,
 ) -> None:
     this = _Node(tmp_path)
@@ -418,7 +418,7 @@ _ROWS = st.lists(
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(inputs=st.lists(_ROWS, min_size=2, max_size=4), modes=st.data())
-def test_any_inputs_one_after_the_other_give_what_each_gives_alone(
+def test_consecutive_inputs_give_the_results_of_each_input_alone(
     tmp_path_factory: pytest.TempPathFactory, inputs: list[Rows], modes: st.DataObject
 ) -> None:
     this = _Node(tmp_path_factory.mktemp("inputs"), asked_async)
@@ -438,7 +438,7 @@ def test_operators_over_all_records_have_no_outcome_of_one() -> None:
         turn_around(_reuse_outcomes=True)
 
 
-def test_a_handle_on_the_result_stays_good(tmp_path: Path) -> None:
+def test_a_handle_of_the_result_stays_valid(tmp_path: Path) -> None:
     this = _Node(tmp_path)
     records = plan(("keep",) * 4)
     this.run(records)
@@ -448,7 +448,7 @@ def test_a_handle_on_the_result_stays_good(tmp_path: Path) -> None:
         assert held.read() == expected_results(records)
 
 
-def test_a_run_begun_without_the_setting_goes_on_with_it(tmp_path: Path) -> None:
+def test_a_run_started_without_the_setting_resumes_with_it(tmp_path: Path) -> None:
     """Spans of many records, with failures among them, lie beside those of one."""
     this = _Node(tmp_path)
     records = plan(_KINDS * 6)

@@ -39,7 +39,7 @@ def lines_of(dataset: JsonlDataset) -> list[Line]:
 
 
 def settled(dataset: JsonlDataset, home: Path) -> CheckpointContent:
-    """Return the checkpoint as a later attempt finds it."""
+    """Return the checkpoint in the form that a later attempt reads."""
     return CheckpointContent.read(node(home).checkpoints / "1")
 
 
@@ -50,7 +50,7 @@ def settled(dataset: JsonlDataset, home: Path) -> CheckpointContent:
     known=st.booleans(),
     data=st.data(),
 )
-def test_the_chosen_records_alone_are_open_again_and_the_result_is_that_of_one_run(
+def test_only_the_chosen_records_are_reopened_and_the_result_is_that_of_one_run(
     tmp_path_factory: pytest.TempPathFactory,
     kinds: list[str],
     sizes: SpanSizes,
@@ -100,7 +100,7 @@ def test_without_a_choice_everything_that_failed_is_open_again(tmp_path: Path) -
     assert first_failure(job.checkpoint.folder, job.checkpoint.table) is None
 
 
-def test_a_damaged_span_stays_and_is_found_out_later(tmp_path: Path) -> None:
+def test_a_damaged_span_stays_and_is_detected_later(tmp_path: Path) -> None:
     records = plan(["fail", "keep", "fail"])
     dataset = write_input(tmp_path / "input.jsonl", records)
     operator = operator_for("single", 1)

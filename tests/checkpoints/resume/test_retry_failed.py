@@ -1,4 +1,4 @@
-"""Failed records retried alone: who is called, which bytes come out, what is refused."""
+"""Tests of retries of failed records: the calls, the bytes of the result, and refusals."""
 
 import itertools
 import math
@@ -58,16 +58,16 @@ _CONTEXT = ("run", "reuse_finished", "should_stop")
 
 
 def _work(record: dict[str, Any], switch: str) -> Any:
-    """Fail until round ``record["until"]`` has come, then do what ``record["do"]`` says.
+    """Fail until round ``record["until"]``, then act on ``record["do"]``.
 
-    The folder ``switch`` says which round it is, at which record to die, and takes the calls.
+    The folder ``switch`` holds the round, the record at which to die, and the calls.
     """
     home = Path(switch)
     with (home / "calls").open("a") as calls:
         calls.write(f"{record['n']}\n")
     if (home / f"die-{record['n']}").exists():
         os.kill(int((home / "pid").read_text()), signal.SIGKILL)
-        time.sleep(60)  # of a worker, which ends with its parent
+        time.sleep(60)  # the parent of a worker; the worker ends with it
     if record["until"] > int((home / "round").read_text()):
         msg = f"not before round {record['until']}"
         raise ValueError(msg)
@@ -90,7 +90,7 @@ async def flaky_async(record, switch=""):
 
 
 class Rounds:
-    """An operator whose records fail until their round has come, and its node."""
+    """An operator whose records fail until their round, and its node."""
 
     def __init__(self, home: Path, content: bytes, mode: str = "single", workers: int = 2) -> None:
         self.home = home
@@ -119,7 +119,7 @@ class Rounds:
         return run(self.operator, self.dataset, self.folder, resume=resume, **context)
 
     def killed_at(self, number: int, resume: ResumePolicy = RETRY, **context: Any) -> list[int]:
-        """Run until record ``number`` is begun, which is when the process is killed.
+        """Run until record ``number`` is begun, at which the process is killed.
 
         Returns:
             The records that are not settled then.
@@ -151,7 +151,7 @@ def plan_rounds(delays: Iterable[int], kinds: Iterable[str] = ()) -> list[dict[s
 
 
 def expected(records: Iterable[dict[str, Any]], number: int, home: Path) -> bytes:
-    """Return what an undisturbed run in round ``number`` would publish."""
+    """Return the result that an undisturbed run in round ``number`` publishes."""
     emitted: list[Any] = []
     for record in records:
         if record["until"] <= number:
@@ -188,7 +188,7 @@ _KINDS = ["keep", "expand", "drop", "keep", "expand"]
 
 @pytest.mark.parametrize("sizes", [TINY, SMALL, USUAL], ids=["tiny", "small", "usual"])
 @pytest.mark.parametrize("mode", MODES)
-def test_three_rounds_each_call_only_what_failed_and_end_in_an_undisturbed_runs_bytes(
+def test_three_retries_call_only_failed_records_and_end_in_the_bytes_of_an_undisturbed_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, sizes: SpanSizes
 ) -> None:
     cut_by(monkeypatch, sizes)
@@ -207,9 +207,7 @@ def test_three_rounds_each_call_only_what_failed_and_end_in_an_undisturbed_runs_
     assert report.manifest.attempts == [f"round {number}" for number in range(4)]
     last = _TENTH.count(3)
     (note,) = report.notes
-    assert note.startswith(
-        f"retrying {last} failed records of run round 2; the {200 - last} others"
-    )
+    assert note.startswith(f"retrying {last} failed records of run round 2; the other {200 - last}")
 
 
 @pytest.mark.parametrize(
@@ -219,7 +217,7 @@ def test_three_rounds_each_call_only_what_failed_and_end_in_an_undisturbed_runs_
 )
 @pytest.mark.parametrize("kinds", [["keep"], ["drop"], ["expand"], ["drop", "expand", "keep"]])
 @pytest.mark.parametrize("mode", MODES)
-def test_results_land_in_their_places_wherever_records_failed(
+def test_retried_results_are_inserted_at_the_places_of_failed_records(
     tmp_path: Path, mode: str, kinds: list[str], delays: list[int]
 ) -> None:
     records = plan_rounds(delays, kinds)
@@ -256,7 +254,7 @@ def test_blank_lines_a_byte_order_mark_and_a_last_line_without_newline_move_noth
 
 @pytest.mark.parametrize("policy", [RETRY, ResumePolicy.AUTO], ids=["retry", "auto"])
 @pytest.mark.parametrize("mode", MODES)
-def test_a_retry_that_is_killed_goes_on_and_pays_for_nothing_twice(
+def test_a_killed_retry_resumes_and_repeats_no_call(
     tmp_path: Path, mode: str, policy: ResumePolicy
 ) -> None:
     records = plan_rounds([0, 1, 2, 0, 1, 1, 0, 2, 1, 1] * 2, _KINDS)
@@ -287,7 +285,7 @@ def test_a_retry_killed_time_and_again_comes_to_an_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_failures_of_an_unfinished_run_are_tried_again_and_nothing_else_that_is_settled(
+def test_only_failures_of_an_unfinished_run_are_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:
     records = plan_rounds([0, 0, 1, 0, 1, 1, 0, 0, 2, 0] * 3, _KINDS)
@@ -350,7 +348,7 @@ def test_spans_of_many_records_are_split_so_that_only_the_failed_ones_are_redone
     sizes=st.sampled_from([TINY, SMALL, USUAL]),
     piece=st.sampled_from([1, 100, 1 << 20]),
 )
-def test_whatever_fails_order_and_bytes_are_those_of_an_undisturbed_run(
+def test_failures_change_neither_order_nor_bytes(
     tmp_path_factory: pytest.TempPathFactory,
     delays: list[int],
     kinds: list[str],
@@ -426,20 +424,20 @@ def fixable(tmp_path: Path) -> Fixable:
     return Fixable(tmp_path)
 
 
-def test_changed_code_is_noted_and_keeps_what_had_succeeded(fixable: Fixable) -> None:
+def test_changed_code_is_logged_and_keeps_successful_records(fixable: Fixable) -> None:
     first = fixable.run([3, 7], ResumePolicy.AUTO, run="first")
     report = fixable.run([], run="fixed")
     assert fixable.calls == [3, 7]
     assert fixable.result() == list(range(10))
     (note,) = report.notes
-    assert note.startswith("retrying 2 failed records of run first; the 8 others are kept as they")
+    assert note.startswith("retrying 2 failed records of run first; the other 8 are kept")
     assert note.endswith("as asked, although the operator's code has changed since")
     (kept,) = report.manifest.kept_from
     assert kept == {"run": "first", **{k: first.manifest.made_from[k] for k in ("options", "code")}}
     assert Manifest.load(fixable.folder.manifest) == report.manifest
 
 
-def test_changed_options_are_noted_and_count_for_the_failed_records_alone(
+def test_changed_options_are_logged_and_apply_only_to_failed_records(
     fixable: Fixable,
 ) -> None:
     fixable.run([3, 7], ResumePolicy.AUTO)
@@ -448,7 +446,7 @@ def test_changed_options_are_noted_and_count_for_the_failed_records_alone(
     assert "the operator's options and its code have changed since" in report.notes[0]
 
 
-def test_a_mixed_result_is_no_finished_result_of_either_operator(fixable: Fixable) -> None:
+def test_a_mixed_result_is_not_a_finished_result_of_either_operator(fixable: Fixable) -> None:
     fixable.run([3, 7], ResumePolicy.AUTO, run="first")
     fixable.run([], run="fixed")
     for fails in ([], [3, 7]):
@@ -462,7 +460,9 @@ def test_a_mixed_result_is_no_finished_result_of_either_operator(fixable: Fixabl
         fixable.run([], run="fixed")
 
 
-def test_a_mixture_of_several_rounds_is_told_in_full_and_never_forgotten(fixable: Fixable) -> None:
+def test_records_of_several_code_versions_are_reported_in_full_and_permanently(
+    fixable: Fixable,
+) -> None:
     fixable.run([3, 7, 9], ResumePolicy.AUTO, run="first")
     fixable.run([7, 9], run="second")
     fixable.run([9], run="third")
@@ -489,7 +489,7 @@ def test_nothing_is_kept_from_a_result_in_which_everything_failed(fixable: Fixab
     assert (report.manifest.kept_from, report.manifest.resumed) == ([], 0)
 
 
-def test_a_run_that_goes_on_from_a_killed_retry_must_be_of_all_its_code(fixable: Fixable) -> None:
+def test_a_run_that_resumes_a_killed_retry_must_match_all_its_code(fixable: Fixable) -> None:
     fixable.run([3, 7], ResumePolicy.AUTO)
     fixable.stopped([])
     report = fixable.run([], ResumePolicy.AUTO)
@@ -508,16 +508,16 @@ def test_a_killed_retry_whose_code_is_fixed_once_more_tries_its_failures_again(
     assert [kept["run"] for kept in report.manifest.kept_from] == ["first", "second"]
 
 
-def test_without_failed_records_the_result_stands(fixable: Fixable) -> None:
+def test_without_failed_records_the_result_is_kept(fixable: Fixable) -> None:
     fixable.run([], ResumePolicy.AUTO, run="first")
     before = fixable.folder.result.stat()
     report = fixable.run([])
     assert report.reused
-    assert report.notes == ("no failed record to retry: the result of run first stands",)
+    assert report.notes == ("no failed record to retry: the result of run first is kept",)
     assert (fixable.calls, fixable.folder.result.stat()) == ([], before)
 
 
-def test_where_nothing_was_published_it_is_as_auto(fixable: Fixable) -> None:
+def test_without_a_published_result_it_acts_as_auto(fixable: Fixable) -> None:
     report = fixable.run([4])
     assert fixable.calls == list(range(10))
     assert report.manifest.failed == 1
@@ -525,7 +525,7 @@ def test_where_nothing_was_published_it_is_as_auto(fixable: Fixable) -> None:
 
 
 @pytest.mark.parametrize("fails", [[3], []], ids=["failed", "none failed"])
-def test_another_input_is_refused_and_the_result_left_alone(
+def test_another_input_is_refused_and_the_result_unchanged(
     fixable: Fixable, fails: list[int]
 ) -> None:
     fixable.run(fails, ResumePolicy.AUTO, run="first")
@@ -539,7 +539,7 @@ def test_another_input_is_refused_and_the_result_left_alone(
     assert fixable.folder.result.read_bytes() == before
 
 
-def test_another_operator_is_refused_by_name_of_what_differs(fixable: Fixable) -> None:
+def test_another_operator_is_refused_with_the_differing_parts(fixable: Fixable) -> None:
     fixable.run([3], ResumePolicy.AUTO, run="test")
     with pytest.raises(RetryRefusedError, match="the operator is not that of run test"):
         fixable.run([3], name="other")
@@ -579,7 +579,7 @@ def test_an_edited_result_is_refused(fixable: Fixable) -> None:
     assert fixable.calls == []
 
 
-def test_a_result_damaged_without_a_trace_is_repaired_where_it_is_damaged(
+def test_a_result_damaged_without_a_new_time_is_repaired(
     fixable: Fixable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kept_journal, "_PIECE_BYTES", 10)
@@ -608,7 +608,7 @@ def test_without_knowing_where_results_lie_it_is_refused(fixable: Fixable, damag
         case "torn":
             content = fixable.folder.kept.read_bytes()
             fixable.folder.kept.write_bytes(bytes(30) + content[30:])
-    with pytest.raises(RetryRefusedError, match=r"which lines came of which records"):
+    with pytest.raises(RetryRefusedError, match=r"the map from records to result lines"):
         fixable.run([])
     assert fixable.calls == []
 
@@ -621,7 +621,9 @@ def test_the_error_file_may_be_edited_or_deleted(fixable: Fixable) -> None:
     assert [row["index"] for row in error_rows(fixable.folder)] == [5]
 
 
-def test_a_record_unfinished_elsewhere_is_not_used_and_the_note_says_so(fixable: Fixable) -> None:
+def test_a_record_unfinished_elsewhere_is_not_used_and_the_note_reports_it(
+    fixable: Fixable,
+) -> None:
     fixable.run([3], ResumePolicy.AUTO, run="first")
     fixable.stopped([3], ResumePolicy.AUTO, run="unfinished")
     report = fixable.run([])
@@ -629,7 +631,7 @@ def test_a_record_unfinished_elsewhere_is_not_used_and_the_note_says_so(fixable:
     assert fixable.calls == [3]
 
 
-def test_an_unfinished_run_over_another_input_than_the_results_is_gone_on_with(
+def test_an_unfinished_run_over_a_newer_input_is_resumed(
     fixable: Fixable,
 ) -> None:
     fixable.run([3], ResumePolicy.AUTO, run="first")
@@ -640,7 +642,7 @@ def test_an_unfinished_run_over_another_input_than_the_results_is_gone_on_with(
     assert fixable.result() == list(range(20, 30))
 
 
-def test_a_line_that_is_no_record_fails_again_and_costs_no_call(tmp_path: Path) -> None:
+def test_a_line_that_is_not_a_record_fails_again_without_a_call(tmp_path: Path) -> None:
     records = plan_rounds([0, 1, 0])
     content = lines(records[:2]) + b"{nonsense\n" + lines(records[2:])
     rounds = Rounds(tmp_path / "home", content)
@@ -675,7 +677,7 @@ def test_a_result_that_is_a_link_to_a_file_elsewhere_is_retried_as_well(tmp_path
     check(rounds, records, 1, rounds.run())
 
 
-def test_the_old_result_stands_whatever_the_retry_writes(tmp_path: Path) -> None:
+def test_a_retry_does_not_change_the_old_result_file(tmp_path: Path) -> None:
     records = plan_rounds([1, 0, 1, 0, 0, 1], _KINDS)
     rounds = Rounds(tmp_path / "home", lines(records))
     rounds.run(ResumePolicy.AUTO)
@@ -692,7 +694,7 @@ def test_the_old_result_stands_whatever_the_retry_writes(tmp_path: Path) -> None
     reader.close()
 
 
-def test_a_disk_that_fills_up_leaves_nothing_half_made_behind(
+def test_a_disk_that_fills_up_leaves_no_incomplete_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     records = plan_rounds([0, 1, 0, 0])
@@ -727,7 +729,7 @@ def test_a_retry_killed_while_it_is_prepared_is_prepared_again(tmp_path: Path) -
     assert rounds.calls == [1, 3]
 
 
-def test_what_was_kept_by_a_crashed_run_is_no_part_of_another_operators_result(
+def test_a_journal_kept_by_a_crashed_run_is_not_part_of_another_operators_result(
     tmp_path: Path,
 ) -> None:
     folder = node(tmp_path)
@@ -748,7 +750,7 @@ def test_a_dataset_operators_failed_lines_are_refused(tmp_path: Path) -> None:
         run(turn_around(), dataset, node(tmp_path), resume=RETRY)
 
 
-def test_a_dataset_operators_result_without_failures_stands(tmp_path: Path) -> None:
+def test_a_dataset_operators_result_without_failures_is_kept(tmp_path: Path) -> None:
     dataset = write_input(tmp_path / "input.jsonl", [{"n": 1}, {"n": 2}])
     assert not run(turn_around(), dataset, node(tmp_path), resume=RETRY).reused
     assert run(turn_around(), dataset, node(tmp_path), resume=RETRY).reused
@@ -765,7 +767,7 @@ def test_several_inputs_gathered_into_one_are_recognized(tmp_path: Path) -> None
     assert rounds.folder.result.read_bytes() == expected(records, 1, tmp_path / "reference")
 
 
-def test_an_error_file_row_says_nothing_of_our_bookkeeping(tmp_path: Path) -> None:
+def test_an_error_file_row_has_no_internal_fields(tmp_path: Path) -> None:
     dataset = write_input(tmp_path / "input.jsonl", [{"n": 1, "do": "fail", "text": ""}])
     run(act(_concurrency_mode="single", _stop_after_failures=0), dataset, node(tmp_path))
     (row,) = error_rows(node(tmp_path))
@@ -808,7 +810,7 @@ class Longest(_SELECTIONS):
         return [sketch == max(known) for sketch in known]
 
 
-def test_a_selection_operator_is_refused_once_it_is_published_and_not_before(
+def test_a_selection_operator_is_refused_only_after_publication(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cut_by(monkeypatch, TINY)
@@ -824,7 +826,7 @@ def test_a_selection_operator_is_refused_once_it_is_published_and_not_before(
         run(Longest(), dataset, folder, run="third", resume=RETRY)
 
 
-def test_a_publication_cut_short_is_finished_before_its_failed_records_are_retried(
+def test_an_interrupted_publication_is_finished_before_a_retry(
     fixable: Fixable,
 ) -> None:
     def die() -> None:

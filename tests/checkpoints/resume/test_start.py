@@ -71,7 +71,7 @@ def test_failed_records_are_retried_once_and_then_nothing_is_to_do(
         run(_operator(), dataset, node(tmp_path), run=name, resume=ResumePolicy.FAILED_RECORDS)
     kinds = [StartKind.FRESH, StartKind.RETRY_FAILED, StartKind.DONE]
     assert [start.kind for start in starts] == kinds
-    assert "the 9 others are kept" in starts[1].note
+    assert "the other 9 are kept" in starts[1].note
     assert not starts[2].takes_over
 
 

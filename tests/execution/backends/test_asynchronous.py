@@ -41,7 +41,7 @@ def test_it_runs_where_a_loop_is_running_already(tmp_path: Path) -> None:
     assert node(tmp_path).result.read_bytes() == lines([{"n": 1}] * 10)
 
 
-def test_a_failure_ends_the_step_and_cancels_what_is_in_flight(tmp_path: Path) -> None:
+def test_a_failure_ends_the_step_and_cancels_calls_in_flight(tmp_path: Path) -> None:
     cancelled = threading.Semaphore(0)
 
     @data_register(_GROUP, _max_workers=5, _drain_seconds=0)

@@ -22,7 +22,7 @@ def job(tmp_path: Path):
 
 @pytest.fixture
 def deferring(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave it to the main thread to settle."""
+    """Leave settling to the main thread."""
     monkeypatch.setattr(collector, "_BURST_SECONDS", -math.inf)
 
 
@@ -53,11 +53,11 @@ def test_failures_and_dropped_records_are_counted(job, deferring) -> None:
 
 
 def journalled(job) -> int:
-    """Return how many records the journal on disk says are settled."""
+    """Return the number of settled records in the journal on disk."""
     return CheckpointContent.read(job.checkpoint.folder).table.records
 
 
-def test_whoever_finished_a_record_settles_it_before_anything_else(job) -> None:
+def test_a_worker_settles_its_finished_record_first(job) -> None:
     collector = Collector(job)
     for number in range(1, 11):
         collector.put(collector.take(), b"x\n")
@@ -84,7 +84,7 @@ def test_records_that_finish_faster_than_drains_are_due_are_settled_together(
     assert journalled(job) == 10
 
 
-def test_a_failed_drain_keeps_what_it_could_not_settle(
+def test_a_failed_drain_keeps_its_unsettled_records(
     job, deferring, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     collector = Collector(job)
@@ -104,7 +104,7 @@ def test_a_failed_drain_keeps_what_it_could_not_settle(
     assert b"".join(settled_output(job)) == b"x\nx\n"
 
 
-def test_what_finishes_after_the_end_is_not_settled(job) -> None:
+def test_calls_that_finish_after_the_end_are_not_settled(job) -> None:
     collector = Collector(job)
     line = collector.take()
     collector.watch([])

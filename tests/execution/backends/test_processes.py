@@ -88,7 +88,7 @@ def test_spans_with_failed_records_are_settled_once_and_undamaged(
     assert [row["index"] for row in error_rows(node(tmp_path))] == expected_failures(records)
 
 
-def test_what_cannot_be_sent_is_a_worker_error_that_says_what_to_do(tmp_path: Path) -> None:
+def test_an_operator_that_cannot_be_sent_is_a_worker_error_with_a_remedy(tmp_path: Path) -> None:
     @data_register(_GROUP)
     def locked(record, lock=None):
         return record
@@ -163,11 +163,11 @@ def test_slow_records_after_quick_ones_are_shared_by_all_workers(
     workers = Counter(record["worker"] for record in list(report.dataset)[2000:])
     assert [record["n"] for record in report.dataset] == list(range(2040))
     assert len(workers) == 2
-    assert min(workers.values()) >= 10  # of 40; who has them first goes on for half a second
+    assert min(workers.values()) >= 10  # of 40; their worker continues for half a second
 
 
 @HOW
-def test_what_a_stuck_record_holds_up_is_done_by_others_meanwhile(
+def test_lines_after_a_stuck_record_are_processed_by_other_workers(
     tmp_path: Path, spawned: bool
 ) -> None:
     last = tmp_path / "last"
@@ -193,7 +193,7 @@ def test_more_workers_than_records_are_no_problem(tmp_path: Path) -> None:
     assert node(tmp_path).result.read_bytes() == expected_results(records)
 
 
-def test_a_stop_ends_the_workers_and_keeps_what_they_finished(
+def test_a_stop_ends_the_workers_and_keeps_their_finished_records(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cut_by(monkeypatch, TINY)
@@ -234,7 +234,7 @@ def test_records_left_undone_are_never_published(
 
     monkeypatch.setattr(processes, "run", forgets)
     dataset = write_input(tmp_path / "input.jsonl", plan(["keep"] * 5))
-    with pytest.raises(WorkerError, match="5 records were left undone"):
+    with pytest.raises(WorkerError, match="5 records were not processed"):
         run(act(), dataset, node(tmp_path))
     assert not node(tmp_path).result.exists()
 
@@ -343,7 +343,7 @@ def computes(record):
 
 @pytest.fixture
 def slow_module(tmp_path: Path) -> Path:
-    """A folder with a module that is slow to import, and forbids forking once it is."""
+    """Return a folder with a module that is slow to import and then forbids forking."""
     (tmp_path / "slow_module.py").write_text(_SLOW_MODULE)
     write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(1000)])
     write_input(tmp_path / "few.jsonl", [{"n": n} for n in range(16)])
@@ -351,7 +351,7 @@ def slow_module(tmp_path: Path) -> Path:
 
 
 def _imports_of(folder: Path) -> int:
-    """Return how often it was imported by workers; the first time was by their parent."""
+    """Return the number of imports by workers; the first import was the parent's."""
     return len((folder / "imports.log").read_text().split()) - 1
 
 
@@ -369,7 +369,7 @@ assert len(ppl("input.jsonl")) == 1000
     assert 1 <= _imports_of(slow_module) <= 4  # two workers; a busy machine may have lost one
 
 
-def test_a_few_tiny_records_start_one_worker_however_many_are_allowed(
+def test_a_few_tiny_records_start_only_one_worker(
     slow_module: Path, run_python: Callable[..., str]
 ) -> None:
     run_python("""

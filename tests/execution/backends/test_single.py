@@ -50,7 +50,7 @@ def test_small_ranges_cover_the_whole_input(
     job.checkpoint.close()
 
 
-def test_a_stop_leaves_what_was_settled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stop_keeps_settled_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     @data_register(_GROUP)
     def same_again(record):
         return record

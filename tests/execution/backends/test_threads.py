@@ -38,7 +38,7 @@ def test_slow_calls_after_quick_ones_are_made_by_all_threads(tmp_path: Path) -> 
     assert not error_rows(node(tmp_path))
 
 
-def test_a_slow_call_holds_up_nobody(tmp_path: Path) -> None:
+def test_a_slow_call_delays_no_other_call(tmp_path: Path) -> None:
     others_done = threading.Semaphore(0)
 
     @data_register(_GROUP, _concurrency_mode="thread", _max_workers=2)
@@ -61,7 +61,7 @@ def test_the_first_failure_ends_the_step_with_calls_still_in_flight(tmp_path: Pa
     @data_register(_GROUP, _concurrency_mode="thread", _max_workers=4, _drain_seconds=0)
     def one_fails(record, fixed=False):
         if record["n"] == 3:
-            for _ in range(3):  # by those who have settled what comes before
+            for _ in range(3):  # by workers that have settled the earlier records
                 begun.acquire()
             raise ValueError("three")
         if record["n"] > 3:

@@ -14,7 +14,7 @@ def fail(breaker: Breaker, failure: Failure, times: int) -> None:
         breaker.count(failure, 0)
 
 
-def test_so_many_failures_of_one_kind_open_it_and_it_says_which() -> None:
+def test_the_limit_of_failures_of_one_kind_opens_it_and_names_the_failure() -> None:
     opened: list[str] = []
     breaker = Breaker(3, lambda: opened.append("now"))
     fail(breaker, REFUSED, 2)
@@ -25,7 +25,7 @@ def test_so_many_failures_of_one_kind_open_it_and_it_says_which() -> None:
 
 
 @pytest.mark.parametrize("outcome", [b"", b"{}\n"])
-def test_a_success_starts_the_count_anew_even_if_the_record_is_dropped(outcome: bytes) -> None:
+def test_a_success_resets_the_count_even_if_the_record_is_dropped(outcome: bytes) -> None:
     breaker = Breaker(3)
     for _ in range(5):
         fail(breaker, REFUSED, 2)
@@ -33,7 +33,7 @@ def test_a_success_starts_the_count_anew_even_if_the_record_is_dropped(outcome: 
     assert not breaker.open
 
 
-def test_each_exception_is_counted_by_itself_and_another_one_is_no_success() -> None:
+def test_exceptions_are_counted_separately_and_another_one_is_not_a_success() -> None:
     breaker = Breaker(3)
     fail(breaker, REFUSED, 2)
     fail(breaker, BUSY, 2)
@@ -53,13 +53,13 @@ def test_bad_and_blank_lines_count_for_nothing() -> None:
     assert breaker.open
 
 
-def test_it_never_opens_where_it_is_switched_off() -> None:
+def test_it_never_opens_if_it_is_switched_off() -> None:
     breaker = Breaker(0)
     fail(breaker, REFUSED, 10_000)
     assert not breaker.open
 
 
-def test_once_open_it_stays_open() -> None:
+def test_an_open_breaker_stays_open() -> None:
     breaker = Breaker(1)
     fail(breaker, REFUSED, 1)
     breaker.count(b"{}\n", 0)
@@ -78,7 +78,7 @@ def test_threads_that_fail_at_once_open_it_once_and_at_the_limit() -> None:
     assert opened == [1]
 
 
-def test_it_knows_what_failed_since_the_last_success_also_once_it_is_open() -> None:
+def test_the_failures_since_the_last_success_are_known_even_when_open() -> None:
     breaker = Breaker(2)
     breaker.count(REFUSED, 0)
     breaker.count(b"", 10)
@@ -92,9 +92,7 @@ def test_it_knows_what_failed_since_the_last_success_also_once_it_is_open() -> N
     assert breaker.last_failed == [20, 40, 50, 70]
 
 
-def test_a_success_of_a_call_that_may_have_begun_earlier_says_nothing_of_what_failed_since() -> (
-    None
-):
+def test_a_success_of_an_earlier_call_does_not_clear_later_failures() -> None:
     breaker = Breaker(100, in_flight=3)
     breaker.count(REFUSED, 0)
     breaker.count(b"", 10)

@@ -6,11 +6,11 @@ from dagster_dataops.execution.records.fork_guard import ForkGuard
 from tests.faults.crashing import in_child
 
 
-def test_the_process_itself_goes_on() -> None:
+def test_the_process_itself_continues() -> None:
     ForkGuard().check()
 
 
-def test_a_forked_copy_ends_at_once_and_says_why(
+def test_a_forked_copy_ends_at_once_with_a_reason(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     guard = ForkGuard()
@@ -21,4 +21,4 @@ def test_a_forked_copy_ends_at_once_and_says_why(
 
     assert in_child(go_on) == 1
     assert not list(tmp_path.iterdir())
-    assert "came back from the operator's call" in capfd.readouterr().err
+    assert "returned from the operator's call" in capfd.readouterr().err

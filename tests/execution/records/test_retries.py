@@ -31,11 +31,11 @@ _GROUP = "data.retrying"
 
 
 class BusyError(ConnectionError):
-    """What a service says that has no time now."""
+    """The error of a service that is busy."""
 
 
 def _count(record: dict[str, Any], folder: str) -> int:
-    """Note one more try of this record, in whichever process, and return which one it is."""
+    """Record one more attempt for this record, across processes, and return its number."""
     path = Path(folder) / f"tries-{record['n']}"
     with path.open("a") as file:
         file.write("x")
@@ -68,7 +68,7 @@ def _shaky(mode: str, folder: Path, **given: Any) -> Any:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_record_is_tried_again_with_a_fresh_copy_until_it_goes_well(
+def test_a_record_is_tried_again_with_a_new_copy_until_it_succeeds(
     tmp_path: Path, mode: str
 ) -> None:
     goods = [1, 3, 1, 2, 9, 1]
@@ -118,7 +118,7 @@ def test_without_retries_a_record_has_one_try(tmp_path: Path, mode: str) -> None
     ("retry_on", "tries"),
     [("BusyError", 2), (BusyError, 2), ("OSError", 2), ([ValueError, "KeyError"], 1)],
 )
-def test_only_what_was_asked_for_is_tried_again(
+def test_only_the_requested_exceptions_are_retried(
     tmp_path: Path, mode: str, retry_on: Any, tries: int
 ) -> None:
     dataset = write_input(tmp_path / "input.jsonl", [{"n": 0, "good_at": 9}])
@@ -135,12 +135,12 @@ def test_the_step_fails_only_after_the_last_try(tmp_path: Path, mode: str) -> No
 
 
 @pytest.mark.parametrize("mode", ["single", "thread", "async"])
-def test_it_is_told_how_many_records_were_tried_again(tmp_path: Path, mode: str) -> None:
+def test_the_number_of_retried_records_is_reported(tmp_path: Path, mode: str) -> None:
     records = [{"n": n, "good_at": good} for n, good in enumerate([1, 2, 2, 9])]
     listener = Listener()
     dataset = write_input(tmp_path / "input.jsonl", records)
     run(_shaky(mode, tmp_path, _retries=1), dataset, node(tmp_path), progress=listener)
-    assert listener.notes == ["3 records failed and were tried again; 2 of them went well then"]
+    assert listener.notes == ["3 records failed and were tried again; 2 of them succeeded then"]
 
 
 @pytest.mark.parametrize("mode", ["thread", "async"])
@@ -164,7 +164,7 @@ class Stop(BaseException):
     """Raised from outside."""
 
 
-def test_an_interrupt_during_a_pause_passes_through_and_keeps_what_came_before() -> None:
+def test_an_interrupt_during_a_pause_is_raised_and_keeps_earlier_records() -> None:
     settings = ExecutionSettings(retries=3).resolved(asynchronous=False)
 
     def interrupted(_: float) -> None:
@@ -262,7 +262,7 @@ def _failure(error: BaseException) -> Failure:
         (ValueError(), (OSError, "KeyError"), False),
     ],
 )
-def test_what_is_tried_again(error: BaseException, retry_on: Any, expected: bool) -> None:
+def test_exceptions_that_are_retried(error: BaseException, retry_on: Any, expected: bool) -> None:
     assert socket.timeout is builtins.TimeoutError
     assert matches(error, retry_on) is expected
 

@@ -68,7 +68,7 @@ async def _settled_async(operator: Any, line: bytes) -> Any:
         (dict.fromkeys("ab"), b'{"a":null,"b":null}\n'),
     ],
 )
-def test_what_an_operator_returns_becomes_lines(value: object, lines: bytes) -> None:
+def test_return_values_become_lines(value: object, lines: bytes) -> None:
     assert _settled(returns(value=value), b'{"n":0}') == lines
 
 
@@ -77,7 +77,7 @@ def test_keeping_keeps_the_record_as_it_was_left() -> None:
 
 
 @pytest.mark.parametrize("value", [1, "x", (), ({"a": 1},), [1], [{}, None], {1}, True])
-def test_what_is_no_outcome_is_an_invalid_result(value: object) -> None:
+def test_an_invalid_return_value_is_an_invalid_result(value: object) -> None:
     failure = _settled(returns(value=value), b"{}")
     assert isinstance(failure, Failure)
     assert failure.exception == "InvalidResult"
@@ -101,7 +101,7 @@ def test_bad_lines_fail_alike_in_both_settlers(line: bytes) -> None:
 @pytest.mark.parametrize(
     "error", [ValueError("v"), SystemExit(3), KeyboardInterrupt(), GeneratorExit(), TypeError("t")]
 )
-def test_whatever_is_raised_is_that_records_failure(error: BaseException) -> None:
+def test_any_exception_is_the_failure_of_its_record(error: BaseException) -> None:
     failure = _settled(raises(error=error), b"{}")
     assert isinstance(failure, Failure)
     assert failure.exception == type(error).__name__
@@ -110,12 +110,12 @@ def test_whatever_is_raised_is_that_records_failure(error: BaseException) -> Non
     assert "dagster_dataops/execution/" not in failure.traceback_text
 
 
-def test_an_interrupt_passes_through() -> None:
+def test_an_interrupt_is_raised() -> None:
     with pytest.raises(Stop):
         _settled(raises(error=Stop()), b"{}", Stop)
 
 
-def test_an_operators_own_type_error_is_told_as_such() -> None:
+def test_a_type_error_of_the_operator_is_reported_as_its_own() -> None:
     failure = _settled(uses_orjson(), b"{}")
     assert isinstance(failure, Failure)
     assert "uses_orjson" in failure.traceback_text
@@ -187,7 +187,7 @@ def test_an_error_line_holds_the_record_and_where_it_was() -> None:
 
 
 def _chain(length: int) -> ValueError:
-    """Return an exception that so many others led to, as after a loop that goes on."""
+    """Return an exception with a chain of that length, as a loop of retries makes it."""
     error = ValueError(0)
     for number in range(1, length + 1):
         later = ValueError(number)
@@ -200,13 +200,13 @@ def _group(members: int) -> BaseException:
     return ExceptionGroup("of many", [ValueError(number) for number in range(members)])
 
 
-def test_a_chain_of_exceptions_is_told_in_full() -> None:
+def test_a_chain_of_exceptions_is_shown_in_full() -> None:
     text = failure_of(_chain(20)).traceback_text
     assert [f"ValueError: {n}\n" in text for n in range(21)] == [True] * 21
 
 
 @pytest.mark.parametrize("error", [_chain(5_000), _group(5_000)], ids=["chain", "group"])
-def test_an_exception_that_thousands_led_to_is_told_without_them(
+def test_an_exception_with_a_chain_of_thousands_is_reported_without_the_chain(
     error: BaseException, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     formatted = []
@@ -226,7 +226,7 @@ def test_an_exception_that_thousands_led_to_is_told_without_them(
     assert "left out" in failure.traceback_text
 
 
-def test_of_deep_recursion_the_innermost_calls_are_told() -> None:
+def test_the_innermost_calls_of_a_deep_recursion_are_shown() -> None:
     def deeper(left: int) -> None:
         if left:
             deeper(left - 1)

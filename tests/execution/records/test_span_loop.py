@@ -33,7 +33,7 @@ def _settle(line: bytes) -> Outcome:
 
 
 def in_bulk(settle: Callable[[bytes], Outcome]) -> Settle:
-    """Return a function that settles stretches of lines by one that settles a line."""
+    """Return a function that settles stretches of lines with one that settles a line."""
 
     def settle_many(lines: Iterator[bytes], output: bytearray, until: float) -> Stretch:
         settled = dropped = extra = 0
@@ -52,7 +52,7 @@ def in_bulk(settle: Callable[[bytes], Outcome]) -> Settle:
 
 
 class _Ranges:
-    """Runs a `SpanLoop` over a file with some content and keeps what it hands over."""
+    """Runs a `SpanLoop` over a file with some content and keeps its spans."""
 
     def __init__(
         self, path: Path, content: bytes, settle: Callable[[bytes], Outcome] = _settle, **given: Any
@@ -72,7 +72,7 @@ class _Ranges:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Have another thread shorten ranges that take too long."""
+        """Let another thread shorten ranges that take too long."""
         ended = threading.Event()
 
         def watch() -> None:
@@ -95,7 +95,7 @@ class _Ranges:
         os.close(self._descriptor)
 
     def check(self, until: int | None = None) -> None:
-        """Check that the spans follow one another and tell the truth, up to a position."""
+        """Check that the spans follow one another and are correct, up to a position."""
         position = 0
         for span, output in self.spans:
             assert span.start == position
@@ -132,7 +132,7 @@ _LINES = st.lists(
 
 @given(_LINES, st.booleans(), st.booleans(), st.integers(1, 8), st.sampled_from([0.0, 9.0]))
 @settings(deadline=None)
-def test_spans_tell_what_became_of_every_line(
+def test_spans_describe_the_outcome_of_every_line(
     tmp_path_factory: pytest.TempPathFactory,
     lines: list[bytes],
     newline: bool,
@@ -176,7 +176,7 @@ def test_a_failure_before_an_interrupt_does_not_shift_the_span(tmp_path: Path) -
 
 @given(_LINES.filter(bool), st.data())
 @settings(deadline=None)
-def test_the_first_failure_ends_the_range_and_what_came_before_is_settled(
+def test_the_first_failure_ends_the_range_and_earlier_records_are_settled(
     tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], data: st.DataObject
 ) -> None:
     good = [line for line in lines if not line.startswith(b"fail")]
@@ -223,8 +223,8 @@ def test_a_range_out_of_time_ends_with_the_record_under_way(tmp_path: Path) -> N
     ranges.close()
 
 
-def test_what_a_stuck_record_holds_up_is_left_to_others_meanwhile(tmp_path: Path) -> None:
-    """It is told while the record is under way, and is neither settled here nor told again."""
+def test_lines_after_a_stuck_record_are_left_to_other_workers(tmp_path: Path) -> None:
+    """The new end is reported during the record; nothing is settled or reported again."""
     told: list[tuple[int, int]] = []
     stuck: list[int] = []
 
@@ -255,7 +255,7 @@ def test_what_a_stuck_record_holds_up_is_left_to_others_meanwhile(tmp_path: Path
     ranges.close()
 
 
-def test_a_range_out_of_time_tells_where_it_ends_before_it_does(tmp_path: Path) -> None:
+def test_an_overdue_range_reports_its_new_end_early(tmp_path: Path) -> None:
     told: list[int] = []
 
     def settle(line: bytes) -> Outcome:
@@ -300,14 +300,14 @@ def test_no_range_makes_no_span(tmp_path: Path) -> None:
     ranges.close()
 
 
-def test_input_checksums_are_left_out_where_nobody_asks(tmp_path: Path) -> None:
+def test_input_checksums_are_left_out_by_default(tmp_path: Path) -> None:
     ranges = _Ranges(tmp_path / "input", b"a\n", check_input=False)
     ranges.run()
     assert ranges.spans[0][0].input_check == 0
     ranges.close()
 
 
-def test_an_interrupted_call_keeps_what_came_before_it(tmp_path: Path) -> None:
+def test_an_interrupted_call_keeps_earlier_records(tmp_path: Path) -> None:
     @data_register("data.spanning")
     def stops_at(record, number=0):
         if record["n"] == number:

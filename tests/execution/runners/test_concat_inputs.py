@@ -121,7 +121,7 @@ OPERATORS: Final[dict[str, Callable[[], Any]]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("reused", [False, True], ids=["made", "reused"])
 @pytest.mark.parametrize("kind", OPERATORS)
-def test_wherever_a_run_is_killed_no_gathered_input_stays(
+def test_a_kill_at_any_point_leaves_no_gathered_input(
     tmp_path: Path, kind: str, *, reused: bool
 ) -> None:
     parts = [write_input(tmp_path / name, [{"n": 1, "do": "keep", "text": name}]) for name in "ab"]
@@ -147,7 +147,7 @@ def test_wherever_a_run_is_killed_no_gathered_input_stays(
 
 
 def _killed(at: int, call: Callable[[], object]) -> None:
-    """Kill this process before it opens, makes, moves or deletes a file for the so manieth time."""
+    """Kill this process before the n-th time it opens, creates, moves or deletes a file."""
     left = [at]
 
     def notice(event: str, args: tuple[Any, ...]) -> None:

@@ -53,13 +53,13 @@ def dataset(tmp_path: Path):
     return write_input(tmp_path / "input.jsonl", _RECORDS)
 
 
-def test_a_list_goes_in_and_a_list_comes_out(tmp_path: Path, dataset) -> None:
+def test_a_list_of_records_gives_a_list_of_records(tmp_path: Path, dataset) -> None:
     report = run(turn(), dataset, node(tmp_path))
     assert report.dataset.read() == _RECORDS[::-1]
     assert (report.manifest.rows_in, report.manifest.rows_out) == (10, 10)
 
 
-def test_records_stream_through_where_the_annotation_says_so(tmp_path: Path, dataset) -> None:
+def test_records_are_streamed_if_the_annotation_is_an_iterator(tmp_path: Path, dataset) -> None:
     report = run(pairs(), dataset, node(tmp_path))
     assert report.dataset.read() == [{"odd": n} for n in range(1, 10, 2)]
     assert report.manifest.dropped == 5
@@ -77,7 +77,7 @@ def test_two_datasets_are_joined_for_an_operator_that_takes_one(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("value", [None, 3, {"a": 1}, "text", b"bytes"])
-def test_what_is_no_dataset_is_refused(tmp_path: Path, dataset, value: object) -> None:
+def test_an_object_that_is_not_a_dataset_is_refused(tmp_path: Path, dataset, value: object) -> None:
     with pytest.raises(DatasetOperatorError, match=f"it returned a {type(value).__name__}"):
         run(returns(value=value), dataset, node(tmp_path))
     assert not node(tmp_path).result.exists()
@@ -85,7 +85,7 @@ def test_what_is_no_dataset_is_refused(tmp_path: Path, dataset, value: object) -
 
 @pytest.mark.parametrize("value", [1, None, [], "x"])
 @pytest.mark.parametrize("operator", [returns, yields])
-def test_an_element_that_is_no_record_is_named(
+def test_an_element_that_is_not_a_record_is_named(
     tmp_path: Path, dataset, operator, value: object
 ) -> None:
     given = [{"n": 1}, value] if operator is returns else value
@@ -99,7 +99,7 @@ def test_an_element_that_json_cannot_hold_is_named(tmp_path: Path, dataset) -> N
 
 
 @pytest.mark.parametrize("error", [ValueError("v"), SystemExit(3), OSError("disk")])
-def test_what_it_raises_fails_the_step_and_leaves_the_previous_result(
+def test_an_exception_fails_the_step_and_leaves_the_previous_result(
     tmp_path: Path, dataset, error: BaseException
 ) -> None:
     run(turn(), dataset, node(tmp_path))
@@ -110,7 +110,7 @@ def test_what_it_raises_fails_the_step_and_leaves_the_previous_result(
     assert not list(node(tmp_path).path.glob(".*.draft"))
 
 
-def test_an_interrupt_passes_through(tmp_path: Path, dataset) -> None:
+def test_an_interrupt_is_raised(tmp_path: Path, dataset) -> None:
     with pytest.raises(KeyboardInterrupt):
         run(breaks(error=KeyboardInterrupt()), dataset, node(tmp_path))
 

@@ -1,4 +1,4 @@
-"""Tests of given_stream: what is a stream, and what it is called."""
+"""Tests of given_stream: detection and names of streams."""
 
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from tests.execution.helpers import write_input
 
 
 class Reader:
-    """What makes a stream, as readers do."""
+    """An object that makes a stream, like a reader."""
 
     name = "my-reader"
 
@@ -34,7 +34,7 @@ class Reader:
 def step(record: dict[str, Any]) -> None: ...
 
 
-def test_streams_builders_and_what_makes_them_are_streams(tmp_path: Path) -> None:
+def test_streams_builders_and_objects_that_make_streams_are_streams(tmp_path: Path) -> None:
     rows = read_sequence([1])
     assert all(map(is_stream, [rows, rows.and_return(), Reader()]))
     dataset = write_input(tmp_path / "in.jsonl", [])
@@ -42,9 +42,9 @@ def test_streams_builders_and_what_makes_them_are_streams(tmp_path: Path) -> Non
     assert not any(map(is_stream, others))
 
 
-def test_what_makes_a_stream_is_opened() -> None:
+def test_an_object_that_makes_a_stream_is_opened() -> None:
     assert list(as_reading(Reader(), "x")) == [{"n": 1}]
-    with pytest.raises(StreamArgumentError, match="it is a list"):
+    with pytest.raises(StreamArgumentError, match="it must be a stream, not a list"):
         as_reading([], "x")
 
 
@@ -69,7 +69,7 @@ def test_a_stream_that_never_ends_names_the_stage_that_makes_it_so() -> None:
     assert list(as_reading(endless.take(0), "x")) == []
 
 
-def test_a_function_is_asked_for_a_partition_and_for_the_first_items() -> None:
+def test_a_function_is_called_for_a_partition_and_for_the_first_items() -> None:
     operator = given_stream("x", lambda key: read_sequence(list(key)))
     assert list(of_partition(operator, "abc").stream()) == ["a", "b", "c"]  # type: ignore[attr-defined]
     first = of_first(of_partition(operator, "abc"), 2)

@@ -35,7 +35,7 @@ group: Any = data_register.new_group("selecting_tests")
 
 
 class RisingNumbers(group):
-    """Keep records whose number is above all before; ``n`` None has no sketch."""
+    """Keep records whose number exceeds all earlier ones; ``n`` None has no sketch."""
 
     def __init__(self, at_once: bool = False, log: str = "", **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -62,7 +62,7 @@ class RisingSlowly(RisingNumbers):
 
 
 class Choose(group):
-    """Do with the sketches what ``do`` says."""
+    """Act on ``do`` with the sketches."""
 
     def __init__(self, do: Any = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -118,7 +118,7 @@ def test_every_mode_keeps_the_same_and_names_the_same_failures(
     assert not folder.checkpoints.exists()
 
 
-def test_bad_and_blank_lines_are_told_from_records(tmp_path: Path) -> None:
+def test_bad_and_blank_lines_are_distinguished_from_records(tmp_path: Path) -> None:
     path = tmp_path / "input.jsonl"
     path.write_bytes(
         b'\xef\xbb\xbf{"n": 1,  "a":1.0}\r\n\n  \nbad\n{"n":null}\n[1]\n{"n":0}\n{ "n":2}'
@@ -200,7 +200,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("reason", WRONG)
-def test_what_is_wrong_with_keep_fails_the_step(tmp_path: Path, numbered, reason: str) -> None:
+def test_an_invalid_keep_fails_the_step(tmp_path: Path, numbered, reason: str) -> None:
     do = WRONG[reason]
     with pytest.raises(DatasetOperatorError, match=reason) as caught:
         run(Choose(do=do, _concurrency_mode="single"), numbered, node(tmp_path))
@@ -211,9 +211,7 @@ def test_what_is_wrong_with_keep_fails_the_step(tmp_path: Path, numbered, reason
     assert [content.table.records for content in existing(node(tmp_path).checkpoints)] == [9]
 
 
-def test_an_interrupt_of_keep_passes_through_and_leaves_the_sketches(
-    tmp_path: Path, numbered
-) -> None:
+def test_an_interrupt_of_keep_is_raised_and_leaves_the_sketches(tmp_path: Path, numbered) -> None:
     def interrupted(sketches, scratch):
         next(sketches)
         raise KeyboardInterrupt
@@ -243,7 +241,9 @@ def test_keep_can_be_stopped(tmp_path: Path, numbered, monkeypatch: pytest.Monke
     assert existing(node(tmp_path).checkpoints)[0].table.records == 9
 
 
-def test_the_scratch_folder_is_empty_at_first_and_gone_afterwards(tmp_path: Path, numbered) -> None:
+def test_the_scratch_folder_is_empty_at_first_and_deleted_afterwards(
+    tmp_path: Path, numbered
+) -> None:
     seen: list[Path] = []
 
     def writing(sketches, scratch):
@@ -265,7 +265,7 @@ def test_the_scratch_folder_is_empty_at_first_and_gone_afterwards(tmp_path: Path
     assert not seen[1].exists()
 
 
-def test_an_unfinished_choice_pays_for_no_sketch_again(tmp_path: Path, numbered) -> None:
+def test_an_unfinished_selection_repeats_no_sketch(tmp_path: Path, numbered) -> None:
     log = tmp_path / "log"
 
     class Failing(RisingNumbers):

@@ -50,7 +50,7 @@ class Working:
         return row
 
     def __reduce__(self) -> Any:
-        return Working, ()  # it counts as the same code, wherever it stops
+        return Working, ()  # it counts as the same code for every stop
 
 
 def write(path: Path, stream: object, **context: Any) -> RunReport:
@@ -84,7 +84,7 @@ def test_an_empty_stream_becomes_an_empty_result(tmp_path: Path) -> None:
     assert node(tmp_path).result.read_bytes() == b""
 
 
-def test_a_run_that_was_interrupted_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_a_run_that_was_interrupted_resumes_where_it_stopped(tmp_path: Path) -> None:
     first = Working(stop_at=300)
     interrupted(tmp_path, read_sequence(ROWS).map(first))
     assert not node(tmp_path).result.exists()
@@ -98,9 +98,9 @@ def test_a_run_that_was_interrupted_goes_on_where_it_was(tmp_path: Path) -> None
     assert report.resumed_from == tuple(report.manifest.attempts[:-1])
 
 
-def test_many_interruptions_cost_nothing_but_what_was_in_flight(tmp_path: Path) -> None:
+def test_many_interruptions_cost_only_calls_in_flight(tmp_path: Path) -> None:
     order = [row["n"] for row in read_sequence(ROWS).shuffle(30, seed=1).and_return()]
-    for number in (50, 51, 120, 200, 399):  # whatever was settled, it was before this one
+    for number in (50, 51, 120, 200, 399):  # every settled record was before this one
         stopping = Working(stop_at=order[number])
         interrupted(tmp_path, read_sequence(ROWS).shuffle(30, seed=1).map(stopping))
     write(tmp_path, read_sequence(ROWS).shuffle(30, seed=1).map(Working()))
@@ -135,7 +135,7 @@ def _stop_late(row: dict[str, Any]) -> dict[str, Any]:
     ],
     ids=["options", "seed", "data", "stages"],
 )
-def test_another_stream_never_goes_on_and_it_is_said_why(
+def test_another_stream_never_resumes_and_the_reason_is_logged(
     tmp_path: Path, change: Callable[[list[dict[str, Any]]], Operations], said: str
 ) -> None:
     interrupted(tmp_path, read_sequence(ROWS).shuffle(30, seed=1).map(Working(stop_at=300)))
@@ -148,7 +148,7 @@ def test_another_stream_never_goes_on_and_it_is_said_why(
     assert said in note
 
 
-def test_a_stream_of_another_seed_never_goes_on(tmp_path: Path) -> None:
+def test_a_stream_of_another_seed_never_resumes(tmp_path: Path) -> None:
     def of(seed: int, stop_at: int | None) -> DataPipeline:
         return read_sequence(ROWS).shuffle(30).map(Working(stop_at)).and_return(seed=seed)
 
@@ -166,7 +166,7 @@ def test_seeds_are_kept_so_that_a_result_can_be_made_again(tmp_path: Path) -> No
     assert node(tmp_path).result.read_bytes() == lines(again)
 
 
-def test_a_file_that_has_changed_is_read_anew(tmp_path: Path) -> None:
+def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
     path = write_input(tmp_path / "in.jsonl", ROWS).path
     interrupted(tmp_path, read_jsonl(path).map(Working(stop_at=300)))
     write_input(path, ROWS[1:])
@@ -175,10 +175,12 @@ def test_a_file_that_has_changed_is_read_anew(tmp_path: Path) -> None:
     assert "read_jsonl) differs in its data" in report.notes[0]
 
 
-def test_never_resuming_is_said_and_the_old_checkpoint_stays_until_the_end(tmp_path: Path) -> None:
+def test_never_resuming_is_logged_and_the_old_checkpoint_stays_until_the_end(
+    tmp_path: Path,
+) -> None:
     interrupted(tmp_path, read_sequence(ROWS).map(Working(stop_at=300)))
     report = write(tmp_path, read_sequence(ROWS).map(Working()), resume=ResumePolicy.NEVER)
-    assert "since resuming is switched off" in report.notes[0]
+    assert "because resuming is switched off" in report.notes[0]
     assert not node(tmp_path).checkpoints.exists()
 
 
@@ -195,7 +197,7 @@ def test_damaged_output_is_made_again(tmp_path: Path) -> None:
     assert second.calls == list(range(report.manifest.resumed, COUNT))
 
 
-def test_what_lies_behind_the_position_gone_on_from_is_no_part_of_the_result(
+def test_items_after_the_resumed_position_are_not_part_of_the_result(
     tmp_path: Path,
 ) -> None:
     """A killed run writes items that it does not settle, and a loss of power may leave anything."""
@@ -209,7 +211,7 @@ def test_what_lies_behind_the_position_gone_on_from_is_no_part_of_the_result(
     assert report.dataset.size_bytes == len(lines(ROWS))
 
 
-def test_what_a_stopped_run_put_into_quarantine_is_synced(
+def test_quarantined_items_of_a_stopped_run_are_synced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the position that says so, before the run comes back."""
@@ -229,16 +231,16 @@ def test_what_a_stopped_run_put_into_quarantine_is_synced(
     assert synced[place.name] == place.read_bytes()
 
 
-def test_a_checkpoint_of_which_nothing_is_left_is_told_of(tmp_path: Path) -> None:
+def test_a_checkpoint_with_no_intact_content_is_reported(tmp_path: Path) -> None:
     interrupted(tmp_path, read_sequence(ROWS).map(Working(stop_at=300)))
     (segment,) = node(tmp_path).checkpoints.glob("*/segment-*")
     segment.write_bytes(b"")
     report = write(tmp_path, read_sequence(ROWS).map(Working()))
-    assert "none of it is as it was written" in report.notes[0]
+    assert "all its positions are damaged" in report.notes[0]
     assert node(tmp_path).result.read_bytes() == lines(ROWS)
 
 
-def test_a_finished_result_is_taken_where_that_is_asked_for(tmp_path: Path) -> None:
+def test_a_finished_result_is_reused_on_request(tmp_path: Path) -> None:
     write(tmp_path, read_sequence(ROWS))
     second = Working()
     report = write(tmp_path, read_sequence(ROWS), reuse_finished=True)
@@ -258,7 +260,7 @@ def test_a_finished_result_is_taken_where_that_is_asked_for(tmp_path: Path) -> N
         ({"x": [float("inf")]}, "item 3 cannot be written"),
     ],
 )
-def test_an_item_that_is_no_record_is_named_by_its_number(
+def test_an_item_that_is_not_a_record_is_named_by_its_number(
     tmp_path: Path, item: object, said: str
 ) -> None:
     with pytest.raises(StreamItemError) as raised:
@@ -268,7 +270,7 @@ def test_an_item_that_is_no_record_is_named_by_its_number(
     assert not node(tmp_path).result.exists()
 
 
-def test_a_dict_of_a_class_of_its_own_is_a_record(tmp_path: Path) -> None:
+def test_an_instance_of_a_dict_subclass_is_a_record(tmp_path: Path) -> None:
     class Row(dict[str, Any]):
         pass
 
@@ -283,7 +285,7 @@ def test_a_stream_that_never_ends_is_refused_before_anything_is_written(tmp_path
     assert not node(tmp_path).result.exists()
 
 
-def test_a_missing_source_is_told_of(tmp_path: Path) -> None:
+def test_a_missing_source_is_reported(tmp_path: Path) -> None:
     with pytest.raises(StreamSourceError, match=r"nowhere\.jsonl"):
         write(tmp_path, read_jsonl(tmp_path / "nowhere.jsonl"))
 
@@ -295,7 +297,7 @@ def failing(row: dict[str, Any]) -> dict[str, Any]:
     return row
 
 
-def test_what_was_put_into_quarantine_is_beside_the_result(tmp_path: Path) -> None:
+def test_quarantined_items_are_beside_the_result(tmp_path: Path) -> None:
     stream = read_sequence(ROWS).map(failing).and_return(on_error="quarantine")
     report = write(tmp_path, stream)
     rows = [orjson.loads(line) for line in node(tmp_path).errors.read_bytes().splitlines()]
@@ -306,7 +308,7 @@ def test_what_was_put_into_quarantine_is_beside_the_result(tmp_path: Path) -> No
     assert report.error_path == node(tmp_path).errors
 
 
-def test_what_was_put_into_quarantine_is_kept_over_interruptions_and_never_twice(
+def test_quarantined_items_survive_interruptions_without_duplicates(
     tmp_path: Path,
 ) -> None:
     def stream(stop_at: int | None) -> DataPipeline:
@@ -324,7 +326,7 @@ def test_what_was_put_into_quarantine_is_kept_over_interruptions_and_never_twice
     assert report.manifest.failed == 4
 
 
-def test_what_is_skipped_is_counted_and_leaves_no_file(tmp_path: Path) -> None:
+def test_skipped_items_are_counted_and_leave_no_file(tmp_path: Path) -> None:
     report = write(tmp_path, read_sequence(ROWS).map(failing).and_return(on_error="skip"))
     assert report.manifest.failed == 4
     assert report.error_path is None
@@ -347,7 +349,7 @@ def test_a_stream_that_was_read_before_is_written_from_its_start(tmp_path: Path)
     assert next(iter(stream)) == ROWS[1]
 
 
-def test_a_run_that_is_told_to_stop_settles_what_is_there(tmp_path: Path) -> None:
+def test_a_stopped_run_settles_its_finished_records(tmp_path: Path) -> None:
     asked = itertools.count()
     with pytest.raises(RunStoppedError):
         write(
@@ -391,7 +393,7 @@ def test_progress_counts_items_of_an_unknown_total(tmp_path: Path) -> None:
     assert "400 records," in watching.seen[-1].describe(1.0)
 
 
-def test_a_record_operator_passes_over_the_checkpoint_of_a_stream(tmp_path: Path) -> None:
+def test_a_record_operator_ignores_the_checkpoint_of_a_stream(tmp_path: Path) -> None:
     from tests.execution.helpers import operator_for, plan
 
     interrupted(tmp_path, read_sequence(ROWS).map(Working(stop_at=300)))

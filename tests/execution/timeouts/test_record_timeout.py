@@ -1,4 +1,4 @@
-"""Time limits: a call that takes too long is given up, and the others go on."""
+"""Tests of time limits: a call that takes too long is abandoned, and the others continue."""
 
 import asyncio
 import gc
@@ -29,10 +29,10 @@ from dagster_dataops.operators.record_context import Tally
 from tests.execution.helpers import Listener, error_rows, lines, node, run, write_input
 
 _GROUP = "data.limits"
-_LIMIT = 1.5  # the others must not reach it, however busy the machine is
-_RELEASE = threading.Event()  # lets go whatever a test has left hanging
+_LIMIT = 1.5  # other calls must not reach the limit, even on a busy machine
+_RELEASE = threading.Event()  # releases every call that a test has left hanging
 
-# pytest-timeout's own SIGALRM would forbid ours.
+# pytest-timeout's SIGALRM would prevent the product's.
 pytestmark = pytest.mark.timeout(method="thread")
 
 
@@ -81,7 +81,7 @@ def test_only_the_records_that_hang_fail(tmp_path: Path, mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["single", "thread"])
-def test_the_error_row_says_where_the_call_hung(tmp_path: Path, mode: str) -> None:
+def test_the_error_row_shows_where_the_call_hung(tmp_path: Path, mode: str) -> None:
     dataset = write_input(tmp_path / "input.jsonl", _records(0, count=1))
     run(_hanging(mode), dataset, node(tmp_path))
     (row,) = error_rows(node(tmp_path))
@@ -93,7 +93,7 @@ def test_the_error_row_says_where_the_call_hung(tmp_path: Path, mode: str) -> No
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["single", "thread", "async"])
-def test_a_time_out_is_a_failed_try(tmp_path: Path, mode: str) -> None:
+def test_a_timeout_is_a_failed_attempt(tmp_path: Path, mode: str) -> None:
     dataset = write_input(tmp_path / "input.jsonl", _records(1, count=3))
     run(_hanging(mode, _retries=2, _backoff=0), dataset, node(tmp_path))
     (row,) = error_rows(node(tmp_path))
@@ -103,7 +103,7 @@ def test_a_time_out_is_a_failed_try(tmp_path: Path, mode: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["single", "thread", "async"])
 @pytest.mark.parametrize(("retry_on", "tries"), [("ValueError", 1), ("TimeoutError", 2)])
-def test_a_time_out_is_tried_again_if_it_is_asked_for(
+def test_a_timeout_is_retried_on_request(
     tmp_path: Path, mode: str, retry_on: str, tries: int
 ) -> None:
     dataset = write_input(tmp_path / "input.jsonl", _records(0, count=1))
@@ -125,8 +125,8 @@ def test_an_async_operator_keeps_its_limit_in_other_modes(tmp_path: Path, mode: 
 
 
 @pytest.mark.slow
-def test_calls_that_were_given_up_hold_no_place(tmp_path: Path) -> None:
-    """More hanging records than workers: the last one is reached all the same."""
+def test_abandoned_calls_free_their_place(tmp_path: Path) -> None:
+    """With more hanging records than workers, the last record is still reached."""
     records = _records(*range(20), count=21)
     run(
         hangs(_concurrency_mode="thread"),
@@ -136,7 +136,7 @@ def test_calls_that_were_given_up_hold_no_place(tmp_path: Path) -> None:
     assert node(tmp_path).result.read_bytes() == lines(records[20:])
 
 
-def test_a_late_outcome_is_thrown_away_and_its_thread_ends(
+def test_a_late_outcome_is_dropped_and_its_thread_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     late, given_up = threading.Event(), threading.Event()
@@ -195,7 +195,7 @@ def test_too_many_calls_left_behind_end_the_run_in_words(
 
     operator = never_async() if mode == "async" else never(_concurrency_mode=mode)
     dataset = write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(50)])
-    with pytest.raises(RunStoppedError, match="6 calls went on long after .*'process'"):
+    with pytest.raises(RunStoppedError, match="6 calls are running long after .*'process'"):
         run(operator, dataset, node(tmp_path))
 
 
@@ -220,7 +220,7 @@ def test_calls_that_return_are_no_longer_counted_as_stuck(monkeypatch: pytest.Mo
     limit.close()
 
 
-def test_whatever_a_call_raises_in_its_thread_is_raised_to_whoever_waits() -> None:
+def test_an_exception_of_a_call_in_a_thread_is_raised_in_the_waiting_thread() -> None:
     limit = CallLimit(30, Stuck(1))
 
     def leave(_: object) -> None:
@@ -310,8 +310,8 @@ def test_an_alarm_raises_again_if_the_operator_catches_it(tmp_path: Path) -> Non
     assert [row["exception"] for row in error_rows(node(tmp_path))] == ["RecordTimeout"]
 
 
-def test_an_alarm_that_comes_late_hurts_nobody() -> None:
-    """Rings it by hand at every moment at which no call is under way, or another one."""
+def test_a_late_alarm_has_no_effect() -> None:
+    """The signal is sent at every moment without a call, or during another call."""
     alarm = Alarm(30)
     with alarm.installed():
         signal.raise_signal(signal.SIGALRM)
@@ -324,7 +324,7 @@ def test_an_alarm_that_comes_late_hurts_nobody() -> None:
 
 
 def test_calls_about_as_long_as_their_limit_end_well_or_in_time() -> None:
-    """Whatever the race, each record has one outcome and none is raised outside its call."""
+    """Each record has exactly one outcome, and no exception is raised outside its call."""
 
     @data_register(_GROUP)
     def nearly(record):
@@ -343,7 +343,7 @@ def test_calls_about_as_long_as_their_limit_end_well_or_in_time() -> None:
     assert all(bad)
 
 
-def test_the_alarm_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+def test_an_alarm_of_other_code_is_not_changed(tmp_path: Path) -> None:
     rung = threading.Event()
     before = signal.signal(signal.SIGALRM, lambda *_: rung.set())
     try:
@@ -368,7 +368,7 @@ def test_without_signals_no_alarm_can_be_used() -> None:
     assert alarm_obstacle() is None
 
 
-def test_a_time_out_says_what_to_do_and_pickles() -> None:
+def test_a_timeout_contains_a_remedy_and_pickles() -> None:
     error = RecordTimeout(1.5)
     copy = pickle.loads(pickle.dumps(error))
     assert (str(copy), copy.seconds) == (str(error), 1.5)
@@ -389,7 +389,7 @@ def test_no_garbage_is_collected_while_it_is_looked_where_a_call_hangs(
         return frames()
 
     monkeypatch.setattr(sys, "_current_frames", look)
-    test_the_error_row_says_where_the_call_hung(tmp_path, "thread")
+    test_the_error_row_shows_where_the_call_hung(tmp_path, "thread")
     assert looked
     assert not any(looked)
     assert gc.isenabled()

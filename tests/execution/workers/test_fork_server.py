@@ -47,7 +47,7 @@ def where(record):
 
 @pytest.fixture
 def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Yield what runs an operator of a module on disk, in a worker of the server."""
+    """Yield a function that runs an operator of a module on disk, in a worker of the server."""
     monkeypatch.syspath_prepend(str(tmp_path / "modules"))
     (tmp_path / "modules").mkdir()
     dataset = write_input(tmp_path / "input.jsonl", [{"n": 1}])
@@ -102,7 +102,7 @@ def test_workers_write_where_their_parent_writes_now(where, tmp_path: Path) -> N
     assert (tmp_path / "output.txt").read_text() == "said by a worker\n"
 
 
-def test_workers_have_no_more_open_than_they_need(where) -> None:
+def test_workers_have_only_the_necessary_descriptors_open(where) -> None:
     # Standard streams, connection, lifeline and the one that is its own, input, two segments,
     # and the folder that is being listed.
     assert len(where(1)["open"]) <= 10
@@ -113,7 +113,7 @@ def _assignment(tmp_path: Path) -> Assignment:
     return Assignment(str(dataset.path), dataset.stamp(), str(tmp_path), 1, 99, True, True)
 
 
-def test_a_server_that_was_killed_is_replaced_and_its_workers_go_on(tmp_path: Path) -> None:
+def test_a_killed_server_is_replaced_and_its_workers_continue(tmp_path: Path) -> None:
     pool = WorkerPool(act(), ())
     with second_thread(True):
         assignment = _assignment(tmp_path)
@@ -191,7 +191,7 @@ def same(record):
 """
 
 
-def test_a_server_ends_with_its_parent_even_if_a_child_of_that_lives_on(tmp_path: Path) -> None:
+def test_a_server_ends_with_its_parent_even_if_another_child_survives(tmp_path: Path) -> None:
     write_input(tmp_path / "input.jsonl", [{"n": 1}])
     script = Script(tmp_path, _SAME + _SERVED)
     with killed_at_exit(script.start("lives")) as process:
@@ -204,7 +204,7 @@ def test_a_server_ends_with_its_parent_even_if_a_child_of_that_lives_on(tmp_path
         assert alive([child]) == [child]
 
 
-def test_a_server_keeps_nobody_waiting_for_the_end_of_its_parents_output(tmp_path: Path) -> None:
+def test_a_server_does_not_keep_its_parents_output_open(tmp_path: Path) -> None:
     write_input(tmp_path / "input.jsonl", [{"n": 1}])
     script = Script(tmp_path, _SAME + _SERVED)
     done = subprocess.run(

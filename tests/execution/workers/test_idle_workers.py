@@ -71,7 +71,7 @@ def misbehave(record, how=""):
 
 @pytest.fixture
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Yield a module of operators; nothing can be forked meanwhile, no worker is left behind."""
+    """Yield a module of operators; forking is prevented, and no worker is left behind."""
     folder = tmp_path / "modules"
     folder.mkdir()
     (folder / "kept_module.py").write_text(_MODULE)
@@ -100,9 +100,7 @@ def _imports(tmp_path: Path) -> list[int]:
     return [int(pid) for pid in (tmp_path / "modules" / "imports.log").read_text().split()]
 
 
-def test_a_module_is_imported_once_a_worker_however_many_nodes_it_serves(
-    tmp_path: Path, kept: Any
-) -> None:
+def test_a_module_is_imported_once_per_worker_for_all_nodes(tmp_path: Path, kept: Any) -> None:
     found = [_workers(_run(tmp_path, kept.tell(), f"node{number}")) for number in range(8)]
     assert len(set.union(*found)) == 1
     assert _imports(tmp_path) == list(found[0])
@@ -119,15 +117,13 @@ def test_two_workers_that_a_node_needed_serve_the_next_one(tmp_path: Path, kept:
     assert sorted(_imports(tmp_path)) == sorted(first)
 
 
-def test_what_a_module_remembers_is_there_for_the_next_node(tmp_path: Path, kept: Any) -> None:
+def test_global_variables_of_a_module_are_kept_for_the_next_node(tmp_path: Path, kept: Any) -> None:
     for number in (1, 2):
         (record,) = _run(tmp_path, kept.tell(), f"node{number}").dataset
         assert record["seen"] == number
 
 
-def test_another_operator_and_other_options_reach_a_worker_that_is_there(
-    tmp_path: Path, kept: Any
-) -> None:
+def test_a_reused_worker_receives_another_operator_and_options(tmp_path: Path, kept: Any) -> None:
     @data_register("data.kept_tests", _concurrency_mode="process", _max_workers=1)
     def other(record, add=0):
         return {"worker": os.getpid(), "sum": record["n"] + add}
@@ -139,9 +135,7 @@ def test_another_operator_and_other_options_reach_a_worker_that_is_there(
     assert first["worker"] == second["worker"] == third["worker"]
 
 
-def test_a_class_that_was_defined_anew_reaches_a_worker_that_knew_the_old_one(
-    tmp_path: Path, kept: Any
-) -> None:
+def test_a_redefined_class_reaches_a_reused_worker(tmp_path: Path, kept: Any) -> None:
     def define(value: int) -> Any:
         group = data_register.new_group("kept_tests")
 
@@ -158,7 +152,7 @@ def test_a_class_that_was_defined_anew_reaches_a_worker_that_knew_the_old_one(
     assert first["worker"] == second["worker"]
 
 
-def test_an_operator_can_ask_for_workers_of_its_own(tmp_path: Path, kept: Any) -> None:
+def test_an_operator_can_request_fresh_workers(tmp_path: Path, kept: Any) -> None:
     shared = _workers(_run(tmp_path, kept.tell()))
     own = _workers(_run(tmp_path, kept.tell(_fresh_workers=True)))
     again = _workers(_run(tmp_path, kept.tell(_fresh_workers=True)))
@@ -178,7 +172,7 @@ def test_a_worker_whose_module_was_edited_is_replaced(tmp_path: Path, kept: Any)
 
 
 @pytest.mark.parametrize("what", ["variable", "folder", "path", "mask"])
-def test_workers_in_other_surroundings_are_replaced(
+def test_workers_with_another_environment_are_replaced(
     tmp_path: Path, kept: Any, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     before = _workers(_run(tmp_path, kept.tell()))
@@ -201,9 +195,7 @@ def test_workers_in_other_surroundings_are_replaced(
 
 
 @pytest.mark.parametrize("how", ["moves", "masks", "terminates itself", "kills itself"])
-def test_a_worker_in_a_doubtful_state_serves_nobody_else(
-    tmp_path: Path, kept: Any, how: str
-) -> None:
+def test_a_worker_in_an_unknown_state_is_not_reused(tmp_path: Path, kept: Any, how: str) -> None:
     doubtful = _workers(_run(tmp_path, kept.misbehave(how=how)))
     assert _imports(tmp_path)
     later = _workers(_run(tmp_path, kept.tell()))
@@ -256,7 +248,7 @@ def test_an_idle_worker_holds_no_lock_no_input_and_no_segment(tmp_path: Path, ke
     assert len({str(path.readlink()) for path in Path(f"/proc/{worker}/fd").iterdir()}) == numbers
 
 
-def test_nothing_stays_open_here_however_often_a_worker_is_used(tmp_path: Path, kept: Any) -> None:
+def test_reused_workers_leave_no_open_descriptors_in_the_parent(tmp_path: Path, kept: Any) -> None:
     counts = []
     for _ in range(4):
         _run(tmp_path, kept.tell(_timeout=100))
@@ -266,7 +258,7 @@ def test_nothing_stays_open_here_however_often_a_worker_is_used(tmp_path: Path, 
     assert counts[1] == counts[-1]  # the first run leaves a worker that is there from then on
 
 
-def test_runs_in_two_threads_have_workers_of_their_own(tmp_path: Path, kept: Any) -> None:
+def test_runs_in_two_threads_have_separate_workers(tmp_path: Path, kept: Any) -> None:
     def work(name: str) -> set[int]:
         return _workers(_run(tmp_path, kept.tell(folder="both", wait_for=2), name))
 
@@ -337,7 +329,7 @@ def test_idle_workers_end_with_their_parents_exit(tmp_path: Path) -> None:
     assert not alive([int(entry[0]) for entry in script.log("worker.log")])
 
 
-def test_an_idle_worker_ends_by_itself_after_a_while(tmp_path: Path) -> None:
+def test_an_idle_worker_ends_after_a_while(tmp_path: Path) -> None:
     from dagster_dataops.execution.workers import worker_main
 
     assert 10_000 <= worker_main._IDLE_MS <= 600_000

@@ -35,7 +35,7 @@ def test_a_module_whose_file_stays_as_it_is_has_not_changed(
 
 
 @pytest.mark.parametrize("how", ["edited", "replaced", "removed"])
-def test_a_changed_file_is_seen(tmp_path: Path, modules: LoadedModules, how: str) -> None:
+def test_a_changed_file_is_detected(tmp_path: Path, modules: LoadedModules, how: str) -> None:
     _imported(tmp_path / "loaded_one.py")
     path = _imported(tmp_path / "loaded_two.py")
     modules.take_note(time.time_ns())

@@ -49,7 +49,7 @@ def _hold_the_interpreter() -> None:
 
 
 @pytest.mark.parametrize("work", [_ignore_everything, _hold_the_interpreter])
-def test_a_process_ends_with_its_lifeline_whatever_it_does(work: Callable[[], None]) -> None:
+def test_any_process_ends_with_its_lifeline(work: Callable[[], None]) -> None:
     child, writer = _bound(work)
     os.close(writer)
     assert _ended(child) == -signal.SIGKILL

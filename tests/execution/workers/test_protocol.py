@@ -31,7 +31,7 @@ def test_messages_arrive_as_they_were_sent(offset: int, span: Span, seconds: flo
     assert protocol.unpack(protocol.pack(Kind.READY)) == []
 
 
-def test_faults_arrive_whatever_their_text_is() -> None:
+def test_faults_with_any_text_arrive() -> None:
     message = protocol.pack_fault("full \ud800 é")
     assert message[0] == Kind.FAULT
     assert protocol.unpack(message) == ["full \\ud800 é"]

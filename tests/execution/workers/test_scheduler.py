@@ -64,7 +64,7 @@ def test_the_first_range_is_a_single_record(tmp_path: Path) -> None:
         assert first[:2] == (0, 4)
 
 
-def test_who_is_alone_after_that_is_given_much_for_a_moment(tmp_path: Path) -> None:
+def test_a_lone_worker_then_gets_a_large_range_for_a_moment(tmp_path: Path) -> None:
     with _schedule(tmp_path / "input", b"abc\n" * 2_000_000, 2) as schedule:
         first = schedule.take(1)
         assert first is not None
@@ -72,11 +72,11 @@ def test_who_is_alone_after_that_is_given_much_for_a_moment(tmp_path: Path) -> N
         trial = schedule.take(1)
         assert trial is not None
         assert trial.start == 4
-        assert 1_000_000 < trial.end < 8_000_000  # what holds the interpreter cannot give back
+        assert 1_000_000 < trial.end < 8_000_000  # a blocked interpreter cannot give back
         assert trial.patience < first.patience / 10
 
 
-def test_who_is_not_alone_is_given_little_at_first(tmp_path: Path) -> None:
+def test_workers_that_share_get_small_first_ranges(tmp_path: Path) -> None:
     with _schedule(tmp_path / "input", b"abc\n" * 1000, 2) as schedule:
         assert schedule.take(1)
         assert schedule.take(2) is not None
@@ -123,7 +123,7 @@ def test_a_range_given_back_comes_first(tmp_path: Path) -> None:
         assert again == first
 
 
-def test_death_makes_ever_more_careful_until_the_record_is_known(tmp_path: Path) -> None:
+def test_ranges_get_smaller_after_each_death_until_the_record_is_known(tmp_path: Path) -> None:
     with _schedule(tmp_path / "input", b"abc\n" * 5, 1) as schedule:
         while schedule.take(1):
             pass
@@ -139,7 +139,7 @@ def test_death_makes_ever_more_careful_until_the_record_is_known(tmp_path: Path)
         assert not schedule
 
 
-def test_no_more_is_gone_through_carefully_than_a_usual_range(tmp_path: Path) -> None:
+def test_at_most_a_usual_range_is_processed_carefully(tmp_path: Path) -> None:
     content = (b"x" * 9 + b"\n") * 100_000
     with _schedule(tmp_path / "input", content, 2) as schedule:
         assert schedule.take(1)
@@ -157,7 +157,7 @@ def test_no_more_is_gone_through_carefully_than_a_usual_range(tmp_path: Path) ->
         assert (rest.start, rest.mode) == (careful.end, Mode.NORMAL)
 
 
-def test_death_after_the_last_record_blames_nobody(tmp_path: Path) -> None:
+def test_death_after_the_last_record_blames_no_record(tmp_path: Path) -> None:
     with _schedule(tmp_path / "input", b"abc\n" * 5, 1) as schedule:
         while schedule.take(1):
             pass
@@ -165,7 +165,7 @@ def test_death_after_the_last_record_blames_nobody(tmp_path: Path) -> None:
         assert not schedule
 
 
-def test_slow_records_at_the_end_are_not_all_one_workers(tmp_path: Path) -> None:
+def test_slow_records_at_the_end_are_shared_by_workers(tmp_path: Path) -> None:
     """Quick ones before them make them look quick as well."""
     with _schedule(tmp_path / "input", (b"x" * 9 + b"\n") * 60, 3) as schedule:
         taken: list[Range | None] = []
@@ -185,7 +185,7 @@ def _try(schedule: Scheduler, content: bytes, done: int, seconds: float) -> None
     schedule.measured(done - 10, seconds)
 
 
-def test_who_works_alone_is_given_all_that_takes_less_than_starting_another(tmp_path: Path) -> None:
+def test_a_lone_worker_gets_a_rest_shorter_than_a_worker_start(tmp_path: Path) -> None:
     content = (b"x" * 9 + b"\n") * 1000
     with _schedule(tmp_path / "input", content, 8) as schedule:
         _try(schedule, content, 3000, 0.008)
@@ -194,7 +194,7 @@ def test_who_works_alone_is_given_all_that_takes_less_than_starting_another(tmp_
         assert taken[:2] == (3000, len(content))
 
 
-def test_who_works_alone_is_given_half_of_what_takes_longer(tmp_path: Path) -> None:
+def test_a_lone_worker_gets_half_of_a_longer_rest(tmp_path: Path) -> None:
     content = (b"x" * 9 + b"\n") * 1000
     with _schedule(tmp_path / "input", content, 8) as schedule:
         _try(schedule, content, 100, 0.009)
@@ -212,7 +212,7 @@ def test_who_works_alone_is_given_half_of_what_takes_longer(tmp_path: Path) -> N
         left -= size
 
 
-def test_what_a_worker_did_not_get_to_is_cut_anew(tmp_path: Path) -> None:
+def test_unprocessed_lines_of_a_worker_are_cut_again(tmp_path: Path) -> None:
     """Quick records before slow ones make these look quick as well."""
     content = (b"x" * 9 + b"\n") * 1000
     with _schedule(tmp_path / "input", content, 2) as schedule:

@@ -63,7 +63,7 @@ def test_ctrl_c_is_left_to_the_parent() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_signals_that_are_held_back_come_at_the_end_of_the_block(number: signal.Signals) -> None:
+def test_delayed_signals_arrive_at_the_end_of_the_block(number: signal.Signals) -> None:
     def work() -> None:
         def interrupt(_number: int, _frame: object) -> None:
             raise KeyboardInterrupt

@@ -26,7 +26,7 @@ def _assignment(tmp_path: Path) -> Assignment:
 
 
 def _served(assignment: Assignment, *told: bytes) -> list[bytes]:
-    """Return what a worker says when it is told that."""
+    """Return the messages of a worker in answer to these."""
     mine, theirs = Pipe()
     thread = threading.Thread(target=serve, args=(theirs, assignment, act(), Termination()))
     thread.start()
@@ -81,7 +81,7 @@ def test_a_worker_stops_at_a_failure_that_is_not_ignored(tmp_path: Path) -> None
     assert Failure(*protocol.unpack(said[2])).exception == "ValueError"
 
 
-def test_another_input_than_was_promised_is_a_fault(tmp_path: Path) -> None:
+def test_a_different_input_than_assigned_is_a_fault(tmp_path: Path) -> None:
     (said,) = _served(replace(_assignment(tmp_path), stamp=(1, 2, 3, 4)))
     assert said[0] == Kind.FAULT
     assert "changed while it was being processed" in protocol.unpack(said)[0]
@@ -117,7 +117,7 @@ def test_a_process_bound_to_a_lifeline_that_has_closed_ends_at_once() -> None:
     os.close(writer)
 
 
-def test_every_process_on_a_lifeline_ends_with_it() -> None:
+def test_every_process_bound_to_a_lifeline_ends_with_it() -> None:
     import time
 
     reader, writer = os.pipe()

@@ -39,7 +39,7 @@ def test_workers_start_and_end_on_demand(tmp_path: Path, spawned: bool) -> None:
 
 
 @pytest.mark.parametrize("spawned", [False, True], ids=["forked", "spawned"])
-def test_the_death_of_a_worker_is_told_in_words(tmp_path: Path, spawned: bool) -> None:
+def test_the_cause_of_a_workers_death_is_reported_in_words(tmp_path: Path, spawned: bool) -> None:
     pool = WorkerPool(act(), ())
     with second_thread(spawned):
         worker = pool.start(_assignment(tmp_path, 1))
@@ -53,7 +53,7 @@ def test_the_death_of_a_worker_is_told_in_words(tmp_path: Path, spawned: bool) -
     pool.close(0.0)
 
 
-def test_every_way_to_die_has_words() -> None:
+def test_every_cause_of_death_has_a_text() -> None:
     worker = WorkerProcess(0, None, 1)  # type: ignore[arg-type]
     words = {}
     for status in (0, 3, -9, -11, -40):
@@ -78,13 +78,13 @@ def test_terminated_workers_end_by_themselves(tmp_path: Path) -> None:
     pool.close(0.0)
 
 
-def test_forked_workers_do_not_keep_what_is_not_theirs(tmp_path: Path) -> None:
+def test_forked_workers_close_descriptors_of_the_parent(tmp_path: Path) -> None:
     reader, writer = os.pipe()
     pool = WorkerPool(act(), (writer,))
     worker = pool.start(_assignment(tmp_path, 1))
     worker.connection.recv_bytes()
     os.close(writer)
-    assert os.read(reader, 1) == b""  # nobody else holds the writing end
+    assert os.read(reader, 1) == b""  # no other process holds the writing end
     os.close(reader)
     pool.dismiss()
     pool.close(10.0)

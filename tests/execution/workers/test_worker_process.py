@@ -16,7 +16,7 @@ def _span(start: int, length: int) -> Span:
 
 @pytest.fixture
 def worker() -> Iterator[WorkerProcess]:
-    """A handle on a process that does nothing for a minute."""
+    """Yield a handle of a process that does nothing for a minute."""
     process = subprocess.Popen(["sleep", "60"])
     mine, theirs = Pipe()
     handle = WorkerProcess(process.pid, mine, segment=1)
@@ -28,22 +28,22 @@ def worker() -> Iterator[WorkerProcess]:
     theirs.close()
 
 
-def test_a_span_moves_the_end_of_what_is_settled(worker: WorkerProcess) -> None:
+def test_a_span_moves_the_end_of_the_settled_part(worker: WorkerProcess) -> None:
     worker.take_note(_span(100, 40))
     assert worker.settled_to == 140
 
 
-def test_a_process_that_ended_is_seen_once_and_for_all(worker: WorkerProcess) -> None:
+def test_an_ended_process_stays_ended(worker: WorkerProcess) -> None:
     assert not worker.poll()
     assert not worker.wait(0.0)
     worker.signal(signal.SIGKILL)
     assert worker.wait(10)
     assert worker.poll()
     assert worker.status == -signal.SIGKILL
-    worker.signal(signal.SIGKILL)  # nobody is hit by a signal that comes too late
+    worker.signal(signal.SIGKILL)  # a late signal reaches no process
 
 
-def test_a_process_that_somebody_else_reaped_has_ended() -> None:
+def test_a_process_reaped_by_other_code_has_ended() -> None:
     process = subprocess.Popen(["true"])
     process.wait()
     mine, theirs = Pipe()
@@ -54,7 +54,7 @@ def test_a_process_that_somebody_else_reaped_has_ended() -> None:
     theirs.close()
 
 
-def test_the_end_of_a_process_can_be_waited_for_beside_what_it_says(worker: WorkerProcess) -> None:
+def test_the_end_of_a_process_can_be_waited_for_by_descriptor(worker: WorkerProcess) -> None:
     import select
 
     if len(worker.descriptors) < 2:
@@ -83,7 +83,7 @@ def test_a_message_whose_reading_was_interrupted_leaves_a_mark(worker: WorkerPro
     assert worker.hearing
 
 
-def test_a_message_that_was_read_leaves_none() -> None:
+def test_a_message_that_was_read_leaves_no_mark() -> None:
     mine, theirs = Pipe()
     handle = WorkerProcess(os.getpid(), mine, segment=1)
     theirs.send_bytes(b"said")

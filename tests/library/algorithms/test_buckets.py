@@ -34,9 +34,7 @@ RECORDS = st.lists(st.lists(st.integers(0, 30), min_size=1, max_size=4))
 
 @given(RECORDS, st.sampled_from([0, 400, 2000, 10_000, 1 << 20]))
 @settings(max_examples=40)
-def test_no_two_kept_records_share_a_bucket_however_little_memory_there_is(
-    records, max_bytes
-) -> None:
+def test_no_two_kept_records_share_a_bucket_with_any_memory_limit(records, max_bytes) -> None:
     assert verdicts(records, max_bytes) == brute_force(records)
 
 
@@ -53,5 +51,5 @@ def test_a_dropped_record_takes_no_bucket() -> None:
         assert verdicts(chain, max_bytes) == [True, False, True, False]
 
 
-def test_nothing_in_nothing_out(tmp_path: Path) -> None:
+def test_no_input_gives_no_output(tmp_path: Path) -> None:
     assert list(first_in_buckets(iter([]), tmp_path, 0)) == []

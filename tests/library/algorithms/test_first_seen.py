@@ -23,11 +23,11 @@ def brute_force(values: list[int]) -> list[bool]:
 
 
 @given(st.lists(st.integers(0, 40)), st.sampled_from([0, 300, 1000, 5000, 1 << 20]))
-def test_the_first_of_equals_is_found_however_little_memory_there_is(values, max_bytes) -> None:
+def test_the_first_of_equals_is_found_with_any_memory_limit(values, max_bytes) -> None:
     assert verdicts(values, max_bytes) == brute_force(values)
 
 
-def test_a_part_that_memory_does_not_hold_is_looked_through_in_turns(
+def test_a_part_larger_than_memory_is_searched_in_several_passes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     values = [number * number % 3001 for number in range(6000)]
@@ -42,7 +42,7 @@ def test_a_part_that_memory_does_not_hold_is_looked_through_in_turns(
     assert sum(few) == len(set(values))
 
 
-def test_what_fits_into_memory_is_decided_at_once(tmp_path: Path) -> None:
+def test_data_that_fits_into_memory_is_decided_at_once(tmp_path: Path) -> None:
     taken = []
 
     def digests() -> Iterator[bytes]:
@@ -56,7 +56,7 @@ def test_what_fits_into_memory_is_decided_at_once(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_what_memory_does_not_hold_lies_in_files_and_is_deleted_part_by_part(
+def test_entries_beyond_the_memory_limit_are_in_files_and_deleted_part_by_part(
     tmp_path: Path,
 ) -> None:
     digests = (md5(bytes([n]), usedforsecurity=False).digest() for n in range(200))

@@ -66,7 +66,7 @@ def test_they_resume_anywhere(tmp_path, kind):
 
 
 @pytest.mark.parametrize("stop", [1, 1023, 1024, 1025, 1499, 1500, 1501, 4999, 5000])
-def test_they_go_on_at_the_borders_of_batches_and_groups(tmp_path, kind, stop):
+def test_they_resume_at_the_borders_of_batches_and_groups(tmp_path, kind, stop):
     write, read = kind
     write(tmp_path / "t", ROWS)
     stream = read(tmp_path / "t").and_return()
@@ -157,7 +157,7 @@ def test_values_become_json(tmp_path, type_, value, expected):
 
 
 @pytest.mark.parametrize("type_", [pa.duration("s"), pa.list_(pa.month_day_nano_interval())])
-def test_values_that_are_no_json_are_refused_by_column(tmp_path, type_):
+def test_values_that_are_not_json_are_refused_with_their_column(tmp_path, type_):
     table = pa.table({"good": [1], "bad": pa.array([None], type_)})
     with pa.OSFile(str(tmp_path / "t"), "wb") as sink, pa.ipc.new_file(sink, table.schema) as out:
         out.write_table(table)
@@ -194,7 +194,7 @@ def test_unknown_columns_are_named(tmp_path, kind):
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.95])
-def test_what_is_cut_off_is_an_error_that_names_the_file(tmp_path, kind, share):
+def test_a_truncated_file_is_an_error_that_names_the_file(tmp_path, kind, share):
     write, read = kind
     write(tmp_path / "t", ROWS)
     content = (tmp_path / "t").read_bytes()

@@ -51,7 +51,7 @@ def written(tmp_path):
         ("a,b\n,NA\n", {"missing": ["NA", ""]}, [{"a": None, "b": None}]),
     ],
 )
-def test_what_is_a_row(written, content, options, expected):
+def test_rows_are_split_correctly(written, content, options, expected):
     assert list(read_delimited(written(content), **options)) == expected
 
 
@@ -80,7 +80,7 @@ def test_cells_have_types(written):
         (b"a\n1\n\xff\n", {}, "line 3: is not utf-8-sig text"),
     ],
 )
-def test_a_bad_row_comes_after_those_before_it_and_is_named(written, content, types, message):
+def test_a_bad_row_is_an_error_after_the_rows_before_it(written, content, types, message):
     rows = iter(read_delimited(written(content), types=types).and_return())
     assert next(rows)["a"] in ["1", 1]
     with pytest.raises(errors.StreamSourceError, match=message):
@@ -99,13 +99,13 @@ def test_bad_rows_are_skipped_kept_and_counted(written):
     ]
 
 
-def test_a_cell_beyond_the_limit_of_csv_says_how_to_raise_it(written):
+def test_the_error_for_a_long_cell_names_the_limit_of_csv(written):
     path = written("a\n" + "x" * 200_000 + "\n")
     with pytest.raises(errors.StreamSourceError, match=r"line 2: field larger.*field_size_limit"):
         list(read_delimited(path))
 
 
-def test_columns_that_cannot_be_are_refused(written):
+def test_invalid_columns_are_refused(written):
     with pytest.raises(errors.StreamSourceError, match="has two columns 'a'"):
         list(read_delimited(written("a,a\n1,2\n")))
     with pytest.raises(errors.StreamSourceError, match="has no column 'z', which types names"):
@@ -124,7 +124,7 @@ def test_columns_that_cannot_be_are_refused(written):
         ({"block_size": 1}, "at least 1024"),
     ],
 )
-def test_arguments_that_cannot_be_are_refused_when_it_is_built(options, message):
+def test_invalid_arguments_are_refused_at_construction(options, message):
     with pytest.raises(errors.StreamDefinitionError, match=message):
         read_delimited("none.csv", **options)
 
@@ -135,7 +135,7 @@ CELLS = st.text(
 )
 TABLES = st.lists(st.lists(CELLS, min_size=3, max_size=3), max_size=30)
 
-# What else ends a line, csv writes without quotes, and then reads as the end of a row.
+# The csv module writes other line ends without quotes, and reads them as the end of a row.
 QUOTING = {"\r\n": csv.QUOTE_MINIMAL, "\n": csv.QUOTE_ALL, "\r": csv.QUOTE_ALL}
 
 
@@ -147,7 +147,7 @@ QUOTING = {"\r\n": csv.QUOTE_MINIMAL, "\n": csv.QUOTE_ALL, "\r": csv.QUOTE_ALL}
     encoding=st.sampled_from(["utf-8", "utf-16", "utf-32-be"]),
     times=st.sampled_from([1, 40]),
 )
-def test_what_csv_writes_is_read_as_csv_reads_it(
+def test_csv_output_is_read_as_the_csv_module_reads_it(
     tmp_path, table, terminator, delimiter, encoding, times
 ):
     file = io.StringIO(newline="")
@@ -178,7 +178,7 @@ def test_rows_resume_anywhere_with_their_lines(tmp_path, table, terminator):
     )
 
 
-def test_lines_are_those_at_which_rows_begin_also_after_going_on(written):
+def test_line_numbers_are_those_of_row_starts_even_after_resuming(written):
     rows = [[str(n), "two\nlines" if n % 3 == 0 else "one"] for n in range(2000)]
     file = io.StringIO(newline="")
     csv.writer(file, lineterminator="\n").writerows([["h\n1", "h2"], *rows])

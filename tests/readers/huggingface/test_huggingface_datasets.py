@@ -56,7 +56,7 @@ def test_values_become_json():
     assert list(read_huggingface(made)) == expected
 
 
-def test_what_is_no_data_set_is_refused(dataset, tmp_path):
+def test_an_object_that_is_not_a_hugging_face_dataset_is_refused(dataset, tmp_path):
     with pytest.raises(errors.StreamArgumentError, match="is a list; it must be a datasets"):
         read_huggingface(ROWS)
     with pytest.raises(errors.StreamArgumentError, match="IterableDataset"):

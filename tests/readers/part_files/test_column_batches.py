@@ -47,7 +47,7 @@ def test_batches_hold_the_rows_in_their_order(count, size, epochs, kind):
     epochs=st.one_of(st.none(), st.integers(1, 3)),
     kind=st.sampled_from(["short", "drop_last", "wrap"]),
 )
-def test_batches_go_on_from_anywhere(count, size, epochs, kind):
+def test_batches_resume_at_any_position(count, size, epochs, kind):
     more = {} if kind == "short" else {kind: True}
     assert_resumes_anywhere(lambda: batches(range(count), size, epochs, **more), limit=12)
 
@@ -59,7 +59,7 @@ def test_rows_of_other_columns_are_refused():
         list(DataPipelineBuilder(stage))
 
 
-def test_an_endless_one_is_named_as_what_makes_it_so():
+def test_the_stage_that_makes_a_stream_infinite_is_named():
     assert batches([1], 1, None).endless_stage == "batch"
     assert batches([1], 1).endless_stage is None
     assert sizes(itertools.islice(batches([1, 2], 4, None, wrap=True), 3)) == [4, 4, 4]

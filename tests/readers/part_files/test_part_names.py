@@ -35,7 +35,7 @@ def test_all_missing_parts_are_named(tmp_path):
         PartFiles(tmp_path, 3)()
 
 
-def test_the_length_that_would_read_what_is_there_is_named():
+def test_the_number_of_digits_that_matches_the_files_is_named():
     with pytest.raises(StreamSourceError, match="part_name_suffix_length=3 would read those"):
         PartFiles(EXAMPLE, 2)()
 
@@ -51,7 +51,7 @@ def test_parts_that_are_not_read_are_named(tmp_path, caplog):
     assert "2 parts are not read, since data_part_num is 2: part-2, part-3" in caplog.text
 
 
-def test_all_parts_read_is_nothing_to_tell(caplog):
+def test_reading_all_parts_logs_nothing(caplog):
     assert len(PartFiles(EXAMPLE, 2, part_name_suffix_length=3)()) == 18
     assert caplog.text == ""
 
@@ -61,7 +61,7 @@ def test_the_first_shards_have_one_more():
 
 
 @given(names=st.integers(0, 50), shards=st.integers(1, 12))
-def test_shards_are_neighbours_that_share_nothing_and_leave_nothing_out(names, shards):
+def test_shards_are_consecutive_disjoint_and_complete(names, shards):
     found = [list(shard_of(range(names), shard, shards)) for shard in range(shards)]
 
     assert list(chain.from_iterable(found)) == list(range(names))
@@ -69,7 +69,7 @@ def test_shards_are_neighbours_that_share_nothing_and_leave_nothing_out(names, s
 
 
 @given(seed=st.integers(0, 2**64 - 1), epoch=st.integers(0, 9))
-def test_an_order_is_a_permutation_and_that_of_the_first_epoch_none(seed, epoch):
+def test_an_order_is_a_permutation_and_the_first_epoch_is_unshuffled(seed, epoch):
     parts = PartNames("x", 12, "part-", -1)
 
     assert sorted(parts.order(seed, epoch)) == sorted(parts.names)

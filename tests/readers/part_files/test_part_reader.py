@@ -1,4 +1,4 @@
-"""The golden cases and properties of OneFlow's mini data loader, and its options."""
+"""Tests of the golden cases and properties of OneFlow's mini data loader, and its options."""
 
 import csv
 import itertools
@@ -19,7 +19,7 @@ from dagster_dataops.streams.core.finitude import Finitude
 from dagster_dataops.testing import assert_resumes_anywhere
 from tests.readers.helpers import EXAMPLE, NAMES, PLACES, ROWS, A, B, mini, places, write_parts
 
-# files, batch size, how many batches, the number of one of them, what is in it
+# files, batch size, number of batches, index of one batch, its content
 FINITE = [
     (1, 1, 9, 9, [A[8]]),
     (1, 2, 5, 5, [A[8]]),
@@ -28,7 +28,7 @@ FINITE = [
     (2, 2, 9, 5, [A[8], B[0]]),
     (2, 4, 5, 5, [B[7], B[8]]),
 ]
-ENDLESS = [  # as above; then after how many batches all begins again
+ENDLESS = [  # the same; then the number of batches after which the sequence repeats
     (1, 1, 9, 10, [A[0]]),
     (1, 2, 9, 5, [A[8], A[0]]),
     (1, 4, 9, 3, [A[8], A[0], A[1], A[2]]),
@@ -51,7 +51,7 @@ def test_a_finite_reader_ends_with_a_short_batch(files, size, count, number, exp
 
 
 @pytest.mark.parametrize(("files", "size", "period", "number", "expected"), ENDLESS)
-def test_an_endless_reader_goes_on_into_the_next_epoch(files, size, period, number, expected):
+def test_an_infinite_reader_continues_into_the_next_epoch(files, size, period, number, expected):
     reader = mini(data_part_num=files, batch_size=size, epochs=None, wrap=True)
     batches = list(itertools.islice(reader, 3 * period))
 
@@ -133,7 +133,7 @@ def test_epochs_are_shuffled_differently():
     assert records[:18] != records[18:]
 
 
-def test_a_drawn_seed_is_told_and_repeats_the_order():
+def test_a_generated_seed_is_reported_and_repeats_the_order():
     drawn = mini(random_shuffle=True, shuffle_after_epoch=True)
     again = mini(random_shuffle=True, shuffle_after_epoch=True, seed=drawn.seed_in_use)
 
@@ -142,7 +142,7 @@ def test_a_drawn_seed_is_told_and_repeats_the_order():
     assert mini(random_shuffle=True).seed_in_use != drawn.seed_in_use
 
 
-def test_a_state_brings_its_drawn_seed_with_it():
+def test_a_state_contains_its_generated_seed():
     first = mini(random_shuffle=True, shuffle_after_epoch=True, epochs=2).stream().and_return()
     head = list(itertools.islice(first, 7))
     saved = json.loads(json.dumps(first.state_dict()))
@@ -171,7 +171,7 @@ def test_a_state_brings_its_drawn_seed_with_it():
     ],
     ids=str,
 )
-def test_it_goes_on_from_anywhere(options):
+def test_it_resumes_at_any_position(options):
     assert_resumes_anywhere(mini(seed=3, **options).stream, limit=40)
 
 
@@ -207,7 +207,7 @@ def test_killed_after_a_row_it_reads_each_of_the_others_once(tmp_path, stop):
 ROOT = str(EXAMPLE.parents[1])
 
 
-def test_the_number_of_workers_is_no_part_of_what_is_read():
+def test_the_number_of_workers_does_not_affect_the_records():
     one = mini(random_shuffle=True, seed=1).stream().and_return()
     head = list(itertools.islice(one, 5))
     several = mini(random_shuffle=True, seed=1, num_parallel_calls=4).stream().and_return()
@@ -249,7 +249,7 @@ def test_at_most_four_batches_are_read_ahead(tmp_path):
     stream.load_state_dict(stream.state_dict())  # ends the thread
 
 
-def test_batches_may_be_dropped_or_go_on():
+def test_batches_may_be_dropped_or_continue():
     assert len(mini(batch_size=4, drop_last=True)()) == 4
     last = mini(batch_size=4, wrap=True)()[-1]
     assert places([last]) == [*PLACES[16:], *PLACES[:2]]
@@ -257,7 +257,7 @@ def test_batches_may_be_dropped_or_go_on():
     assert [len(b["line"]) for b in mini(batch_size=4, epochs=2)()] == [4, 4, 4, 4, 2] * 2
 
 
-def test_what_never_fills_a_batch_ends():
+def test_a_source_that_never_fills_a_batch_ends():
     assert mini(batch_size=40, drop_last=True, epochs=None)() == []
     assert len(mini(batch_size=40, wrap=True)()[0]["line"]) == 40
 
@@ -280,7 +280,7 @@ def test_what_never_fills_a_batch_ends():
         (b"1,\xff\n", "UnicodeDecodeError"),
     ],
 )
-def test_a_bad_line_is_told_with_its_file_and_number(tmp_path, content, fault):
+def test_a_bad_line_is_reported_with_its_file_and_number(tmp_path, content, fault):
     folder = write_parts(tmp_path, content)
 
     with pytest.raises(StreamSourceError, match=r"part-0, line \d.*") as raised:
@@ -295,7 +295,7 @@ def test_blanks_carriage_returns_marks_and_missing_ends_do_not_matter(tmp_path):
     assert places(mini(folder, 3, -1)()) == [("part-0", 1), ("part-0", 2), ("part-2", 1)]
 
 
-def test_blank_lines_are_passed_over_if_told_to(tmp_path):
+def test_blank_lines_are_skipped_on_request(tmp_path):
     folder = write_parts(tmp_path, "1,2\n \n\r\n3,4\n\n")
 
     assert places(mini(folder, 1, -1, skip_blank_lines=True)()) == [("part-0", 1), ("part-0", 4)]
@@ -306,7 +306,7 @@ def test_empty_parts_are_an_empty_dataset(tmp_path):
     assert PartFiles(tmp_path, 2)() == []
 
 
-def test_bad_lines_are_skipped_or_kept_if_the_stream_says_so(tmp_path):
+def test_bad_lines_are_skipped_or_quarantined_by_the_stream(tmp_path):
     folder = write_parts(tmp_path, "1,2\nx,4\n5,6\n")
     stream = mini(folder, 1, -1, batch_size=2).stream().and_return(on_error="quarantine")
 
@@ -369,14 +369,14 @@ def test_its_options_have_the_defaults_of_the_document():
     assert PartFiles("x", 2, name="other").name == "other"
 
 
-def test_constructing_one_touches_no_disk(tmp_path):
+def test_construction_does_not_access_the_disk(tmp_path):
     reader = PartFiles(tmp_path / "nowhere", 2)
 
     with pytest.raises(StreamSourceError, match="cannot be listed"):
         reader()
 
 
-def test_a_wrong_record_is_told_with_its_place(tmp_path):
+def test_a_wrong_record_is_reported_with_its_place(tmp_path):
     class Wrong(PartFiles):
         def parse(self, line):
             return [line]
@@ -394,6 +394,6 @@ def test_its_columns_are_those_of_its_records():
     }
 
 
-def test_equal_rows_are_told_apart_only_by_their_places():
+def test_equal_rows_differ_only_in_their_places():
     assert Counter(ROWS.values()).most_common(1)[0][1] == 2
     assert len(set(ROWS.values())) == 11

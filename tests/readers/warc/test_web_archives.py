@@ -99,7 +99,7 @@ def test_a_position_is_the_byte_at_which_a_record_begins(archive):
     assert rows[-1]["url"].endswith(str(PAGES - 1))
 
 
-def test_a_file_that_is_cut_off_anywhere_is_an_error_behind_what_is_left(archive):
+def test_a_truncated_file_is_an_error_after_its_remaining_content(archive):
     content, expected = archive.read_bytes(), list(read_warc(archive, None))
     stream = read_warc(archive, None).and_return()
     begins = [stream.state_dict()["position"][1][0] for _ in stream]

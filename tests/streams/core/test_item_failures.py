@@ -1,4 +1,4 @@
-"""Tests of item_failures: what becomes of items on which a stage fails."""
+"""Tests of item_failures: the handling of items on which a stage fails."""
 
 import json
 import logging
@@ -73,7 +73,7 @@ def test_more_failures_than_allowed_end_the_stream(options):
         list(stream)
 
 
-def test_quarantine_keeps_items_with_what_happened(tmp_path):
+def test_quarantine_stores_items_with_their_errors(tmp_path):
     path = tmp_path / "sub" / "bad.jsonl"
     stream = numbers(1, 0, "x").and_return(on_error="quarantine", quarantine=path)
     list(stream)
@@ -98,7 +98,7 @@ def recipe():
     )
 
 
-def test_a_stream_that_goes_on_counts_and_keeps_no_failure_twice(tmp_path):
+def test_a_resumed_stream_counts_and_stores_no_failure_twice(tmp_path):
     options = {"on_error": "quarantine", "quarantine": tmp_path / "bad.jsonl"}
     stream = recipe().and_return(**options)
     expected = list(stream)
@@ -118,7 +118,7 @@ def test_a_stream_that_goes_on_counts_and_keeps_no_failure_twice(tmp_path):
         assert sorted((tmp_path / "bad.jsonl").read_text().splitlines()) == kept
 
 
-def test_a_line_that_a_kill_cut_short_is_kept_anew(tmp_path):
+def test_a_line_truncated_by_a_kill_is_written_again(tmp_path):
     path = tmp_path / "bad.jsonl"
     options = {"on_error": "quarantine", "quarantine": path}
     first = numbers(1, 0, 2, 0, 3).and_return(**options)
@@ -152,7 +152,7 @@ def test_rows_that_cannot_be_made_flat_are_failures():
     assert list(pairs.and_return(on_error="skip")) == [{"a": 2, "b": 2}]
 
 
-def test_a_stream_that_never_ends_is_no_part_of_another():
+def test_an_infinite_stream_cannot_be_part_of_another():
     stream = read_sequence([1, 2]).yield_from(lambda n: DataPipeline.count())
     with pytest.raises(errors.DataPipelineError, match="never ends because of count"):
         list(stream)

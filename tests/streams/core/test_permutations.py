@@ -33,8 +33,8 @@ def test_few_numbers_come_in_the_order_of_a_shuffled_list():
     assert order_of(100, seed=5) == shuffled
 
 
-def test_many_numbers_are_in_an_order_in_which_nothing_is_seen_of_their_own():
-    """Each tenth of the places gets as many of each tenth of the numbers, but for chance."""
+def test_large_permutations_show_no_trace_of_the_original_order():
+    """Each tenth of the places gets about as many numbers of each tenth."""
     size = 100_000
     order, expected = order_of(size), size / 100
     counts = Counter((place * 10 // size, one * 10 // size) for place, one in enumerate(order))
@@ -51,7 +51,7 @@ def test_other_seeds_give_other_orders():
     assert sum(a == b for a, b in zip(order_of(70_000), order_of(70_000, 2), strict=True)) < 12
 
 
-def test_a_stretch_of_very_many_takes_neither_their_memory_nor_their_time():
+def test_a_large_permutation_takes_little_memory_and_time():
     permutation = Permutation(10**9, Random(1))
 
     assert len(set(permutation.values_at(range(10**9 - 1000, 10**9)))) == 1000

@@ -17,11 +17,11 @@ def test_seeds_belong_to_their_names():
     assert seeded_random(1, "a").random() == seeded_random(1, "a").random()
 
 
-def test_seeds_stay_what_they_are_from_version_to_version():
+def test_seeds_are_the_same_in_every_version():
     assert derive_seed(0, "read_sequence>shuffle") == 15033125318388002710
 
 
-def test_draws_can_be_taken_up_anywhere():
+def test_random_draws_can_be_resumed_at_any_index():
     whole = list(islice(RandomNumbers(7), 3000))
 
     assert all(0 <= one < 1 for one in whole)

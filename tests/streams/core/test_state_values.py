@@ -25,12 +25,12 @@ _ITEMS = st.recursive(
 
 
 @given(_ITEMS)
-def test_items_come_back_as_they_were(item):
+def test_converted_items_are_restored(item):
     assert repr(from_json(json.loads(json.dumps(to_json(item), allow_nan=False)))) == repr(item)
 
 
 @pytest.mark.parametrize("item", [{1}, object(), [1, (2, {"a": 1j})]])
-def test_what_json_cannot_hold_is_refused(item):
+def test_values_that_json_cannot_hold_are_refused(item):
     with pytest.raises(StreamStateError, match="which JSON cannot"):
         to_json(item)
 

@@ -29,7 +29,7 @@ def suffix(request):
     return request.param
 
 
-def test_packed_files_are_unpacked_by_the_end_of_their_name(tmp_path, suffix):
+def test_compressed_files_are_decompressed_by_their_suffix(tmp_path, suffix):
     path = tmp_path / f"a.jsonl.{suffix}"
     path.write_bytes(PACKERS[suffix](CONTENT))
     assert list(read_jsonl(path)) == ROWS
@@ -43,13 +43,13 @@ def test_parts_that_were_packed_one_by_one_are_one_file(tmp_path, suffix):
     assert list(read_jsonl(path)) == ROWS
 
 
-def test_packed_files_resume_anywhere(tmp_path, suffix):
+def test_compressed_files_resume_at_any_position(tmp_path, suffix):
     path = tmp_path / f"a.jsonl.{suffix}"
     path.write_bytes(PACKERS[suffix](CONTENT))
     assert_resumes_anywhere(lambda: read_jsonl(path, block_size=1024), limit=40)
 
 
-def test_the_end_of_a_packed_file_is_gone_to(tmp_path, suffix):
+def test_a_compressed_file_is_positioned_at_its_end(tmp_path, suffix):
     path = tmp_path / f"a.jsonl.{suffix}"
     path.write_bytes(PACKERS[suffix](CONTENT))
     stream = read_jsonl(path, line_key="line").and_return()
@@ -62,7 +62,7 @@ def test_the_end_of_a_packed_file_is_gone_to(tmp_path, suffix):
 
 
 @pytest.mark.parametrize("share", [0.02, 0.3, 0.9, 0.999])
-def test_a_file_that_was_cut_off_is_an_error_behind_all_that_is_left_of_it(tmp_path, suffix, share):
+def test_a_truncated_file_is_an_error_after_all_its_records(tmp_path, suffix, share):
     path = tmp_path / f"a.jsonl.{suffix}"
     packed = PACKERS[suffix](CONTENT)
     path.write_bytes(packed[: int(len(packed) * share)])
@@ -85,7 +85,7 @@ def test_half_a_line_before_the_cut_is_no_line(tmp_path):
     assert found == ["one", "two"]
 
 
-def test_a_damaged_file_is_an_error_behind_what_comes_before_the_damage(tmp_path, suffix):
+def test_a_damaged_file_is_an_error_after_the_content_before_the_damage(tmp_path, suffix):
     path = tmp_path / f"a.jsonl.{suffix}"
     pack = PACKERS[suffix]
     damaged = bytearray(pack(CONTENT))
@@ -98,7 +98,7 @@ def test_a_damaged_file_is_an_error_behind_what_comes_before_the_damage(tmp_path
     assert found[: 2 * len(ROWS)] == ROWS * 2
 
 
-def test_what_is_not_packed_at_all_is_told(tmp_path, suffix):
+def test_an_uncompressed_file_is_reported(tmp_path, suffix):
     path = tmp_path / f"a.jsonl.{suffix}"
     path.write_bytes(CONTENT)
     with pytest.raises(errors.StreamSourceError, match=r"is not valid \w+ data"):
@@ -106,13 +106,13 @@ def test_what_is_not_packed_at_all_is_told(tmp_path, suffix):
     assert list(read_jsonl(path, compression=None)) == ROWS
 
 
-def test_padding_behind_gzip_is_passed_over(tmp_path):
+def test_padding_after_gzip_is_skipped(tmp_path):
     path = tmp_path / "a.jsonl.gz"
     path.write_bytes(gzip.compress(CONTENT) + b"\0" * 200_000)
     assert list(read_jsonl(path)) == ROWS
 
 
-def test_a_kind_can_be_told_and_an_unknown_one_is_refused(tmp_path):
+def test_a_compression_can_be_given_and_an_unknown_one_is_refused(tmp_path):
     path = tmp_path / "packed"
     path.write_bytes(gzip.compress(CONTENT))
     assert list(read_jsonl(path, compression="gzip")) == ROWS

@@ -25,7 +25,7 @@ def names(stream):
     return list(dict.fromkeys(row["in"] for row in stream))
 
 
-def test_a_folder_is_all_its_files_in_natural_order_but_marks(folder):
+def test_a_folder_means_all_its_files_in_natural_order_except_markers(folder):
     expected = ["part-2.jsonl", "part-10.jsonl", "sub/part-1.jsonl"]
     assert names(read_jsonl(folder)) == expected
     assert names(read_jsonl(f"{folder}/")) == expected
@@ -38,7 +38,7 @@ def test_wildcards_mean_files_in_natural_order(folder):
         list(read_jsonl(folder / "*.csv"))
 
 
-def test_a_list_is_read_as_it_stands(folder):
+def test_a_list_is_read_unchanged(folder):
     given = [folder / "part-10.jsonl", str(folder / "part-2.jsonl"), folder / "part-10.jsonl"]
     rows = [row["in"] for row in read_jsonl(given)]
     assert rows == ["part-10.jsonl"] * 4 + ["part-2.jsonl"] * 4 + ["part-10.jsonl"] * 4
@@ -61,7 +61,7 @@ def test_several_files_resume_anywhere(folder, on_error, keys):
     assert_resumes_anywhere(made)
 
 
-def test_failures_in_several_files_are_counted_once_however_often_it_is_resumed(folder):
+def test_failures_in_several_files_are_counted_once_over_all_resumptions(folder):
     for name in ["part-3.jsonl", "part-4.jsonl"]:
         (folder / name).write_text('bad\n{"in":"x"}\nbad\n')
     stream = read_jsonl(folder).and_return(on_error="skip")
@@ -74,7 +74,7 @@ def test_failures_in_several_files_are_counted_once_however_often_it_is_resumed(
     assert stream.errors == 4
 
 
-def test_records_tell_their_file_and_line(tmp_path):
+def test_records_contain_their_file_and_line(tmp_path):
     first, second = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
     first.write_text('{"n":1}\n\n{"n":2}\n')
     second.write_text('\n{"n":3}')
@@ -142,14 +142,14 @@ def test_a_damaged_position_is_refused(folder, position):
         list(stream)
 
 
-def test_no_path_and_what_is_none_are_refused():
+def test_a_missing_path_and_a_non_path_are_refused():
     with pytest.raises(errors.StreamDefinitionError, match="no path was given"):
         read_jsonl([])
     with pytest.raises(errors.StreamArgumentError, match="a path is 3; it must be a text"):
         read_jsonl([3])
 
 
-def test_an_empty_folder_is_told(tmp_path):
+def test_an_empty_folder_is_reported(tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(errors.StreamSourceError, match="is a folder without files"):
         list(read_jsonl(tmp_path / "empty"))

@@ -17,7 +17,7 @@ def test_records_are_read_and_blank_lines_are_not(tmp_path):
 @pytest.mark.parametrize(
     ("bad", "reason"), [(b'{"a":', "not JSON"), (b"[1]", "a JSON list, not an object")]
 )
-def test_a_bad_line_comes_after_those_before_it_and_is_named(tmp_path, bad, reason):
+def test_a_bad_line_is_an_error_after_the_lines_before_it(tmp_path, bad, reason):
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'{"a":1}\n\n' + bad + b'\n{"a":2}\n')
     stream = read_jsonl(path).and_return()
@@ -66,7 +66,7 @@ def test_files_are_listed_in_natural_order_links_followed(folder):
     ]
 
 
-def test_patterns_are_held_against_the_whole_path(folder):
+def test_patterns_are_matched_against_the_whole_path(folder):
     assert names(folder, "*.csv") == ["b.csv"]
     assert names(folder, "*/sub/*") == ["sub/.hidden", "sub/a.txt"]
     assert names(folder, "b.csv") == []

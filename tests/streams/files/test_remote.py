@@ -57,7 +57,7 @@ def test_a_file_is_read_over_http(server, name):
     assert list(read_jsonl(f"{server.url}/{name}", block_size=4096)) == ROWS
 
 
-def test_a_stream_over_http_goes_on_from_its_position(server):
+def test_a_stream_over_http_resumes_from_its_position(server):
     def made():
         return read_jsonl(f"{server.url}/a.jsonl", block_size=1024).and_return()
 
@@ -68,7 +68,7 @@ def test_a_stream_over_http_goes_on_from_its_position(server):
     assert head + list(again) == ROWS
 
 
-def test_with_ranges_what_lies_before_the_position_is_not_sent(folder, monkeypatch):
+def test_with_ranges_the_bytes_before_the_position_are_not_sent(folder, monkeypatch):
     with served(folder, ranges=True) as server:
         url, small = f"{server.url}/a.jsonl", {"block_size": 10_000}
         stream = read_jsonl(url, block_size=1024, storage_options=small).and_return()
@@ -88,18 +88,18 @@ def test_files_over_http_resume_anywhere(server, url):
     assert_resumes_anywhere(lambda: read_jsonl(address, block_size=1024), limit=12)
 
 
-def test_a_connection_that_breaks_is_made_again(server, no_pauses):
+def test_a_broken_connection_is_opened_again(server, no_pauses):
     server.cuts = [len(CONTENT) // 3, len(CONTENT) // 4, 100]
     assert list(read_jsonl(f"{server.url}/a.jsonl", block_size=4096)) == ROWS
     assert server.cuts == []
 
 
-def test_a_server_that_is_busy_is_asked_again(server, no_pauses):
+def test_requests_to_a_busy_server_are_repeated(server, no_pauses):
     server.refusals = [503, 503]
     assert list(read_jsonl(f"{server.url}/a.jsonl")) == ROWS
 
 
-def test_one_that_stays_broken_is_an_error_with_the_url_and_advice(server, no_pauses):
+def test_a_permanently_broken_connection_is_an_error_with_url_and_advice(server, no_pauses):
     server.cuts = [len(CONTENT) // 2] + [0] * 20
     stream = read_jsonl(f"{server.url}/a.jsonl", block_size=1024).and_return()
     found = []
@@ -108,7 +108,7 @@ def test_one_that_stays_broken_is_an_error_with_the_url_and_advice(server, no_pa
     assert found == []  # extend takes all or nothing
 
 
-def test_what_came_before_the_break_has_been_read_and_it_goes_on_later(folder, no_pauses):
+def test_items_before_a_broken_connection_are_read_and_the_stream_resumes(folder, no_pauses):
     with served(folder, ranges=True) as server:
         url, small = f"{server.url}/a.jsonl", {"block_size": 10_000}
         stream = read_jsonl(url, block_size=1024, storage_options=small).and_return()
@@ -143,7 +143,7 @@ def test_a_file_that_changed_is_another_source(server, folder):
         read_jsonl(url).and_return().load_state_dict(state)
 
 
-def test_a_server_that_tells_no_time_is_known_by_the_beginning_of_the_file(folder):
+def test_without_a_modification_time_a_remote_file_is_identified_by_its_beginning(folder):
     with served(folder, ranges=True, dated=False) as server:
         url = f"{server.url}/few.jsonl"
         stream = read_jsonl(url).and_return()
@@ -184,7 +184,7 @@ def test_lines_come_by_url_too(memory):
     assert list(read_text("memory://t.txt", encoding="utf-16")) == ["ä", "b"]
 
 
-def test_an_unknown_kind_of_url_and_a_missing_package_are_told():
+def test_an_unknown_kind_of_url_and_a_missing_package_are_reported():
     with pytest.raises(errors.StreamSourceError, match=r"nosuch://x: .*Protocol not known"):
         list(read_jsonl("nosuch://x"))
     with pytest.raises(errors.StreamSourceError, match=r"needs a package that is not installed"):

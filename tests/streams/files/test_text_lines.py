@@ -1,4 +1,4 @@
-"""Tests of dagster_dataops.streams.files.text_lines and text: what is a line."""
+"""Tests of dagster_dataops.streams.files.text_lines and text: splitting into lines."""
 
 import pytest
 
@@ -42,7 +42,7 @@ def lines(tmp_path):
         ("a\u2028b\x0bc\x85d\n".encode(), {}, ["a\u2028b\x0bc\x85d"]),
     ],
 )
-def test_what_is_a_line(lines, content, options, expected):
+def test_lines_are_split_correctly(lines, content, options, expected):
     assert lines(content, **options) == expected
 
 
@@ -55,7 +55,7 @@ def test_lines_do_not_depend_on_blocks(lines, encoding):
     assert lines(content, encoding=encoding, block_size=1024) == expected
 
 
-def test_a_line_that_is_no_text_comes_after_those_before_it_and_is_named(tmp_path):
+def test_a_line_that_is_not_text_is_an_error_after_the_lines_before_it(tmp_path):
     path = tmp_path / "file.txt"
     path.write_bytes(b"a\n\xff\nb\n")
     stream = read_text(path).and_return()

@@ -16,7 +16,7 @@ def numbers(count):
     return read_sequence(list(range(count)))
 
 
-def test_results_come_in_order_however_long_they_take():
+def test_results_are_in_order_for_calls_of_any_duration():
     done = threading.Event()
 
     def call(x):
@@ -47,7 +47,7 @@ def test_one_slow_call_does_not_hold_up_results_in_any_order():
     assert sorted(items) == list(range(30))
 
 
-def test_as_many_calls_run_at_once_as_were_asked_for():
+def test_the_requested_number_of_calls_runs_at_once():
     barrier = threading.Barrier(3)
     meeting = numbers(6).map(lambda x: barrier.wait(HANG_SECONDS), num_parallel_calls=3)
     assert len(list(meeting)) == 6
@@ -65,7 +65,7 @@ def test_a_failure_discards_no_neighbour(deterministic, bad):
     assert not deterministic or items == expected
 
 
-def test_what_comes_before_a_failure_is_yielded_before_it():
+def test_results_before_a_failure_are_yielded_first():
     stream = numbers(8).map(lambda x: 1 // (x - 5), num_parallel_calls=4).and_return()
     items = []
     with pytest.raises(ZeroDivisionError):
@@ -76,7 +76,7 @@ def test_what_comes_before_a_failure_is_yielded_before_it():
     assert len(list(islice(iter(below), 5))) == 5
 
 
-def test_any_order_goes_on_with_what_was_not_yielded():
+def test_unordered_maps_resume_with_the_items_not_yet_yielded():
     release = threading.Event()
 
     def call(x):
@@ -100,7 +100,7 @@ def test_any_order_goes_on_with_what_was_not_yielded():
     assert sorted(first + half + list(third)) == list(range(12))
 
 
-def test_processes_call_what_computes():
+def test_processes_call_functions_that_compute():
     stream = numbers(6).map(lambda x: (x * 2, os.getpid()), num_parallel_calls=2, mode="process")
     found = list(stream)
     assert [x for x, _ in found] == [0, 2, 4, 6, 8, 10]
@@ -185,7 +185,7 @@ with ThreadPoolExecutor(1) as pool:
 """
 
 
-def test_processes_are_forked_beside_threads_that_only_wait_and_started_anew_beside_others(
+def test_processes_are_forked_beside_waiting_threads_and_started_afresh_beside_others(
     run_python,
 ):
     assert run_python(START_METHODS).split() == ["fork", "spawn"]

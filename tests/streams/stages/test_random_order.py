@@ -37,7 +37,7 @@ def test_it_is_the_order_in_which_a_list_of_them_would_be_shuffled(source):
     assert numbers(read_jsonl(source).shuffle(0, seed=3).repeat(2)) == numbers(held)
 
 
-def test_every_record_comes_once_an_epoch_and_each_epoch_is_another(source):
+def test_every_record_occurs_once_per_epoch_and_epochs_differ(source):
     found = numbers(read_jsonl(source).shuffle(0).repeat(3))
     epochs = [found[:100], found[100:200], found[200:]]
 
@@ -48,7 +48,7 @@ def test_every_record_comes_once_an_epoch_and_each_epoch_is_another(source):
 
 
 @pytest.mark.parametrize("uneven", [True, False])
-def test_shards_read_their_own_records_alone(source, uneven, monkeypatch):
+def test_shards_read_only_their_own_records(source, uneven, monkeypatch):
     whole = numbers(read_jsonl(source).shuffle(0, seed=1))
     decoded = []
     monkeypatch.setattr(line_index, "_loads", lambda line: decoded.append(1) or orjson.loads(line))
@@ -60,7 +60,7 @@ def test_shards_read_their_own_records_alone(source, uneven, monkeypatch):
         assert len(decoded) == len(shard)
 
 
-def test_it_goes_on_from_anywhere(source):
+def test_it_resumes_at_any_position(source):
     assert_resumes_anywhere(lambda: read_jsonl(source).shuffle(0))
     assert_resumes_anywhere(lambda: read_jsonl(source).shuffle(0).repeat(3), limit=250)
     assert_resumes_anywhere(lambda: read_jsonl(source).shuffle(0).shard(1, 3).repeat(2).bucket(4))
@@ -74,7 +74,7 @@ def test_it_goes_on_from_anywhere(source):
     )
 
 
-def test_going_on_reads_no_record_that_has_passed(source, monkeypatch):
+def test_resuming_reads_no_earlier_record(source, monkeypatch):
     stream = read_jsonl(source).shuffle(0).and_return()
     whole = numbers(islice(stream, 97))
     state = stream.state_dict()
@@ -94,7 +94,7 @@ def test_its_state_is_as_small_at_the_end_as_at_the_start(source):
     assert len(json.dumps(stream.state_dict())) - before <= 2
 
 
-def test_what_is_no_record_is_passed_over_and_named(tmp_path):
+def test_lines_that_are_not_records_are_skipped_and_named(tmp_path):
     lines = records(40)
     lines[7], lines[20] = b'{"n": 7', b"[20]"
     source = write(tmp_path / "bad.jsonl", lines)
@@ -152,7 +152,7 @@ def test_the_index_takes_eight_bytes_a_line_and_is_shared(source):
     assert len(index.starts) == 101
 
 
-def test_a_file_that_was_replaced_is_indexed_anew(source):
+def test_a_replaced_file_is_indexed_again(source):
     builder = read_jsonl(source).shuffle(0)
     assert len(list(builder)) == 100
     write(source.with_name("other"), records(30)).replace(source)
@@ -167,7 +167,7 @@ def test_a_file_that_becomes_shorter_while_it_is_read_is_an_error(source):
         list(iterator)
 
 
-def test_a_missing_file_is_told_when_it_is_read(tmp_path):
+def test_a_missing_file_is_reported_when_it_is_read(tmp_path):
     builder = read_jsonl(tmp_path / "missing.jsonl").shuffle(0)
     with pytest.raises(errors.StreamSourceError, match=r"missing\.jsonl"):
         list(builder)

@@ -24,7 +24,7 @@ def max_dropped(
 ) -> DeclaredCheck:
     """Check that at most ``share``, in [0, 1], of the input records emitted nothing.
 
-    Failed records do not count; the check ``failed_records`` is for them.
+    Failed records do not count as dropped; see the check ``failed_records``.
     """
     if not 0 <= share <= 1:
         raise ConfigurationError("max_dropped", share, "in [0, 1]")
@@ -32,7 +32,7 @@ def max_dropped(
     def finding(inspected: Inspected) -> Finding:
         manifest = inspected.manifest
         if manifest is None:
-            text = "How many records were dropped is unknown: the result was edited since."
+            text = "The number of dropped records is unknown: the result was edited."
             return Finding(passed=False, text=text)
         dropped = manifest.dropped / manifest.rows_in if manifest.rows_in else 0.0
         return Finding(

@@ -43,9 +43,9 @@ def unique(
 ) -> DeclaredCheck:
     """Check that no two records have the same values in ``columns``.
 
-    Records that lack one of them, or have null there, equal no other; see `no_nulls`. Digests of
-    128 bits are compared. They take 16 bytes a record, on disk beyond two million records, and at
-    most about 100 MB of memory.
+    A record in which one of them is missing or null equals no other record; see `no_nulls`. Digests
+    of 128 bits are compared. They take 16 bytes per record, on disk beyond two million records, and
+    at most about 100 MB of memory.
     """
     check_columns("unique", columns)
     text = f"No two records have the same {listed(columns)}."
@@ -70,11 +70,11 @@ class _Duplicates(RecordInspector):
 
     @override
     def see_bad_line(self, start: int, problem: str) -> None:
-        self._write(xxhash.xxh3_128_digest(b"at %d" % start))  # equals no other
+        self._write(xxhash.xxh3_128_digest(b"at %d" % start))  # equals no other record
 
     @override
     def finding(self, inspected: Inspected) -> Finding:
-        # Imported here: all operators of the library come with it.
+        # Imported here, because it imports all operators of the library.
         from dagster_dataops.library.algorithms.first_seen import first_of_equals
 
         with self._digests, tempfile.TemporaryDirectory(prefix="dataops-") as scratch:
