@@ -7,7 +7,9 @@ from typing import Any, Self
 from dagster_dataops.errors import StreamDefinitionError
 from dagster_dataops.selectors.selector import Selector
 from dagster_dataops.streams.core.arguments import check_callable, check_count
-from dagster_dataops.streams.parallel.parallel_map import MODES, Mode, ParallelMap
+from dagster_dataops.streams.parallel.ordered import OrderedMap
+from dagster_dataops.streams.parallel.parallel_map import MODES, Mode
+from dagster_dataops.streams.parallel.unordered import UnorderedMap
 from dagster_dataops.streams.stage_chain import StageChain, as_selector
 from dagster_dataops.streams.stages.flattening import YieldFrom
 from dagster_dataops.streams.stages.mapping import Filter, Function, Map
@@ -53,9 +55,8 @@ class ItemOperations(StageChain):
             raise StreamDefinitionError("map", "mode 'async' takes one coroutine function")
         if num_parallel_calls == 1 and mode is None and not waits:
             return self.then(Map(self.stage, functions, chosen))
-        ordered = deterministic
-        parallel = ParallelMap(self.stage, functions, chosen, num_parallel_calls, ordered, mode)
-        return self.then(parallel)
+        parallel = OrderedMap if deterministic else UnorderedMap
+        return self.then(parallel(self.stage, functions, chosen, num_parallel_calls, mode))
 
     def filter(self, fn: Function, selector: str | Selector | None = None) -> Self:
         """Keep the items for which ``fn`` of the item, or of its selected part, is true."""

@@ -155,8 +155,9 @@ class PartFiles(Readable):
         """Return the stream of records: lines, shuffled, parsed, batched and prefetched."""
         rows = DataPipelineBuilder(self._rows())
         if self.batch_size is not None:
-            size, epochs = self.batch_size, self.epochs
-            batches = BatchStage(rows.stage, size, epochs, self.drop_last, self.wrap)
+            batches = BatchStage(
+                rows.stage, self.epochs, self.batch_size, self.drop_last, self.wrap
+            )
             rows = DataPipelineBuilder(batches)
         elif self.epochs != 1:
             rows = rows.repeat(self.epochs)

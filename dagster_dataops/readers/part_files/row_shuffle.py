@@ -8,7 +8,7 @@ from typing_extensions import override
 from dagster_dataops.streams.stages.shuffling import Shuffle
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class RowShuffle(Shuffle):
     """`Shuffle` with a possibly random seed, which a restored state replaces."""
 

@@ -8,34 +8,14 @@ from typing_extensions import override
 
 from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.records import decode
-from dagster_dataops.streams.core.item_failures import FailureCounter
 from dagster_dataops.streams.core.random_access import RandomAccess
 from dagster_dataops.streams.core.stage import ReadContext
 from dagster_dataops.streams.files.blocks import BlockCursor, ParsedBlock
 from dagster_dataops.streams.files.contents import Content
 from dagster_dataops.streams.files.file_stages import NOWHERE, FileCursor, FileStage, Origin
 from dagster_dataops.streams.files.line_index import JsonAccess
-from dagster_dataops.streams.files.locations import Location
 
 _BOM: Final = b"\xef\xbb\xbf"
-
-
-@dataclass(frozen=True, eq=False)
-class JsonLines(FileStage):
-    """Yield the records of files with one JSON object per line; blank lines are skipped."""
-
-    name: ClassVar[str] = "read_jsonl"
-    block_size: int
-    origin: Origin = NOWHERE
-
-    @override
-    def open_file(self, location: Location, counter: FailureCounter) -> FileCursor:
-        return JsonCursor(location, self.block_size, counter, self.origin)
-
-    @override
-    def access(self, context: ReadContext) -> RandomAccess | None:
-        paths = None if any(self.origin) else self.files.plain_files()
-        return None if paths is None else JsonAccess(paths, context.failures.counter(self.name))
 
 
 class JsonCursor(BlockCursor):
@@ -76,3 +56,18 @@ class JsonCursor(BlockCursor):
                 except Exception as final:  # noqa: BLE001 - raised after the records before it
                     return ParsedBlock(records, final, numbers)
         return ParsedBlock(records, None, numbers)
+
+
+@dataclass(eq=False)
+class JsonLines(FileStage):
+    """Yield the records of files with one JSON object per line; blank lines are skipped."""
+
+    name: ClassVar[str] = "read_jsonl"
+    file_cursor: ClassVar[type[FileCursor]] = JsonCursor
+    block_size: int
+    origin: Origin = NOWHERE
+
+    @override
+    def access(self, context: ReadContext) -> RandomAccess | None:
+        paths = None if any(self.origin) else self.files.plain_files()
+        return None if paths is None else JsonAccess(paths, context.failures.counter(self.name))
