@@ -128,7 +128,7 @@ class RowCursor(BlockCursor):
         whole = cast("list[list[str]]", rows)
         is_valid = self._is_text and set(map(type, rows)) <= {list}
         if not is_valid or not set(map(len, whole)) <= {len(self._columns)}:
-            return self._parse_rows(rows, lines)
+            return self.parse_each(zip(lines, rows, strict=True), self._record)
         columns = self._columns
         records: list[Any] = [dict(zip(columns, row, strict=False)) for row in whole]
         try:
@@ -136,24 +136,10 @@ class RowCursor(BlockCursor):
                 for record in records:
                     record[name] = made(record[name])
         except ValueError:
-            return self._parse_rows(rows, lines)
+            return self.parse_each(zip(lines, rows, strict=True), self._record)
         return ParsedBlock(records, None, lines)
 
-    def _parse_rows(self, rows: list[list[str] | csv.Error], lines: list[int]) -> ParsedBlock:
-        records: list[Any] = []
-        kept: list[int] = []
-        for cells, line in zip(rows, lines, strict=True):
-            try:
-                records.append(self._record(cells, line))
-                kept.append(line)
-            except StreamSourceError as error:
-                try:
-                    self.counter.settle(cells, error)
-                except Exception as final:  # noqa: BLE001 - raised after the records before it
-                    return ParsedBlock(records, final, kept)
-        return ParsedBlock(records, None, kept)
-
-    def _record(self, cells: list[str] | csv.Error, line: int) -> dict[str, Any]:
+    def _record(self, line: int, cells: list[str] | csv.Error) -> dict[str, Any]:
         """Return the record of one row.
 
         Raises:

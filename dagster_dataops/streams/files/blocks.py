@@ -5,9 +5,9 @@ keeping the position costs nothing per item. The position is [start of the block
 """
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple, TypeVar
 
 from typing_extensions import override
 
@@ -16,6 +16,7 @@ from dagster_dataops.streams.core.stage import State
 from dagster_dataops.streams.files.contents import Content
 from dagster_dataops.streams.files.file_stages import FileCursor
 
+Piece = TypeVar("Piece")
 BLOCK_BYTES: Final = 256 << 10
 LEAST_BLOCK_BYTES: Final = 1 << 10
 LINE_BYTES: Final = 256 << 20  # the maximum length of a line, or of a row of several lines
@@ -106,6 +107,27 @@ class BlockCursor(FileCursor):
     @abstractmethod
     def parse(self, block: bytes, start: int) -> ParsedBlock:
         """Return the items of a block that starts at byte ``start``."""
+
+    def parse_each(
+        self, pieces: Iterable[tuple[int, Piece]], parse: Callable[[int, Piece], Any]
+    ) -> ParsedBlock:
+        """Return the items of a block with invalid ones, which are handled as failures.
+
+        Args:
+            pieces: The number of lines before each piece in the block, and the piece.
+            parse: Returns the item of a piece, or raises `StreamSourceError`.
+        """
+        block = ParsedBlock([], None, lines=(lines := []))
+        for number, piece in pieces:
+            try:
+                block.items.append(parse(number, piece))
+                lines.append(number)
+            except StreamSourceError as error:
+                try:
+                    self.counter.settle(piece, error)
+                except Exception as final:  # noqa: BLE001 - raised after the items before it
+                    return block._replace(error=final)
+        return block
 
     @override
     def blocks(self) -> Iterator[Iterator[Any]]:

@@ -41,21 +41,15 @@ class JsonCursor(BlockCursor):
         return self._parse_lines(lines, start)
 
     def _parse_lines(self, lines: list[bytes], start: int) -> ParsedBlock:
-        records: list[Any] = []
-        numbers: list[int] = []
-        for number, line in enumerate(lines):
-            if not line or line.isspace():
-                continue
+        def parse(number: int, line: bytes) -> Any:
             try:
-                records.append(decode(line))
-                numbers.append(number)
+                return decode(line)
             except ValueError as error:
                 place = f"{self.path}, line {self.line_number(start, number)}"
-                try:
-                    self.counter.settle(line, StreamSourceError(place, str(error)))
-                except Exception as final:  # noqa: BLE001 - raised after the records before it
-                    return ParsedBlock(records, final, numbers)
-        return ParsedBlock(records, None, numbers)
+                raise StreamSourceError(place, str(error)) from error
+
+        numbered = [one for one in enumerate(lines) if one[1] and not one[1].isspace()]
+        return self.parse_each(numbered, parse)
 
 
 @dataclass(eq=False)

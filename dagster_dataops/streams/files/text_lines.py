@@ -61,22 +61,20 @@ class LineCursor(BlockCursor):
 
     def _parse_lines(self, block: bytes, start: int) -> ParsedBlock:
         """Decode a block with invalid text line by line."""
-        lines: list[str] = []
-        numbers: list[int] = []
-        texts = block.split(self.terminator.text)
-        for number, text in enumerate(texts if texts[-1] else texts[:-1]):
+
+        def parse(number: int, text: bytes) -> str:
             try:
-                lines.append(text.decode(self._encoding))
-                numbers.append(number)
+                return text.decode(self._encoding)
             except UnicodeDecodeError as error:
                 place = f"{self.path}, line {self.line_number(start, number)}"
-                refused = StreamSourceError(place, f"is not {self.stage.encoding} text: {error}")
-                refused.__cause__ = error
-                try:
-                    self.counter.settle(text, refused)
-                except Exception as final:  # noqa: BLE001 - raised after the lines before it
-                    return self._parsed_lines(lines, numbers)._replace(error=final)
-        return self._parsed_lines(lines, numbers)
+                reason = f"is not {self.stage.encoding} text: {error}"
+                raise StreamSourceError(place, reason) from error
+
+        texts = block.split(self.terminator.text)
+        lines, error, numbers = self.parse_each(
+            enumerate(texts if texts[-1] else texts[:-1]), parse
+        )
+        return self._parsed_lines(lines, numbers)._replace(error=error)
 
     def _parsed_lines(self, lines: list[str], numbers: list[int] | None = None) -> ParsedBlock:
         stage = self.stage
