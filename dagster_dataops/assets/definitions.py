@@ -9,10 +9,8 @@ import dagster as dg
 from typing_extensions import Doc
 
 from dagster_dataops.assets.asset_factory import LayoutOptions, lay_out
-from dagster_dataops.assets.automation.jobs import pipeline_jobs
+from dagster_dataops.assets.automation.jobs import pipeline_jobs, refresh_jobs, retry_jobs
 from dagster_dataops.assets.automation.preview_job import preview_job
-from dagster_dataops.assets.automation.refresh_job import refresh_jobs
-from dagster_dataops.assets.automation.retry_job import retry_jobs
 from dagster_dataops.assets.automation.schedules import pipeline_schedule
 from dagster_dataops.assets.automation.sensors import NewFiles, new_files_sensor
 from dagster_dataops.assets.executors import Executor, executor_of

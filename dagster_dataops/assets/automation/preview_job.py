@@ -12,7 +12,7 @@ import dagster as dg
 
 from dagster_dataops.assets.automation.preview_source import PreviewSource
 from dagster_dataops.assets.inputs.step_inputs import StepInputs
-from dagster_dataops.assets.launchpad.lazy_field import LazyField
+from dagster_dataops.assets.launchpad.config_schema import LazyField
 from dagster_dataops.assets.launchpad.operator_config import checked, config_type_of
 from dagster_dataops.assets.planning.asset_options import AssetOptions
 from dagster_dataops.assets.planning.asset_plan import AssetPlan

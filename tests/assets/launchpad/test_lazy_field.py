@@ -3,7 +3,7 @@ import copy
 import dagster as dg
 import pytest
 
-from dagster_dataops.assets.launchpad.lazy_field import LazyField
+from dagster_dataops.assets.launchpad.config_schema import LazyField
 
 _MADE = {"a": dg.Field(int, default_value=3), "b": dg.Field(str, is_required=False)}
 
