@@ -1,10 +1,18 @@
-"""The Dagster face: operators as assets or ops. The only package that imports Dagster."""
+"""The Dagster face: operators as assets or ops. The only package that imports Dagster.
+
+`build_definitions` of the package makes everything at once. The names here make assets, ops, checks
+and jobs one by one.
+"""
 
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 
 # Not of the package `dagster`, but where Dagster's guide for integrations has them register.
 from dagster_shared.libraries import DagsterLibraryRegistry  # noqa: TID251
+
+from dagster_dataops.exports import lazy_exports
+
+__all__, __getattr__ = lazy_exports(__name__)  # `__init__.pyi` lists the names
 
 with suppress(PackageNotFoundError):  # on the path alone, not installed
     DagsterLibraryRegistry.register(

@@ -7,7 +7,8 @@ import pytest
 from typing_extensions import Doc
 
 import dagster_dataops
-from dagster_dataops import AssetOptions, PipelineOptions, build_definitions
+from dagster_dataops import PipelineOptions, build_definitions
+from dagster_dataops.assets import AssetOptions
 from dagster_dataops.assets.planning.option_keywords import option_fields, takes_options
 
 

@@ -15,14 +15,13 @@ from dagster_dataops import (
     DataPipeline,
     DataPipelineBuilder,
     build_definitions,
-    build_operator_job,
     checks,
     dataops_assets,
     dataops_resources,
-    plan_pipeline,
     read_jsonl,
     read_sequence,
 )
+from dagster_dataops.assets import build_operator_job, plan_pipeline
 from dagster_dataops.assets.planning.asset_options import AssetOptions
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.steps.stream_source import origin_of
