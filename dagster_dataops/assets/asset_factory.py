@@ -9,11 +9,10 @@ from typing_extensions import Doc
 
 from dagster_dataops.assets.planning.asset_options import AssetOptions
 from dagster_dataops.assets.planning.option_keywords import takes_options
-from dagster_dataops.assets.planning.source_assets import Source
 from dagster_dataops.assets.steps.operator_step import StepOptions, operator_step
 from dagster_dataops.assets.steps.pipeline_step import pipeline_steps
 from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline, planned_pipeline
-from dagster_dataops.assets.steps.stream_source import StreamSource
+from dagster_dataops.assets.steps.source_assets import Source
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.graph.graph import OperatorGraph
 from dagster_dataops.operators.signature import nearest
@@ -84,8 +83,7 @@ def lay_out(
 
 def _own_source(planned: PlannedPipeline) -> list[dg.AssetsDefinition | dg.AssetSpec]:
     origin = planned.origin
-    files = origin.files if isinstance(origin, StreamSource) else ()
-    return [*([] if origin.definition is None else [origin.definition]), *files]
+    return [*([] if origin.definition is None else [origin.definition]), *origin.files]
 
 
 def pools_by_node(graph: OperatorGraph, pools: Mapping[str, str] | str) -> Mapping[str, str]:

@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 
 import dagster as dg
 
-from dagster_dataops.assets.planning.source_assets import Source, makes_asset
+from dagster_dataops.assets.planning.asset_plan import SourceAsset
 from dagster_dataops.assets.runtime.step_context import REFRESH_TAG, RETRY_TAG
 
 # Dagster exports no name for the result of define_asset_job.
@@ -77,7 +77,7 @@ def refresh_jobs(
 
 
 def retry_jobs(
-    pipeline: str, source: Source, assets: Sequence[dg.AssetsDefinition | dg.AssetSpec]
+    pipeline: str, origin: SourceAsset, assets: Sequence[dg.AssetsDefinition | dg.AssetSpec]
 ) -> list[AssetJob]:
     """Return the job ``retry_failed_records_<pipeline>``, and one for unpartitioned assets.
 
@@ -87,12 +87,12 @@ def retry_jobs(
 
     Args:
         pipeline: Name of the pipeline; may be empty.
-        source: Source of the pipeline; its result is kept.
+        origin: Asset of the source; if the pipeline writes it, its result is kept.
         assets: All assets of the pipeline.
     """
     return pipeline_jobs(
         f"retry_failed_records_{pipeline or 'dataops'}",
-        assets[1:] if makes_asset(source) else assets,
+        assets[1:] if isinstance(origin.definition, dg.AssetsDefinition) else assets,
         description=(
             "Retries the failed records of every operator's result and puts their new outcomes "
             "in their places. Results without failed records stay as they are; what is "

@@ -17,7 +17,6 @@ from dagster_dataops.assets.launchpad.operator_config import checked, config_typ
 from dagster_dataops.assets.planning.asset_options import AssetOptions
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
 from dagster_dataops.assets.planning.option_keywords import takes_options
-from dagster_dataops.assets.planning.source_assets import Source
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline, planned_pipeline
 from dagster_dataops.assets.steps.preview_step import (
@@ -25,6 +24,7 @@ from dagster_dataops.assets.steps.preview_step import (
     preview_folder,
     run_preview,
 )
+from dagster_dataops.assets.steps.source_assets import Source
 from dagster_dataops.graph.graph import SOURCE
 from dagster_dataops.operators.operator import Operator
 from dagster_dataops.pipelines.pipeline import Pipeline
