@@ -27,6 +27,7 @@ from dagster_dataops.assets.planning.asset_options import (
 )
 from dagster_dataops.assets.planning.translator import DataOpsTranslator, DataOpsTranslatorData
 from dagster_dataops.assets.runtime.asset_paths import address_of
+from dagster_dataops.datasets.exporters import names_file
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.graph.graph import SOURCE, OperatorGraph, OperatorNode
 
@@ -143,7 +144,7 @@ def plan_assets(
 
 def _check_export(graph: OperatorGraph, node: OperatorNode, spec: dg.AssetSpec) -> None:
     output = node.operator.__dataops__.output
-    if spec.partitions_def is not None and output is not None and output.suffix == ".jsonl":
+    if spec.partitions_def is not None and names_file(output):
         reason = (
             f"node {node.name!r} has partitions, and set_output names one file for all of them, "
             f"{output}; name a folder: each partition is a file <node>/<partition>.jsonl in it"
