@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from dagster_dataops.hashing.values import digest
 from dagster_dataops.streams.core.finitude import Finitude
-from dagster_dataops.streams.core.stage import SourceStage
+from dagster_dataops.streams.core.stage import SourceStage, State
 
 _MUTABLE: Final = frozenset({dict, list, tuple})  # a tuple may hold mutable items
 _MAX_DIGESTED_ITEMS: Final = 10_000  # items of a sequence that enter its digest
@@ -31,7 +31,6 @@ class SequenceSource(SourceStage):
     """Yield the items of a list or tuple. The state is the index of the next item."""
 
     name: ClassVar[str] = "read_sequence"
-    saved: ClassVar[tuple[str, ...]] = ("index",)
     sequence: tuple[Any, ...]
 
     @classmethod
@@ -52,14 +51,14 @@ class SequenceSource(SourceStage):
     def reset(self) -> None:
         self._remaining: Any = iter(self.sequence)
 
-    @property
-    def index(self) -> int:
-        """The index of the next item."""
+    @override
+    def state(self) -> State:
         return len(self.sequence) - length_hint(self._remaining)
 
-    @index.setter
-    def index(self, index: int) -> None:
-        self._remaining.__setstate__(index)
+    @override
+    def restore(self, state: State) -> None:
+        self.reset()
+        self._remaining.__setstate__(state)
 
     @override
     def items(self) -> Iterator[Any]:

@@ -7,6 +7,7 @@ keeping the position costs nothing per item. The position is [start of the block
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
+from operator import length_hint
 from typing import Any, ClassVar, Final, NamedTuple, TypeVar
 
 from typing_extensions import override
@@ -60,7 +61,7 @@ class BlockCursor(FileCursor):
         lines_before: The number of lines before the block, if lines are numbered.
     """
 
-    saved: ClassVar[tuple[str, ...]] = ("_start", "passed", "lines_before", "_failed_before")
+    saved: ClassVar[tuple[str, ...]] = ("_start", "_skipped", "lines_before", "_failed_before")
     terminator = Terminator(b"\n")
     _counted = (0, 0)  # a known pair (byte position, number of lines before it)
 
@@ -80,19 +81,16 @@ class BlockCursor(FileCursor):
         self._start = self._skipped = self.lines_before = 0
         self._failed_before = self.failed
 
-    @property
-    def passed(self) -> int:
-        """The number of items of the block that were read or are to be skipped."""
-        return max(self.read, self._skipped)
-
-    @passed.setter
-    def passed(self, count: int) -> None:
-        self._skipped = count + 0  # raises TypeError unless it is a number
+    @override
+    def state(self) -> State:  # as the base does it, but it is called for every item
+        read = self._length - length_hint(self._remaining)
+        passed = max(self._skipped, read)
+        return [self._start, passed, self.lines_before, self._failed_before]
 
     @override
     def restore(self, state: State) -> None:
         super().restore(state)
-        self._start += 0
+        self._start, self._skipped = self._start + 0, self._skipped + 0  # TypeError unless numbers
         self.failed = self._failed_before
 
     @property

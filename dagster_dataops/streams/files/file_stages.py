@@ -49,7 +49,7 @@ class FileStage(BlockwiseCursor, SourceStage):
     The number of the file is saved, and the position in it.
     """
 
-    saved: ClassVar[tuple[str, ...]] = ("_number", "within", "_failed_before")
+    saved: ClassVar[tuple[str, ...]] = ("_number", "_to_restore", "_failed_before")
     file_cursor: ClassVar[type[FileCursor]]
     files: FileSet
 
@@ -68,14 +68,10 @@ class FileStage(BlockwiseCursor, SourceStage):
         self._inner: FileCursor | None = None
         self._to_restore: State = None  # the position to restore in the next file
 
-    @property
-    def within(self) -> State:
-        """The position in the file."""
-        return self._to_restore if self._inner is None else self._inner.state()
-
-    @within.setter
-    def within(self, state: State) -> None:
-        self._to_restore = state
+    @override
+    def state(self) -> State:  # as the base does it, but it is called for every item
+        within = self._to_restore if self._inner is None else self._inner.state()
+        return [self._number, within, self._failed_before]
 
     @override
     def restore(self, state: State) -> None:
