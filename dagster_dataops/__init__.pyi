@@ -1,12 +1,11 @@
 # The public names and their modules; `__init__.py` imports each on first use.
 
+from dagster_dataops import assets as assets
 from dagster_dataops import combine as combine
 from dagster_dataops import data as data
 from dagster_dataops import errors as errors
 from dagster_dataops import readers as readers
 from dagster_dataops import testing as testing
-from dagster_dataops.assets.asset_factory import build_operator_assets as build_operator_assets
-from dagster_dataops.assets.automation.preview_job import build_preview_job as build_preview_job
 from dagster_dataops.assets.automation.sensors import NewFiles as NewFiles
 from dagster_dataops.assets.checks import check_functions as _check_functions
 from dagster_dataops.assets.checks.error_rate import ErrorRateCheck as ErrorRateCheck
@@ -16,29 +15,14 @@ from dagster_dataops.assets.components.component import (
 from dagster_dataops.assets.components.operator_declaration import (
     OperatorDeclaration as OperatorDeclaration,
 )
-from dagster_dataops.assets.decorator import (
-    build_operator_asset_specs as build_operator_asset_specs,
-)
 from dagster_dataops.assets.decorator import dataops_assets as dataops_assets
 from dagster_dataops.assets.definitions import PipelineOptions as PipelineOptions
 from dagster_dataops.assets.definitions import build_definitions as build_definitions
 from dagster_dataops.assets.definitions import dataops_resources as dataops_resources
 from dagster_dataops.assets.inputs.io_manager import DataOpsIOManager as DataOpsIOManager
-from dagster_dataops.assets.ops import build_operator_job as build_operator_job
-from dagster_dataops.assets.ops import build_operator_ops as build_operator_ops
-from dagster_dataops.assets.planning.asset_options import AssetOptions as AssetOptions
 from dagster_dataops.assets.planning.translator import DataOpsTranslator as DataOpsTranslator
-from dagster_dataops.assets.planning.translator import (
-    DataOpsTranslatorData as DataOpsTranslatorData,
-)
-from dagster_dataops.assets.runtime.events import DataOpsEventIterator as DataOpsEventIterator
 from dagster_dataops.assets.runtime.resource import DataOpsResource as DataOpsResource
-from dagster_dataops.assets.steps.check_steps import build_operator_checks as build_operator_checks
-from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline as PlannedPipeline
-from dagster_dataops.assets.steps.planned_pipeline import plan_pipeline as plan_pipeline
-from dagster_dataops.checkpoints.folder.manifest import NodeFolder as NodeFolder
 from dagster_dataops.checkpoints.folder.manifest import load_result as load_result
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy as ResumePolicy
 from dagster_dataops.configuration import config as config
 from dagster_dataops.data import data_register as data_register
 from dagster_dataops.datasets.dataset import JsonlDataset as JsonlDataset

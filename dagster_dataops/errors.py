@@ -46,10 +46,20 @@ from typing_extensions import override
 
 
 class DataOpsError(Exception):
-    """The base class: named facts, and a sentence made from them."""
+    """The base class: named facts, and a sentence made from them.
+
+    The annotations of a subclass name its facts, in order.
+    """
 
     facts: ClassVar[tuple[str, ...]] = ("reason",)
     sentence: ClassVar[str] = "{reason}"
+
+    @override
+    def __init_subclass__(cls) -> None:
+        """Take the annotations as the facts; without any, those of the base class."""
+        super().__init_subclass__()
+        if cls.__annotations__:
+            cls.facts = tuple(cls.__annotations__)
 
     def __init__(self, *values: object) -> None:
         super().__init__(*values)
@@ -68,7 +78,6 @@ class DefinitionError(DataOpsError):
 class OperatorDefinitionError(DefinitionError):
     """A function or class cannot be registered as an operator."""
 
-    facts = ("operator", "reason")
     sentence = "{operator} cannot be registered as an operator: {reason}"
     operator: str
     reason: str
@@ -77,7 +86,6 @@ class OperatorDefinitionError(DefinitionError):
 class OperatorOptionError(DefinitionError):
     """An operator was constructed with an unknown or invalid option."""
 
-    facts = ("operator", "option", "reason")
     sentence = "Operator {operator}: option {option!r} {reason}"
     operator: str
     option: str
@@ -87,7 +95,6 @@ class OperatorOptionError(DefinitionError):
 class DuplicateOperatorError(DefinitionError):
     """Two different places register the same operator name."""
 
-    facts = ("operator", "registered", "refused")
     sentence = (
         "Operator {operator} is already registered from {registered}; the registration from "
         "{refused} is rejected. Rename one of them, or put it into another group."
@@ -100,7 +107,6 @@ class DuplicateOperatorError(DefinitionError):
 class ConfigurationError(DefinitionError):
     """A setting has an invalid value."""
 
-    facts = ("setting", "found", "allowed")
     sentence = "Setting {setting} is {found!r}; it must be {allowed}"
     setting: str
     found: object
@@ -110,7 +116,6 @@ class ConfigurationError(DefinitionError):
 class UnknownOperatorError(DefinitionError, AttributeError):
     """A requested group or operator is not registered."""
 
-    facts = ("wanted", "known")
     sentence = "{wanted} is not registered. Registered: {known}"
     wanted: str
     known: str
@@ -119,7 +124,6 @@ class UnknownOperatorError(DefinitionError, AttributeError):
 class PipelineDefinitionError(DefinitionError):
     """The graph of a pipeline is invalid."""
 
-    facts = ("pipeline", "reason")
     sentence = "Pipeline {pipeline!r}: {reason}"
     pipeline: str
     reason: str
@@ -128,7 +132,6 @@ class PipelineDefinitionError(DefinitionError):
 class DefsYamlError(DefinitionError):
     """A defs.yaml is invalid."""
 
-    facts = ("place", "subject", "reason", "excerpt")
     sentence = "{place}, {subject}: {reason}\n{excerpt}"
     place: str
     subject: str
@@ -139,7 +142,6 @@ class DefsYamlError(DefinitionError):
 class InputError(DataOpsError):
     """The input as a whole cannot be used."""
 
-    facts = ("source", "reason")
     sentence = "Input {source}: {reason}"
     source: str
     reason: str
@@ -148,7 +150,6 @@ class InputError(DataOpsError):
 class UnencodableError(DataOpsError):
     """A value cannot be written as JSON."""
 
-    facts = ("path", "reason")
     sentence = "{path} {reason}"
     path: str
     reason: str
@@ -171,7 +172,6 @@ class RecordError(OperatorError):
         traceback_text: The traceback inside the operator.
     """
 
-    facts = ("operator", "index", "path", "line", "exception", "message", "traceback_text")
     sentence = (
         "Operator {operator} failed on record {index} ({path}, line {line}): "
         "{exception}: {message}\n{traceback_text}"
@@ -196,7 +196,6 @@ class OutageError(OperatorError):
         example: One failure: the exception, its text and its traceback.
     """
 
-    facts = ("operator", "found", "example")
     sentence = (
         "Operator {operator} stopped: {found}. Nothing was published; an earlier result is kept.\n"
         "{example}\n"
@@ -214,7 +213,6 @@ class OutageError(OperatorError):
 class DatasetOperatorError(OperatorError):
     """A dataset operator failed; its previous result, if any, is unchanged."""
 
-    facts = ("operator", "reason", "traceback_text")
     sentence = "Operator {operator} failed on its dataset: {reason}\n{traceback_text}"
     operator: str
     reason: str
@@ -224,7 +222,6 @@ class DatasetOperatorError(OperatorError):
 class PartitionsFailedError(OperatorError):
     """Some partitions of a run over several failed; the others are materialized."""
 
-    facts = ("asset", "failed", "total", "reasons")
     sentence = (
         "{asset}: {failed:,} of {total:,} partitions failed: {reasons}. The others are "
         "materialized; fix the cause and launch the failed ones again."
@@ -238,7 +235,6 @@ class PartitionsFailedError(OperatorError):
 class StorageError(DataOpsError):
     """Reading or writing a file failed."""
 
-    facts = ("path", "action", "reason")
     sentence = (
         "{path}: cannot {action}: {reason}. Records finished so far are kept; "
         "fix the cause and run again to continue."
@@ -251,7 +247,6 @@ class StorageError(DataOpsError):
 class FolderLockedError(DataOpsError):
     """Another run is using this folder."""
 
-    facts = ("folder", "holder", "waited_seconds")
     sentence = (
         "Folder {folder} is in use by {holder}; waited {waited_seconds:.1f} s. "
         "Wait until that run ends or stop it, then run again."
@@ -264,7 +259,6 @@ class FolderLockedError(DataOpsError):
 class ResultMissingError(DataOpsError):
     """A published result does not exist."""
 
-    facts = ("path", "reason")
     sentence = "No result at {path}: {reason}. Materialize the operator that writes it first."
     path: str
     reason: str
@@ -273,7 +267,6 @@ class ResultMissingError(DataOpsError):
 class RetryRefusedError(DataOpsError):
     """The failed records of a result cannot be retried alone; the result is unchanged."""
 
-    facts = ("path", "reason")
     sentence = (
         "The failed records of {path} cannot be retried alone: {reason}. Run the operator over "
         "all records: resume `auto` or `never` in the launchpad, in plain Python "
@@ -290,7 +283,6 @@ class RetryOutdatedError(RetryRefusedError):
 class WorkerError(DataOpsError):
     """Worker processes cannot be started or kept alive."""
 
-    facts = ("operator", "reason")
     sentence = "Operator {operator}: worker processes cannot run it: {reason}"
     operator: str
     reason: str
@@ -319,7 +311,6 @@ class OperatorContextError(DataOpsError):
 class RunStoppedError(DataOpsError):
     """The run was asked to stop. Finished records are kept and will not be processed again."""
 
-    facts = ("operator", "reason")
     sentence = "Operator {operator} stopped: {reason}. Finished records are kept."
     operator: str
     reason: str
@@ -328,7 +319,6 @@ class RunStoppedError(DataOpsError):
 class MissingExtraError(DataOpsError):
     """A feature needs a package that is not installed."""
 
-    facts = ("feature", "extra")
     sentence = "{feature} needs an optional package: pip install 'dagster-dataops[{extra}]'"
     feature: str
     extra: str
@@ -343,7 +333,6 @@ class SelectorSyntaxError(DefinitionError, ValueError):
         reason: The fault.
     """
 
-    facts = ("selector", "column", "reason")
     sentence = "Selector {selector!r} is malformed at column {column}: {reason}"
     selector: str
     column: int
@@ -358,7 +347,6 @@ class SelectorSyntaxError(DefinitionError, ValueError):
 class MissingColumnError(DataOpsError, ValueError):
     """A selector selects an element that the record does not have; nothing was changed."""
 
-    facts = ("path", "found")
     sentence = "The record has no element at path {path!r}: {found}"
     path: str
     found: str
@@ -367,7 +355,6 @@ class MissingColumnError(DataOpsError, ValueError):
 class SelectedElementError(DataOpsError, RuntimeError):
     """A function failed on a selected element; its exception is the cause."""
 
-    facts = ("path", "exception", "message")
     sentence = "The function failed on the element at path {path!r}: {exception}: {message}"
     path: str
     exception: str
@@ -377,7 +364,6 @@ class SelectedElementError(DataOpsError, RuntimeError):
 class StreamDefinitionError(DefinitionError, ValueError):
     """A stage of a stream has an invalid argument."""
 
-    facts = ("stage", "reason")
     sentence = "Stream stage {stage}: {reason}"
     stage: str
     reason: str
@@ -394,14 +380,10 @@ class DataPipelineError(DataOpsError, RuntimeError):
 class StreamSourceError(DataPipelineError, InputError):
     """The source of a stream cannot be read."""
 
-    facts = ("source", "reason")
-    sentence = "Input {source}: {reason}"
-
 
 class StreamItemError(DataPipelineError):
     """An item of a stream cannot be written, because it is not a valid record."""
 
-    facts = ("stream", "index", "reason")
     sentence = "Stream {stream}: item {index:,} {reason}"
     stream: str
     index: int
@@ -411,6 +393,5 @@ class StreamItemError(DataPipelineError):
 class StreamStateError(DataOpsError, ValueError):
     """A state cannot be taken, or does not belong to this stream."""
 
-    facts = ("reason",)
     sentence = "Stream state: {reason}"
     reason: str

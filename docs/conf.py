@@ -42,10 +42,11 @@ nitpicky = True
 nitpick_ignore_regex = [("py:.*", r"(?!dagster_dataops\.[A-Z]).*")]
 
 # Public names are documented where users import them from.
-for _name in dagster_dataops.__all__:
-    _value = getattr(dagster_dataops, _name)
-    if isinstance(_value, type) and _value.__module__.startswith("dagster_dataops."):
-        _value.__module__ = "dagster_dataops"
+for _package in (dagster_dataops, dagster_dataops.assets):
+    for _name in _package.__all__:
+        _value = getattr(_package, _name)
+        if isinstance(_value, type) and _value.__module__.startswith("dagster_dataops."):
+            _value.__module__ = _package.__name__
 
 
 def setup(app: Sphinx) -> None:

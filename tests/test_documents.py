@@ -201,7 +201,7 @@ def test_pictures_are_small() -> None:
 
 def test_the_reference_describes_every_public_name_once() -> None:
     text = "".join(path.read_text() for path in (DOCS / "reference").glob("*.md"))
-    directive = r"^\.\. (?:py:data|auto\w+):: dagster_dataops\.(\w+)$"
-    described = re.findall(directive, text, re.MULTILINE)
-
-    assert sorted(described) == dagster_dataops.__all__
+    directive = r"^\.\. (?:py:data|auto\w+):: {}\.(\w+)$"
+    for package in (dagster_dataops, dagster_dataops.assets):
+        described = re.findall(directive.format(package.__name__), text, re.MULTILINE)
+        assert sorted(described) == package.__all__

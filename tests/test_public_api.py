@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 import dagster_dataops
-from dagster_dataops import readers, testing
+from dagster_dataops import assets, readers, testing
+from dagster_dataops.assets import PlannedPipeline
 from dagster_dataops.errors import UnknownOperatorError
 
 
@@ -33,6 +34,11 @@ def test_the_version_is_that_of_the_distribution():
     assert re.fullmatch(r"\d+\.\d+\.\d+", dagster_dataops.__version__)
 
 
+@pytest.mark.parametrize("name", assets.__all__)
+def test_every_part_of_assets_resolves(name):
+    assert getattr(assets, name) is not None
+
+
 @pytest.mark.parametrize("name", readers.__all__)
 def test_every_reader_resolves(name):
     assert getattr(readers, name).__name__ == name
@@ -42,7 +48,7 @@ def test_the_helper_for_tests_of_streams_has_a_separate_module():
     assert testing.assert_resumes_anywhere.__module__ == "dagster_dataops.testing"
 
 
-@pytest.mark.parametrize("stub", ["__init__.pyi", "readers/__init__.pyi"])
+@pytest.mark.parametrize("stub", ["__init__.pyi", "assets/__init__.pyi", "readers/__init__.pyi"])
 def test_every_line_of_a_stub_exports_what_it_imports(stub):
     """Type checkers take ``import name as name`` for an export, and no other import."""
     text = (Path(dagster_dataops.__file__).parent / stub).read_text()
@@ -81,8 +87,8 @@ def test_an_unknown_group_cannot_be_imported(run_python):
 
 
 def test_public_classes_pickle_by_reference():
-    for name in ["JsonlDataset", "Operator", "PlannedPipeline", "Pipeline", "RunReport"]:
-        cls = getattr(dagster_dataops, name)
+    names = ["JsonlDataset", "Operator", "Pipeline", "RunReport"]
+    for cls in [PlannedPipeline, *(getattr(dagster_dataops, name) for name in names)]:
         assert pickle.loads(pickle.dumps(cls)) is cls
 
 

@@ -1,4 +1,8 @@
-"""Dagster integration: operators as assets or ops. The only package that imports Dagster."""
+"""The Dagster face: operators as assets or ops. The only package that imports Dagster.
+
+`build_definitions` of the package makes everything at once. The names here make assets, ops, checks
+and jobs one by one.
+"""
 
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
@@ -6,7 +10,11 @@ from importlib.metadata import PackageNotFoundError, version
 # This module is not part of the package `dagster`, but Dagster's guide for integrations names it.
 from dagster_shared.libraries import DagsterLibraryRegistry  # noqa: TID251
 
-with suppress(PackageNotFoundError):  # not installed, only importable
+from dagster_dataops.exports import lazy_exports
+
+__all__, __getattr__ = lazy_exports(__name__)  # `__init__.pyi` lists the names
+
+with suppress(PackageNotFoundError):  # on the path alone, not installed
     DagsterLibraryRegistry.register(
         "dagster-dataops", version("dagster-dataops"), is_dagster_package=False
     )

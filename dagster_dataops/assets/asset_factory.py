@@ -9,12 +9,13 @@ from typing_extensions import Doc
 
 from dagster_dataops.assets.planning.asset_options import AssetOptions
 from dagster_dataops.assets.planning.option_keywords import takes_options
-from dagster_dataops.assets.planning.source_assets import Source
-from dagster_dataops.assets.pools import common_pool, pools_by_node
 from dagster_dataops.assets.steps.operator_step import StepOptions, operator_step
 from dagster_dataops.assets.steps.pipeline_step import pipeline_steps
 from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline, planned_pipeline
-from dagster_dataops.assets.steps.stream_source import StreamSource
+from dagster_dataops.assets.steps.source_assets import Source
+from dagster_dataops.errors import PipelineDefinitionError
+from dagster_dataops.graph.graph import OperatorGraph
+from dagster_dataops.operators.signature import nearest
 from dagster_dataops.pipelines.pipeline import Pipeline
 
 Layout: TypeAlias = Literal["steps", "single_step"]
@@ -82,5 +83,41 @@ def lay_out(
 
 def _own_source(planned: PlannedPipeline) -> list[dg.AssetsDefinition | dg.AssetSpec]:
     origin = planned.origin
-    files = origin.files if isinstance(origin, StreamSource) else ()
-    return [*([] if origin.definition is None else [origin.definition]), *files]
+    return [*([] if origin.definition is None else [origin.definition]), *origin.files]
+
+
+def pools_by_node(graph: OperatorGraph, pools: Mapping[str, str] | str) -> Mapping[str, str]:
+    """Return the pool of each node that has one.
+
+    Args:
+        graph: The nodes.
+        pools: By node, or one for all nodes.
+
+    Raises:
+        PipelineDefinitionError: A node is unknown.
+    """
+    if isinstance(pools, str):
+        return dict.fromkeys(graph.nodes, pools)
+    for name in pools:
+        if name not in graph.nodes:
+            near = nearest(name, list(graph.nodes))
+            hint = f"; did you mean {near!r}?" if near else f". Nodes: {', '.join(graph.nodes)}"
+            reason = f"a pool is given for {name!r}, which is no node{hint}"
+            raise PipelineDefinitionError(graph.name, reason)
+    return pools
+
+
+def common_pool(graph: OperatorGraph, pools: Mapping[str, str]) -> str | None:
+    """Return the pool of a step that runs all nodes, ``None`` without any.
+
+    Raises:
+        PipelineDefinitionError: There are several pools; a step can have one.
+    """
+    names = sorted(set(pools.values()))
+    if len(names) > 1:
+        reason = (
+            f"its nodes are in the pools {', '.join(names)}, and one step for all of them can be "
+            'in one alone; use layout="steps", or the same pool for all'
+        )
+        raise PipelineDefinitionError(graph.name, reason)
+    return names[0] if names else None

@@ -7,11 +7,10 @@ import dagster as dg
 
 from dagster_dataops.assets.planning.asset_options import AssetOptions
 from dagster_dataops.assets.planning.option_keywords import takes_options
-from dagster_dataops.assets.planning.source_assets import Source
 from dagster_dataops.assets.steps.operator_step import StepOptions
 from dagster_dataops.assets.steps.pipeline_step import Body, pipeline_step
 from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline, planned_pipeline
-from dagster_dataops.assets.steps.stream_source import StreamSource
+from dagster_dataops.assets.steps.source_assets import Source
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.pipelines.pipeline import Pipeline
 
@@ -52,7 +51,7 @@ def dataops_assets(
     """
     planned = planned_pipeline(ppl, source, options)
     origin = planned.origin
-    own = [origin.plan] if isinstance(origin, StreamSource) else []
+    own = [origin.plan] if origin.plan is not None else []
     plans = [*own, *planned.plans]
     _check_source(planned)
     _check_partitions(planned)
@@ -87,7 +86,7 @@ def _check_source(planned: PlannedPipeline) -> None:
     origin = planned.origin
     if origin.function is None:
         return
-    if isinstance(origin, StreamSource) and planned.options.get("partitions_def") is None:
+    if origin.plan is not None and planned.options.get("partitions_def") is None:
         return
     reason = (
         f"its source is the function {origin.key.path[-1]!r}, which needs a separate step; "

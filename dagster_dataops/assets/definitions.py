@@ -9,19 +9,18 @@ import dagster as dg
 from typing_extensions import Doc
 
 from dagster_dataops.assets.asset_factory import LayoutOptions, lay_out
-from dagster_dataops.assets.automation.jobs import pipeline_jobs
+from dagster_dataops.assets.automation.jobs import pipeline_jobs, refresh_jobs, retry_jobs
 from dagster_dataops.assets.automation.preview_job import preview_job
-from dagster_dataops.assets.automation.refresh_job import refresh_jobs
-from dagster_dataops.assets.automation.retry_job import retry_jobs
 from dagster_dataops.assets.automation.schedules import pipeline_schedule
 from dagster_dataops.assets.automation.sensors import NewFiles, new_files_sensor
 from dagster_dataops.assets.executors import Executor, executor_of
 from dagster_dataops.assets.inputs.io_manager import DataOpsIOManager
+from dagster_dataops.assets.planning.asset_plan import IO_MANAGER
 from dagster_dataops.assets.planning.option_keywords import takes_options
-from dagster_dataops.assets.planning.source_assets import IO_MANAGER, Source
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.steps.check_steps import Checks, check_steps, hold_within_step
 from dagster_dataops.assets.steps.planned_pipeline import planned_pipeline
+from dagster_dataops.assets.steps.source_assets import Source
 from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.graph.graph import SOURCE
 from dagster_dataops.pipelines.pipeline import Pipeline
@@ -112,7 +111,7 @@ def build_definitions(
         jobs=[
             *jobs,
             preview_job(planned, source),
-            *retry_jobs(ppl.graph.name, source, assets),
+            *retry_jobs(ppl.graph.name, planned.origin, assets),
             *refresh_jobs(planned.title, assets),
         ],
         schedules=_schedules(jobs[0], options),

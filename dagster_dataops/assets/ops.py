@@ -12,11 +12,11 @@ from dagster_dataops.assets.inputs.source_results import source_result
 from dagster_dataops.assets.launchpad.operator_config import checked, config_type_of, resume_policy
 from dagster_dataops.assets.metadata.column_metadata import column_metadata
 from dagster_dataops.assets.metadata.materialization import dataset_metadata, report_metadata
-from dagster_dataops.assets.planning.source_assets import function_name
+from dagster_dataops.assets.planning.asset_plan import AssetPlan
 from dagster_dataops.assets.runtime.asset_paths import key_of
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.steps.preview_step import limit_over, run_preview
-from dagster_dataops.assets.steps.stream_source import StreamSource, origin_of
+from dagster_dataops.assets.steps.source_assets import function_name, source_asset
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.execution.runners.given_stream import Streamed
@@ -125,9 +125,9 @@ def _columns(
 
 
 def _source_op(pipeline: str, source: JobSource, stream_name: str) -> dg.OpDefinition:
-    origin = origin_of(source, pipeline, {"stream_name": stream_name})
-    if isinstance(origin, StreamSource):
-        return _stream_op(origin)
+    origin = source_asset(source, pipeline, {"stream_name": stream_name})
+    if origin.plan is not None:
+        return _stream_op(origin.plan)
     if isinstance(source, (str, os.PathLike)):
         return _file_op(source)
     if not inspect.isfunction(source):
@@ -145,8 +145,7 @@ def _source_op(pipeline: str, source: JobSource, stream_name: str) -> dg.OpDefin
     return _source
 
 
-def _stream_op(origin: StreamSource) -> dg.OpDefinition:
-    plan = origin.plan
+def _stream_op(plan: AssetPlan) -> dg.OpDefinition:
     if plan.ins:
         reason = "a job of ops has no assets to combine; combine nodes of the pipeline instead"
         raise PipelineDefinitionError(plan.spec.key.path[0], reason)

@@ -14,9 +14,9 @@ from dagster_dataops.checkpoints.resume.start import decide_start
 from dagster_dataops.checkpoints.resume.start_decision import StartRequest
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import write_durably
+from dagster_dataops.datasets.exporters import export
 from dagster_dataops.errors import RunStoppedError
 from dagster_dataops.execution.attempt import Attempt
-from dagster_dataops.execution.exporting import export
 from dagster_dataops.execution.run_report import RunContext, RunReport
 from dagster_dataops.execution.runners.concat_inputs import gathered, removed_afterwards
 from dagster_dataops.execution.runners.runner import Runner, make_runner, takes_separately
@@ -65,7 +65,7 @@ class OperatorExecutor:
             output = operator.__dataops__.output
             if output is None:
                 return report
-            return replace(report, exported=export(report.dataset, output, folder))
+            return replace(report, exported=export(report.dataset, output, folder.name))
         finally:
             lock.release()
 

@@ -6,6 +6,7 @@ from graphlib import CycleError, TopologicalSorter
 from types import MappingProxyType
 from typing import Final
 
+from dagster_dataops.datasets.exporters import names_file
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.graph import column_check
 from dagster_dataops.operators.operator import Operator
@@ -128,7 +129,7 @@ def _check_exports(graph: str, nodes: Mapping[str, OperatorNode]) -> None:
     files: dict[object, str] = {}
     for node in nodes.values():
         output = node.operator.__dataops__.output
-        if output is not None and output.suffix == ".jsonl":
+        if output is not None and names_file(output):
             other = files.setdefault(output.expanduser().absolute(), node.name)
             if other != node.name:
                 reason = f"nodes {other!r} and {node.name!r} both export to {output}"

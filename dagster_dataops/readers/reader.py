@@ -24,7 +24,7 @@ from typing_extensions import override
 from dagster_dataops.errors import OperatorDefinitionError
 from dagster_dataops.operators.reader_base import Readable
 from dagster_dataops.readers.record_parsing import ItemParser, parse_stage
-from dagster_dataops.streams.core.stage import Cursor, ReadContext, SourceStage, State
+from dagster_dataops.streams.core.stage import SourceStage, State
 from dagster_dataops.streams.core.state_values import from_json, to_json
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 
@@ -74,16 +74,13 @@ def reader_attributes(reader: Readable, known: frozenset[str] = frozenset()) -> 
     return {name: value for name, value in vars(reader).items() if name not in left_out}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class ReadFrom(SourceStage):
-    """Yield the items of a reader's ``read_from``."""
+    """Yield the items of a reader's ``read_from``. The position that it yielded last is saved."""
 
     name: ClassVar[str] = "read_from"
+    saved: ClassVar[tuple[str, ...]] = ("position",)
     reader: Reader
-
-    @override
-    def open(self, context: ReadContext) -> Cursor:
-        return ReadCursor(self.reader)
 
     @override
     def options(self) -> dict[str, Any]:
@@ -93,28 +90,21 @@ class ReadFrom(SourceStage):
     def identity(self) -> object:
         return self.reader.identity()
 
-
-class ReadCursor(Cursor):
-    """The state is the position that the reader yielded last."""
-
-    def __init__(self, reader: Reader) -> None:
-        self._reader = reader
+    @override
+    def reset(self) -> None:
         self._position: Any = None
 
-    @override
-    def items(self) -> Iterator[Any]:
-        for item, position in self._reader.read_from(self._position):
-            self._position = position
-            yield item
-
-    @override
-    def state(self) -> State:
+    @property
+    def position(self) -> State:
+        """The position as JSON."""
         return to_json(self._position)
 
-    @override
-    def restore(self, state: State) -> None:
+    @position.setter
+    def position(self, state: State) -> None:
         self._position = from_json(state)
 
     @override
-    def restart(self, *, reset_rng: bool = False) -> None:
-        self._position = None
+    def items(self) -> Iterator[Any]:
+        for item, position in self.reader.read_from(self._position):
+            self._position = position
+            yield item

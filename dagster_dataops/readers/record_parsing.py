@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from typing_extensions import override
 
 from dagster_dataops.errors import StreamSourceError
-from dagster_dataops.streams.parallel.parallel_map import ParallelMap
+from dagster_dataops.streams.parallel.ordered import OrderedMap
 from dagster_dataops.streams.stages.mapping import Map
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class RecordParser(Protocol):
         ...
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class ParseStage(Map):
     """Parse each item."""
 
@@ -37,8 +37,8 @@ class ParseStage(Map):
         return _identity_values(self.functions)
 
 
-@dataclass(frozen=True, eq=False)
-class ParallelParseStage(ParallelMap):
+@dataclass(eq=False)
+class ParallelParseStage(OrderedMap):
     """Parse items in threads. Its fingerprint is that of `ParseStage`."""
 
     name: ClassVar[str] = "parse"
@@ -63,14 +63,7 @@ def parse_stage(upstream: "Stage", parsing: RecordParser, num_parallel_calls: in
     """
     if num_parallel_calls == 1:
         return ParseStage(upstream, (parsing,), None)
-    return ParallelParseStage(
-        upstream,
-        (parsing,),
-        None,
-        num_parallel_calls=num_parallel_calls,
-        deterministic=True,
-        mode="thread",
-    )
+    return ParallelParseStage(upstream, (parsing,), None, num_parallel_calls, mode="thread")
 
 
 class LineParser:

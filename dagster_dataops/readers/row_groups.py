@@ -2,13 +2,12 @@
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from typing_extensions import override
 
 from dagster_dataops.streams.core.stage import State
 from dagster_dataops.streams.files.file_stages import FileCursor
-from dagster_dataops.streams.files.locations import Location
 
 
 class RowChunk(NamedTuple):
@@ -28,44 +27,43 @@ class RowChunk(NamedTuple):
 class GroupCursor(FileCursor):
     """Read groups of rows. The state is [group, index of the row in it].
 
-    Args:
-        location: The file.
-        file_key: The key under which each record holds its file path; ``None`` for no such key.
+    The stage has the field ``file_key``: the key under which each record holds its file path, or
+    ``None`` for no such key.
     """
 
-    def __init__(self, location: Location, file_key: str | None) -> None:
-        self.location = location
-        self._file_key = file_key
-        self._group = self._row = 0
-        self._remaining: Any = iter(())
-        self._length = 0
+    saved: ClassVar[tuple[str, ...]] = ("_group", "row")
 
     @abstractmethod
     def chunks(self, group: int, row: int) -> Iterator[RowChunk]:
         """Yield chunks of records from a row of a group on. Each chunk fits in memory."""
 
     @override
-    def blocks(self) -> Iterator[Iterator[Any]]:
-        for chunk in self.chunks(self._group, self._row):
-            records = chunk.records
-            if self._file_key is not None:
-                records = [{**one, self._file_key: self.location.path} for one in records]
-            self._group, self._row = chunk.group, chunk.row
-            self._remaining, self._length = iter(records), len(records)
-            yield self._remaining
-            self._row += self._length
-            self._length = 0
+    def reset(self) -> None:
+        super().reset()
+        self._group = self._row = 0
 
-    @override
-    def state(self) -> State:
-        read = self._length - self._remaining.__length_hint__() if self._length else 0
-        return [self._group, self._row + read]
+    @property
+    def row(self) -> int:
+        """The index of the next row in the group."""
+        return self._row + self.read
+
+    @row.setter
+    def row(self, row: int) -> None:
+        self._row = row
 
     @override
     def restore(self, state: State) -> None:
-        self._group, self._row = state[0] + 0, state[1] + 0  # + 0 checks that it is a number
-        self._remaining, self._length = iter(()), 0
+        super().restore(state)
+        self._group, self._row = self._group + 0, self._row + 0  # TypeError unless numbers
 
     @override
-    def restart(self, *, reset_rng: bool = False) -> None:
-        self.restore([0, 0])
+    def blocks(self) -> Iterator[Iterator[Any]]:
+        key = self.stage.file_key
+        for chunk in self.chunks(self._group, self._row):
+            records = chunk.records
+            if key is not None:
+                records = [{**one, key: self.location.path} for one in records]
+            self._group, self._row = chunk.group, chunk.row
+            yield self.begin_block(records)
+            self._row += len(records)
+            self.begin_block([])

@@ -8,40 +8,29 @@ from typing import Any, ClassVar, Final
 from typing_extensions import override
 
 from dagster_dataops.errors import StreamDefinitionError, StreamSourceError
-from dagster_dataops.streams.core.item_failures import FailureCounter
 from dagster_dataops.streams.core.stage import State
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.files.contents import Content
 from dagster_dataops.streams.files.file_sets import INFER, FileSet, GivenPaths
 from dagster_dataops.streams.files.file_stages import FileCursor, FileStage
-from dagster_dataops.streams.files.locations import Location
 from dagster_dataops.streams.files.text_lines import known_encoding
 
 _READ_BYTES: Final = 1 << 20
 
 
-@dataclass(frozen=True, eq=False)
-class WholeFiles(FileStage):
-    """Yield one record for each file."""
-
-    name: ClassVar[str] = "read_files"
-    encoding: str
-    binary: bool
-    max_bytes: int | None
-
-    @override
-    def open_file(self, location: Location, counter: FailureCounter) -> FileCursor:
-        return WholeFileCursor(self, location, counter)
-
-
 class WholeFileCursor(FileCursor):
     """Read one file. The state tells whether it was read."""
 
-    def __init__(self, stage: WholeFiles, location: Location, counter: FailureCounter) -> None:
-        self._stage = stage
-        self._location = location
-        self._counter = counter
+    saved: ClassVar[tuple[str, ...]] = ("_read", "failed")
+
+    @override
+    def reset(self) -> None:
         self._read = 0
+
+    @override
+    def restore(self, state: State) -> None:
+        super().restore(state)
+        self._read += 0  # raises TypeError unless it is a number
 
     @override
     def blocks(self) -> Iterator[Iterator[Any]]:
@@ -50,14 +39,14 @@ class WholeFileCursor(FileCursor):
         try:
             record = self._record()
         except StreamSourceError as error:
-            self._counter.settle(self._location.path, error)
+            self.counter.settle(self.location.path, error)
             return
         self._read = 1
         yield iter((record,))
 
     def _record(self) -> dict[str, Any]:
-        path, stage = self._location.path, self._stage
-        with self._location.opened() as content:
+        path, stage = self.location.path, self.stage
+        with self.location.opened() as content:
             found = self._content(content)
         made: dict[str, Any] = {"path": path}
         if stage.binary:
@@ -71,30 +60,27 @@ class WholeFileCursor(FileCursor):
         return {**made, "size": len(found)}
 
     def _content(self, content: Content) -> bytes:
-        most, parts, size = self._stage.max_bytes, [], 0
+        most, parts, size = self.stage.max_bytes, [], 0
         while part := content.read_at(_READ_BYTES, size):
             parts.append(part)
             size += len(part)
             if most is not None and size > most:
                 reason = f"has more than max_bytes={most:,} bytes"
-                raise StreamSourceError(self._location.path, reason)
+                raise StreamSourceError(self.location.path, reason)
         if content.failure is not None:
             raise content.failure
         return b"".join(parts)
 
-    @override
-    def state(self) -> State:
-        return [self._read, self._counter.count] if self._counter.saved else [self._read]
 
-    @override
-    def restore(self, state: State) -> None:
-        self._read = state[0] + 0  # + 0 checks that it is a number
-        if self._counter.saved:
-            self._counter.count = state[1]
+@dataclass(eq=False)
+class WholeFiles(FileStage):
+    """Yield one record for each file."""
 
-    @override
-    def restart(self, *, reset_rng: bool = False) -> None:
-        self._read = 0
+    name: ClassVar[str] = "read_files"
+    file_cursor: ClassVar[type[FileCursor]] = WholeFileCursor
+    encoding: str
+    binary: bool
+    max_bytes: int | None
 
 
 def read_files(  # noqa: PLR0913 - the options of files

@@ -1,19 +1,192 @@
 """The operations that build a stream. Each returns a new stream and changes none."""
 
-from typing import Self
+from collections.abc import Callable, Iterable
+from collections.abc import Sequence as SequenceOf
+from typing import Any, Self
 
 from dagster_dataops.errors import StreamDefinitionError
-from dagster_dataops.streams.core.arguments import check_count, check_seed
-from dagster_dataops.streams.item_operations import ItemOperations
-from dagster_dataops.streams.list_operations import ListOperations
+from dagster_dataops.selectors.selector import Selector
+from dagster_dataops.streams.core.arguments import check_callable, check_count, check_seed
+from dagster_dataops.streams.core.finitude import Finitude
+from dagster_dataops.streams.core.stage import Stage
+from dagster_dataops.streams.parallel.ordered import OrderedMap
+from dagster_dataops.streams.parallel.parallel_map import MODES, Mode
+from dagster_dataops.streams.parallel.unordered import UnorderedMap
+from dagster_dataops.streams.stages.bucketing import Bucket
+from dagster_dataops.streams.stages.cost_buckets import DynamicBucket
+from dagster_dataops.streams.stages.flattening import YieldFrom
+from dagster_dataops.streams.stages.length_buckets import BucketByLength
+from dagster_dataops.streams.stages.mapping import Filter, Function, Map
 from dagster_dataops.streams.stages.prefetching import Prefetch
 from dagster_dataops.streams.stages.repeating import Repeat
 from dagster_dataops.streams.stages.shuffling import Shuffle
 from dagster_dataops.streams.stages.taking import Shard, Skip, Take
 
 
-class Operations(ItemOperations, ListOperations):
-    """All operations on a stream."""
+class Operations:
+    """A stream that operations extend.
+
+    Attributes:
+        stage: The last stage.
+    """
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+
+    def part(self) -> Stage:
+        """Return the last stage, to make it part of another stream."""
+        return self.stage
+
+    def then(self, stage: Stage) -> Self:
+        """Return a stream that ends with ``stage``."""
+        return type(self)(stage)
+
+    @property
+    def finitude(self) -> Finitude:
+        """Whether the stream ends. Nothing is read to find out."""
+        return self.stage.finitude
+
+    @property
+    def endless_stage(self) -> str | None:
+        """The stage that makes the stream infinite; ``None`` if it ends."""
+        stage = self.stage.endless()
+        return None if stage is None else stage.name
+
+    def is_infinite(self) -> bool:
+        """Whether the stream is infinite or pseudo-infinite, so never ends by itself."""
+        return self.finitude is not Finitude.FINITE
+
+    def map(
+        self,
+        fn: Function | SequenceOf[Function],
+        selector: str | Selector | None = None,
+        num_parallel_calls: int = 1,
+        deterministic: bool = True,
+        mode: Mode | None = None,
+    ) -> Self:
+        """Apply a function to each item.
+
+        Args:
+            fn: A function, or several functions to apply in order.
+            selector: The elements of the item to change, such as ``foo[1].y,bar``; the whole item
+                if ``None``. The original item is not changed.
+            num_parallel_calls: The number of concurrent calls.
+            deterministic: Whether to yield results in item order, or as they finish.
+            mode: ``thread`` (default), ``process`` or ``async`` (default for coroutine functions).
+
+        Raises:
+            SelectorSyntaxError: The selector is malformed.
+            StreamDefinitionError: An argument is invalid.
+        """
+        functions = tuple(fn) if isinstance(fn, (list, tuple)) else (fn,)
+        for function in functions:
+            check_callable("map", "fn", function)
+        check_count("map", "num_parallel_calls", num_parallel_calls, 1)
+        if mode is not None and mode not in MODES:
+            raise StreamDefinitionError("map", f"mode is {mode!r}; it must be one of {MODES}")
+        chosen = _as_selector(selector)
+        waits = len(functions) == 1 and _is_coroutine(functions[0])
+        if waits and (selector is not None or mode not in {None, "async"}):
+            reason = "a coroutine function takes the whole item and runs in mode 'async'"
+            raise StreamDefinitionError("map", reason)
+        if mode == "async" and not waits:
+            raise StreamDefinitionError("map", "mode 'async' takes one coroutine function")
+        if num_parallel_calls == 1 and mode is None and not waits:
+            return self.then(Map(self.stage, functions, chosen))
+        parallel = OrderedMap if deterministic else UnorderedMap
+        return self.then(parallel(self.stage, functions, chosen, num_parallel_calls, mode))
+
+    def filter(self, fn: Function, selector: str | Selector | None = None) -> Self:
+        """Keep the items for which ``fn`` of the item, or of its selected part, is true."""
+        check_callable("filter", "fn", fn)
+        return self.then(Filter(self.stage, fn, _as_selector(selector)))
+
+    def yield_from(self, fn: Callable[[Any], Any]) -> Self:
+        """Yield the items of the finite stream that ``fn`` returns for each item."""
+        check_callable("yield_from", "fn", fn)
+        return self.then(YieldFrom(self.stage, fn))
+
+    def bucket(self, bucket_size: int, drop_remainder: bool = False) -> Self:
+        """Make lists of ``bucket_size`` items; the last one may be shorter, unless dropped."""
+        check_count("bucket", "bucket_size", bucket_size, 1)
+        return self.then(Bucket(self.stage, bucket_size, drop_remainder))
+
+    def bucket_by_length(
+        self,
+        bucket_sizes: Iterable[tuple[int, int]],
+        selector: str | Selector | None = None,
+        min_data_len: int = 1,
+        skip_below_min_examples: bool = False,
+        skip_above_max_examples: bool = False,
+        drop_remainder: bool = False,
+    ) -> Self:
+        """Make lists of items of similar length.
+
+        Args:
+            bucket_sizes: For each bucket, a pair (number of items, maximum length).
+            selector: The element that has the length; with several, the longest counts. The item
+                itself if ``None``. An integer is its own length.
+            min_data_len: The minimum length.
+            skip_below_min_examples: Whether to skip shorter items; otherwise they are failures.
+            skip_above_max_examples: Whether to skip items longer than every bucket; otherwise they
+                are failures.
+            drop_remainder: Whether to drop the last list if it is not full.
+        """
+        sizes = tuple(sorted(((int(n), int(length)) for n, length in bucket_sizes), key=_by_length))
+        if not sizes:
+            raise StreamDefinitionError("bucket_by_length", "bucket_sizes is empty")
+        for count, length in sizes:
+            check_count("bucket_by_length", "a size of bucket_sizes", count, 1)
+            check_count("bucket_by_length", "a length of bucket_sizes", length, 0)
+        return self.then(
+            BucketByLength(
+                self.stage,
+                sizes,
+                _as_selector(selector),
+                min_data_len,
+                skip_below_min_examples,
+                skip_above_max_examples,
+                drop_remainder,
+            )
+        )
+
+    def dynamic_bucket(
+        self,
+        threshold: float,
+        cost_fn: Callable[[Any], float],
+        bucket_creation_fn: Callable[[list[Any]], tuple[list[Any], list[Any]]] | None = None,
+        min_num_examples: int | None = None,
+        max_num_examples: int | None = None,
+        drop_remainder: bool = False,
+    ) -> Self:
+        """Make lists of items whose costs add up to ``threshold`` or more.
+
+        Args:
+            threshold: The total cost that completes a list.
+            cost_fn: Returns the cost of an item.
+            bucket_creation_fn: Given the collected items, returns (lists, items left over). The
+                items left over begin the next list, at cost 0.
+            min_num_examples: The minimum number of items in a list.
+            max_num_examples: The maximum number of items in a list.
+            drop_remainder: Whether to drop the last list if it is not full.
+        """
+        check_callable("dynamic_bucket", "cost_fn", cost_fn)
+        if not threshold > 0:
+            raise StreamDefinitionError("dynamic_bucket", f"threshold is {threshold}, not above 0")
+        if max_num_examples is not None:
+            least = max(1, min_num_examples or 0)
+            check_count("dynamic_bucket", "max_num_examples", max_num_examples, least)
+        return self.then(
+            DynamicBucket(
+                self.stage,
+                threshold,
+                cost_fn,
+                bucket_creation_fn,
+                min_num_examples,
+                max_num_examples,
+                drop_remainder,
+            )
+        )
 
     def prefetch(self, num_examples: int) -> Self:
         """Read up to ``num_examples`` items ahead in a thread; 0 turns that off."""
@@ -60,3 +233,18 @@ class Operations(ItemOperations, ListOperations):
         """End after ``num_examples`` items."""
         check_count("take", "num_examples", num_examples, 0)
         return self.then(Take(self.stage, num_examples))
+
+
+def _as_selector(given: str | Selector | None) -> Selector | None:
+    """Return ``given`` as a selector."""
+    return Selector(given) if isinstance(given, str) else given
+
+
+def _is_coroutine(function: Function) -> bool:
+    import inspect  # takes a while
+
+    return inspect.iscoroutinefunction(function)
+
+
+def _by_length(size: tuple[int, int]) -> int:
+    return size[1]

@@ -17,7 +17,7 @@ from dagster_dataops.streams.files.file_stages import NOWHERE
 from dagster_dataops.streams.files.jsonl import JsonLines
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class ResultRecords(JsonLines):
     """Yield the records of a result file.
 
@@ -26,14 +26,14 @@ class ResultRecords(JsonLines):
         size_bytes: The size of the file when its dataset was created.
         content: The digest of all its bytes, ``xxh3:...``. If ``None``, it is computed when a
             state is first taken or loaded.
-        state: Device, inode, size, modification time and change time of the file when it had this
+        stamp: Device, inode, size, modification time and change time of the file when it had this
             digest. If the file differs now, the digest is computed again.
     """
 
     where: str = ""
     size_bytes: int = 0
     content: str | None = None
-    state: tuple[int, ...] | None = None
+    stamp: tuple[int, ...] | None = None
 
     @override
     def options(self) -> dict[str, Any]:
@@ -49,9 +49,9 @@ class ResultRecords(JsonLines):
                 "the dataset again to read the present content"
             )
             raise StreamSourceError(self.where, reason)
-        state = _state(found)
-        known = self.content if state == self.state else None
-        return [known or _digest(self.where, state), super().identity()]
+        stamp = _state(found)
+        known = self.content if stamp == self.stamp else None
+        return [known or _digest(self.where, stamp), super().identity()]
 
 
 def read_result(

@@ -7,13 +7,8 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from dagster_dataops import (
-    DataOpsIOManager,
-    DataOpsTranslator,
-    Pipeline,
-    build_operator_assets,
-    pipeline,
-)
+from dagster_dataops import DataOpsIOManager, DataOpsTranslator, Pipeline, pipeline
+from dagster_dataops.assets import build_operator_assets
 from dagster_dataops.assets.planning.translator import DataOpsTranslatorData
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import (

@@ -11,10 +11,10 @@ from dagster_dataops import (
     DataOpsResource,
     DataOpsTranslator,
     Pipeline,
-    build_operator_asset_specs,
     dataops_assets,
     dataops_resources,
 )
+from dagster_dataops.assets import build_operator_asset_specs
 from dagster_dataops.assets.planning.translator import DataOpsTranslatorData
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.operators.registry import OperatorRegistry

@@ -7,7 +7,8 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from dagster_dataops import Pipeline, build_operator_job, build_operator_ops, pipeline
+from dagster_dataops import Pipeline, pipeline
+from dagster_dataops.assets import build_operator_job, build_operator_ops
 from dagster_dataops.errors import OperatorDefinitionError
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import (

@@ -25,11 +25,11 @@ from dagster_dataops import (
     Operator,
     Pipeline,
     RunReport,
-    build_operator_assets,
     data_register,
     pipeline,
     read_jsonl,
 )
+from dagster_dataops.assets import build_operator_assets
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 
 

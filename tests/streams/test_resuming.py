@@ -376,9 +376,9 @@ def test_items_that_json_cannot_hold_are_refused_and_named():
         odd.state_dict()
 
 
-def test_the_helper_detects_a_stream_that_does_not_resume(monkeypatch):
-    from dagster_dataops.streams.core.sequences import CountCursor
+def test_the_helper_notices_a_stream_that_does_not_go_on(monkeypatch):
+    from dagster_dataops.streams.core.sequences import CountSource
 
-    monkeypatch.setattr(CountCursor, "restore", lambda self, state: None)
+    monkeypatch.setattr(CountSource, "restore", lambda self, state: None)
     with pytest.raises(AssertionError, match="after 1 items"):
         assert_resumes_anywhere(lambda: count().take(3))

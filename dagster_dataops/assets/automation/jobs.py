@@ -5,6 +5,9 @@ from typing import Any, TypeAlias
 
 import dagster as dg
 
+from dagster_dataops.assets.planning.asset_plan import SourceAsset
+from dagster_dataops.assets.runtime.step_context import REFRESH_TAG, RETRY_TAG
+
 # Dagster exports no name for the result of define_asset_job.
 AssetJob: TypeAlias = Any
 
@@ -49,3 +52,52 @@ def _job(
     if checks:
         selection |= dg.AssetSelection.checks(*checks)
     return dg.define_asset_job(name, selection=selection, **keywords)
+
+
+def refresh_jobs(
+    title: str, assets: Sequence[dg.AssetsDefinition | dg.AssetSpec]
+) -> list[AssetJob]:
+    """Return the job ``<title>_refresh``, and another for unpartitioned assets.
+
+    It materializes stale assets and everything downstream of them. Its run covers the whole
+    pipeline: Dagster selects assets before the run, and a stale asset further downstream shows only
+    during the run. A step whose result already has the operator, options, code and input of the
+    step keeps the result and reports the same data version.
+    """
+    return pipeline_jobs(
+        f"{title}_refresh",
+        assets,
+        description=(
+            "Makes every result that is missing or whose operator, options, code or input have "
+            "changed, and all that is downstream of it. Other results stand, and nothing is "
+            "called for them; nor is a source function whose code is as it was."
+        ),
+        tags={REFRESH_TAG: "true"},
+    )
+
+
+def retry_jobs(
+    pipeline: str, origin: SourceAsset, assets: Sequence[dg.AssetsDefinition | dg.AssetSpec]
+) -> list[AssetJob]:
+    """Return the job ``retry_failed_records_<pipeline>``, and one for unpartitioned assets.
+
+    Its steps retry the failed records of every result and keep results without failed records. An
+    operator downstream of a changed result processes the whole new input, or with
+    ``reuse_outcomes`` the records that are new in it.
+
+    Args:
+        pipeline: Name of the pipeline; may be empty.
+        origin: Asset of the source; if the pipeline writes it, its result is kept.
+        assets: All assets of the pipeline.
+    """
+    return pipeline_jobs(
+        f"retry_failed_records_{pipeline or 'dataops'}",
+        assets[1:] if isinstance(origin.definition, dg.AssetsDefinition) else assets,
+        description=(
+            "Retries the failed records of every operator's result and puts their new outcomes "
+            "in their places. Results without failed records stay as they are; what is "
+            "downstream of a result that changed is run over all of its records, or over the new "
+            "ones where it uses outcomes again."
+        ),
+        tags={RETRY_TAG: "true"},
+    )

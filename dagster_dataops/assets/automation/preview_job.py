@@ -12,12 +12,11 @@ import dagster as dg
 
 from dagster_dataops.assets.automation.preview_source import PreviewSource
 from dagster_dataops.assets.inputs.step_inputs import StepInputs
-from dagster_dataops.assets.launchpad.lazy_field import LazyField
+from dagster_dataops.assets.launchpad.config_schema import LazyField
 from dagster_dataops.assets.launchpad.operator_config import checked, config_type_of
 from dagster_dataops.assets.planning.asset_options import AssetOptions
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
 from dagster_dataops.assets.planning.option_keywords import takes_options
-from dagster_dataops.assets.planning.source_assets import Source
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline, planned_pipeline
 from dagster_dataops.assets.steps.preview_step import (
@@ -25,6 +24,7 @@ from dagster_dataops.assets.steps.preview_step import (
     preview_folder,
     run_preview,
 )
+from dagster_dataops.assets.steps.source_assets import Source
 from dagster_dataops.graph.graph import SOURCE
 from dagster_dataops.operators.operator import Operator
 from dagster_dataops.pipelines.pipeline import Pipeline

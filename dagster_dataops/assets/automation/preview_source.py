@@ -15,11 +15,10 @@ import dagster as dg
 from dagster_dataops.assets.inputs.partitions import named, ordered
 from dagster_dataops.assets.inputs.path_pattern import PathPattern
 from dagster_dataops.assets.inputs.step_inputs import StepInputs
-from dagster_dataops.assets.planning.asset_plan import AssetPlan
-from dagster_dataops.assets.planning.source_assets import Source, SourceAsset
+from dagster_dataops.assets.planning.asset_plan import AssetPlan, SourceAsset
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.steps.preview_step import preview_folder
-from dagster_dataops.assets.steps.stream_source import StreamSource
+from dagster_dataops.assets.steps.source_assets import Source
 from dagster_dataops.checkpoints.folder.manifest import load_result
 from dagster_dataops.execution.runners.given_stream import is_stream, of_first, of_partition, opened
 from dagster_dataops.execution.runners.stream_runner import stream_of
@@ -73,7 +72,7 @@ class PreviewSource:
         path = self.origin.path
         if isinstance(path, PathPattern):
             return lambda key: path.path(key).exists()
-        if inspect.isroutine(self.source) or isinstance(self.origin, StreamSource):
+        if inspect.isroutine(self.source) or self.origin.plan is not None:
             return lambda _: True
         return context.instance.get_materialized_partitions(self.origin.key).__contains__
 
@@ -89,7 +88,7 @@ class PreviewSource:
         Results of `DataOpsIOManager` are read from their folders: Dagster cannot load them here,
         because it does not provide the resource that the IO manager needs.
         """
-        if isinstance(self.origin, StreamSource):
+        if self.origin.plan is not None:
             return self._items(self.origin.plan, context, dataops, limit, partition)
         found = self._found(self.origin.path, partition)
         if found is not None:

@@ -28,8 +28,8 @@ from dagster_dataops.assets.components.pipeline_fields import (
     resolve_source,
     with_option_fields,
 )
-from dagster_dataops.assets.planning.source_assets import Source  # noqa: TC001 - Dagster reads it
 from dagster_dataops.assets.planning.translator import DataOpsTranslatorData
+from dagster_dataops.assets.steps.source_assets import Source  # noqa: TC001 - Dagster reads it
 from dagster_dataops.graph.graph import SOURCE
 
 if TYPE_CHECKING:

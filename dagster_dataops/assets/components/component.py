@@ -3,7 +3,12 @@
 Every ``dg`` command imports this module.
 """
 
+import importlib
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
 from typing import ClassVar, Self
 
 import dagster as dg
@@ -12,7 +17,6 @@ from typing_extensions import override
 
 from dagster_dataops.assets.components.attributes import PipelineAttributes
 from dagster_dataops.assets.components.operator_declaration import assembled
-from dagster_dataops.assets.components.operator_modules import import_modules
 from dagster_dataops.assets.components.pipeline_fields import SourceFunction, strict_model
 from dagster_dataops.assets.components.scaffolder import OperatorPipelineScaffolder, name_of
 from dagster_dataops.assets.components.source_position import NOWHERE, YamlPlace
@@ -118,3 +122,42 @@ class _ComponentTranslator(DataOpsTranslator):
     @override
     def get_asset_spec(self, data: DataOpsTranslatorData) -> dg.AssetSpec:
         return self._component.get_asset_spec(data)
+
+
+def import_modules(
+    context: dg.ComponentLoadContext, names: Sequence[str], place: YamlPlace
+) -> list[ModuleType]:
+    """Import modules and return them.
+
+    Args:
+        context: Context of the component.
+        names: Modules, or Python files with paths relative to the component's folder.
+        place: Position of the names in the defs.yaml.
+
+    Raises:
+        DefsYamlError: A module cannot be imported.
+    """
+    return [_imported(context, name, place.at(number)) for number, name in enumerate(names)]
+
+
+def _imported(context: dg.ComponentLoadContext, name: str, place: YamlPlace) -> ModuleType:
+    try:
+        if not name.endswith(".py"):
+            return importlib.import_module(name)
+        return context.load_defs_relative_python_module(_file(context, name))
+    except ConfigurationError as error:
+        raise place.error(f"module {name!r}", error) from None
+    except Exception as error:
+        raise place.error(f"module {name!r}", error) from error
+
+
+def _file(context: dg.ComponentLoadContext, name: str) -> Path:
+    """Return the file; it must be in the package of definitions, where workers import it."""
+    folder = context.path if context.path.is_dir() else context.path.parent
+    file = Path(os.path.normpath(folder / name))
+    if not file.is_file():
+        raise ConfigurationError("modules", name, f"a Python file or a module; no {file} is there")
+    if not file.is_relative_to(context.defs_module_path):
+        inside = f"a file below {context.defs_module_path}, or the name of a module"
+        raise ConfigurationError("modules", name, inside)
+    return file

@@ -43,8 +43,8 @@ from dagster_dataops.assets.components.source_position import (
 )
 from dagster_dataops.assets.definitions import PipelineOptions
 from dagster_dataops.assets.planning.option_keywords import option_fields
-from dagster_dataops.assets.planning.source_assets import Source  # noqa: TC001 - text, as it is itself
 from dagster_dataops.assets.runtime.resource import DataOpsResource
+from dagster_dataops.assets.steps.source_assets import Source  # noqa: TC001 - text, as it is itself
 from dagster_dataops.configuration import check_local
 from dagster_dataops.errors import ConfigurationError
 

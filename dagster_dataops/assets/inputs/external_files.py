@@ -9,7 +9,6 @@ Dagster looks up the versions of a step's inputs before the step begins. Therefo
 tagged with the version that the step really read.
 """
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -79,24 +78,6 @@ class ExternalFiles:
             return None
         context.log_event(_event(key, dataset, identity))
         return dataset.fingerprint
-
-
-def file_materialization(key: dg.AssetKey, path: str | os.PathLike[str]) -> dg.AssetMaterialization:
-    """Return the event that reports the current content of a file, for a sensor or a script.
-
-    A sensor returns it in `dagster.SensorResult.asset_events`. A script passes it to
-    `dagster.DagsterInstance.report_runless_asset_event`. The whole file is read for its digest.
-
-    Args:
-        key: The key of the file's asset.
-        path: A jsonl file.
-
-    Raises:
-        InputError: The file does not exist or is not a regular file.
-    """
-    dataset = JsonlDataset.of_file(path)
-    identity = _identity(dataset.path)
-    return _event(key, replace(dataset, fingerprint=content_digest(dataset.path)), identity)
 
 
 def _event(

@@ -9,8 +9,7 @@ from dagster_dataops.assets.inputs.multi_partition import PartitionResult
 from dagster_dataops.assets.metadata.column_metadata import column_metadata
 from dagster_dataops.assets.metadata.materialization import dataset_metadata, report_metadata
 from dagster_dataops.assets.runtime.resource import DataOpsResource
-from dagster_dataops.assets.runtime.run_tags import refreshes
-from dagster_dataops.assets.runtime.step_context import StepContext
+from dagster_dataops.assets.runtime.step_context import StepContext, refreshes
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, published, write_result
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.execution.runners.given_stream import given_stream, is_stream

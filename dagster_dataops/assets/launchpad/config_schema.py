@@ -5,7 +5,7 @@ a large pipeline differ only in option values. So all uses of an operator share 
 class, with the defaults replaced by the values of each node.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
@@ -18,6 +18,28 @@ from dagster_dataops.assets.launchpad.operator_config import (
 )
 from dagster_dataops.assets.launchpad.shown_values import is_showable
 from dagster_dataops.graph.graph import OperatorNode
+
+
+class LazyField(dg.Field):
+    """Becomes the field that ``make`` returns, on first access.
+
+    Args:
+        make: Returns the field; called once.
+    """
+
+    def __init__(self, make: Callable[[], dg.Field]) -> None:
+        self._make = make  # the attributes of the base class are made in `__getattr__`
+
+    def __getattr__(self, name: str) -> Any:
+        """Make the field and return its attribute."""
+        own = vars(self)
+        make = None if name.startswith("__") else own.pop("_make", None)
+        if make is not None:
+            own.update(vars(make()))
+            return getattr(self, name)
+        msg = f"{type(self).__name__!r} object has no attribute {name!r}"
+        raise AttributeError(msg)
+
 
 Schema: TypeAlias = Mapping[str, dg.Field]
 

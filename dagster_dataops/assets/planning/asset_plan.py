@@ -3,10 +3,11 @@
 Both layouts, one step per operator and one step for a whole pipeline, are made from plans.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any, Final
 
 import dagster as dg
 
@@ -24,13 +25,14 @@ from dagster_dataops.assets.planning.asset_options import (
     named_nodes,
     root_of,
 )
-from dagster_dataops.assets.planning.source_assets import IO_MANAGER, SourceAsset
 from dagster_dataops.assets.planning.translator import DataOpsTranslator, DataOpsTranslatorData
 from dagster_dataops.assets.runtime.asset_paths import address_of
+from dagster_dataops.datasets.exporters import names_file
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.graph.graph import SOURCE, OperatorGraph, OperatorNode
 
-_IO_MANAGER_METADATA = "dagster/io_manager_key"  # where AssetSpec.with_io_manager_key puts it
+IO_MANAGER: Final = "dataops_io"
+_IO_MANAGER_METADATA: Final = "dagster/io_manager_key"  # of `with_io_manager_key`
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,28 @@ class AssetPlan:
         return [*error_rate_specs(key, self.error_rate), *own]
 
 
+@dataclass(frozen=True)
+class SourceAsset:
+    """The asset that stands for a pipeline's source.
+
+    Attributes:
+        key: Asset key.
+        definition: Asset or spec to add to the definitions; ``None`` for another's asset.
+        path: File of an external asset, or a pattern for a file per partition.
+        function: Function that yields the records, if the asset is made of one.
+        plan: Plan of an asset that is written like the result of an operator: of a stream, or of
+            combined assets.
+        files: External assets of the files that such an asset reads.
+    """
+
+    key: dg.AssetKey
+    definition: dg.AssetsDefinition | dg.AssetSpec | None
+    path: Path | PathPattern | None = None
+    function: Callable[..., Any] | None = None
+    plan: AssetPlan | None = None
+    files: tuple[dg.AssetSpec, ...] = ()
+
+
 def plan_assets(
     graph: OperatorGraph,
     origin: SourceAsset,
@@ -120,7 +144,7 @@ def plan_assets(
 
 def _check_export(graph: OperatorGraph, node: OperatorNode, spec: dg.AssetSpec) -> None:
     output = node.operator.__dataops__.output
-    if spec.partitions_def is not None and output is not None and output.suffix == ".jsonl":
+    if spec.partitions_def is not None and names_file(output):
         reason = (
             f"node {node.name!r} has partitions, but set_output names one file for all of them, "
             f"{output}; name a folder instead, and each partition is exported to "

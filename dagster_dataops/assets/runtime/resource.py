@@ -14,8 +14,7 @@ from dagster_dataops.assets.runtime.events import DataOpsEventIterator
 from dagster_dataops.assets.runtime.messenger import Messenger
 from dagster_dataops.assets.runtime.observations import observations_of
 from dagster_dataops.assets.runtime.run_monitor import RunMonitor
-from dagster_dataops.assets.runtime.run_tags import refreshes
-from dagster_dataops.assets.runtime.step_context import StepContext, Work, assigned
+from dagster_dataops.assets.runtime.step_context import StepContext, Work, assigned, refreshes
 from dagster_dataops.assets.runtime.unreported_results import unreported_in
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy

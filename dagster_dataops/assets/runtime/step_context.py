@@ -1,7 +1,7 @@
 """Map a step's context to the operators of the step, so that its body only calls `run(context)`."""
 
 from collections.abc import Iterator
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 from weakref import WeakKeyDictionary
 
 import dagster as dg
@@ -46,3 +46,17 @@ def assigned(context: StepContext) -> Work:
         )
         raise dg.DagsterInvariantViolationError(text)
     return work
+
+
+REFRESH_TAG: Final = "dagster_dataops/refresh"
+RETRY_TAG: Final = "dagster_dataops/retry_failed_records"
+
+
+def refreshes(context: StepContext) -> bool:
+    """Return whether a step runs in the refresh job."""
+    return context.run.tags.get(REFRESH_TAG) == "true"
+
+
+def retries_failed_records(context: StepContext) -> bool:
+    """Return whether a step runs in the job that retries failed records."""
+    return context.run.tags.get(RETRY_TAG) == "true"

@@ -11,9 +11,9 @@ from dagster_dataops.assets.checks.declared_check import DeclaredCheck
 from dagster_dataops.assets.checks.error_rate import FAILED_RECORDS, check_nodes
 from dagster_dataops.assets.planning.asset_options import AssetOptions
 from dagster_dataops.assets.planning.option_keywords import takes_options
-from dagster_dataops.assets.planning.source_assets import Source
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline, planned_pipeline
+from dagster_dataops.assets.steps.source_assets import Source
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.graph.graph import SOURCE
 from dagster_dataops.pipelines.pipeline import Pipeline

@@ -6,8 +6,7 @@ from typing import Any, Self
 
 import dagster as dg
 
-from dagster_dataops.assets.launchpad.config_schema import field_of
-from dagster_dataops.assets.launchpad.lazy_field import LazyField
+from dagster_dataops.assets.launchpad.config_schema import LazyField, field_of
 from dagster_dataops.assets.metadata.materialization import written_once
 from dagster_dataops.assets.planning.asset_options import AssetOptions
 from dagster_dataops.assets.planning.asset_plan import AssetPlan

@@ -8,14 +8,13 @@ import dagster as dg
 
 from dagster_dataops.assets.inputs.source_results import source_result
 from dagster_dataops.assets.planning.asset_options import AssetOptions
-from dagster_dataops.assets.planning.asset_plan import AssetPlan, plan_assets
+from dagster_dataops.assets.planning.asset_plan import AssetPlan, SourceAsset, plan_assets
 from dagster_dataops.assets.planning.option_keywords import takes_options
-from dagster_dataops.assets.planning.source_assets import Source, SourceAsset
 from dagster_dataops.assets.planning.translator import DataOpsTranslator
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.runtime.step_context import StepContext, StepEvent
+from dagster_dataops.assets.steps.source_assets import Source, source_asset
 from dagster_dataops.assets.steps.step_work import StepWork
-from dagster_dataops.assets.steps.stream_source import StreamSource, origin_of
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.graph.column_check import check_source
 from dagster_dataops.graph.graph import SOURCE, OperatorGraph
@@ -55,7 +54,7 @@ class PlannedPipeline:
         """
         loaded: dict[str, Any] = {}
         plans = self.plans
-        if isinstance(self.origin, StreamSource):
+        if self.origin.plan is not None:
             if not isinstance(context, dg.AssetExecutionContext):
                 plans = [self.origin.plan, *plans]
         elif self.origin.function is not None and not isinstance(context, dg.AssetExecutionContext):
@@ -109,6 +108,6 @@ def planned_pipeline(ppl: Pipeline, source: Source, options: AssetOptions) -> Pl
     """Return the plan of a pipeline as `plan_pipeline` does, from options in a dict."""
     graph = ppl.graph
     check_source(graph, source)
-    origin = origin_of(source, graph.name, options)
+    origin = source_asset(source, graph.name, options)
     translator = options.get("dagster_dataops_translator") or DataOpsTranslator()
     return PlannedPipeline(graph, origin, plan_assets(graph, origin, translator, options), options)

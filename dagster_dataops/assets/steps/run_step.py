@@ -20,17 +20,24 @@ from dagster_dataops.assets.metadata.column_metadata import column_metadata
 from dagster_dataops.assets.metadata.materialization import report_metadata
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
 from dagster_dataops.assets.runtime.resource import DataOpsResource
-from dagster_dataops.assets.runtime.step_context import StepContext, StepEvent
+from dagster_dataops.assets.runtime.step_context import (
+    StepContext,
+    StepEvent,
+    retries_failed_records,
+)
 from dagster_dataops.assets.steps.preview_step import (
     earlier_preview,
     observe_preview,
     preview_folder,
     run_preview,
 )
-from dagster_dataops.assets.steps.retry_step import run_or_retry
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
+from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.errors import RetryOutdatedError, RetryRefusedError
+from dagster_dataops.execution.run_report import RunReport
 from dagster_dataops.execution.runners.given_stream import of_partition
-from dagster_dataops.operators.operator import exporting
+from dagster_dataops.operators.operator import Operator, exporting
 
 
 def run_step(
@@ -138,3 +145,33 @@ class _OperatorRun:
         metadata = {**report_metadata(report, partition), **columns}
         tags = files.report(self._context, report.manifest.rows_in)
         return PartitionResult(report.dataset, metadata, tags)
+
+
+def run_or_retry(
+    dataops: DataOpsResource,
+    context: StepContext,
+    operator: Operator,
+    inputs: Sequence[JsonlDataset],
+    folder: NodeFolder,
+    resume: ResumePolicy,
+) -> RunReport:
+    """Run an operator as `DataOpsResource.run_operator`; in the retry job, retry failed records.
+
+    A resume policy other than ``auto`` in the launchpad takes precedence over the retry job.
+
+    Raises:
+        RetryRefusedError: The failed records cannot be retried alone, because the result was
+            edited or belongs to another operator. If the input has changed, all records are run.
+        DataOpsError: As `OperatorExecutor.run`.
+    """
+    if not retries_failed_records(context) or resume is not ResumePolicy.AUTO:
+        return dataops.run_operator(context, operator, inputs, folder, resume)
+    try:
+        return dataops.run_operator(context, operator, inputs, folder, ResumePolicy.FAILED_RECORDS)
+    except RetryRefusedError as refused:
+        whole = operator.__dataops__.spec.kind != "record"
+        if not whole and not isinstance(refused, RetryOutdatedError):
+            raise
+        text = f"{folder.name}: run over all records, since {refused.reason}"
+        context.log.info(text)
+    return dataops.run_operator(context, operator, inputs, folder, ResumePolicy.AUTO)

@@ -7,16 +7,18 @@ from typing import Any, Final, TypeAlias
 import dagster as dg
 
 from dagster_dataops.assets.checks.check_results import CheckedAsset, declared_results
+from dagster_dataops.assets.checks.checked_partitions import partitions_to_check
+from dagster_dataops.assets.checks.error_rate import RunResult, error_rate_results, is_selected
 from dagster_dataops.assets.inputs.partitions import ResultsByPartition
 from dagster_dataops.assets.launchpad.config_schema import config_of
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.runtime.step_context import StepContext, StepEvent
-from dagster_dataops.assets.steps.error_rate_step import check_alone
 from dagster_dataops.assets.steps.preview_step import earlier_preview
 from dagster_dataops.assets.steps.run_step import run_step
-from dagster_dataops.checkpoints.folder.manifest import load_result
+from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, load_result
 from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.errors import ResultMissingError
 
 _BLOCKED: Final = "a blocking check upstream failed"
 _NO_RESULT: Final = "there is no new result upstream"
@@ -142,3 +144,26 @@ def _is_selected(context: StepContext, plan: AssetPlan) -> bool:
 def _previewed(context: StepContext, dataops: DataOpsResource, key: dg.AssetKey) -> bool:
     partition = str(context.partition_key) if context.has_partition_key else None
     return earlier_preview(context, dataops, key, partition) is not None
+
+
+def check_alone(
+    context: StepContext, plan: AssetPlan, dataops: DataOpsResource
+) -> Iterator[dg.AssetCheckResult]:
+    """Yield the result of the check over the published result, if the check is selected.
+
+    Raises:
+        ResultMissingError: Nothing was published.
+    """
+    key = plan.spec.key
+    if plan.error_rate is None or not is_selected(context, key):
+        return
+    partitions = partitions_to_check(context, key, plan.spec.partitions_def)
+    found = [_result_in(dataops.folder(key.path, partition)) for partition in partitions]
+    yield from error_rate_results(context, key, plan.error_rate, found)
+
+
+def _result_in(folder: NodeFolder) -> RunResult:
+    manifest = Manifest.load(folder.manifest)
+    if manifest is None:
+        raise ResultMissingError(str(folder.result), "nothing was published there yet")
+    return manifest, folder.errors if manifest.failed and folder.errors.exists() else None

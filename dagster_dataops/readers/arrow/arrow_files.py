@@ -14,9 +14,7 @@ from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.readers.arrow.arrow_columns import RecordColumns
 from dagster_dataops.readers.arrow.file_objects import content_file, seekable
 from dagster_dataops.readers.row_groups import GroupCursor, RowChunk
-from dagster_dataops.streams.core.item_failures import FailureCounter
 from dagster_dataops.streams.files.file_stages import FileCursor, FileStage
-from dagster_dataops.streams.files.locations import Location
 from dagster_dataops.streams.files.remote import source_error
 
 _ROWS: Final = 1024  # converted to records at once
@@ -24,43 +22,7 @@ _BUFFER_BYTES: Final = 1 << 20  # per column of a Parquet file
 _FILE_MARK: Final = b"ARROW1"  # first bytes of Arrow files; Arrow streams have none
 
 
-@dataclass(frozen=True, eq=False)
-class ParquetFiles(FileStage):
-    """Yield the rows of Parquet files."""
-
-    name: ClassVar[str] = "read_parquet"
-    columns: tuple[str, ...] | None
-    file_key: str | None
-
-    @override
-    def open_file(self, location: Location, counter: FailureCounter) -> FileCursor:
-        return ParquetCursor(location, self.file_key, self.columns)
-
-
-@dataclass(frozen=True, eq=False)
-class ArrowFiles(FileStage):
-    """Yield the rows of files and streams in Arrow's IPC format."""
-
-    name: ClassVar[str] = "read_arrow"
-    columns: tuple[str, ...] | None
-    file_key: str | None
-
-    @override
-    def open_file(self, location: Location, counter: FailureCounter) -> FileCursor:
-        return ArrowCursor(location, self.file_key, self.columns)
-
-
-class TableCursor(GroupCursor):
-    """The base of cursors over tables."""
-
-    def __init__(
-        self, location: Location, file_key: str | None, columns: tuple[str, ...] | None
-    ) -> None:
-        super().__init__(location, file_key)
-        self.columns = columns
-
-
-class ParquetCursor(TableCursor):
+class ParquetCursor(GroupCursor):
     """Read row groups, in batches of rows."""
 
     @override
@@ -69,7 +31,7 @@ class ParquetCursor(TableCursor):
         with naming_file(path, "Parquet"), seekable(self.location) as source:
             options = {"buffer_size": _BUFFER_BYTES, "pre_buffer": False}
             with pyarrow.parquet.ParquetFile(source, **options) as file:
-                columns = RecordColumns(path, file.schema_arrow, self.columns)
+                columns = RecordColumns(path, file.schema_arrow, self.stage.columns)
                 for number in range(group, file.num_row_groups):
                     names = list(columns.names)
                     batches = file.iter_batches(_ROWS, [number], names, use_threads=False)
@@ -77,7 +39,7 @@ class ParquetCursor(TableCursor):
                     row = 0
 
 
-class ArrowCursor(TableCursor):
+class ArrowCursor(GroupCursor):
     """Read record batches."""
 
     @override
@@ -88,7 +50,7 @@ class ArrowCursor(TableCursor):
                 is_file = content.read_at(len(_FILE_MARK), 0) == _FILE_MARK
             reading = self._of_file if is_file else self._of_stream
             for number, batch in reading(group):
-                columns = RecordColumns(path, batch.schema, self.columns)
+                columns = RecordColumns(path, batch.schema, self.stage.columns)
                 slices = (batch.slice(at, _ROWS) for at in range(0, batch.num_rows, _ROWS))
                 yield from _chunks(columns, slices, number, row)
                 row = 0
@@ -103,6 +65,26 @@ class ArrowCursor(TableCursor):
             for number, batch in enumerate(stream):
                 if number >= group:
                     yield number, batch
+
+
+@dataclass(eq=False)
+class ParquetFiles(FileStage):
+    """Yield the rows of Parquet files."""
+
+    name: ClassVar[str] = "read_parquet"
+    file_cursor: ClassVar[type[FileCursor]] = ParquetCursor
+    columns: tuple[str, ...] | None
+    file_key: str | None
+
+
+@dataclass(eq=False)
+class ArrowFiles(FileStage):
+    """Yield the rows of files and streams in Arrow's IPC format."""
+
+    name: ClassVar[str] = "read_arrow"
+    file_cursor: ClassVar[type[FileCursor]] = ArrowCursor
+    columns: tuple[str, ...] | None
+    file_key: str | None
 
 
 def _chunks(

@@ -21,48 +21,13 @@ _HEAD_BYTES: Final = 64 << 10
 _MAX_SHOWN_COLUMNS: Final = 12  # columns listed in messages
 
 
-@dataclass(frozen=True, eq=False)
-class DelimitedFiles(FileStage):
-    """Yield the rows of delimited files; blank lines are skipped."""
-
-    name: ClassVar[str] = "read_delimited"
-    dialect: Dialect
-    header: bool
-    names: tuple[str, ...] | None
-    types: dict[str, str] | str
-    missing: tuple[str, ...]
-    encoding: str
-    origin: Origin
-    block_size: int
-
-    @override
-    def open_file(self, location: Location, counter: FailureCounter) -> FileCursor:
-        return RowCursor(self, location, counter)
-
-    def conversions(self, path: str, columns: Iterable[str]) -> list[tuple[str, Convert]]:
-        """Return the columns that need conversion, with their conversions.
-
-        Raises:
-            StreamSourceError: ``types`` names a column that the file does not have.
-        """
-        columns, types = tuple(columns), self.types
-        if isinstance(types, str):
-            types = dict.fromkeys(columns, types)
-        unknown = [name for name in types if name not in columns]
-        if unknown:
-            reason = f"has no column {unknown[0]!r}, which types names; {_columns_text(columns)}"
-            raise StreamSourceError(path, reason)
-        made = ((name, convert(types.get(name, "str"), self.missing)) for name in columns)
-        return [(name, one) for name, one in made if one is not None]
-
-
 class RowCursor(BlockCursor):
     """Read rows. Blocks end at the end of a row, so a position is never inside a row."""
 
-    def __init__(self, stage: DelimitedFiles, location: Location, counter: FailureCounter) -> None:
-        super().__init__(location, stage.block_size, counter, stage.origin)
-        self.numbered = True  # counting again would have to parse quotes
-        self._stage = stage
+    numbered = True  # counting again would have to parse quotes
+
+    def __init__(self, stage: Any, location: Location, counter: FailureCounter) -> None:
+        super().__init__(stage, location, counter)
         self._encoding = stage.encoding
         self._rows = Rows([], [], 0, "", is_open=False)
         self._block_lines = 0  # the number of lines of the last block
@@ -73,17 +38,17 @@ class RowCursor(BlockCursor):
     @override
     def begin(self, content: Content) -> int:
         head = content.read_at(_HEAD_BYTES, 0)
-        self._encoding, mark = split_mark(self._stage.encoding, head)
+        self._encoding, mark = split_mark(self.stage.encoding, head)
         newline, old = "\n".encode(self._encoding), "\r".encode(self._encoding)
         ended = newline if newline in head or old not in head else old
         self.terminator = Terminator(ended, len(ended))
-        begin, names = len(mark), self._stage.names
-        if self._stage.header:
+        begin, names = len(mark), self.stage.names
+        if self.stage.header:
             length, found = self._header(content, begin)
             begin, names = begin + length, names or found
         self._columns = names or ()
         self._check_columns()
-        self._conversions = self._stage.conversions(self.path, self._columns)
+        self._conversions = self.stage.conversions(self.path, self._columns)
         return begin
 
     def _header(self, content: Content, begin: int) -> tuple[int, tuple[str, ...]]:
@@ -107,8 +72,8 @@ class RowCursor(BlockCursor):
             raise StreamSourceError(self.path, reason)
 
     @override
-    def read(self, content: Content, start: int) -> bytes:
-        return self.read_rows(content, start, self.block_bytes)
+    def read_block(self, content: Content, start: int) -> bytes:
+        return self.read_rows(content, start, self.stage.block_size)
 
     def read_rows(self, content: Content, start: int, size: int) -> bytes:
         """Return the bytes of whole rows: at most ``size`` bytes, unless the first row is longer.
@@ -118,7 +83,7 @@ class RowCursor(BlockCursor):
         """
         while True:
             block, is_end = self.whole_lines(content, start, size)
-            self._rows = split(self._decode(block), self._stage.dialect)
+            self._rows = split(self._decode(block), self.stage.dialect)
             self._block_lines = self._rows.lines
             if not self._rows.is_open:
                 return block
@@ -139,14 +104,14 @@ class RowCursor(BlockCursor):
             try:
                 return block.decode(self._encoding, "surrogateescape")
             except UnicodeDecodeError:
-                reason = f"is not {self._stage.encoding} text: {error}"
+                reason = f"is not {self.stage.encoding} text: {error}"
                 raise StreamSourceError(self.path, reason) from error
 
     def _byte_length(self, block: bytes, text: str) -> int:
         """Return the number of bytes of ``text`` at the start of a block."""
         length = len(text.encode(self._encoding, "surrogateescape"))
         if block[:length].decode(self._encoding, "surrogateescape") != text:
-            reason = f"rows with line breaks cannot be read in {self._stage.encoding}"
+            reason = f"rows with line breaks cannot be read in {self.stage.encoding}"
             raise StreamSourceError(self.path, reason)
         return length
 
@@ -163,7 +128,7 @@ class RowCursor(BlockCursor):
         whole = cast("list[list[str]]", rows)
         is_valid = self._is_text and set(map(type, rows)) <= {list}
         if not is_valid or not set(map(len, whole)) <= {len(self._columns)}:
-            return self._parse_rows(rows, lines)
+            return self.parse_each(zip(lines, rows, strict=True), self._record)
         columns = self._columns
         records: list[Any] = [dict(zip(columns, row, strict=False)) for row in whole]
         try:
@@ -171,24 +136,10 @@ class RowCursor(BlockCursor):
                 for record in records:
                     record[name] = made(record[name])
         except ValueError:
-            return self._parse_rows(rows, lines)
+            return self.parse_each(zip(lines, rows, strict=True), self._record)
         return ParsedBlock(records, None, lines)
 
-    def _parse_rows(self, rows: list[list[str] | csv.Error], lines: list[int]) -> ParsedBlock:
-        records: list[Any] = []
-        kept: list[int] = []
-        for cells, line in zip(rows, lines, strict=True):
-            try:
-                records.append(self._record(cells, line))
-                kept.append(line)
-            except StreamSourceError as error:
-                try:
-                    self.counter.settle(cells, error)
-                except Exception as final:  # noqa: BLE001 - raised after the records before it
-                    return ParsedBlock(records, final, kept)
-        return ParsedBlock(records, None, kept)
-
-    def _record(self, cells: list[str] | csv.Error, line: int) -> dict[str, Any]:
+    def _record(self, line: int, cells: list[str] | csv.Error) -> dict[str, Any]:
         """Return the record of one row.
 
         Raises:
@@ -199,7 +150,7 @@ class RowCursor(BlockCursor):
         if len(cells) != len(self._columns):
             raise self._refused(line, f"has {len(cells)} cells; {_columns_text(self._columns)}")
         if not (self._is_text or _is_text(cells)):
-            raise self._refused(line, f"is not {self._stage.encoding} text")
+            raise self._refused(line, f"is not {self.stage.encoding} text")
         record: dict[str, Any] = dict(zip(self._columns, cells, strict=True))
         for name, made in self._conversions:
             try:
@@ -212,6 +163,38 @@ class RowCursor(BlockCursor):
         advice = "; csv.field_size_limit() sets that limit" if "limit" in str(reason) else ""
         place = f"{self.path}, line {self.lines_before + line + 1}"
         return StreamSourceError(place, f"{reason}{advice}")
+
+
+@dataclass(eq=False)
+class DelimitedFiles(FileStage):
+    """Yield the rows of delimited files; blank lines are skipped."""
+
+    name: ClassVar[str] = "read_delimited"
+    file_cursor: ClassVar[type[FileCursor]] = RowCursor
+    dialect: Dialect
+    header: bool
+    names: tuple[str, ...] | None
+    types: dict[str, str] | str
+    missing: tuple[str, ...]
+    encoding: str
+    origin: Origin
+    block_size: int
+
+    def conversions(self, path: str, columns: Iterable[str]) -> list[tuple[str, Convert]]:
+        """Return the columns that need conversion, with their conversions.
+
+        Raises:
+            StreamSourceError: ``types`` names a column that the file does not have.
+        """
+        columns, types = tuple(columns), self.types
+        if isinstance(types, str):
+            types = dict.fromkeys(columns, types)
+        unknown = [name for name in types if name not in columns]
+        if unknown:
+            reason = f"has no column {unknown[0]!r}, which types names; {_columns_text(columns)}"
+            raise StreamSourceError(path, reason)
+        made = ((name, convert(types.get(name, "str"), self.missing)) for name in columns)
+        return [(name, one) for name, one in made if one is not None]
 
 
 def _is_text(cells: list[str]) -> bool:

@@ -1,9 +1,8 @@
-"""The stage and cursor of ``read_huggingface``, resumable at any row."""
+"""The stage of ``read_huggingface``, resumable at any row."""
 
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Any, ClassVar, Final
 
 import datasets
@@ -12,23 +11,20 @@ from typing_extensions import override
 from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.hashing.values import digest
 from dagster_dataops.readers.arrow.arrow_columns import RecordColumns
-from dagster_dataops.streams.core.stage import Cursor, ReadContext, SourceStage, State
+from dagster_dataops.streams.core.stage import BlockwiseCursor, SourceStage
 
 _ROWS: Final = 1000  # converted to records at once
 _MAX_DIGESTED_ROWS: Final = 32  # rows that enter the identity
 
 
-@dataclass(frozen=True, eq=False)
-class HuggingFaceRows(SourceStage):
-    """Yield the rows of a dataset in memory or on disk."""
+@dataclass(eq=False)
+class HuggingFaceRows(BlockwiseCursor, SourceStage):
+    """Yield the rows of a dataset in memory or on disk. The state is the index of the next row."""
 
     name: ClassVar[str] = "read_huggingface"
+    saved: ClassVar[tuple[str, ...]] = ("index",)
     dataset: Any = field(repr=False)
     columns: tuple[str, ...] | None
-
-    @override
-    def open(self, context: ReadContext) -> Cursor:
-        return RowsCursor(self)
 
     @override
     def options(self) -> dict[str, Any]:
@@ -67,39 +63,27 @@ class HuggingFaceRows(SourceStage):
         is_path = isinstance(given, (str, os.PathLike))
         return os.fspath(given) if is_path else f"{type(given).__name__} in memory"
 
+    @override
+    def reset(self) -> None:
+        super().reset()
+        self._start = 0
 
-class RowsCursor(Cursor):
-    """Read rows. The state is the index of the next row."""
+    @property
+    def index(self) -> int:
+        """The index of the next row."""
+        return self._start + self.read
 
-    def __init__(self, stage: HuggingFaceRows) -> None:
-        self._stage = stage
-        self._start = self._length = 0
-        self._remaining: Any = iter(())
+    @index.setter
+    def index(self, index: int) -> None:
+        self._start = index + 0  # raises TypeError unless it is a number
 
     @override
-    def items(self) -> Iterator[Any]:
-        return chain.from_iterable(self._blocks())
-
-    def _blocks(self) -> Iterator[Iterator[Any]]:
-        dataset, columns = self._stage.loaded(), None
+    def blocks(self) -> Iterator[Iterator[Any]]:
+        dataset, columns = self.loaded(), None
         while self._start < len(dataset):
             table = dataset[self._start : self._start + _ROWS]
-            columns = columns or RecordColumns(self._stage.place, table.schema, self._stage.columns)
+            columns = columns or RecordColumns(self.place, table.schema, self.columns)
             records = columns.records(table)
-            self._remaining, self._length = iter(records), len(records)
-            yield self._remaining
-            self._start += self._length
-            self._length = 0
-
-    @override
-    def state(self) -> State:
-        read = self._length - self._remaining.__length_hint__() if self._length else 0
-        return self._start + read
-
-    @override
-    def restore(self, state: State) -> None:
-        self._start, self._length, self._remaining = state + 0, 0, iter(())
-
-    @override
-    def restart(self, *, reset_rng: bool = False) -> None:
-        self.restore(0)
+            yield self.begin_block(records)
+            self._start += len(records)
+            self.begin_block([])

@@ -8,18 +8,15 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from dagster_dataops.errors import DataPipelineError
-from dagster_dataops.streams.core.finitude import Finitude
-from dagster_dataops.streams.core.stage import Cursor, ReadContext, Stage, UnaryStage
-from dagster_dataops.streams.stages.repeating import EpochCursor
+from dagster_dataops.streams.stages.repeating import EpochStage
 
 
-@dataclass(frozen=True, eq=False)
-class BatchStage(UnaryStage):
-    """Group ``batch_size`` rows into each record.
+@dataclass(eq=False)
+class BatchStage(EpochStage):
+    """Group ``batch_size`` rows into each record. No rows are held between two batches.
 
     Attributes:
         batch_size: The number of rows per batch.
-        epochs: The number of epochs; without end if ``None``.
         drop_last: Whether to drop an incomplete last batch of an epoch.
         wrap: Whether batches continue into the next epoch, so that all are full. The very last
             one is filled with rows of the epoch that would follow.
@@ -27,52 +24,30 @@ class BatchStage(UnaryStage):
 
     name: ClassVar[str] = "batch"
     batch_size: int
-    epochs: int | None
     drop_last: bool
     wrap: bool
 
-    @property
-    @override
-    def finitude(self) -> Finitude:
-        return Finitude.INFINITE if self.epochs is None else self.upstream.finitude
-
-    @override
-    def endless(self) -> Stage | None:
-        return self if self.epochs is None else super().endless()
-
-    @override
-    def open(self, context: ReadContext) -> Cursor:
-        return BatchCursor(self.upstream.open(context), self)
-
-
-class BatchCursor(EpochCursor):
-    """Collect one batch at a time; no rows are held between two batches."""
-
-    def __init__(self, upstream: Cursor, stage: BatchStage) -> None:
-        super().__init__(upstream)
-        self._stage = stage
-
     @override
     def items(self) -> Iterator[Any]:
-        stage, rest = self._stage, list[Any]()
-        while stage.epochs is None or self._epoch < stage.epochs:
+        rest: list[Any] = []
+        while self.epochs is None or self._epoch < self.epochs:
             rest = yield from self._full_batches(rest)
-            if rest and not stage.wrap and not stage.drop_last:
+            if rest and not self.wrap and not self.drop_last:
                 self._has_yielded = True
                 yield columns_of(rest)
-            rest = rest if stage.wrap else []
-            if not (self._has_yielded or rest):  # no rows, or no full batch: no batch will follow
+            rest = rest if self.wrap else []
+            if not (self._has_yielded or rest):  # no rows, or no full batch: none will follow
                 return
-            if self._epoch + 1 == stage.epochs and not rest:
+            if self._epoch + 1 == self.epochs and not rest:
                 return
             self._epoch, self._has_yielded = self._epoch + 1, False
-            self.upstream.restart()
+            self.source.restart()
         if rest:
             yield columns_of(self._fill_batch(rest))
 
     def _full_batches(self, rows: list[Any]) -> Generator[Any, None, list[Any]]:
         """Yield full batches, the first beginning with ``rows``; return the remaining rows."""
-        size, items = self._stage.batch_size, self.upstream.items()
+        size, items = self.batch_size, self.source.items()
         while len(rows := [*rows, *islice(items, size - len(rows))]) == size:
             self._has_yielded = True
             yield columns_of(rows)
@@ -81,12 +56,12 @@ class BatchCursor(EpochCursor):
 
     def _fill_batch(self, rows: list[Any]) -> list[Any]:
         """Return a full batch, filled with rows of further epochs."""
-        size = self._stage.batch_size
+        size = self.batch_size
         while True:
-            rows += islice(self.upstream.items(), size - len(rows))
+            rows += islice(self.source.items(), size - len(rows))
             if len(rows) == size:
                 return rows
-            self.upstream.restart()
+            self.source.restart()
 
 
 def columns_of(rows: list[Any]) -> dict[str, list[Any]]:

@@ -10,18 +10,20 @@ from typing import Any, ClassVar, Final
 from typing_extensions import override
 
 from dagster_dataops.readers.part_files.part_names import PartNames, shard_of
-from dagster_dataops.streams.core.finitude import Finitude
 from dagster_dataops.streams.core.item_failures import FailureHandler
-from dagster_dataops.streams.core.stage import Cursor, ReadContext, Stage, State
+from dagster_dataops.streams.core.stage import Cursor, ReadContext, SourceStage, Stage, State
 from dagster_dataops.streams.files.text_lines import LineEnding
 from dagster_dataops.streams.text import read_text
 
 _MARK: Final = "\xef\xbb\xbf"  # the bytes of a byte order mark, as Latin-1
 
 
-@dataclass(frozen=True, eq=False)
-class PartLines(Stage):
+@dataclass(eq=False)
+class PartLines(SourceStage):
     """Yield tuples of file name, line number from 1, and line, decoded as Latin-1.
+
+    The seed is saved, with the epoch, the index of the file, the lines read of it and the position
+    in it.
 
     Attributes:
         parts: The files.
@@ -34,6 +36,7 @@ class PartLines(Stage):
     """
 
     name: ClassVar[str] = "part_files"
+    saved: ClassVar[tuple[str, ...]] = ("seed_in_use", "_epoch", "_place", "_number", "within")
     parts: PartNames
     shard: int
     shards: int
@@ -41,15 +44,6 @@ class PartLines(Stage):
     seed: int
     drawn: bool
     skip_blank_lines: bool
-
-    @property
-    @override
-    def finitude(self) -> Finitude:
-        return Finitude.FINITE
-
-    @override
-    def open(self, context: ReadContext) -> Cursor:
-        return PartCursor(self, context)
 
     @property
     @override
@@ -75,28 +69,50 @@ class PartLines(Stage):
         self.parts.check()
         return [_line_stage(self.parts.path(name)).identity() for name in self.parts.names]
 
-
-class PartCursor(Cursor):
-    """The state: seed, epoch, index of the file, lines read of it, and the position in it."""
-
-    def __init__(self, stage: PartLines, context: ReadContext) -> None:
+    @override
+    def begin(self, context: ReadContext) -> None:
         # Latin-1 decodes every line, so failures are neither counted nor shared.
-        self._stage, self._context = stage, ReadContext(context.seed, FailureHandler())
-        self._seed = stage.seed
-        self._epoch = self._place = self._number = 0
+        self._context = ReadContext(context.seed, FailureHandler())
+        self._epoch = 0
+
+    @override
+    def reset(self) -> None:
+        self._place = self._number = 0
         self._inner: Cursor | None = None
         self._to_restore: State = None  # the position to restore in the next file
 
+    @property
+    def seed_in_use(self) -> int:
+        """The seed of the order; a saved seed replaces one that was generated randomly."""
+        return self.seed
+
+    @seed_in_use.setter
+    def seed_in_use(self, seed: int) -> None:
+        self.seed = seed if self.drawn else self.seed
+
+    @property
+    def within(self) -> State:
+        """The position in the file."""
+        return self._to_restore if self._inner is None else self._inner.state()
+
+    @within.setter
+    def within(self, state: State) -> None:
+        self._to_restore = state
+
+    @override
+    def restart(self, *, reset_rng: bool = False) -> None:
+        super().restart(reset_rng=reset_rng)
+        self._epoch = 0 if reset_rng else self._epoch + 1
+
     @override
     def items(self) -> Iterator[Any]:
-        stage = self._stage
-        skip = stage.skip_blank_lines
-        stage.parts.check(warn=self._epoch == 0)
-        order = stage.parts.order(self._seed, self._epoch if stage.shuffled else 0)
-        names = shard_of(order, stage.shard, stage.shards)
+        skip = self.skip_blank_lines
+        self.parts.check(warn=self._epoch == 0)
+        order = self.parts.order(self.seed, self._epoch if self.shuffled else 0)
+        names = shard_of(order, self.shard, self.shards)
         while self._place < len(names):
             name = names[self._place]
-            self._inner = _line_stage(stage.parts.path(name)).open(self._context)
+            self._inner = _line_stage(self.parts.path(name)).open(self._context)
             if self._to_restore is not None:
                 self._inner.restore(self._to_restore)
                 self._to_restore = None
@@ -107,23 +123,6 @@ class PartCursor(Cursor):
                 if not skip or line.strip():
                     yield name, self._number, line
             self._inner, self._number, self._place = None, 0, self._place + 1
-
-    @override
-    def state(self) -> State:
-        inner = self._to_restore if self._inner is None else self._inner.state()
-        return [self._seed, self._epoch, self._place, self._number, inner]
-
-    @override
-    def restore(self, state: State) -> None:
-        seed, self._epoch, self._place, self._number, self._to_restore = state
-        self._seed = seed if self._stage.drawn else self._stage.seed
-        self._inner = None
-
-    @override
-    def restart(self, *, reset_rng: bool = False) -> None:
-        self._epoch = 0 if reset_rng else self._epoch + 1
-        self._place = self._number = 0
-        self._inner = self._to_restore = None
 
 
 def _line_stage(path: str) -> Stage:

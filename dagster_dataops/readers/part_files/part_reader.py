@@ -21,11 +21,11 @@ from dagster_dataops.operators.type_checks import check_types
 from dagster_dataops.readers.part_files.column_batches import BatchStage
 from dagster_dataops.readers.part_files.part_lines import PartLines
 from dagster_dataops.readers.part_files.part_names import PartNames
-from dagster_dataops.readers.part_files.row_shuffle import RowShuffle
 from dagster_dataops.readers.reader import reader_attributes
 from dagster_dataops.readers.record_parsing import LineParser, parse_stage
 from dagster_dataops.streams.core.stage import Stage
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
+from dagster_dataops.streams.stages.shuffling import Shuffle
 
 _MINIMUMS: Final = {
     "data_part_num": 1,
@@ -155,8 +155,9 @@ class PartFiles(Readable):
         """Return the stream of records: lines, shuffled, parsed, batched and prefetched."""
         rows = DataPipelineBuilder(self._rows())
         if self.batch_size is not None:
-            size, epochs = self.batch_size, self.epochs
-            batches = BatchStage(rows.stage, size, epochs, self.drop_last, self.wrap)
+            batches = BatchStage(
+                rows.stage, self.epochs, self.batch_size, self.drop_last, self.wrap
+            )
             rows = DataPipelineBuilder(batches)
         elif self.epochs != 1:
             rows = rows.repeat(self.epochs)
@@ -183,3 +184,20 @@ class PartFiles(Readable):
         values = reader_attributes(self, known)
         parsing = LineParser(self.parse, folder, values, with_place=self.with_place)
         return parse_stage(lines, parsing, self.num_parallel_calls)
+
+
+@dataclass(eq=False)
+class RowShuffle(Shuffle):
+    """`Shuffle` with a possibly random seed, which a restored state replaces."""
+
+    drawn: bool
+
+    @property
+    @override
+    def draws_seed(self) -> bool:
+        return self.drawn
+
+    @override
+    def options(self) -> dict[str, Any]:
+        seed = None if self.drawn else self.seed
+        return {"shuffle_window": self.shuffle_window, "seed": seed}

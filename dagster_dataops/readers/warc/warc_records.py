@@ -19,32 +19,17 @@ from dagster_dataops.streams.files.file_stages import FileCursor, FileStage
 from dagster_dataops.streams.files.locations import Location
 
 
-@dataclass(frozen=True, eq=False)
-class WarcFiles(FileStage):
-    """Yield the records of WARC files."""
-
-    name: ClassVar[str] = "read_warc"
-    types: tuple[str, ...] | None
-    binary: bool
-    file_key: str | None
-
-    @override
-    def open_file(self, location: Location, counter: FailureCounter) -> FileCursor:
-        if location.compression == "gzip":  # decompressed record by record instead
-            location = replace(location, compression=None)
-        return WarcCursor(self, location)
-
-
 class WarcCursor(GroupCursor):
     """Read records. A group is a part of the file, identified by its byte offset."""
 
-    def __init__(self, stage: WarcFiles, location: Location) -> None:
-        super().__init__(location, stage.file_key)
-        self._stage = stage
+    def __init__(self, stage: Any, location: Location, counter: FailureCounter) -> None:
+        if location.compression == "gzip":  # decompressed record by record instead
+            location = replace(location, compression=None)
+        super().__init__(stage, location, counter)
 
     @override
     def chunks(self, group: int, row: int) -> Iterator[RowChunk]:
-        types = self._stage.types
+        types = self.stage.types
         with self.location.opened() as content:
             for begin, frames in self._parts(content, group):
                 for number, frame in enumerate(frames):
@@ -64,13 +49,24 @@ class WarcCursor(GroupCursor):
 
     def _record(self, content: bytes, begin: int) -> dict[str, Any]:
         try:
-            return _record(content, binary=self._stage.binary)
+            return _record(content, binary=self.stage.binary)
         except Exception as error:  # warcio raises various errors for invalid headers
             reason = f"cannot be read: {type(error).__name__}: {error}"
             raise self._refused(begin, reason) from error
 
     def _refused(self, begin: int, reason: str) -> StreamSourceError:
         return StreamSourceError(f"{self.location.path}, record at byte {begin}", reason)
+
+
+@dataclass(eq=False)
+class WarcFiles(FileStage):
+    """Yield the records of WARC files."""
+
+    name: ClassVar[str] = "read_warc"
+    file_cursor: ClassVar[type[FileCursor]] = WarcCursor
+    types: tuple[str, ...] | None
+    binary: bool
+    file_key: str | None
 
 
 def _record(whole: bytes, *, binary: bool) -> dict[str, Any]:

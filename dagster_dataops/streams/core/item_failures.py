@@ -132,15 +132,12 @@ class FailureCounter:
 
     Attributes:
         count: The number of failures up to the position of the stage.
-        saved: Whether the stage stores ``count`` in its state. A stage inside the stream of one
-            item does not.
     """
 
     def __init__(self, failures: FailureHandler, number: int, stage: str) -> None:
         self._failures = failures
         self.number, self.stage = number, stage
         self.count = 0
-        self.saved = failures.on_error != "raise"
 
     def settle(self, item: Any, error: Exception) -> None:
         """Handle one failure.

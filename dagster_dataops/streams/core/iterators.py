@@ -10,14 +10,19 @@ from typing_extensions import override
 
 from dagster_dataops.errors import DataPipelineError
 from dagster_dataops.streams.core.finitude import Finitude
-from dagster_dataops.streams.core.stage import Cursor, ReadContext, Stage, State
+from dagster_dataops.streams.core.stage import ReadContext, SourceStage, State
 
 
-@dataclass(frozen=True, eq=False)
-class IteratorSource(Stage):
-    """Yield the items of an iterator; ``reset_fn`` returns it to its start."""
+@dataclass(eq=False)
+class IteratorSource(SourceStage):
+    """Yield the items of an iterator; ``reset_fn`` returns it to its start.
+
+    An iterator with ``state_dict`` and ``load_state_dict`` is restored by these. For any other
+    iterator the items are counted, and restoring reads that many again.
+    """
 
     name: ClassVar[str] = "read_iterator"
+    saved: ClassVar[tuple[str, ...]] = ("_number", "position")
     iterator: Iterator[Any]
     reset_fn: Callable[[Iterator[Any]], Iterator[Any]]
     infinite: bool
@@ -28,10 +33,6 @@ class IteratorSource(Stage):
         return Finitude.INFINITE if self.infinite else Finitude.FINITE
 
     @override
-    def open(self, context: ReadContext) -> Cursor:
-        return IteratorCursor(self)
-
-    @override
     def options(self) -> dict[str, Any]:
         return {
             "iterator": type(self.iterator).__qualname__,
@@ -39,55 +40,50 @@ class IteratorSource(Stage):
             "infinite": self.infinite,
         }
 
+    @override
+    def begin(self, context: ReadContext) -> None:
+        self._open: Any = None
 
-class IteratorCursor(Cursor):
-    """Read an iterator.
-
-    An iterator with ``state_dict`` and ``load_state_dict`` is restored by these. For any other
-    iterator the items are counted, and restoring reads that many again.
-    """
-
-    def __init__(self, stage: IteratorSource) -> None:
-        self._stage = stage
-        self._iterator: Any = None
+    @override
+    def reset(self) -> None:
         self._number = 0
         self._position: State = None
 
+    @property
+    def position(self) -> State:
+        """The position of an iterator that has one of its own."""
+        if self._open is None:
+            return self._position
+        has_state = hasattr(self._open, "load_state_dict")
+        return copy.deepcopy(self._open.state_dict()) if has_state else None
+
+    @position.setter
+    def position(self, position: State) -> None:
+        self._open, self._position = None, position
+
     @override
     def items(self) -> Iterator[Any]:
-        if self._iterator is None:
-            self._iterator = self._stage.reset_fn(_private_copy(self._stage.iterator))
+        if self._open is None:
+            self._open = self.reset_fn(_private_copy(self.iterator))
             self._restore_position()
-        for item in self._iterator:
+        for item in self._open:
             self._number += 1
             yield item
 
     def _restore_position(self) -> None:
         if self._position is not None:
-            self._iterator.load_state_dict(self._position)
+            self._open.load_state_dict(self._position)
             return
-        passed = sum(1 for _ in islice(self._iterator, self._number))
+        passed = sum(1 for _ in islice(self._open, self._number))
         if passed < self._number:
             msg = f"the iterator ends after {passed} items, but the state is at item {self._number}"
             raise DataPipelineError(msg)
 
     @override
-    def state(self) -> State:
-        if self._iterator is None:
-            return [self._number, self._position]
-        has_state = hasattr(self._iterator, "load_state_dict")
-        return [self._number, copy.deepcopy(self._iterator.state_dict()) if has_state else None]
-
-    @override
-    def restore(self, state: State) -> None:
-        self._iterator = None
-        self._number, self._position = state
-
-    @override
     def restart(self, *, reset_rng: bool = False) -> None:
-        if self._iterator is not None:
-            self._iterator = self._stage.reset_fn(self._iterator)
-        self._number, self._position = 0, None
+        if self._open is not None:
+            self._open = self.reset_fn(self._open)
+        super().restart(reset_rng=reset_rng)
 
 
 def _private_copy(iterator: Any) -> Any:

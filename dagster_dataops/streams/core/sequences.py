@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import repeat
+from operator import length_hint
 from typing import Any, ClassVar, Final
 
 from typing_extensions import override
 
 from dagster_dataops.hashing.values import digest
 from dagster_dataops.streams.core.finitude import Finitude
-from dagster_dataops.streams.core.stage import Cursor, ReadContext, SourceStage, State
+from dagster_dataops.streams.core.stage import SourceStage, State
 
 _MUTABLE: Final = frozenset({dict, list, tuple})  # a tuple may hold mutable items
 _MAX_DIGESTED_ITEMS: Final = 10_000  # items of a sequence that enter its digest
@@ -25,16 +26,12 @@ def fresh(item: Any) -> Any:
     return tuple(map(fresh, item)) if kind is tuple else item
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class SequenceSource(SourceStage):
-    """Yield the items of a list or tuple."""
+    """Yield the items of a list or tuple. The state is the index of the next item."""
 
     name: ClassVar[str] = "read_sequence"
-    items: tuple[Any, ...]
-
-    @override
-    def open(self, context: ReadContext) -> Cursor:
-        return SequenceCursor(self.items)
+    sequence: tuple[Any, ...]
 
     @classmethod
     def of(cls, items: Any) -> "SequenceSource":
@@ -47,82 +44,55 @@ class SequenceSource(SourceStage):
 
     @override
     def identity(self) -> object:
-        step = max(1, len(self.items) // _MAX_DIGESTED_ITEMS)
-        return [len(self.items), digest(self.items[::step])]
-
-
-class SequenceCursor(Cursor):
-    """Read a tuple. The state is the index of the next item."""
-
-    def __init__(self, items: tuple[Any, ...]) -> None:
-        self._items = items
-        self._remaining: Any = iter(items)
-        self._mutable = not {type(item) for item in items}.isdisjoint(_MUTABLE)
+        step = max(1, len(self.sequence) // _MAX_DIGESTED_ITEMS)
+        return [len(self.sequence), digest(self.sequence[::step])]
 
     @override
-    def items(self) -> Iterator[Any]:
-        return map(fresh, self._remaining) if self._mutable else iter(self._remaining)
+    def reset(self) -> None:
+        self._remaining: Any = iter(self.sequence)
 
     @override
     def state(self) -> State:
-        return len(self._items) - self._remaining.__length_hint__()
+        return len(self.sequence) - length_hint(self._remaining)
 
     @override
     def restore(self, state: State) -> None:
-        self._remaining = iter(self._items)
+        self.reset()
         self._remaining.__setstate__(state)
 
     @override
-    def restart(self, *, reset_rng: bool = False) -> None:
-        self._remaining = iter(self._items)
+    def items(self) -> Iterator[Any]:
+        mutable = not _MUTABLE.isdisjoint(map(type, self.sequence))
+        return map(fresh, self._remaining) if mutable else iter(self._remaining)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class CountSource(SourceStage):
-    """Yield ``start``, ``start + step`` and so on."""
+    """Yield ``start``, ``start + step`` and so on. The state is the next number."""
 
     name: ClassVar[str] = "count"
     ends: ClassVar[Finitude] = Finitude.PSEUDO_INFINITE
+    saved: ClassVar[tuple[str, ...]] = ("_next",)
     start: int
     step: int
     key: str | None
 
     @override
-    def open(self, context: ReadContext) -> Cursor:
-        return CountCursor(self)
-
-
-class CountCursor(Cursor):
-    """Count. The state is the next number."""
-
-    def __init__(self, stage: CountSource) -> None:
-        self._stage = stage
-        self._next = stage.start
+    def reset(self) -> None:
+        self._next = self.start
 
     @override
     def items(self) -> Iterator[Any]:
-        step, key = self._stage.step, self._stage.key
+        step, key = self.step, self.key
         while True:
             number = self._next
             self._next = number + step
             yield number if key is None else {key: number}
 
-    @override
-    def state(self) -> State:
-        return self._next
 
-    @override
-    def restore(self, state: State) -> None:
-        self._next = state
-
-    @override
-    def restart(self, *, reset_rng: bool = False) -> None:
-        self._next = self._stage.start
-
-
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class ConstantSource(SourceStage):
-    """Yield one item again and again."""
+    """Yield one item again and again. The state is always empty."""
 
     name: ClassVar[str] = "constant"
     ends: ClassVar[Finitude] = Finitude.PSEUDO_INFINITE
@@ -130,31 +100,6 @@ class ConstantSource(SourceStage):
     key: str | None
 
     @override
-    def open(self, context: ReadContext) -> Cursor:
-        return ConstantCursor(self)
-
-
-class ConstantCursor(Cursor):
-    """Repeat one item. The state is always ``None``."""
-
-    def __init__(self, stage: ConstantSource) -> None:
-        self._stage = stage
-
-    @override
     def items(self) -> Iterator[Any]:
-        example = self._stage.example
-        if self._stage.key is not None:
-            example = {self._stage.key: example}
+        example = self.example if self.key is None else {self.key: self.example}
         return map(fresh, repeat(example)) if type(example) in _MUTABLE else repeat(example)
-
-    @override
-    def state(self) -> State:
-        return None
-
-    @override
-    def restore(self, state: State) -> None:
-        pass
-
-    @override
-    def restart(self, *, reset_rng: bool = False) -> None:
-        pass

@@ -5,7 +5,7 @@ from typing import Any, Final, TypeAlias
 
 from dagster_dataops.errors import StreamStateError
 
-VERSION: Final = 1
+VERSION: Final = 2
 
 StageFingerprint: TypeAlias = Mapping[str, str]
 """The fingerprint of a stage: its name (``stage``); digests of ``options``, ``code``, ``data``."""

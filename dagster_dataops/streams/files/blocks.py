@@ -5,19 +5,19 @@ keeping the position costs nothing per item. The position is [start of the block
 """
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from operator import length_hint
+from typing import Any, ClassVar, Final, NamedTuple, TypeVar
 
 from typing_extensions import override
 
 from dagster_dataops.errors import StreamSourceError
-from dagster_dataops.streams.core.item_failures import FailureCounter
 from dagster_dataops.streams.core.stage import State
 from dagster_dataops.streams.files.contents import Content
-from dagster_dataops.streams.files.file_stages import NOWHERE, FileCursor, Origin
-from dagster_dataops.streams.files.locations import Location
+from dagster_dataops.streams.files.file_stages import FileCursor
 
+Piece = TypeVar("Piece")
 BLOCK_BYTES: Final = 256 << 10
 LEAST_BLOCK_BYTES: Final = 1 << 10
 LINE_BYTES: Final = 256 << 20  # the maximum length of a line, or of a row of several lines
@@ -54,31 +54,44 @@ class ParsedBlock(NamedTuple):
 class BlockCursor(FileCursor):
     """Read a file block by block. Subclasses parse the blocks.
 
-    Args:
-        location: The file.
-        block_bytes: The number of bytes to read at once. Longer lines are read in one piece.
-        counter: Counts the lines that are not valid items.
-        origin: The keys under which records hold their file and line number.
+    The stage has the fields ``block_size``, the number of bytes to read at once (longer lines are
+    read in one piece), and ``origin``.
+
+    Attributes:
+        lines_before: The number of lines before the block, if lines are numbered.
     """
 
-    def __init__(
-        self,
-        location: Location,
-        block_bytes: int,
-        counter: FailureCounter,
-        origin: Origin = NOWHERE,
-    ) -> None:
-        self.location, self.path = location, location.path
-        self.counter = counter
-        self.terminator = Terminator(b"\n")
-        self._origin = origin
-        self.numbered = origin.line_key is not None
-        self.lines_before = 0  # the number of lines before the block, if lines are numbered
-        self._counted = (0, 0)  # a known pair (byte position, number of lines before it)
-        self.block_bytes = block_bytes
-        self._start = self._skipped = self._failed_before = 0
-        self._remaining: Any = iter(())
-        self._length = 0
+    saved: ClassVar[tuple[str, ...]] = ("_start", "_skipped", "lines_before", "_failed_before")
+    terminator = Terminator(b"\n")
+    _counted = (0, 0)  # a known pair (byte position, number of lines before it)
+
+    @property
+    def path(self) -> str:
+        """The path of the file."""
+        return self.location.path
+
+    @property
+    def numbered(self) -> bool:
+        """Whether the lines before each block are counted."""
+        return self.stage.origin.line_key is not None
+
+    @override
+    def reset(self) -> None:
+        super().reset()
+        self._start = self._skipped = self.lines_before = 0
+        self._failed_before = self.failed
+
+    @override
+    def state(self) -> State:  # as the base does it, but it is called for every item
+        read = self._length - length_hint(self._remaining)
+        passed = max(self._skipped, read)
+        return [self._start, passed, self.lines_before, self._failed_before]
+
+    @override
+    def restore(self, state: State) -> None:
+        super().restore(state)
+        self._start, self._skipped = self._start + 0, self._skipped + 0  # TypeError unless numbers
+        self.failed = self._failed_before
 
     @property
     def has_begun(self) -> bool:
@@ -93,25 +106,46 @@ class BlockCursor(FileCursor):
     def parse(self, block: bytes, start: int) -> ParsedBlock:
         """Return the items of a block that starts at byte ``start``."""
 
+    def parse_each(
+        self, pieces: Iterable[tuple[int, Piece]], parse: Callable[[int, Piece], Any]
+    ) -> ParsedBlock:
+        """Return the items of a block with invalid ones, which are handled as failures.
+
+        Args:
+            pieces: The number of lines before each piece in the block, and the piece.
+            parse: Returns the item of a piece, or raises `StreamSourceError`.
+        """
+        block = ParsedBlock([], None, lines=(lines := []))
+        for number, piece in pieces:
+            try:
+                block.items.append(parse(number, piece))
+                lines.append(number)
+            except StreamSourceError as error:
+                try:
+                    self.counter.settle(piece, error)
+                except Exception as final:  # noqa: BLE001 - raised after the items before it
+                    return block._replace(error=final)
+        return block
+
     @override
     def blocks(self) -> Iterator[Iterator[Any]]:
         with self.location.opened() as content:
             self._begin(content)
-            while block := self.read(content, self._start):
+            while block := self.read_block(content, self._start):
                 self._failed_before = self.counter.count
                 parsed = self.parse(block, self._start)
-                items = self._with_origin(parsed) if any(self._origin) else parsed.items
-                self._remaining, self._length = iter(items), len(items)
-                for _ in islice(self._remaining, self._skipped):
+                items = self._with_origin(parsed) if any(self.stage.origin) else parsed.items
+                remaining = self.begin_block(items)
+                for _ in islice(remaining, self._skipped):
                     pass
                 self._skipped = max(0, self._skipped - len(items))
-                yield self._remaining
+                yield remaining
                 if parsed.error is not None:
                     raise parsed.error
                 self._start += len(block)
                 if self.numbered:
                     self.lines_before += self.lines_in(block)
-                self._length = 0
+                self.begin_block([])
             self._failed_before = self.counter.count
 
     def _begin(self, content: Content) -> None:
@@ -124,23 +158,23 @@ class BlockCursor(FileCursor):
     def _with_origin(self, parsed: ParsedBlock) -> list[Any]:
         """Return the records with their file and line number added."""
         marks: dict[str, Any] = {}
-        if self._origin.file_key is not None:
-            marks[self._origin.file_key] = self.path
-        key, before = self._origin.line_key, self.lines_before + 1
+        if self.stage.origin.file_key is not None:
+            marks[self.stage.origin.file_key] = self.path
+        key, before = self.stage.origin.line_key, self.lines_before + 1
         if key is None:
             return [{**one, **marks} for one in parsed.items]
         lines = range(len(parsed.items)) if parsed.lines is None else parsed.lines
         numbered = zip(parsed.items, lines, strict=True)
         return [{**one, **marks, key: before + line} for one, line in numbered]
 
-    def read(self, content: Content, start: int) -> bytes:
+    def read_block(self, content: Content, start: int) -> bytes:
         """Return the block that starts at byte ``start``; empty at the end of the file.
 
         Raises:
             StreamSourceError: The file cannot be read at ``start``, or the line there is longer
                 than `LINE_BYTES`.
         """
-        return self.whole_lines(content, start, self.block_bytes)[0]
+        return self.whole_lines(content, start, self.stage.block_size)[0]
 
     def whole_lines(self, content: Content, start: int, size: int) -> tuple[bytes, bool]:
         """Return a block of whole lines, and whether the file ends after it.
@@ -193,27 +227,3 @@ class BlockCursor(FileCursor):
                 at += len(block)
         self._counted = (at, found)
         return found + lines + 1
-
-    @override
-    def state(self) -> State:
-        read = self._length - self._remaining.__length_hint__() if self._length else 0
-        place = [self._start, max(read, self._skipped)]
-        if self.numbered:
-            place.append(self.lines_before)
-        return [*place, self._failed_before] if self.counter.saved else place
-
-    @override
-    def restore(self, state: State) -> None:
-        # Adding 0 raises TypeError unless it is a number.
-        self._start, self._skipped = state[0] + 0, state[1] + 0
-        self._remaining, self._length = iter(()), 0
-        if self.numbered:
-            self.lines_before = state[2]
-        if self.counter.saved:
-            self.counter.count = self._failed_before = state[-1]
-
-    @override
-    def restart(self, *, reset_rng: bool = False) -> None:
-        self._start = self._skipped = self._length = self.lines_before = 0
-        self._remaining = iter(())
-        self._failed_before = self.counter.count

@@ -8,34 +8,14 @@ from typing_extensions import override
 
 from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.records import decode
-from dagster_dataops.streams.core.item_failures import FailureCounter
 from dagster_dataops.streams.core.random_access import RandomAccess
 from dagster_dataops.streams.core.stage import ReadContext
 from dagster_dataops.streams.files.blocks import BlockCursor, ParsedBlock
 from dagster_dataops.streams.files.contents import Content
 from dagster_dataops.streams.files.file_stages import NOWHERE, FileCursor, FileStage, Origin
 from dagster_dataops.streams.files.line_index import JsonAccess
-from dagster_dataops.streams.files.locations import Location
 
 _BOM: Final = b"\xef\xbb\xbf"
-
-
-@dataclass(frozen=True, eq=False)
-class JsonLines(FileStage):
-    """Yield the records of files with one JSON object per line; blank lines are skipped."""
-
-    name: ClassVar[str] = "read_jsonl"
-    block_size: int
-    origin: Origin = NOWHERE
-
-    @override
-    def open_file(self, location: Location, counter: FailureCounter) -> FileCursor:
-        return JsonCursor(location, self.block_size, counter, self.origin)
-
-    @override
-    def access(self, context: ReadContext) -> RandomAccess | None:
-        paths = None if any(self.origin) else self.files.plain_files()
-        return None if paths is None else JsonAccess(paths, context.failures.counter(self.name))
 
 
 class JsonCursor(BlockCursor):
@@ -61,18 +41,27 @@ class JsonCursor(BlockCursor):
         return self._parse_lines(lines, start)
 
     def _parse_lines(self, lines: list[bytes], start: int) -> ParsedBlock:
-        records: list[Any] = []
-        numbers: list[int] = []
-        for number, line in enumerate(lines):
-            if not line or line.isspace():
-                continue
+        def parse(number: int, line: bytes) -> Any:
             try:
-                records.append(decode(line))
-                numbers.append(number)
+                return decode(line)
             except ValueError as error:
                 place = f"{self.path}, line {self.line_number(start, number)}"
-                try:
-                    self.counter.settle(line, StreamSourceError(place, str(error)))
-                except Exception as final:  # noqa: BLE001 - raised after the records before it
-                    return ParsedBlock(records, final, numbers)
-        return ParsedBlock(records, None, numbers)
+                raise StreamSourceError(place, str(error)) from error
+
+        numbered = [one for one in enumerate(lines) if one[1] and not one[1].isspace()]
+        return self.parse_each(numbered, parse)
+
+
+@dataclass(eq=False)
+class JsonLines(FileStage):
+    """Yield the records of files with one JSON object per line; blank lines are skipped."""
+
+    name: ClassVar[str] = "read_jsonl"
+    file_cursor: ClassVar[type[FileCursor]] = JsonCursor
+    block_size: int
+    origin: Origin = NOWHERE
+
+    @override
+    def access(self, context: ReadContext) -> RandomAccess | None:
+        paths = None if any(self.origin) else self.files.plain_files()
+        return None if paths is None else JsonAccess(paths, context.failures.counter(self.name))

@@ -12,23 +12,32 @@ from typing_extensions import override
 
 from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.hashing.values import digest
-from dagster_dataops.streams.core.sequences import SequenceCursor
-from dagster_dataops.streams.core.stage import Cursor, ReadContext, SourceStage, State
+from dagster_dataops.streams.core.stage import SourceStage
 from dagster_dataops.streams.files.remote import is_url, list_urls
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class FileList(SourceStage):
-    """Yield the paths of all files below ``folder`` that match ``pattern``."""
+    """Yield the paths of all files below ``folder`` that match ``pattern``.
+
+    The folder is listed when the first path is requested. The state is an index.
+    """
 
     name: ClassVar[str] = "list_files"
+    saved: ClassVar[tuple[str, ...]] = ("_index",)
     folder: str
     pattern: str | None
     storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @override
-    def open(self, context: ReadContext) -> Cursor:
-        return FileListCursor(self)
+    def reset(self) -> None:
+        self._index = 0
+
+    @override
+    def items(self) -> Iterator[Any]:
+        for path in list_paths(self)[self._index :]:
+            self._index += 1
+            yield path
 
     @override
     def options(self) -> dict[str, Any]:
@@ -38,34 +47,6 @@ class FileList(SourceStage):
     def identity(self) -> object:
         found = [relative_path(path, self.folder) for path in list_paths(self)]
         return [len(found), digest(found)]
-
-
-class FileListCursor(Cursor):
-    """List the folder when the first path is requested. The state is an index."""
-
-    def __init__(self, stage: FileList) -> None:
-        self._stage = stage
-        self._paths: SequenceCursor | None = None
-        self._skipped = 0
-
-    @override
-    def items(self) -> Iterator[Any]:
-        if self._paths is None:
-            self._paths = SequenceCursor(tuple(list_paths(self._stage)))
-            self._paths.restore(self._skipped)
-        yield from self._paths.items()
-
-    @override
-    def state(self) -> State:
-        return self._skipped if self._paths is None else self._paths.state()
-
-    @override
-    def restore(self, state: State) -> None:
-        self._paths, self._skipped = None, state
-
-    @override
-    def restart(self, *, reset_rng: bool = False) -> None:
-        self._paths, self._skipped = None, 0
 
 
 def list_paths(stage: FileList) -> list[str]:

@@ -8,11 +8,9 @@ from typing import ClassVar, Final
 from typing_extensions import override
 
 from dagster_dataops.errors import StreamDefinitionError, StreamSourceError
-from dagster_dataops.streams.core.item_failures import FailureCounter
 from dagster_dataops.streams.files.blocks import BlockCursor, ParsedBlock, Terminator
 from dagster_dataops.streams.files.contents import Content
 from dagster_dataops.streams.files.file_stages import FileCursor, FileStage, Origin
-from dagster_dataops.streams.files.locations import Location
 
 _MARKS: Final = {  # encodings with a byte order mark: (mark, encoding after it)
     "utf-8-sig": [(codecs.BOM_UTF8, "utf-8"), (b"", "utf-8")],
@@ -31,41 +29,19 @@ class LineEnding(Enum):
     CRLF = "crlf"
 
 
-@dataclass(frozen=True, eq=False)
-class TextLines(FileStage):
-    """Yield the lines of files without their terminators."""
-
-    name: ClassVar[str] = "read_text"
-    key: str | None
-    encoding: str
-    line_ending: LineEnding
-    ltrim: bool
-    rtrim: bool
-    skip_empty: bool
-    block_size: int
-    origin: Origin
-
-    @override
-    def open_file(self, location: Location, counter: FailureCounter) -> FileCursor:
-        return LineCursor(self, location, counter)
-
-
 class LineCursor(BlockCursor):
     """Read lines; whole blocks are decoded at once."""
 
-    def __init__(self, stage: TextLines, location: Location, counter: FailureCounter) -> None:
-        super().__init__(location, stage.block_size, counter, stage.origin)
-        self._stage = stage
-        self._encoding = stage.encoding
-        self._newline = "\n"
+    _encoding = ""
+    _newline = "\n"
 
     @override
     def begin(self, content: Content) -> int:
         head = content.read_at(_HEAD_BYTES, 0)
-        encoding, mark = split_mark(self._stage.encoding, head)
+        encoding, mark = split_mark(self.stage.encoding, head)
         self._encoding = encoding
-        crlf = self._stage.line_ending is LineEnding.CRLF
-        if self._stage.line_ending is LineEnding.INFER:
+        crlf = self.stage.line_ending is LineEnding.CRLF
+        if self.stage.line_ending is LineEnding.INFER:
             first, ended, _ = head.partition("\n".encode(encoding))
             crlf = bool(ended) and first.endswith("\r".encode(encoding))
         self._newline = "\r\n" if crlf else "\n"
@@ -85,25 +61,23 @@ class LineCursor(BlockCursor):
 
     def _parse_lines(self, block: bytes, start: int) -> ParsedBlock:
         """Decode a block with invalid text line by line."""
-        lines: list[str] = []
-        numbers: list[int] = []
-        texts = block.split(self.terminator.text)
-        for number, text in enumerate(texts if texts[-1] else texts[:-1]):
+
+        def parse(number: int, text: bytes) -> str:
             try:
-                lines.append(text.decode(self._encoding))
-                numbers.append(number)
+                return text.decode(self._encoding)
             except UnicodeDecodeError as error:
                 place = f"{self.path}, line {self.line_number(start, number)}"
-                refused = StreamSourceError(place, f"is not {self._stage.encoding} text: {error}")
-                refused.__cause__ = error
-                try:
-                    self.counter.settle(text, refused)
-                except Exception as final:  # noqa: BLE001 - raised after the lines before it
-                    return self._parsed_lines(lines, numbers)._replace(error=final)
-        return self._parsed_lines(lines, numbers)
+                reason = f"is not {self.stage.encoding} text: {error}"
+                raise StreamSourceError(place, reason) from error
+
+        texts = block.split(self.terminator.text)
+        lines, error, numbers = self.parse_each(
+            enumerate(texts if texts[-1] else texts[:-1]), parse
+        )
+        return self._parsed_lines(lines, numbers)._replace(error=error)
 
     def _parsed_lines(self, lines: list[str], numbers: list[int] | None = None) -> ParsedBlock:
-        stage = self._stage
+        stage = self.stage
         if stage.skip_empty:
             given = range(len(lines)) if numbers is None else numbers
             numbers = [number for number, line in zip(given, lines, strict=True) if line]
@@ -116,6 +90,22 @@ class LineCursor(BlockCursor):
             lines = [line.lstrip() for line in lines]
         items = lines if stage.key is None else [{stage.key: line} for line in lines]
         return ParsedBlock(items, None, numbers)
+
+
+@dataclass(eq=False)
+class TextLines(FileStage):
+    """Yield the lines of files without their terminators."""
+
+    name: ClassVar[str] = "read_text"
+    file_cursor: ClassVar[type[FileCursor]] = LineCursor
+    key: str | None
+    encoding: str
+    line_ending: LineEnding
+    ltrim: bool
+    rtrim: bool
+    skip_empty: bool
+    block_size: int
+    origin: Origin
 
 
 def split_mark(encoding: str, head: bytes) -> tuple[str, bytes]:

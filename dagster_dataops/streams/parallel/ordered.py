@@ -2,14 +2,13 @@
 
 from collections import deque
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from typing_extensions import override
 
-from dagster_dataops.streams.core.item_failures import FailureCounter
-from dagster_dataops.streams.core.stage import Cursor, State
-from dagster_dataops.streams.parallel.parallel_cursor import END, ConcurrentCalls, ParallelCursor
-from dagster_dataops.streams.stages.mapping import with_failures, without_failures
+from dagster_dataops.streams.core.stage import State
+from dagster_dataops.streams.parallel.parallel_map import END, ParallelMap
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -19,20 +18,28 @@ if TYPE_CHECKING:
 _WINDOW: Final = 4  # window size per worker; one slow item does not stall the others
 
 
-class OrderedCursor(ParallelCursor):
-    """Yield results in order. The state is the position before the oldest unfinished item."""
+@dataclass(eq=False)
+class OrderedMap(ParallelMap):
+    """Yield results in order. The position before the oldest unfinished item is saved."""
 
-    def __init__(self, upstream: Cursor, calls: ConcurrentCalls, counter: FailureCounter) -> None:
-        super().__init__(upstream, calls, counter)
+    deterministic: ClassVar[bool] = True
+    saved: ClassVar[tuple[str, ...]] = ("failed",)
+
+    @override
+    def reset(self) -> None:
         self._waiting: deque[tuple[State, Any, Future[Any]]] = deque()
 
     @override
+    def states_before(self) -> list[State] | None:
+        return [self._waiting[0][0]] if self._waiting else None
+
+    @override
     def results(self, caller: "Caller") -> Iterator[Any]:
-        waiting, upstream = self._waiting, self.upstream.items()
-        window, ended = _WINDOW * self.calls.at_once, False
+        waiting, upstream = self._waiting, self.source.items()
+        window, ended = _WINDOW * self.num_parallel_calls, False
         while True:
             while not ended and len(waiting) < window:
-                before = self.upstream.state()
+                before = self.source.state()
                 item = self.next_item(upstream)
                 ended = item is END
                 if not ended:
@@ -48,20 +55,3 @@ class OrderedCursor(ParallelCursor):
             else:
                 waiting.popleft()
                 yield result
-
-    @override
-    def state(self) -> State:
-        inner = self._waiting[0][0] if self._waiting else self.upstream.state()
-        return with_failures(self.counter, inner)
-
-    @override
-    def restore(self, state: State) -> None:
-        self._waiting = deque()
-        self.upstream.restore(without_failures(self.counter, state))
-
-    @override
-    def restart(self, *, reset_rng: bool = False) -> None:
-        if self._waiting:
-            self.upstream.restore(self._waiting[0][0])
-        self._waiting = deque()
-        super().restart(reset_rng=reset_rng)

@@ -1,46 +1,63 @@
 """``map`` with concurrent calls."""
 
+from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 
 from typing_extensions import override
 
 from dagster_dataops.selectors.selector import Selector
-from dagster_dataops.streams.core.stage import Cursor, ReadContext, UnaryStage
-from dagster_dataops.streams.parallel.ordered import OrderedCursor
-from dagster_dataops.streams.parallel.parallel_cursor import ConcurrentCalls
-from dagster_dataops.streams.parallel.unordered import UnorderedCursor
+from dagster_dataops.streams.core.stage import UnaryStage
 from dagster_dataops.streams.stages.mapping import Function, Map
 
 if TYPE_CHECKING:
     from dagster_dataops.streams.parallel.callers import Caller
 
 Mode: TypeAlias = Literal["thread", "process", "async"]
+END: Final = object()
 MODES: Final = ("thread", "process", "async")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class ParallelMap(UnaryStage):
     """`Map` with ``num_parallel_calls`` concurrent calls."""
 
     name: ClassVar[str] = "map"
+    deterministic: ClassVar[bool]
     functions: tuple[Function, ...]
     selector: Selector | None
     num_parallel_calls: int
-    deterministic: bool
     mode: Mode | None
-
-    @override
-    def open(self, context: ReadContext) -> Cursor:
-        counter = context.failures.counter(self.name)
-        kind = OrderedCursor if self.deterministic else UnorderedCursor
-        calls = ConcurrentCalls(self.new_caller, self.num_parallel_calls)
-        return kind(self.upstream.open(context), calls, counter)
 
     @override
     def options(self) -> dict[str, Any]:
         left_out = {"num_parallel_calls", "mode"}  # they do not change the items
-        return {name: one for name, one in super().options().items() if name not in left_out}
+        found = {name: one for name, one in super().options().items() if name not in left_out}
+        return {**found, "deterministic": self.deterministic}
+
+    @override
+    def items(self) -> Iterator[Any]:
+        caller = self.new_caller()
+        self.failure: Exception | None = None  # of the input; raised after earlier results
+        try:
+            yield from self.results(caller)
+        finally:
+            caller.close()
+        if self.failure is not None:
+            raise self.failure
+
+    @abstractmethod
+    def results(self, caller: "Caller") -> Iterator[Any]:
+        """Yield the results of the calls; read the input with `next_item`."""
+
+    def next_item(self, upstream: Iterator[Any]) -> Any:
+        """Return the next item; `END` if the input ends or fails."""
+        try:
+            return next(upstream, END)
+        except Exception as error:  # noqa: BLE001 - raised after the results before it
+            self.failure = error
+            return END
 
     def new_caller(self) -> "Caller":
         """Return a new caller of the functions."""
@@ -48,8 +65,7 @@ class ParallelMap(UnaryStage):
             caller_for,  # event loops and pools take a while
         )
 
-        plain = Map(self.upstream, self.functions, None)
-        function = plain.function()
+        function = Map(self.upstream, self.functions, None).function()
         if self.selector is not None:
             function = SelectorFunction(self.selector, function)
         return caller_for(function, self.num_parallel_calls, self.mode)

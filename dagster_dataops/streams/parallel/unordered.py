@@ -1,15 +1,14 @@
 """Yield the results of concurrent calls as they finish, each once."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from typing_extensions import override
 
-from dagster_dataops.streams.core.item_failures import FailureCounter
-from dagster_dataops.streams.core.stage import Cursor, State
-from dagster_dataops.streams.parallel.parallel_cursor import END, ConcurrentCalls, ParallelCursor
-from dagster_dataops.streams.stages.mapping import with_failures, without_failures
+from dagster_dataops.streams.core.stage import State
+from dagster_dataops.streams.parallel.parallel_map import END, ParallelMap
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -20,22 +19,40 @@ if TYPE_CHECKING:
 _MAX_AHEAD: Final = 1000
 
 
-class UnorderedCursor(ParallelCursor):
+@dataclass(eq=False)
+class UnorderedMap(ParallelMap):
     """Yield results as they finish.
 
-    The state is the position before the oldest item without a yielded result, and the distances
-    from it to later items whose results were yielded.
+    The position before the oldest item without a yielded result is saved, and the distances from it
+    to later items whose results were yielded.
     """
 
-    def __init__(self, upstream: Cursor, calls: ConcurrentCalls, counter: FailureCounter) -> None:
-        super().__init__(upstream, calls, counter)
+    deterministic: ClassVar[bool] = False
+    saved: ClassVar[tuple[str, ...]] = ("failed", "yielded")
+
+    @override
+    def reset(self) -> None:
         self._waiting: dict[int, State] = {}  # the state before each unfinished item, by number
         self._yielded: set[int] = set()  # numbers above the oldest unfinished one
         self._number = 0
 
+    @property
+    def yielded(self) -> list[int]:
+        """The distances from the oldest unfinished item to items with a yielded result."""
+        oldest = next(iter(self._waiting), self._number)
+        return sorted(one - oldest for one in self._yielded if one >= oldest)
+
+    @yielded.setter
+    def yielded(self, yielded: list[int]) -> None:
+        self._yielded = set(yielded)
+
+    @override
+    def states_before(self) -> list[State] | None:
+        return list(self._waiting.values())[:1] or None
+
     @override
     def results(self, caller: "Caller") -> Iterator[Any]:
-        upstream = self.upstream.items()
+        upstream = self.source.items()
         finished: SimpleQueue[tuple[int, Any, Future[Any]]] = SimpleQueue()
         ended = False
         while True:
@@ -54,7 +71,7 @@ class UnorderedCursor(ParallelCursor):
                 yield result
 
     def _may_run_ahead(self) -> bool:
-        workers = self.calls.at_once
+        workers = self.num_parallel_calls
         oldest = next(iter(self._waiting), self._number)
         return len(self._waiting) < 2 * workers and self._number - oldest < _MAX_AHEAD * workers
 
@@ -64,7 +81,7 @@ class UnorderedCursor(ParallelCursor):
         upstream: Iterator[Any],
         finished: "SimpleQueue[tuple[int, Any, Future[Any]]]",
     ) -> bool:
-        before = self.upstream.state()
+        before = self.source.state()
         item = self.next_item(upstream)
         if item is END:
             return False
@@ -80,26 +97,3 @@ class UnorderedCursor(ParallelCursor):
         self._yielded.add(number)
         oldest = next(iter(self._waiting), self._number)
         self._yielded = {one for one in self._yielded if one > oldest}
-
-    @override
-    def state(self) -> State:
-        for oldest, before in self._waiting.items():
-            place = [before, sorted(one - oldest for one in self._yielded if one > oldest)]
-            break
-        else:
-            ahead = [one - self._number for one in self._yielded if one >= self._number]
-            place = [self.upstream.state(), sorted(ahead)]
-        return with_failures(self.counter, place)
-
-    @override
-    def restore(self, state: State) -> None:
-        before, yielded = without_failures(self.counter, state)
-        self._waiting, self._number, self._yielded = {}, 0, set(yielded)
-        self.upstream.restore(before)
-
-    @override
-    def restart(self, *, reset_rng: bool = False) -> None:
-        if self._waiting:
-            self.upstream.restore(next(iter(self._waiting.values())))
-        self._waiting, self._number, self._yielded = {}, 0, set()
-        super().restart(reset_rng=reset_rng)

@@ -1,4 +1,4 @@
-"""``concat``: read streams one after another; and the base of all combining cursors."""
+"""``concat``: read streams one after another."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,14 +7,15 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from dagster_dataops.streams.core.finitude import Finitude
-from dagster_dataops.streams.core.stage import CombinedStage, Cursor, ReadContext, State
+from dagster_dataops.streams.core.stage import CombinedStage
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class ConcatStage(CombinedStage):
-    """Yield the items of one stream after another."""
+    """Yield the items of one stream after another. The index of the current one is saved."""
 
     name: ClassVar[str] = "concat"
+    saved: ClassVar[tuple[str, ...]] = ("_at",)
 
     @property
     @override
@@ -22,54 +23,11 @@ class ConcatStage(CombinedStage):
         return max((one.finitude for one in self.sources), default=Finitude.FINITE)
 
     @override
-    def open(self, context: ReadContext) -> Cursor:
-        return ConcatCursor([one.open(context) for one in self.sources])
-
-
-class CombinedCursor(Cursor):
-    """A cursor with several inputs. The state is the list of their states."""
-
-    def __init__(self, sources: list[Cursor]) -> None:
-        self.sources = sources
-
-    @override
-    def state(self) -> State:
-        return [one.state() for one in self.sources]
-
-    @override
-    def restore(self, state: State) -> None:
-        for one, inner in zip(self.sources, state, strict=True):
-            one.restore(inner)
-
-    @override
-    def restart(self, *, reset_rng: bool = False) -> None:
-        for one in self.sources:
-            one.restart(reset_rng=reset_rng)
-
-
-class ConcatCursor(CombinedCursor):
-    """Read one stream after another. The state adds the index of the current stream."""
-
-    def __init__(self, sources: list[Cursor]) -> None:
-        super().__init__(sources)
+    def reset(self) -> None:
         self._at = 0
 
     @override
     def items(self) -> Iterator[Any]:
-        while self._at < len(self.sources):
-            yield from self.sources[self._at].items()
+        while self._at < len(self.opened):
+            yield from self.opened[self._at].items()
             self._at += 1
-
-    @override
-    def state(self) -> State:
-        return [self._at, super().state()]
-
-    @override
-    def restore(self, state: State) -> None:
-        self._at, inner = state
-        super().restore(inner)
-
-    @override
-    def restart(self, *, reset_rng: bool = False) -> None:
-        self._at = 0
-        super().restart(reset_rng=reset_rng)

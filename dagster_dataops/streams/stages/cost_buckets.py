@@ -8,19 +8,21 @@ from typing import Any, ClassVar, Final
 from typing_extensions import override
 
 from dagster_dataops.errors import DataPipelineError
-from dagster_dataops.streams.core.item_failures import FailureCounter
-from dagster_dataops.streams.core.stage import Cursor, ReadContext, State, UnaryCursor, UnaryStage
+from dagster_dataops.streams.core.stage import State, UnaryStage
 from dagster_dataops.streams.core.state_values import from_json, to_json
-from dagster_dataops.streams.stages.mapping import with_failures, without_failures
 
 _END: Final = object()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class DynamicBucket(UnaryStage):
-    """Group items into lists whose costs add up to ``threshold``."""
+    """Group items into lists whose costs add up to ``threshold``.
+
+    Finished lists and the items that ``bucket_creation_fn`` left over are saved.
+    """
 
     name: ClassVar[str] = "dynamic_bucket"
+    saved: ClassVar[tuple[str, ...]] = ("failed", "held")
     threshold: float
     cost_fn: Callable[[Any], float]
     bucket_creation_fn: Callable[[list[Any]], tuple[list[Any], list[Any]]] | None
@@ -29,29 +31,28 @@ class DynamicBucket(UnaryStage):
     drop_remainder: bool
 
     @override
-    def open(self, context: ReadContext) -> Cursor:
-        counter = context.failures.counter(self.name)
-        return DynamicBucketCursor(self.upstream.open(context), self, counter)
-
-
-class DynamicBucketCursor(UnaryCursor):
-    """The state holds finished lists and the items that ``bucket_creation_fn`` left over."""
-
-    def __init__(self, upstream: Cursor, stage: DynamicBucket, counter: FailureCounter) -> None:
-        super().__init__(upstream)
-        self._stage = stage
-        self._counter = counter
+    def reset(self) -> None:
         self._left_over: list[Any] = []
         self._finished: deque[Any] = deque()
 
+    @property
+    def held(self) -> State:
+        """The held items, as JSON."""
+        return [to_json(list(self._finished)), to_json(self._left_over)]
+
+    @held.setter
+    def held(self, held: State) -> None:
+        finished, left_over = map(from_json, held)
+        self._finished, self._left_over = deque(finished), left_over
+
     @override
     def items(self) -> Iterator[Any]:
-        upstream, make = self.upstream.items(), self._stage.bucket_creation_fn
+        upstream, make = self.source.items(), self.bucket_creation_fn
         while True:
             while self._finished:
                 yield self._finished.popleft()
             bucket, ready = self._next_bucket(upstream)
-            if not bucket or (not ready and self._stage.drop_remainder):
+            if not bucket or (not ready and self.drop_remainder):
                 return
             if make is None or not ready:
                 yield bucket
@@ -70,30 +71,14 @@ class DynamicBucketCursor(UnaryCursor):
             if item is _END:
                 return bucket, False
             try:
-                cost += self._stage.cost_fn(item)
+                cost += self.cost_fn(item)
             except Exception as error:  # noqa: BLE001 - the user's function may raise anything
-                self._counter.settle(item, error)
+                self.counter.settle(item, error)
             else:
                 bucket.append(item)
         return bucket, True
 
     def _is_full(self, cost: float, size: int) -> bool:
-        least, most = self._stage.min_num_examples, self._stage.max_num_examples
-        enough = cost >= self._stage.threshold and (least is None or size >= least)
+        least, most = self.min_num_examples, self.max_num_examples
+        enough = cost >= self.threshold and (least is None or size >= least)
         return enough or (most is not None and size >= most)
-
-    @override
-    def state(self) -> State:
-        held = [to_json(list(self._finished)), to_json(self._left_over)]
-        return with_failures(self._counter, [*held, self.upstream.state()])
-
-    @override
-    def restore(self, state: State) -> None:
-        waiting, left, inner = without_failures(self._counter, state)
-        self._finished, self._left_over = deque(from_json(waiting)), from_json(left)
-        self.upstream.restore(inner)
-
-    @override
-    def restart(self, *, reset_rng: bool = False) -> None:
-        self._finished, self._left_over = deque(), []
-        super().restart(reset_rng=reset_rng)

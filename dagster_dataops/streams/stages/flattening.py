@@ -11,62 +11,70 @@ from dagster_dataops.errors import DataPipelineError, StreamStateError
 from dagster_dataops.streams.core.finitude import Finitude
 from dagster_dataops.streams.core.item_failures import FailureCounter, FailureHandler
 from dagster_dataops.streams.core.seeds import derive_seed
-from dagster_dataops.streams.core.stage import (
-    Cursor,
-    ReadContext,
-    Stage,
-    State,
-    UnaryCursor,
-    UnaryStage,
-)
+from dagster_dataops.streams.core.stage import Cursor, ReadContext, Stage, State, UnaryStage
 from dagster_dataops.streams.files.file_stages import FileStage
-from dagster_dataops.streams.stages.mapping import with_failures, without_failures
 
 _END: Final = object()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class YieldFrom(UnaryStage):
-    """Yield the items of the streams that ``fn`` returns, one stream after another."""
+    """Yield the items of the streams that ``fn`` returns, one stream after another.
+
+    The position before the current item is saved, and the position in its stream. Items are
+    numbered, and each stream gets a seed derived from its item's number.
+    """
 
     name: ClassVar[str] = "yield_from"
+    saved: ClassVar[tuple[str, ...]] = ("failed", "place")
     fn: Callable[[Any], Any]
 
     @override
-    def open(self, context: ReadContext) -> Cursor:
-        return YieldFromCursor(self.upstream.open(context), self, context)
+    def begin(self, context: ReadContext) -> None:
+        self._context = replace(context, failures=InnerFailures(self.counter))
+        self._seed = derive_seed(context.seed, self.path)
 
-
-class YieldFromCursor(UnaryCursor):
-    """The state is the position before the current item, and the position in its stream.
-
-    Items are numbered, and each stream gets a seed derived from its item's number.
-    """
-
-    def __init__(self, upstream: Cursor, stage: YieldFrom, context: ReadContext) -> None:
-        super().__init__(upstream)
-        self._fn = stage.fn
-        self._counter = context.failures.counter(stage.name)
-        self._context = replace(context, failures=InnerFailures(self._counter))
-        self._seed = derive_seed(context.seed, stage.path)
+    @override
+    def reset(self) -> None:
         self._number = 0
-        self._before: list[State] = []  # the input's number and state before the current item
+        self._before: State = None  # the state of the input before the current item
         self._inner: _InnerStream | None = None
         self._to_restore: State = None  # the position to restore in the next stream
 
+    @property
+    def place(self) -> State:
+        """The number of the current or next item, and the position in its stream."""
+        if self._inner is None:
+            return [self._number, self._to_restore]
+        return [self._number - 1, self._inner.state()]
+
+    @place.setter
+    def place(self, place: State) -> None:
+        self._number, self._to_restore = place
+
+    @override
+    def states_before(self) -> list[State] | None:
+        return None if self._inner is None else [self._before]
+
+    @override
+    def restart(self, *, reset_rng: bool = False) -> None:
+        number = 0 if reset_rng else self._number - (self._inner is not None)
+        super().restart(reset_rng=reset_rng)
+        self._number = number
+
     @override
     def items(self) -> Iterator[Any]:
-        upstream = self.upstream.items()
+        upstream = self.source.items()
         while True:
-            before = [self._number, self.upstream.state()]
+            before, number = self.source.state(), self._number
             item = next(upstream, _END)
             if item is _END:
                 return
             self._number += 1
             try:
-                inner = self._opened(item, before[0])
+                inner = self._opened(item, number)
             except Exception as error:  # noqa: BLE001 - the user's function may raise anything
-                self._counter.settle(item, error)
+                self.counter.settle(item, error)
                 continue
             inner.restore(self._to_restore)
             self._to_restore, self._before, self._inner = None, before, inner
@@ -74,33 +82,10 @@ class YieldFromCursor(UnaryCursor):
             self._inner = None
 
     def _opened(self, item: Any, number: int) -> "_InnerStream":
-        stage = inner_stage(self._fn(item))
+        stage = inner_stage(self.fn(item))
         return _InnerStream(
             stage, stage.open(replace(self._context, seed=derive_seed(self._seed, number)))
         )
-
-    @override
-    def state(self) -> State:
-        if self._inner is None:
-            place = [self._number, self.upstream.state(), self._to_restore]
-        else:
-            place = [*self._before, self._inner.state()]
-        return with_failures(self._counter, place)
-
-    @override
-    def restore(self, state: State) -> None:
-        self._number, before, self._to_restore = without_failures(self._counter, state)
-        self._inner = None
-        self.upstream.restore(before)
-
-    @override
-    def restart(self, *, reset_rng: bool = False) -> None:
-        if self._inner is not None:
-            self._number, before = self._before
-            self.upstream.restore(before)
-        self._inner = self._to_restore = None
-        self._number = 0 if reset_rng else self._number
-        super().restart(reset_rng=reset_rng)
 
 
 class _InnerStream:

@@ -7,24 +7,30 @@ from typing import Any, ClassVar, TypeAlias
 from typing_extensions import override
 
 from dagster_dataops.selectors.selector import Selector
-from dagster_dataops.streams.core.item_failures import FailureCounter
-from dagster_dataops.streams.core.stage import Cursor, ReadContext, State, UnaryCursor, UnaryStage
+from dagster_dataops.streams.core.stage import UnaryStage
 
 Function: TypeAlias = Callable[[Any], Any]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Map(UnaryStage):
     """Apply functions in order to each item, or to its selected parts."""
 
     name: ClassVar[str] = "map"
+    saved: ClassVar[tuple[str, ...]] = ("failed",)
     functions: tuple[Function, ...]
     selector: Selector | None
 
     @override
-    def open(self, context: ReadContext) -> Cursor:
-        counter = context.failures.counter(self.name)
-        return MapCursor(self.upstream.open(context), self.function(), counter)
+    def items(self) -> Iterator[Any]:
+        function = self.function()
+        for item in self.source.items():
+            try:
+                result = function(item)
+            except Exception as error:  # noqa: BLE001 - the user's function may raise anything
+                self.counter.settle(item, error)
+            else:
+                yield result
 
     def function(self) -> Function:
         """Return the whole mapping as one function of an item."""
@@ -44,63 +50,14 @@ def _composed(functions: tuple[Function, ...]) -> Function:
     return chained
 
 
-class CountingCursor(UnaryCursor):
-    """A cursor that calls user functions and counts their failures."""
-
-    def __init__(self, upstream: Cursor, function: Function, counter: FailureCounter) -> None:
-        super().__init__(upstream)
-        self.function = function
-        self.counter = counter
-
-    @override
-    def state(self) -> State:
-        return with_failures(self.counter, self.upstream.state())
-
-    @override
-    def restore(self, state: State) -> None:
-        self.upstream.restore(without_failures(self.counter, state))
-
-
-def with_failures(counter: FailureCounter, state: State) -> State:
-    """Add the failure count to a state, if failures are counted."""
-    return [counter.count, state] if counter.saved else state
-
-
-def without_failures(counter: FailureCounter, state: State) -> State:
-    """Remove the failure count from a state, and restore it."""
-    if not counter.saved:
-        return state
-    counter.count, inner = state
-    return inner
-
-
-class MapCursor(CountingCursor):
-    """Yield the result of a function for each item."""
-
-    @override
-    def items(self) -> Iterator[Any]:
-        function = self.function
-        for item in self.upstream.items():
-            try:
-                result = function(item)
-            except Exception as error:  # noqa: BLE001 - the user's function may raise anything
-                self.counter.settle(item, error)
-            else:
-                yield result
-
-
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Filter(UnaryStage):
     """Keep the items for which a function of the item, or of its selected part, returns true."""
 
     name: ClassVar[str] = "filter"
+    saved: ClassVar[tuple[str, ...]] = ("failed",)
     fn: Function
     selector: Selector | None
-
-    @override
-    def open(self, context: ReadContext) -> Cursor:
-        counter = context.failures.counter(self.name)
-        return FilterCursor(self.upstream.open(context), self._function(), counter)
 
     def _function(self) -> Function:
         if self.selector is None:
@@ -108,14 +65,10 @@ class Filter(UnaryStage):
         get, fn = self.selector.get, self.fn
         return lambda item: fn(get(item))
 
-
-class FilterCursor(CountingCursor):
-    """Yield the items that a function accepts."""
-
     @override
     def items(self) -> Iterator[Any]:
-        function = self.function
-        for item in self.upstream.items():
+        function = self._function()
+        for item in self.source.items():
             try:
                 wanted = function(item)
                 if wanted is not True and wanted is not False and wanted is not None:

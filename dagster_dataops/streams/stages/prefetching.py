@@ -8,13 +8,13 @@ from typing import Any, ClassVar, Final
 
 from typing_extensions import override
 
-from dagster_dataops.streams.core.stage import Cursor, ReadContext, State, UnaryCursor, UnaryStage
+from dagster_dataops.streams.core.stage import Cursor, ReadContext, State, UnaryStage
 
 _END: Final = object()
 _POLL_SECONDS: Final = 0.05
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Prefetch(UnaryStage):
     """Yield the same items and read up to ``num_examples`` ahead; 0 turns that off."""
 
@@ -23,28 +23,31 @@ class Prefetch(UnaryStage):
 
     @override
     def open(self, context: ReadContext) -> Cursor:
-        upstream = self.upstream.open(context)
-        return PrefetchCursor(upstream, self.num_examples) if self.num_examples else upstream
+        return super().open(context) if self.num_examples else self.upstream.open(context)
 
     @override
     def options(self) -> dict[str, Any]:
         return {"on": bool(self.num_examples)}
 
-
-class PrefetchCursor(UnaryCursor):
-    """The state is the input's state after the last yielded item."""
-
-    def __init__(self, upstream: Cursor, count: int) -> None:
-        super().__init__(upstream)
-        self._count = count
+    @override
+    def begin(self, context: ReadContext) -> None:
         self._reader: _PrefetchThread | None = None
-        self._state_after: State = None
+
+    @override
+    def reset(self) -> None:
+        if self._reader is not None:
+            self._reader.stop()
+            self._reader = None
+
+    @override
+    def states_before(self) -> list[State] | None:
+        return None if self._reader is None else [self._state_after]
 
     @override
     def items(self) -> Iterator[Any]:
-        self._stop()
-        self._state_after = self.upstream.state()
-        reader = self._reader = _PrefetchThread(self.upstream, self._count)
+        self.reset()
+        self._state_after = self.source.state()
+        reader = self._reader = _PrefetchThread(self.source, self.num_examples)
         try:
             while True:
                 item, error, state_after = reader.next()
@@ -52,31 +55,11 @@ class PrefetchCursor(UnaryCursor):
                     raise error
                 self._state_after = state_after
                 if item is _END:
-                    self._stop()
+                    self.reset()
                     return
                 yield item
         finally:
             reader.stop()
-
-    def _stop(self) -> None:
-        if self._reader is not None:
-            self._reader.stop()
-            self._reader = None
-
-    @override
-    def state(self) -> State:
-        return self.upstream.state() if self._reader is None else self._state_after
-
-    @override
-    def restore(self, state: State) -> None:
-        self._stop()
-        super().restore(state)
-
-    @override
-    def restart(self, *, reset_rng: bool = False) -> None:
-        if self._reader is not None:
-            self.restore(self._state_after)
-        super().restart(reset_rng=reset_rng)
 
 
 class _PrefetchThread:

@@ -1,14 +1,14 @@
 """Read a source in random order without holding its items."""
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from typing_extensions import override
 
 from dagster_dataops.streams.core.permutations import Permutation
 from dagster_dataops.streams.core.random_access import MISSING, RandomAccess, ShardSlice
 from dagster_dataops.streams.core.seeds import seeded_random
-from dagster_dataops.streams.core.stage import Cursor, State
+from dagster_dataops.streams.core.stage import Cursor
 
 _BATCH_SIZE: Final = 256  # places computed together
 
@@ -19,8 +19,11 @@ class RandomCursor(Cursor):
     The state is the seed, the epoch and the number of read places; restoring reads nothing again.
     """
 
+    saved: ClassVar[tuple[str, ...]] = ("failed", "_seed", "_epoch", "_passed")
+
     def __init__(self, access: RandomAccess, seed: int, part: ShardSlice) -> None:
         self._access = access
+        self.counter = access.counter
         self._seed = seed
         self._part = part
         self._epoch = self._passed = 0
@@ -37,19 +40,6 @@ class RandomCursor(Cursor):
                     found = item(number)
                     if found is not MISSING:
                         yield found
-
-    @override
-    def state(self) -> State:
-        place = [self._seed, self._epoch, self._passed]
-        counter = self._access.counter
-        return [*place, counter.count] if counter.saved else place
-
-    @override
-    def restore(self, state: State) -> None:
-        counter = self._access.counter
-        if counter.saved:
-            *state, counter.count = state
-        self._seed, self._epoch, self._passed = state
 
     @override
     def restart(self, *, reset_rng: bool = False) -> None:

@@ -3,24 +3,29 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
+from operator import length_hint
 from typing import Any, ClassVar
 
 from typing_extensions import override
 
 from dagster_dataops.streams.core.random_access import ShardSlice
 from dagster_dataops.streams.core.seeds import derive_seed, seeded_random
-from dagster_dataops.streams.core.stage import Cursor, ReadContext, State, UnaryCursor, UnaryStage
+from dagster_dataops.streams.core.stage import Cursor, ReadContext, State, UnaryStage
 from dagster_dataops.streams.stages.random_order import RandomCursor
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Shuffle(UnaryStage):
     """Shuffle windows of ``shuffle_window`` items; 0 shuffles all items.
 
-    With 0 and a source with random access, the indices are shuffled and no items are held.
+    With 0 and a source with random access, the indices are shuffled and no items are held. Else
+    the position before the window is saved, and the number of its yielded items. The order of a
+    window depends on the seed, the epoch and the number of the window. Restoring reads the window
+    again, so states stay small.
     """
 
     name: ClassVar[str] = "shuffle"
+    saved: ClassVar[tuple[str, ...]] = ("_seed", "_epoch", "_number", "yielded")
     shuffle_window: int
     seed: int | None
 
@@ -34,38 +39,44 @@ class Shuffle(UnaryStage):
         whole = self.open_part(context, ShardSlice())
         if whole is not None:
             return whole
-        upstream = self.upstream.open(context)
-        if self.shuffle_window == 1:
-            return upstream
-        return ShuffleCursor(upstream, self.shuffle_window, self.seed_in(context.seed))
+        return self.upstream.open(context) if self.shuffle_window == 1 else super().open(context)
 
     @override
     def seed_in(self, root: int) -> int:
         """Return the seed of the stage in a stream of seed ``root``."""
         return derive_seed(root, self.path) if self.seed is None else self.seed
 
+    @override
+    def begin(self, context: ReadContext) -> None:
+        self._seed, self._epoch = self.seed_in(context.seed), 0
 
-class ShuffleCursor(UnaryCursor):
-    """The state is the position before the window, and the number of its yielded items.
+    @override
+    def reset(self) -> None:
+        self._number = self._skipped = self._length = 0
+        self._before: list[State] | None = None  # the input's state before the window
+        self._remaining: Iterator[Any] = iter(())
 
-    The order of a window depends on the seed, the epoch and the number of the window. Restoring
-    reads the window again, so states stay small.
-    """
+    @property
+    def yielded(self) -> int:
+        """The number of yielded items of the window."""
+        return (
+            self._skipped if self._before is None else self._length - length_hint(self._remaining)
+        )
 
-    def __init__(self, upstream: Cursor, window: int, seed: int) -> None:
-        super().__init__(upstream)
-        self._window, self._seed = window or None, seed
-        self._epoch = self._number = self._skipped = 0
-        self._before: State = None  # the input's state before the window; None between windows
-        self._remaining: Any = iter(())
-        self._length = 0
+    @yielded.setter
+    def yielded(self, count: int) -> None:
+        self._skipped = count
+
+    @override
+    def states_before(self) -> list[State] | None:
+        return self._before
 
     @override
     def items(self) -> Iterator[Any]:
-        upstream = self.upstream.items()
+        items = self.source.items()
         while True:
-            before = [self.upstream.state()]
-            window = list(islice(upstream, self._window))
+            before = [self.source.state()]
+            window = list(islice(items, self.shuffle_window or None))
             if not window:
                 return
             seeded_random(self._seed, self._epoch, self._number).shuffle(window)
@@ -75,26 +86,10 @@ class ShuffleCursor(UnaryCursor):
             self._skipped = 0
             yield from self._remaining
             self._number += 1
-            self._before, self._length = None, 0
-
-    @override
-    def state(self) -> State:
-        place = [self._seed, self._epoch, self._number]
-        if self._before is None:
-            return [*place, self._skipped, self.upstream.state()]
-        return [*place, self._length - self._remaining.__length_hint__(), self._before[0]]
-
-    @override
-    def restore(self, state: State) -> None:
-        self._seed, self._epoch, self._number, self._skipped, inner = state
-        self._before, self._remaining, self._length = None, iter(()), 0
-        self.upstream.restore(inner)
+            self._before = None
 
     @override
     def restart(self, *, reset_rng: bool = False) -> None:
-        if self._before is not None:
-            self.upstream.restore(self._before[0])
-        self._epoch = 0 if reset_rng else self._epoch + 1
-        self._number = self._skipped = self._length = 0
-        self._before, self._remaining = None, iter(())
+        epoch = 0 if reset_rng else self._epoch + 1
         super().restart(reset_rng=reset_rng)
+        self._epoch = epoch

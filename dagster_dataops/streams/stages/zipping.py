@@ -8,19 +8,21 @@ from typing_extensions import override
 
 from dagster_dataops.errors import DataPipelineError
 from dagster_dataops.streams.core.finitude import Finitude
-from dagster_dataops.streams.core.item_failures import FailureCounter
-from dagster_dataops.streams.core.stage import CombinedStage, Cursor, ReadContext, State
-from dagster_dataops.streams.stages.concatenating import CombinedCursor
-from dagster_dataops.streams.stages.mapping import with_failures, without_failures
+from dagster_dataops.streams.core.stage import CombinedStage, ReadContext
 
 _END: Final = object()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class ZipStage(CombinedStage):
-    """Yield one item of each stream as a list, as a dict (``names``) or merged (``flatten``)."""
+    """Yield one item of each stream as a list, as a dict (``names``) or merged (``flatten``).
+
+    At the end some streams have lost one item to an incomplete row, so whether this end was reached
+    is saved.
+    """
 
     name: ClassVar[str] = "zip"
+    saved: ClassVar[tuple[str, ...]] = ("failed", "_finished")
     names: tuple[str, ...]
     zip_to_shortest: bool
     flatten: bool
@@ -32,32 +34,20 @@ class ZipStage(CombinedStage):
         return Finitude.INFINITE if endless else Finitude.FINITE
 
     @override
-    def open(self, context: ReadContext) -> Cursor:
-        counter = context.failures.counter(self.name)
-        return ZipCursor([one.open(context) for one in self.sources], self, counter)
-
-
-class ZipCursor(CombinedCursor):
-    """The state is the list of the inputs' states, all after the same row.
-
-    At the end some streams have lost one item to an incomplete row. A last entry 1 in the state
-    marks this end.
-    """
-
-    def __init__(self, sources: list[Cursor], stage: ZipStage, counter: FailureCounter) -> None:
-        super().__init__(sources)
-        self._stage = stage
-        self._counter = counter
-        kinds = [one.finitude for one in stage.sources]
+    def begin(self, context: ReadContext) -> None:
+        kinds = [one.finitude for one in self.sources]
         self._pseudo = [kind is Finitude.PSEUDO_INFINITE for kind in kinds]
         self._mixture_fault = _mixture_fault(kinds)
+
+    @override
+    def reset(self) -> None:
         self._finished = False
 
     @override
     def items(self) -> Iterator[Any]:
         if self._mixture_fault:
             raise DataPipelineError(self._mixture_fault)
-        iterators = [one.items() for one in self.sources]
+        iterators = [one.items() for one in self.opened]
         combine = self._combined_row
         while iterators and not self._finished:
             row = [next(one, _END) for one in iterators]
@@ -67,7 +57,7 @@ class ZipCursor(CombinedCursor):
             try:
                 item = combine(row)
             except DataPipelineError as error:
-                self._counter.settle(row, error)
+                self.counter.settle(row, error)
             else:
                 yield item
 
@@ -80,7 +70,7 @@ class ZipCursor(CombinedCursor):
         ends = [one is _END for one in row]
         deciding = [end for end, pseudo in zip(ends, self._pseudo, strict=True) if not pseudo]
         if any(deciding):
-            if all(deciding) or self._stage.zip_to_shortest:
+            if all(deciding) or self.zip_to_shortest:
                 return True
             pairs = enumerate(zip(ends, self._pseudo, strict=True))
             longer = [str(at) for at, (end, pseudo) in pairs if not end and not pseudo]
@@ -89,7 +79,7 @@ class ZipCursor(CombinedCursor):
                 f"[{', '.join(longer)}] have more than the others; zip_to_shortest=True drops them"
             )
             raise DataPipelineError(msg)
-        for at, one in enumerate(self.sources):
+        for at, one in enumerate(self.opened):
             if row[at] is _END:
                 one.restart()
                 iterators[at] = one.items()
@@ -97,30 +87,14 @@ class ZipCursor(CombinedCursor):
         return has_end(row)
 
     def _combined_row(self, row: list[Any]) -> Any:
-        if self._stage.flatten:
+        if self.flatten:
             return _flat_dict(row) if isinstance(row[0], dict) else _flat_list(row)
-        if not self._stage.names:
+        if not self.names:
             return row
         named: dict[str, Any] = {}
-        for name, item in zip(self._stage.names, row, strict=True):
+        for name, item in zip(self.names, row, strict=True):
             named.setdefault(name, item)
         return named
-
-    @override
-    def state(self) -> State:
-        return with_failures(self._counter, super().state() + [1] * self._finished)
-
-    @override
-    def restore(self, state: State) -> None:
-        count = len(self.sources)
-        places = without_failures(self._counter, state)
-        self._finished = places[count:] == [1]
-        super().restore(places[:count] if self._finished else places)
-
-    @override
-    def restart(self, *, reset_rng: bool = False) -> None:
-        self._finished = False
-        super().restart(reset_rng=reset_rng)
 
 
 def has_end(row: list[Any]) -> bool:

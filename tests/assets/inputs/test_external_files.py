@@ -8,7 +8,6 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from dagster_dataops.assets.inputs.external_files import file_materialization
 from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import InputError
 from dagster_dataops.hashing.file_digests import content_digest
@@ -89,13 +88,3 @@ def test_a_file_that_changes_under_the_step_has_no_version(
     execute(definitions_of(ppl, path, root), instance)
     assert reported(instance) == []
     assert tag_of(instance) == "INITIAL"
-
-
-def test_a_file_reported_by_a_sensor_is_not_read_again_for_its_report(
-    same: Any, records: Records, root: Path, instance: dg.DagsterInstance
-) -> None:
-    path = records(8)
-    instance.report_runless_asset_event(file_materialization(SOURCE, path))
-    execute(definitions_of(same, path, root), instance)
-    assert len(reported(instance)) == 1
-    assert tag_of(instance) == content_digest(path)

@@ -7,7 +7,8 @@ import pytest
 from typing_extensions import Doc
 
 import dagster_dataops
-from dagster_dataops import AssetOptions, PipelineOptions, build_definitions
+from dagster_dataops import PipelineOptions, build_definitions
+from dagster_dataops.assets import AssetOptions
 from dagster_dataops.assets.planning.option_keywords import option_fields, takes_options
 
 
@@ -76,7 +77,8 @@ def test_an_option_without_a_description_is_refused() -> None:
     ],
 )
 def test_every_builder_takes_and_describes_the_options(name: str, options: type) -> None:
-    function = getattr(dagster_dataops, name)
+    package = dagster_dataops if name in dagster_dataops.__all__ else dagster_dataops.assets
+    function = getattr(package, name)
     shown = inspect.signature(function).parameters
     for option, field in option_fields(options).items():
         assert shown[option].annotation == field.annotation

@@ -10,7 +10,8 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from dagster_dataops import DataOpsResource, JsonlDataset, build_operator_job
+from dagster_dataops import DataOpsResource, JsonlDataset
+from dagster_dataops.assets import build_operator_job
 from dagster_dataops.assets.runtime.observations import Observations, progress_metadata
 from dagster_dataops.execution.progress import ProgressState
 from dagster_dataops.operators.registry import OperatorRegistry

@@ -7,7 +7,8 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from dagster_dataops import DataOpsResource, Pipeline, dataops_resources, plan_pipeline
+from dagster_dataops import DataOpsResource, Pipeline, dataops_resources
+from dagster_dataops.assets import plan_pipeline
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import (
     execute,

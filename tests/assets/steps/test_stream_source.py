@@ -15,17 +15,16 @@ from dagster_dataops import (
     DataPipeline,
     DataPipelineBuilder,
     build_definitions,
-    build_operator_job,
     checks,
     dataops_assets,
     dataops_resources,
-    plan_pipeline,
     read_jsonl,
     read_sequence,
 )
+from dagster_dataops.assets import build_operator_job, plan_pipeline
 from dagster_dataops.assets.planning.asset_options import AssetOptions
 from dagster_dataops.assets.runtime.resource import DataOpsResource
-from dagster_dataops.assets.steps.stream_source import origin_of
+from dagster_dataops.assets.steps.source_assets import source_asset
 from dagster_dataops.errors import (
     ConfigurationError,
     OperatorDefinitionError,
@@ -167,10 +166,10 @@ def test_a_function_describes_its_asset(upper: Any, root: Path) -> None:
 
 @pytest.mark.parametrize("name", ["texts.jsonl.gz", "texts.jsonl.zst", "texts.jsonl.bz2"])
 def test_a_compressed_file_and_a_url_are_streams(name: str, tmp_path: Path) -> None:
-    origin = origin_of(str(tmp_path / name), "docs")
+    origin = source_asset(str(tmp_path / name), "docs")
     assert origin.key == dg.AssetKey(["docs", "texts"])
     assert origin.path is None
-    assert origin_of("s3://bucket/more/docs.jsonl", "docs").key == dg.AssetKey(["docs", "docs"])
+    assert source_asset("s3://bucket/more/docs.jsonl", "docs").key == dg.AssetKey(["docs", "docs"])
 
 
 def test_compressed_files_and_urls_become_results(
@@ -187,7 +186,7 @@ def test_compressed_files_and_urls_become_results(
 
 def test_a_url_of_each_partition(tmp_path: Path) -> None:
     partitions = dg.StaticPartitionsDefinition(["a", "b"])
-    origin: Any = origin_of(
+    origin: Any = source_asset(
         "s3://bucket/{partition}/docs.jsonl", "docs", AssetOptions(partitions_def=partitions)
     )
     stage = origin.plan.node.operator.of_partition("b").stream().stage

@@ -14,7 +14,7 @@ from dagster_dataops.testing import assert_resumes_anywhere
 
 def batches(rows, size, epochs=1, *, drop_last=False, wrap=False):
     source = read_sequence([{"n": row} for row in rows]).stage
-    return DataPipelineBuilder(BatchStage(source, size, epochs, drop_last, wrap))
+    return DataPipelineBuilder(BatchStage(source, epochs, size, drop_last, wrap))
 
 
 def sizes(stream):
@@ -53,7 +53,7 @@ def test_batches_resume_at_any_position(count, size, epochs, kind):
 
 
 def test_rows_of_other_columns_are_refused():
-    stage = BatchStage(read_sequence([{"a": 1}, {"b": 2}]).stage, 2, 1, drop_last=False, wrap=False)
+    stage = BatchStage(read_sequence([{"a": 1}, {"b": 2}]).stage, 1, 2, drop_last=False, wrap=False)
 
     with pytest.raises(DataPipelineError, match=r"\['a'\] and \['b'\]"):
         list(DataPipelineBuilder(stage))

@@ -10,8 +10,7 @@ import pandas as pd
 import pytest
 
 from dagster_dataops import DataOpsIOManager
-from dagster_dataops.assets.planning.source_assets import source_asset
-from dagster_dataops.assets.steps.stream_source import origin_of
+from dagster_dataops.assets.steps.source_assets import source_asset
 from dagster_dataops.errors import InputError, OperatorDefinitionError
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import (
@@ -171,4 +170,4 @@ def test_all_partitions_of_an_upstream_asset_are_joined_in_their_order(
     ],
 )
 def test_a_path_of_windows_gives_the_key_that_its_file_name_gives(path: str, name: str) -> None:
-    assert origin_of(path, "corpus").key == dg.AssetKey(["corpus", name])
+    assert source_asset(path, "corpus").key == dg.AssetKey(["corpus", name])
