@@ -14,7 +14,7 @@ from dagster_dataops.exports import lazy_exports
 
 __all__, __getattr__ = lazy_exports(__name__)  # `__init__.pyi` lists the names
 
-with suppress(PackageNotFoundError):  # on the path alone, not installed
+with suppress(PackageNotFoundError):  # not installed, only importable
     DagsterLibraryRegistry.register(
         "dagster-dataops", version("dagster-dataops"), is_dagster_package=False
     )

@@ -203,7 +203,7 @@ class Checkpoint:
             digests: Of their input, from `span_digests`, if outcomes are to be found by it.
             notes: Of each span; empty if none has any.
         """
-        if len(spans) == 1:  # the usual case of calls in flight
+        if len(spans) == 1:  # the usual case with calls in flight
             self._journal.span(segment, offset, spans[0], digests, notes)
             self.table.add_one(spans[0], segment, offset, notes[0] if notes else None)
         else:

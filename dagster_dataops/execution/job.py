@@ -68,7 +68,7 @@ class Job:
     def settle(
         self, segment: int, offset: int, spans: list[Span], notes: Sequence[SpanNotes | None] = ()
     ) -> None:
-        """Journal finished spans, whose outputs start at ``offset`` of ``segment``, in a row."""
+        """Journal finished spans; their outputs start at ``offset`` of ``segment``, in a row."""
         digests = digests_in(self.dataset.path, spans) if self.keeps_outcomes else None
         self.checkpoint.settle(segment, offset, spans, digests, notes if any(notes) else ())
 
@@ -136,7 +136,7 @@ class Job:
 
     def error_of(self, failure: Failure) -> RecordError | OutageError:
         """Return the error for the failure that ended the run."""
-        if self.settings.ignore_errors:  # then only the breaker ends a run
+        if self.settings.ignore_errors:  # only the breaker ends the run then
             return self.outage_of(failure)
         index, line = self._place_of(failure.offset)
         return RecordError(

@@ -183,7 +183,7 @@ class Setting(NamedTuple):
 @cache
 def execution_settings() -> dict[str, Setting]:
     """Return every setting by name, without its underscore, in order."""
-    from dagster_dataops.operators.docstrings import described_parameters  # 30 ms
+    from dagster_dataops.operators.docstrings import described_parameters  # import takes 30 ms
 
     texts = described_parameters(inspect.cleandoc(ExecutionSettings.__doc__ or ""))
     return {

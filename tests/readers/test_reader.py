@@ -32,7 +32,7 @@ registry = OperatorRegistry(run_operator)
 
 @registry("data.own", columns={"text": str})
 class Lines(Reader):
-    """The lines of a file."""
+    """Yields the lines of a file."""
 
     def __init__(self, path: str, upper: bool = False):
         self.path, self.upper = path, upper

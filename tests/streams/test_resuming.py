@@ -376,7 +376,7 @@ def test_items_that_json_cannot_hold_are_refused_and_named():
         odd.state_dict()
 
 
-def test_the_helper_notices_a_stream_that_does_not_go_on(monkeypatch):
+def test_the_helper_detects_a_stream_that_does_not_resume(monkeypatch):
     from dagster_dataops.streams.core.sequences import CountSource
 
     monkeypatch.setattr(CountSource, "restore", lambda self, state: None)

@@ -68,9 +68,9 @@ def refresh_jobs(
         f"{title}_refresh",
         assets,
         description=(
-            "Makes every result that is missing or whose operator, options, code or input have "
-            "changed, and all that is downstream of it. Other results stand, and nothing is "
-            "called for them; nor is a source function whose code is as it was."
+            "Materializes every result that is missing or whose operator, options, code or input "
+            "have changed, and all results downstream of it. Other results are kept, without a "
+            "call of their operators. A source function is called only if its code has changed."
         ),
         tags={REFRESH_TAG: "true"},
     )
@@ -94,10 +94,10 @@ def retry_jobs(
         f"retry_failed_records_{pipeline or 'dataops'}",
         assets[1:] if isinstance(origin.definition, dg.AssetsDefinition) else assets,
         description=(
-            "Retries the failed records of every operator's result and puts their new outcomes "
-            "in their places. Results without failed records stay as they are; what is "
-            "downstream of a result that changed is run over all of its records, or over the new "
-            "ones where it uses outcomes again."
+            "Retries the failed records of every operator's result and inserts their new results "
+            "at the same positions. Results without failed records are kept. Operators "
+            "downstream of a changed result process all its records again, or only the new "
+            "records if they reuse outcomes."
         ),
         tags={RETRY_TAG: "true"},
     )

@@ -156,7 +156,7 @@ def _file(context: dg.ComponentLoadContext, name: str) -> Path:
     folder = context.path if context.path.is_dir() else context.path.parent
     file = Path(os.path.normpath(folder / name))
     if not file.is_file():
-        raise ConfigurationError("modules", name, f"a Python file or a module; no {file} is there")
+        raise ConfigurationError("modules", name, f"a Python file or a module; {file} is missing")
     if not file.is_relative_to(context.defs_module_path):
         inside = f"a file below {context.defs_module_path}, or the name of a module"
         raise ConfigurationError("modules", name, inside)

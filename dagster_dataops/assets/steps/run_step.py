@@ -155,14 +155,14 @@ def run_or_retry(
     folder: NodeFolder,
     resume: ResumePolicy,
 ) -> RunReport:
-    """Run an operator as `DataOpsResource.run_operator`; in the retry job, retry failed records.
+    """Run an operator; in the retry job, retry its failed records.
 
     A resume policy other than ``auto`` in the launchpad takes precedence over the retry job.
 
     Raises:
-        RetryRefusedError: The failed records cannot be retried alone, because the result was
-            edited or belongs to another operator. If the input has changed, all records are run.
-        DataOpsError: As `OperatorExecutor.run`.
+        RetryRefusedError: The failed records cannot be retried alone, because the result was edited
+            or belongs to another operator. If the input has changed, all records are processed.
+        DataOpsError: As for `DataOpsResource.run_operator`.
     """
     if not retries_failed_records(context) or resume is not ResumePolicy.AUTO:
         return dataops.run_operator(context, operator, inputs, folder, resume)
@@ -172,6 +172,6 @@ def run_or_retry(
         whole = operator.__dataops__.spec.kind != "record"
         if not whole and not isinstance(refused, RetryOutdatedError):
             raise
-        text = f"{folder.name}: run over all records, since {refused.reason}"
+        text = f"{folder.name}: processing all records, because {refused.reason}"
         context.log.info(text)
     return dataops.run_operator(context, operator, inputs, folder, ResumePolicy.AUTO)

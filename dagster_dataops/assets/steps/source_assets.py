@@ -162,7 +162,7 @@ def function_name(function: Callable[..., Any]) -> str:
     """Return the name of a source function.
 
     Raises:
-        OperatorDefinitionError: Its name cannot name an asset, such as that of a lambda.
+        OperatorDefinitionError: The name cannot name an asset, for example the name of a lambda.
     """
     if not inspect.isroutine(function):
         raise _no_source(function)
@@ -172,12 +172,12 @@ def function_name(function: Callable[..., Any]) -> str:
 def _no_source(source: object) -> OperatorDefinitionError:
     reason = "a source is a path, a function that yields dicts, a stream, or an asset"
     if isinstance(source, (list, tuple)):
-        reason += "; several are one by combine.concat([...]), combine.sample([...]) and the like"
+        reason += "; combine several with combine.concat([...]) or combine.sample([...])"
     return OperatorDefinitionError(f"source {source!r}"[:200], reason)
 
 
 def _check_arguments(function: Callable[..., Any], *, partitioned: bool) -> None:
-    """Refuse a function that does not take the partition key, or an argument without partitions.
+    """Check that a function takes exactly the partition key, or no argument without partitions.
 
     Raises:
         OperatorDefinitionError: The function takes other arguments.
@@ -237,7 +237,7 @@ def _of_stream(source: object, options: AssetOptions) -> GivenStream:
     name = _named_after(options.get("stream_name") or name_of_stream(source))
     if options.get("partitions_def") is not None:
         allowed = "a function of the partition's key that is annotated to return a stream"
-        raise ConfigurationError("source", source, f"{allowed}, since there are partitions")
+        raise ConfigurationError("source", source, f"{allowed}, because there are partitions")
     as_reading(source, name)
     return given_stream(name, lambda: source)
 
@@ -346,7 +346,7 @@ def _taken(one: object, pipeline: str, options: AssetOptions) -> SourceAsset:
     if not isinstance(one, kinds) or compressed:
         reason = (
             f"a source combines assets, keys of assets and paths of plain jsonl files, not "
-            f"{one!r}; streams are combined by DataPipeline.sample and the like"
+            f"{one!r}; combine streams with functions of DataPipeline, such as sample"
         )
         raise PipelineDefinitionError(pipeline, reason[:400])
     return source_asset(one, pipeline, options)

@@ -25,7 +25,7 @@ class FailedRecord(NamedTuple):
     row: dict[str, Any]
 
     def line(self) -> bytes:
-        """Return the error line as a segment holds it."""
+        """Return the error line in the form stored in a segment."""
         fields = self._asdict()
         row = fields.pop("row")
         return orjson.dumps(fields | row, option=orjson.OPT_APPEND_NEWLINE)

@@ -122,7 +122,7 @@ class SegmentReader:
         return block
 
     def _read(self, segment: int, offset: int, length: int) -> bytes:
-        # An error is no damage: a network file system may be able to read the file later.
+        # An error does not mean damage: a network file system may be able to read the file later.
         path = self._result or segment_path(self._folder, segment)
         with storage(path, "read it back"):
             exists = segment in self._files or path.exists()

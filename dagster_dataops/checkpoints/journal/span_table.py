@@ -85,7 +85,7 @@ class SpanTable:
     def add_one(
         self, span: Span, segment: int, offset: int, notes: SpanNotes | None = None
     ) -> None:
-        """Add one span whose output lies at ``offset`` in ``segment``; quicker than `add`."""
+        """Add one span whose output is at ``offset`` in ``segment``; faster than `add`."""
         self._known_order = None
         if notes is not None or self.notes:
             self._add_notes((span.start,), (notes,))

@@ -31,9 +31,9 @@ from dagster_dataops.execution.records.fork_guard import ForkGuard
 from dagster_dataops.execution.records.record_failures import Failure, Outcome, failed_record
 from dagster_dataops.operators.record_context import Tally
 
-_LOOK_SECONDS: Final = 0.02  # after which the main thread settles what workers left
-_PERIOD_SECONDS: Final = 0.001  # of drains by workers, if records finish faster than that ...
-_BURST_SECONDS: Final = 0.05  # ... for longer than this takes at one drain a period
+_LOOK_SECONDS: Final = 0.02  # after which the main thread settles the remaining outcomes
+_PERIOD_SECONDS: Final = 0.001  # number of drains by workers if records finish faster ...
+_BURST_SECONDS: Final = 0.05  # ... for longer than this takes at one drain per period
 _NOTE_SECONDS: Final = 0.5
 _READY_LINES: Final = 256
 _READY_BYTES: Final = 1 << 20
@@ -70,7 +70,7 @@ class Collector:
         self._read_lock = threading.Lock()
         self._drain_lock = threading.Lock()
         self._finished: deque[_Finished] = deque()
-        self._drained_until = 0.0  # end of the period that the drains so far have used
+        self._drained_until = 0.0  # end of the period that earlier drains have used
         self._first_failure: Failure | None = None
         self._fault: BaseException | None = None
         self._drains = True
@@ -317,6 +317,6 @@ def _neighbours(finished: list[_Finished]) -> Iterator[list[_Finished]]:
 
 
 def _raw(finished: list[_Finished]) -> bytes:
-    """Return lines that follow one another as they stand in the file."""
+    """Return consecutive lines unchanged, as in the file."""
     last = finished[-1][0]
     return b"\n".join([line.text for line, *_ in finished[:-1]] + [last.raw])

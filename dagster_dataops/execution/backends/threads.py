@@ -66,7 +66,7 @@ def run(job: Job) -> None:
 
 
 def _settle_all(collector: Collector, settle: Settle, tally: Tally) -> None:
-    """Settle one line after the other; take a line after the one before it is finished."""
+    """Settle lines one after another; take a line only when the line before it is finished."""
     output = bytearray()
     line: Line | None = None
     failed = False

@@ -133,7 +133,7 @@ def _message(error: BaseException) -> str:
 
 
 def failure_text(exception: str, message: str, traceback_text: str) -> str:
-    """Return the text of a failure inside another error: exception, message, traceback."""
+    """Return the text of a failure for another error: exception, message, traceback."""
     return f"{exception}: {message}\n{traceback_text}".rstrip()
 
 

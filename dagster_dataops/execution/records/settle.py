@@ -110,7 +110,7 @@ def _tallied(forward: Forward, tally: Tally, context: OperatorContext | None) ->
 
 
 def _retrying(settle: Settle, retries: Retries, interrupts: Interrupts, tally: Tally) -> Settle:
-    """Return ``settle`` with further tries of failed lines, and with the texts of failures."""
+    """Return ``settle`` with further attempts for failed lines, and with the texts of failures."""
 
     def settle_retrying(lines: Iterator[bytes], output: bytearray, until: float) -> Stretch:
         stretch = settle(lines, output, until)

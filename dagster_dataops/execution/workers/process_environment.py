@@ -42,9 +42,9 @@ def surroundings() -> tuple[object, ...]:
 
 
 def circumstances() -> object:
-    """Return the environment that a worker inherits at its start; ``None`` if unknown.
+    """Return the properties that a worker inherits at its start; ``None`` if unknown.
 
-    A worker with unknown circumstances serves a single run.
+    A worker whose properties are unknown serves a single run.
     """
     return (surroundings(), environment()) if sys.platform == "linux" else None
 

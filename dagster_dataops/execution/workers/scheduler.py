@@ -21,8 +21,8 @@ _GROWTH: Final = 16
 _RANGES_A_WORKER: Final = 8
 _QUICK_SECONDS: Final = 0.1
 _MEASURABLE_SECONDS: Final = 0.002
-_TAIL: Final = 64  # a range is at least this part of a small input
-_BRIEF_SECONDS: Final = 0.05  # less than the start of a second worker takes
+_TAIL: Final = 64  # a range is at least this fraction of a small input
+_BRIEF_SECONDS: Final = 0.05  # seconds; less than the start of a second worker takes
 _TRIAL_SECONDS: Final = 0.008
 _PATIENCE_SECONDS: Final = 0.5  # times the target; then other workers get the rest of the range
 

@@ -141,7 +141,7 @@ def _settling(operator: Operator, assignment: Assignment) -> Iterator[_Means]:
             heartbeat = stack.enter_context(closing(Heartbeat(assignment.heartbeat)))
             around = heartbeat.around
             tally.waits = heartbeat.pause
-            if not operator.__dataops__.spec.asynchronous:  # these have a time limit of their own
+            if not operator.__dataops__.spec.asynchronous:  # these apply the time limit themselves
                 alarm = Alarm(resolved.timeout, tally)
                 stack.enter_context(alarm.installed())
                 around = _both(heartbeat.around, alarm.around)

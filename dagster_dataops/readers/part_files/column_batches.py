@@ -36,7 +36,7 @@ class BatchStage(EpochStage):
                 self._has_yielded = True
                 yield columns_of(rest)
             rest = rest if self.wrap else []
-            if not (self._has_yielded or rest):  # no rows, or no full batch: none will follow
+            if not (self._has_yielded or rest):  # no rows, or no full batch: no batch will follow
                 return
             if self._epoch + 1 == self.epochs and not rest:
                 return

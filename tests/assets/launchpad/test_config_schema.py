@@ -169,7 +169,7 @@ def _counting() -> tuple[LazyField, list[int]]:
     return LazyField(make), calls
 
 
-def test_a_field_is_made_once_and_only_when_somebody_asks() -> None:
+def test_a_field_is_created_once_on_first_access() -> None:
     field, calls = _counting()
 
     @dg.op(config_schema=field)
@@ -185,7 +185,7 @@ def test_a_field_is_made_once_and_only_when_somebody_asks() -> None:
     assert len(calls) == 1
 
 
-def test_a_launch_is_checked_by_it() -> None:
+def test_a_launch_is_checked_by_the_lazy_field() -> None:
     @dg.op(config_schema=_counting()[0])
     def configured(context: dg.OpExecutionContext) -> int:
         return context.op_config["a"]
@@ -198,7 +198,7 @@ def test_a_launch_is_checked_by_it() -> None:
         job.execute_in_process(run_config={"ops": {"configured": {"config": {"a": "x"}}}})
 
 
-def test_what_a_field_does_not_know_is_said_as_of_any_object() -> None:
+def test_an_unknown_attribute_of_a_field_is_an_attribute_error() -> None:
     field, calls = _counting()
     with pytest.raises(AttributeError, match="'LazyField' object has no attribute 'colour'"):
         _ = field.colour

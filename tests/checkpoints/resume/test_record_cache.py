@@ -338,7 +338,7 @@ def test_failed_records_are_retried_alone_and_all_outcomes_stay_known(tmp_path: 
     this.check(rows)
 
 
-def test_an_input_of_strangers_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_an_input_without_known_records_leaves_no_files(tmp_path: Path) -> None:
     this = _Node(tmp_path)
     this.run(plan(("keep",) * 3))
     strangers = [{**record, "text": "stranger"} for record in plan(("keep",) * 4)]
