@@ -25,7 +25,7 @@ from dagster_dataops.graph.graph import SOURCE
 @dg.scaffold_with(OperatorPipelineScaffolder)
 @dataclass(kw_only=True)
 class OperatorPipelineComponent(PipelineAttributes, dg.Component):
-    """Data operators joined in a pipeline: an asset each, one jsonl file as its result.
+    """A pipeline of data operators. Each operator is an asset whose result is a jsonl file.
 
     The definitions are those that `build_definitions` makes of the same pipeline in Python.
     Override `get_asset_spec` to change keys and groups beyond what ``translation`` can.
