@@ -1,5 +1,6 @@
 """Sphinx configuration: ``sphinx-build -W -n docs build/docs``."""
 
+import re
 import sys
 from importlib.metadata import version as version_of
 from pathlib import Path
@@ -15,6 +16,10 @@ project = "dagster-dataops"
 author = "the dagster-dataops authors"
 copyright = f"2026, {author}"  # noqa: A001 - Sphinx names it so
 release = version = version_of("dagster-dataops")
+
+_ATTRIBUTE = re.compile(r"\.\. attribute:: ")
+_TYPE = re.compile(r" +:type: ")
+_MODULES = re.compile(r"\b(?!dagster_dataops\.[A-Z])(?:\w+\.)+(?=[A-Za-z])")
 
 extensions = [
     "myst_parser",
@@ -52,9 +57,20 @@ for _package in (dagster_dataops, dagster_dataops.assets):
 def setup(app: Sphinx) -> None:
     """Let pages introduce modules in their own words."""
     app.connect("autodoc-process-docstring", leave_out_module_docstrings)
+    app.connect("autodoc-process-docstring", put_types_beside_names, priority=900)  # last
 
 
 def leave_out_module_docstrings(_app: Sphinx, what: str, *rest: Any) -> None:
     """Empty the lines of the docstring of a module, the last argument."""
     if what == "module":
         rest[-1].clear()
+
+
+def put_types_beside_names(_app: Sphinx, *rest: Any) -> None:
+    """Move the type of each attribute into its heading, without the names of modules."""
+    lines: list[str] = rest[-1]
+    for index in [index for index, line in enumerate(lines) if _TYPE.match(line)]:
+        heading = max(i for i in range(index) if _ATTRIBUTE.match(lines[i]))
+        option = _MODULES.sub("", lines[index])
+        del lines[index]
+        lines.insert(heading + 1, option)

@@ -15,7 +15,10 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from dagster_dataops import OperatorPipelineComponent, data_register
-from dagster_dataops.assets.launchpad.operator_config import OperatorConfig
+from dagster_dataops.assets.launchpad.operator_config import SettingsConfig
+
+# Dagster's resolver of this field takes no description.
+TRANSLATION = "Changes the asset specs: the group, tags, owners and others, with templates."
 
 
 def operators() -> Iterator[str]:
@@ -46,7 +49,8 @@ def fields_of(title: str, fields: dict[str, Any], required: Iterable[str]) -> It
     yield from (f"## {title}", "", "| field | meaning |", "|---|---|")
     for name, field in fields.items():
         needed = " Required." if name in required else ""
-        text = " ".join(field.get("description", "").split()).replace("|", "\\|")
+        text = field.get("description", TRANSLATION if name == "translation" else "")
+        text = " ".join(text.split()).replace("|", "\\|")
         if choices := field.get("enum"):
             text = f"{text} One of {', '.join(map(str, choices))}.".strip()
         yield f"| `{name}` | {text}{needed} |"
@@ -56,7 +60,7 @@ def fields_of(title: str, fields: dict[str, Any], required: Iterable[str]) -> It
 def launchpad() -> Iterator[str]:
     """Yield a table of the launchpad fields that every operator has."""
     yield from ("| field | meaning |", "|---|---|")
-    for name, field in OperatorConfig.model_fields.items():
+    for name, field in SettingsConfig.model_fields.items():
         yield f"| `{name}` | {' '.join((field.description or '').split())} |"
 
 

@@ -16,6 +16,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -205,3 +206,12 @@ def test_the_reference_describes_every_public_name_once() -> None:
     for package in (dagster_dataops, dagster_dataops.assets):
         described = re.findall(directive.format(package.__name__), text, re.MULTILINE)
         assert sorted(described) == package.__all__
+
+
+def test_the_architecture_lists_the_layers_that_are_checked() -> None:
+    text = (DOCS / "architecture.md").read_text()
+    (listed,) = re.findall(r"^```text\n(assets .*?)^```", text, re.MULTILINE | re.DOTALL)
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    (layers,) = (one["layers"] for one in contracts["contracts"] if one["id"] == "layers")
+
+    assert [line.partition("  ")[0] for line in listed.splitlines()] == layers

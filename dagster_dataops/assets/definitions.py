@@ -104,7 +104,10 @@ def build_definitions(
     declared = check_steps(planned, checks)
     first = declared[:1] if checks.get(SOURCE) else []
     source_checks = [key for definition in first for key in definition.check_keys]
-    jobs = pipeline_jobs(f"{planned.title}_pipeline", assets, source_checks)
+    description = f"Materializes the assets of pipeline {planned.title}."
+    jobs = pipeline_jobs(
+        f"{planned.title}_pipeline", assets, source_checks, description=description
+    )
     return dg.Definitions(
         assets=assets,
         asset_checks=declared,

@@ -62,6 +62,8 @@ _CALLS: Final = (partial, types.MethodType, attrgetter, itemgetter, methodcaller
 # Foreign classes whose objects count by their content.
 _DATA: Final = (*_DATES, *_NUMBERS, *_CALLS, string.Template)
 _BUILTIN_CONTAINERS: Final = (dict, set, frozenset, types.MappingProxyType)
+# Made by Python 3.14 of the annotations of a class, which count by themselves.
+_ANNOTATE: Final = frozenset({"__annotate__", "__annotate_func__"})
 _PYTHON: Final = f"python {sys.version_info[0]}.{sys.version_info[1]}"
 
 
@@ -319,7 +321,8 @@ def _cells(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
 
 def _is_member(name: str, value: Any) -> bool:
     """Return whether an attribute of a class was written by the class's author."""
-    if issubclass(type(value), (types.MemberDescriptorType, types.GetSetDescriptorType)):
+    generated = (types.MemberDescriptorType, types.GetSetDescriptorType)
+    if name in _ANNOTATE or issubclass(type(value), generated):
         return False
     if name.startswith("_") and name.endswith("_"):  # added by Python or by Enum
         return issubclass(type(value), (types.FunctionType, staticmethod, classmethod, property))

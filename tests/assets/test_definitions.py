@@ -77,6 +77,13 @@ def test_nodes_of_nested_pipelines_and_functions_are_assets(
     assert result_of(root, "docs", "clean_back") == result_of(root, "docs", "first")[::-1]
 
 
+def test_every_job_has_a_description(upper: Any, records: Records, root: Path) -> None:
+    definitions = definitions_of(pipeline_of("docs", first=upper()), records(1), root)
+    jobs = definitions.resolve_all_job_defs()
+    described = {job.name for job in jobs if job.description}
+    assert described >= {"docs_pipeline", "docs_preview", "docs_refresh"}
+
+
 def test_the_definitions_can_be_loaded(upper: Any, records: Records) -> None:
     definitions = build_definitions(pipeline_of(upper=upper()), source=records(3))
     dg.Definitions.validate_loadable(definitions)

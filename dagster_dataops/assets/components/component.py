@@ -29,7 +29,7 @@ from dagster_dataops.graph.graph import SOURCE
 @dg.scaffold_with(OperatorPipelineScaffolder)
 @dataclass(kw_only=True)
 class OperatorPipelineComponent(PipelineAttributes, dg.Component):
-    """Data operators joined in a pipeline. Each is an asset whose result is one jsonl file.
+    """A pipeline of data operators. Each operator is an asset whose result is a jsonl file.
 
     The definitions equal those of `build_definitions` for the same pipeline in Python.
     Override `get_asset_spec` to change keys and groups beyond the options of ``translation``.

@@ -1,4 +1,4 @@
-"""OperatorPipelineScaffolder: the files of ``dg scaffold defs``, a pipeline that runs at once."""
+"""Write the files of a pipeline that runs as it is, for ``dg scaffold defs``."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ import dagster as dg
 from typing_extensions import override
 
 _OPERATORS: Final = '''\
-"""Operators of the pipeline {name}. Importing this module registers them."""
+"""Operators of the pipeline {name}. Importing this file registers them."""
 
 from dagster_dataops import data_register
 
@@ -22,7 +22,7 @@ def count_words(record: dict, input_key: str = "text", output_key: str = "words"
 
 @data_register("data.{name}", _concurrency_mode="process")
 def keep_long(record: dict, input_key: str = "words", at_least: int = 3) -> dict | list:
-    """Keep the records with enough words: return the record, or an empty list to drop it."""
+    """Keep the records with enough words; an empty list drops the record."""
     return record if record[input_key] >= at_least else []
 '''
 
@@ -37,16 +37,15 @@ _YAML: Final = """\
 type: {type_name}
 
 attributes:
-  # The path of a jsonl file, relative to this folder; or `asset: <key of an upstream asset>`; or
-  # `function: <name>`, a function in `modules` that yields dicts.
+  # The path of a jsonl file, relative to this folder. It may also be `asset: <key>` of an upstream
+  # asset, or `function: <name>` of a function in `modules` that yields dicts.
   source: records.jsonl
 
   # Python files in this folder, or modules, that register your operators.
   modules:
     - operators.py
 
-  # One asset per operator. Its input is the result of the operator before it, or
-  # `inputs: [name, ...]`.
+  # Each operator is an asset. It takes the result of the one before it, or `inputs: [name, ...]`.
   operators:
     - name: unique
       operator: dedup.Exact

@@ -102,7 +102,7 @@ class ColumnSchema:
     def coverage(self) -> str:
         """The number of inspected records, in words."""
         if self.whole:
-            return f"all {self.records:,} records"
+            return "1 record" if self.records == 1 else f"all {self.records:,} records"
         total = "" if self.rows is None else f"of {self.rows:,} "
         return f"{self.records:,} {total}sampled"  # Dagster cuts at 27 characters
 

@@ -146,5 +146,7 @@ def _plain(value: object) -> object:
         return text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}..."
     if inspect.isroutine(value) or isinstance(value, type):
         module = getattr(value, "__module__", None)  # methods of built-in types have none
-        return f"{module or 'builtins'}.{value.__qualname__}"
+        name = getattr(value, "__qualname__", "")  # partial objects, routines of 3.14, have none
+        if name:
+            return f"{module or 'builtins'}.{name}"
     return f"{type(value).__module__}.{type(value).__qualname__} object"

@@ -164,9 +164,10 @@ def function_name(function: Callable[..., Any]) -> str:
     Raises:
         OperatorDefinitionError: The name cannot name an asset, for example the name of a lambda.
     """
-    if not inspect.isroutine(function):
+    name = getattr(function, "__name__", "")  # Python 3.14 counts partial objects as routines
+    if not name or not inspect.isroutine(function):
         raise _no_source(function)
-    return checked_name(function.__name__, function)
+    return checked_name(name, function)
 
 
 def _no_source(source: object) -> OperatorDefinitionError:

@@ -186,7 +186,7 @@ def test_the_table_shows_column_type_origin_and_note(tmp_path: Path) -> None:
         r"| up\|per | string | text | new |",
         "| gone |  | gone | dropped |",
         "",
-        "_all 1 records_",
+        "_1 record_",
     ]
     assert [c.name for c in metadata["dagster/column_schema"].value.columns] == [
         "id",

@@ -106,10 +106,12 @@ def test_a_damaged_span_stays_and_is_detected_later(tmp_path: Path) -> None:
     operator = operator_for("single", 1)
     job = job_for(operator, dataset, node(tmp_path))
     single.run(job)
-    ((_, segment, offset),) = job.checkpoint.table.with_failed()
-    with segment_path(job.checkpoint.folder, segment).open("r+b") as file:
-        file.seek(offset)
-        file.write(b"#")
+    spans = list(job.checkpoint.table.with_failed())  # several if the machine was busy
+    assert spans
+    for _, segment, offset in spans:
+        with segment_path(job.checkpoint.folder, segment).open("r+b") as file:
+            file.seek(offset)
+            file.write(b"#")
     reopen(job.checkpoint, dataset, None)
     job.checkpoint.close()
     assert settled(dataset, tmp_path).table.records == 3
