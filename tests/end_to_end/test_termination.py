@@ -21,8 +21,9 @@ from tests.end_to_end.going_on import (
     gone,
     interrupted,
     step_of,
+    wait_until_no_run_is_left,
 )
-from tests.end_to_end.rows import row
+from tests.end_to_end.rows import Rows, row
 
 QUICK = 100  # records after which every call takes a minute
 
@@ -120,3 +121,8 @@ def test_a_stream_that_is_cancelled_ends_at_once_and_goes_on_later(
     again = server.launch(node, "shout")
     server.finish(again, "SUCCESS")
     record("done_twice", check_went_on(server, node, again, before, BETWEEN_POSITIONS))
+
+
+def test_no_process_of_a_run_is_left_after_all_rows(server: DagsterServer, rows: Rows) -> None:
+    rows.wait()
+    wait_until_no_run_is_left(server)
