@@ -13,6 +13,7 @@ from tests.execution.helpers import error_rows, lines, node, run, write_input
 from tests.execution.timeouts.hanging import (
     GROUP,
     RELEASE,
+    numbered,
 )
 
 # pytest-timeout's own SIGALRM would forbid ours.
