@@ -44,11 +44,11 @@ def test_a_retry_policy_has_all_that_dagsters_has(project):
         )
 
 
-def test_nothing_is_handed_on_that_nothing_is_said_of(project):
+def test_fields_that_are_not_given_are_not_passed_on(project):
     assert keywords_of(project, "") == {}
 
 
-def test_what_is_said_of_a_node_stands_over_what_is_said_of_all(project):
+def test_fields_of_a_node_override_those_of_the_pipeline(project):
     second = '  - {name: again, operator: "{group}.mark", pool: slow, max_error_rate: 0.5}\n'
     third = '  - {name: last, operator: "{group}.mark", unpartitioned: true}\n'
 
@@ -61,7 +61,7 @@ def test_what_is_said_of_a_node_stands_over_what_is_said_of_all(project):
     }
 
 
-def test_what_is_said_of_one_node_is_said_of_that_one_alone(project):
+def test_fields_of_a_node_hold_for_this_node_alone(project):
     found = keywords_of(project, "", "    pool: api\n    max_error_rate: 0.5\n")
 
     assert found == {"pools": {"marked": "api"}, "max_error_rate": {"marked": 0.5}}
@@ -79,7 +79,7 @@ def test_layout_and_executor_are_handed_on(project):
     assert found == {"layout": "single_step", "executor": "multiprocess"}
 
 
-def test_all_that_is_said_in_python_can_be_said_in_yaml():
+def test_each_keyword_of_build_definitions_has_a_field_in_yaml():
     """A keyword of `build_definitions` that is missing here needs a field of the component."""
     fields = OperatorPipelineComponent.model().model_fields.keys()
     elsewhere = {

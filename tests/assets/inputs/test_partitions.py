@@ -205,7 +205,7 @@ def test_a_path_names_the_partition_if_there_are_partitions_and_else_does_not(
         definitions_of(pipeline_of(tag=tagging.operator()), path, root, partitions_def=partitions)
 
 
-def test_one_run_of_several_partitions_tells_of_each_of_them(
+def test_one_run_of_several_partitions_materializes_each_of_them(
     static: dg.Definitions, tagging: Tagging, root: Path, instance: dg.DagsterInstance
 ) -> None:
     result = execute(static, instance, tags=of_range("c", "a"))
@@ -401,7 +401,7 @@ def test_a_name_that_no_node_has_is_refused(whole: Any) -> None:
         whole(unpartitioned=["absent"])
 
 
-def test_what_a_translator_says_of_partitions_stands(
+def test_partitions_given_by_a_translator_are_kept(
     tagging: Tagging, inbox: Path, root: Path
 ) -> None:
     class Whole(DataOpsTranslator):
