@@ -105,6 +105,7 @@ def test_definitions_carry_the_executor_that_was_chosen(
     assert one.executor is other.executor is executor_of("multiprocess")
 
 
+@pytest.mark.slow
 def test_the_process_that_forks_steps_is_warm_and_shares_no_thread_or_file(
     run_python: Callable[..., str],
 ) -> None:
@@ -122,6 +123,7 @@ print(json.dumps([
     assert json.loads(run_python(code)) == [True, 1, 0]
 
 
+@pytest.mark.slow
 def test_a_warm_up_that_fails_leaves_a_server_that_is_merely_slow(
     run_python: Callable[..., str],
 ) -> None:

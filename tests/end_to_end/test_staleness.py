@@ -12,7 +12,7 @@ import pytest
 
 from dagster_dataops.assets.inputs.external_files import file_materialization
 from tests.assets.helpers import numbered, write_jsonl
-from tests.end_to_end.warm_python import WarmPython
+from tests.warm_python import WarmPython
 
 QUERY = "{assetNodes{assetKey{path} staleStatus staleCauses{reason}}}"
 DEFINITIONS = """
@@ -99,11 +99,8 @@ class Project:
 
 @pytest.fixture(scope="module")
 def python() -> Iterator[WarmPython]:
-    warm = WarmPython()
-    try:
+    with WarmPython("dagster", "dagster_graphql.cli") as warm:
         yield warm
-    finally:
-        warm.close()
 
 
 @pytest.fixture
