@@ -1,13 +1,10 @@
 """Tests of how the fields of a defs.yaml are read."""
 
-import inspect
-
 import dagster as dg
 
 from dagster_dataops import (
     OperatorDeclaration,
     OperatorPipelineComponent,
-    build_definitions,
 )
 from tests.assets.component_project import WARNED_OF
 from tests.assets.components.declared import NODE, keywords_of
@@ -79,20 +76,6 @@ def test_layout_and_executor_are_handed_on(project):
     assert found == {"layout": "single_step", "executor": "multiprocess"}
 
 
-def test_each_keyword_of_build_definitions_has_a_field_in_yaml():
-    """A keyword of `build_definitions` that is missing here needs a field of the component."""
-    fields = OperatorPipelineComponent.model().model_fields.keys()
-    elsewhere = {
-        "ppl": "operators",
-        "dagster_dataops_translator": "translation",
-        "unpartitioned": "operators",
-        "checks": "source_checks",
-    }
-
-    keywords = inspect.signature(build_definitions).parameters
-    assert {name for name in keywords if elsewhere.get(name, name) not in fields} == set()
-
-
 def test_a_component_in_python_takes_the_options_of_build_definitions(tmp_path):
     component = OperatorPipelineComponent(
         source=tmp_path / "texts.jsonl",
@@ -105,12 +88,3 @@ def test_a_component_in_python_takes_the_options_of_build_definitions(tmp_path):
         "layout": "single_step",
         "pools": {"unique": "slow"},
     }
-
-
-def test_every_field_tells_what_it_is():
-    schema = OperatorPipelineComponent.model().model_json_schema()
-    node = schema["$defs"]["OperatorNodeModel"]
-    shown = {**schema["properties"], **node["properties"]}
-
-    undocumented = {name for name, field in shown.items() if not field.get("description")}
-    assert undocumented == {"translation"}  # Dagster's own
