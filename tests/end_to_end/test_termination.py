@@ -121,6 +121,11 @@ def test_a_stream_that_is_cancelled_ends_at_once_and_goes_on_later(
     record("done_twice", check_went_on(server, node, again, before, BETWEEN_POSITIONS))
 
 
-def test_no_process_of_a_run_is_left_after_all_rows(server: DagsterServer, rows: Rows) -> None:
+def test_ctrl_c_ends_the_server_and_no_process_of_a_run_is_left(
+    server: DagsterServer, rows: Rows
+) -> None:
+    """The last test of the shared server: later tests do not run beside it."""
     rows.wait()
     wait_until_no_run_is_left(server)
+    server.interrupt()
+    assert server.processes() == []
