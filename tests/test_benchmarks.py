@@ -70,7 +70,7 @@ def test_the_ideal_writes_the_same_on_one_process_and_on_two(bench: Bench, name:
     assert all(run.seconds > 0 and run.cpu_seconds > 0 for found in runs.values() for run in found)
 
 
-def test_a_missing_peer_of_streams_is_reported(bench: Bench):
+def test_a_peer_of_streams_that_is_missing_is_said_to_be(bench: Bench):
     figure = streaming.against_peer(bench, "nobody_at_all", "mix", 200)
     assert math.isnan(figure.value)
     assert figure.note == "not installed"
@@ -83,7 +83,7 @@ def test_a_wrong_output_is_noticed(bench: Bench):
         bench.in_turn({"ideal": right, "ours": wrong})
 
 
-def test_records_in_another_spelling_or_order_are_distinguished_from_wrong_ones(tmp_path: Path):
+def test_records_in_another_spelling_or_order_are_told_from_wrong_ones(tmp_path: Path):
     def written(name: str, *lines: bytes) -> Path:
         path = tmp_path / name
         path.write_bytes(b"".join(line + b"\n" for line in lines))
@@ -174,7 +174,7 @@ def test_a_table_shows_figures_goals_and_whether_they_are_met():
     assert lines[3] == "W4 | rate  | 123,456 | records/s"
 
 
-def test_saved_figures_are_json_even_if_nothing_was_measured(tmp_path: Path):
+def test_what_is_saved_is_json_even_where_nothing_was_measured(tmp_path: Path):
     path = save([Figure("peers", "failed", math.nan, "", most=0)], tmp_path / "results")
     (figure,) = orjson.loads(path.read_bytes())["figures"]
     assert (figure["value"], figure["met"]) == (None, False)

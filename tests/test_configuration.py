@@ -163,7 +163,7 @@ def test_a_url_is_refused_as_a_root(fresh, monkeypatch, url, kind):
 
 
 @pytest.mark.parametrize("path", ["C:/data", "/srv/s3:/x", "a:b/c", "results", "./s3:/x", "x::y"])
-def test_a_path_that_looks_like_a_url_is_a_folder(fresh, path):
+def test_what_only_looks_like_a_url_is_a_folder(fresh, path):
     fresh.data_process_path = path
 
     assert fresh.data_process_path == Path(path).absolute()

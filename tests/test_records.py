@@ -102,7 +102,7 @@ def test_tuples_uuids_and_enum_members_become_what_json_has():
     ids=lambda value: f"{type(value).__name__} {value!r}"[:40],
 )
 @pytest.mark.parametrize("wrap", [lambda v: v, lambda v: {"deep": [None, v]}], ids=["flat", "deep"])
-def test_values_that_json_cannot_hold_are_refused_with_their_path(value, wrap):
+def test_what_json_cannot_hold_is_refused_with_the_path_to_it(value, wrap):
     with pytest.raises(UnencodableError) as caught:
         encode({"good": 1, "bad": wrap(value)})
 
@@ -210,7 +210,7 @@ def test_any_value_becomes_one_line_of_json(value):
 
 
 @given(RECORDS)
-def test_values_of_json_are_encoded_unchanged(record):
+def test_what_json_can_hold_is_encoded_as_it_is(record):
     assert encode_anything(record) == encode(record)
 
 

@@ -192,7 +192,7 @@ def test_one_asset_alone_may_be_materialized_again(
     assert (root / "docs/first/first_results.jsonl").stat().st_mtime_ns == before
 
 
-def test_a_missing_result_of_an_upstream_asset_is_reported_by_name(
+def test_what_an_upstream_asset_has_not_made_is_missed_by_name(
     sift: Any, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     definitions = definitions_of(pipeline_of(first=sift(), second=sift()), records(8), root)

@@ -96,7 +96,7 @@ def test_launches_configure_operators_below_the_name_of_the_op(
     assert result_of(root, "docs", "second")[0]["text"] == "text 0!+"
 
 
-def test_keywords_of_dagster_are_kept(ppl: Pipeline, records: Records) -> None:
+def test_what_of_the_step_is_dagsters_business_is_kept(ppl: Pipeline, records: Records) -> None:
     partitions = dg.StaticPartitionsDefinition(["a", "b"])
     docs = dataops_assets(
         ppl,
@@ -181,7 +181,7 @@ def test_a_body_that_asks_for_more_metadata_gets_it(
     assert metadata["dagster/row_count"] == 2
 
 
-def test_the_error_of_an_unplanned_asset_says_what_to_do(
+def test_an_asset_that_nobody_has_planned_is_told_what_to_do(
     root: Path, instance: dg.DagsterInstance
 ) -> None:
     @dg.asset

@@ -106,7 +106,7 @@ def test_definitions_carry_the_executor_that_was_chosen(
 
 
 @pytest.mark.slow
-def test_the_process_that_forks_steps_is_warm_and_shares_no_thread_or_file(
+def test_what_steps_are_forked_from_is_warm_and_shares_no_thread_or_file(
     run_python: Callable[..., str],
 ) -> None:
     code = """

@@ -26,7 +26,7 @@ def _checkpoint(folder: Path, run_name: str = "one") -> Checkpoint:
     return Checkpoint(content, _FINGERPRINT, run_name, 1.0)
 
 
-def test_settled_spans_are_there_after_reopening(tmp_path: Path) -> None:
+def test_what_was_settled_is_there_after_reopening(tmp_path: Path) -> None:
     first = _checkpoint(tmp_path)
     segment = first.new_segment()
     for start in (20, 0):

@@ -24,7 +24,7 @@ time.sleep(60)
 """
 
 
-def test_a_second_holder_is_refused_with_the_name_of_the_first(tmp_path: Path) -> None:
+def test_a_second_holder_is_refused_and_told_who_is_first(tmp_path: Path) -> None:
     first = FolderLock(tmp_path, "run-one", 0)
     with pytest.raises(FolderLockedError) as caught:
         FolderLock(tmp_path, "run-two", 0)
@@ -74,7 +74,7 @@ def test_releasing_twice_is_harmless(tmp_path: Path) -> None:
     lock.release()
 
 
-def test_a_holder_without_a_name_is_reported_as_unknown(tmp_path: Path) -> None:
+def test_a_holder_that_has_not_said_who_it_is_is_called_so(tmp_path: Path) -> None:
     first = FolderLock(tmp_path, "one", 0)
     first.path.write_bytes(b"")
     with pytest.raises(FolderLockedError, match="not yet named itself"):

@@ -109,9 +109,7 @@ def test_streams_are_combined_into_a_stream() -> None:
         (lambda inputs: combine.concat([*inputs, "c"]), "not a node"),
     ],
 )
-def test_a_combination_that_is_impossible_is_refused_when_the_pipeline_is_built(
-    how: Any, said: str
-) -> None:
+def test_what_cannot_be_combined_is_refused_when_the_pipeline_is_built(how: Any, said: str) -> None:
     with pytest.raises(PipelineDefinitionError, match=said):
         combined(how)
 

@@ -17,7 +17,7 @@ def test_calls_run_one_after_the_other_in_order() -> None:
     assert order == list(range(50))
 
 
-def test_a_caller_does_not_wait_for_the_call() -> None:
+def test_nobody_waits_for_a_call() -> None:
     beside, release = Background(), threading.Event()
     beside.run(lambda: release.wait(30) and None)
     assert beside.native_id is not None
@@ -62,7 +62,7 @@ def test_waiting_ends_after_its_time_and_dropped_calls_do_not_run() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_calls_behind_one_that_fails_unexpectedly_still_run() -> None:
+def test_what_waits_behind_a_call_that_fails_otherwise_is_still_run() -> None:
     beside, ran, release = Background(), [], threading.Event()
 
     def fail() -> None:

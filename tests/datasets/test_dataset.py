@@ -158,7 +158,7 @@ def test_a_published_file_that_was_cut_short_is_refused(tmp_path):
         ("/dev/null", "a pipe or a device"),
     ],
 )
-def test_a_value_that_cannot_be_a_file_is_an_input_error(path, reason):
+def test_what_can_be_no_file_is_an_input_error(path, reason):
     with pytest.raises(InputError, match=reason) as caught:
         JsonlDataset.of_file(path)
     str(caught.value).encode()

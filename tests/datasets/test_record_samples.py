@@ -33,7 +33,7 @@ def test_a_small_file_is_taken_whole(tmp_path: Path) -> None:
     assert ids(sample.records) == list(range(100))
 
 
-def test_a_sample_of_many_records_takes_both_ends_and_equal_distances(tmp_path: Path) -> None:
+def test_of_more_records_both_ends_and_those_at_equal_distances_are_taken(tmp_path: Path) -> None:
     sample = spread_sample(dataset(tmp_path, numbered(101)), 11)
     assert not sample.whole
     assert ids(sample.records) == list(range(0, 101, 10))
@@ -66,7 +66,7 @@ def test_lines_longer_than_a_block_are_passed_over_unless_they_are_all_there_is(
 
 
 @pytest.mark.parametrize("lines", [[], [b"", b"  "], [b"no json", b"[1]", b"5"]])
-def test_lines_without_a_record_are_left_out(tmp_path: Path, lines: list[bytes]) -> None:
+def test_what_is_no_record_is_left_out(tmp_path: Path, lines: list[bytes]) -> None:
     found = dataset(tmp_path, [*lines, b'{"id":1}', *lines])
     assert ids(spread_sample(found, 10).records) == [1]
     assert ids(first_records(found, 10, 1000)) == [1]
@@ -91,7 +91,7 @@ def test_first_records_are_the_first_and_end_where_they_may(
     assert size <= max_bytes or len(found) == 1
 
 
-def test_a_missing_file_is_reported(tmp_path: Path) -> None:
+def test_a_missing_file_is_said_to_be_missing(tmp_path: Path) -> None:
     gone = JsonlDataset(tmp_path / "gone.jsonl", 5)
     with pytest.raises(InputError, match="no such file"):
         spread_sample(gone, 5)

@@ -21,7 +21,7 @@ def names(folder: Path) -> list[str]:
 
 
 @given(RECORDS)
-def test_written_records_are_read_again_and_the_handle_describes_them(records):
+def test_what_is_written_is_read_again_and_the_handle_tells_the_truth(records):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "below" / "a.jsonl"
         dataset = write_records(path, records, "list")
@@ -54,7 +54,7 @@ def test_a_generator_is_taken_record_by_record(tmp_path):
 
 
 @pytest.mark.parametrize("intruder", ["text", 1, None, ["nested"], ("a", 1)])
-def test_an_item_that_is_no_dict_is_refused_with_its_position(tmp_path, intruder):
+def test_what_is_no_dict_is_refused_with_its_position(tmp_path, intruder):
     kind = type(intruder).__name__
 
     with pytest.raises(InputError, match=f"record 1 is a {kind}, not a dict"):

@@ -118,7 +118,7 @@ def test_the_code_location_tells_the_version_of_this_library():
     )
 
 
-def test_a_scaffolded_component_is_checked_listed_and_launched(shell):
+def test_what_dg_scaffolds_is_checked_listed_and_launched(shell):
     shell.dg("check", "defs")
     listed = json.loads(shell.dg("list", "defs", "--json"))
     shell.dg("launch", "--assets", "*")

@@ -26,11 +26,11 @@ termination, 64 calls in flight
 forced termination
     test_a_run_that_is_cancelled_by_force_gives_way_and_the_next_goes_on
 SIGTERM to a step
-    test_a_terminated_step_settles_finished_records
+    test_a_step_that_is_told_to_end_settles_what_is_finished
 SIGKILL of the run's process, in-process
     test_a_killed_run_that_is_launched_again_goes_on_where_it_stopped
 SIGKILL of the run's process, multiprocess
-    test_an_orphaned_step_ends_by_itself_and_the_next_run_waits_for_it
+    test_an_orphaned_step_ends_by_itself_and_who_goes_on_waits_for_it
 a folder that is never given up
     test_a_folder_that_another_run_holds_is_waited_for_then_refused_by_its_name
 SIGKILL of a step with worker processes

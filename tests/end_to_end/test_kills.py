@@ -61,7 +61,7 @@ def test_a_killed_run_that_is_re_executed_from_its_failure_goes_on_where_it_stop
     [("orphaned", 32), ("orphaned_processes", 32), ("streamed_orphaned", BETWEEN_POSITIONS)],
 )
 @row
-def test_an_orphaned_step_ends_by_itself_and_the_next_run_waits_for_it(
+def test_an_orphaned_step_ends_by_itself_and_who_goes_on_waits_for_it(
     server: DagsterServer, record: Any, node: str, in_flight: int
 ) -> None:
     run = interrupted(server, node, MULTIPROCESS, 0.02)

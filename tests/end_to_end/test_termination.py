@@ -88,7 +88,9 @@ def test_a_run_that_is_cancelled_by_force_gives_way_and_the_next_goes_on(
 
 
 @row
-def test_a_terminated_step_settles_finished_records(server: DagsterServer, record: Any) -> None:
+def test_a_step_that_is_told_to_end_settles_what_is_finished(
+    server: DagsterServer, record: Any
+) -> None:
     run = interrupted(server, "told_to_end", MULTIPROCESS, 0.02)
     step = step_of(server.calls("told_to_end")[-1])
     psutil.Process(step).send_signal(signal.SIGTERM)

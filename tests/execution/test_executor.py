@@ -163,7 +163,7 @@ def test_nothing_but_results_is_left_in_the_folder(tmp_path: Path, dataset, mode
     assert left == [".lock", ".node_results.kept", "node_error.jsonl", *results]
 
 
-def test_a_stopped_run_does_not_publish_and_the_next_one_repeats_nothing(
+def test_a_run_that_was_told_to_stop_does_not_publish_and_the_next_one_does_nothing_again(
     tmp_path: Path, dataset
 ) -> None:
     def once_all_are_done() -> str | None:

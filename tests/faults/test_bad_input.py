@@ -248,7 +248,7 @@ def test_a_result_that_json_cannot_hold_is_an_error_row(
 
 @pytest.mark.parametrize("ignore", [True, False], ids=["ignored", "not ignored"])
 @pytest.mark.parametrize("mode", ["single", "thread", "process"])
-def test_exceptions_without_a_readable_text_are_still_reported(
+def test_exceptions_that_are_no_text_are_still_told(
     tmp_path: Path, mode: str, ignore: bool
 ) -> None:
     class OddError(Exception):

@@ -86,10 +86,10 @@ def test_a_loss_of_power_at_any_call_of_publishing_leaves_one_whole_result(run: 
 
 
 @pytest.mark.parametrize("scenario", _DISTURBED)
-def test_the_next_attempt_resumes_after_a_kill_at_any_call(run: Run, scenario: str) -> None:
+def test_a_kill_at_any_call_is_gone_on_from(run: Run, scenario: str) -> None:
     run("kill", scenario, _DISTURBED[scenario], "--cases", "10")
 
 
 @pytest.mark.parametrize("scenario", _DISTURBED)
-def test_the_next_attempt_resumes_after_an_error_of_any_call(run: Run, scenario: str) -> None:
+def test_an_error_of_any_call_is_gone_on_from(run: Run, scenario: str) -> None:
     run("error", scenario, _DISTURBED[scenario], "--cases", "10")

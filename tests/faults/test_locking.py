@@ -69,7 +69,7 @@ def _started(home: Path, lock_seconds: float) -> list[str]:
 
 
 @pytest.mark.slow
-def test_one_of_several_concurrent_runs_works_and_the_others_name_it(tmp_path: Path) -> None:
+def test_of_several_runs_at_once_one_works_and_the_others_name_it(tmp_path: Path) -> None:
     refused = 0
     for number in range(20):
         outcomes = _started(tmp_path / f"{number}", lock_seconds=0)

@@ -150,7 +150,7 @@ def test_a_result_stands_when_every_record_fails_and_a_healed_endpoint_is_asked_
 
 @pytest.mark.parametrize("given", [{}, {"_reuse_outcomes": True}])
 @pytest.mark.parametrize("mode", MODES)
-def test_records_that_succeeded_before_an_outage_are_kept_and_the_failed_ones_are_called_again(
+def test_what_succeeded_before_an_outage_is_kept_and_what_failed_in_it_is_asked_again(
     endpoint: Endpoint, mode: str, given: dict[str, Any]
 ) -> None:
     dataset = write_input(endpoint.home / "input.jsonl", numbered(2000))

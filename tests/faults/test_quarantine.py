@@ -200,7 +200,7 @@ def test_a_quarantine_file_that_is_gone_or_another_loses_no_row(
     )
 
 
-def test_bytes_behind_the_last_position_are_cut_off(tmp_path: Path) -> None:
+def test_what_stands_behind_the_last_position_is_cut_off(tmp_path: Path) -> None:
     interrupted = _Interrupted(tmp_path)
     report = interrupted.go_on_with(interrupted.content + b'{"half a li')
     assert report.manifest.resumed == interrupted.settled

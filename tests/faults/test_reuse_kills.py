@@ -88,7 +88,7 @@ class _Victim:
 
 
 @pytest.mark.parametrize("mode", ["single", "thread", "async", "process"])
-def test_records_settled_before_a_kill_are_not_processed_again_although_the_input_changed(
+def test_what_was_settled_before_a_kill_is_not_asked_for_again_though_the_input_changed(
     tmp_path: Path, mode: str
 ) -> None:
     victim = _Victim(tmp_path, mode, seed=7)

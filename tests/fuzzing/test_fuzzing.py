@@ -79,7 +79,7 @@ _DAMAGE = st.lists(
 
 
 @given(_WRITTEN, _DAMAGE)
-def test_a_damaged_journal_never_yields_spans_that_were_not_written(
+def test_a_damaged_journal_never_tells_of_spans_that_nobody_wrote(
     written: list[bytes], damage: list[tuple[str, float, bytes]]
 ) -> None:
     data = bytearray(b"".join(written))
@@ -101,7 +101,7 @@ def test_a_damaged_journal_never_yields_spans_that_were_not_written(
 
 
 @given(st.binary(max_size=200), st.integers(0, 2**32 - 1))
-def test_unpacking_yields_as_many_spans_as_were_announced(data: bytes, count: int) -> None:
+def test_what_is_unpacked_is_as_many_spans_as_were_said(data: bytes, count: int) -> None:
     try:
         columns = unpack(data, count)
     except ValueError:

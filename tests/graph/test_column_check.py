@@ -90,7 +90,7 @@ def test_a_selection_keeps_the_columns_as_they_are():
         built(decode, First(), decode)
 
 
-def test_columns_that_are_not_declared_are_not_checked():
+def test_what_is_not_declared_is_not_checked():
     assert built(decode, opaque, decode, opaque, show)
     assert built(measure, use)  # what else there is, the source knows
 
@@ -119,7 +119,7 @@ def test_results_that_come_together_have_what_is_common_to_them():
         wired(**equal, after=(reads_y, "both"))
 
 
-def test_only_the_result_columns_of_a_join_are_known():
+def test_of_a_join_only_the_result_is_known():
     texts = operator("more_texts", columns={"text": str})
 
     with pytest.raises(PipelineDefinitionError, match=r"'after' .*It has: x \(Any\)"):

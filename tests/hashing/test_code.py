@@ -195,7 +195,7 @@ def test_a_function_in_a_table_counts(version):
     assert one == version(source.format(expression="text.upper()"))
 
 
-def test_functions_that_name_each_other_and_tables_of_themselves_have_a_version(version):
+def test_functions_that_name_each_other_and_tables_of_themselves_are_no_trouble(version):
     source = """
     def odd(n):
         return n and even(n - 1)

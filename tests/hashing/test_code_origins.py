@@ -251,7 +251,7 @@ print(code_digest(proj.texts.clean))
 """
 
 
-def test_imported_code_does_not_get_the_version_of_a_file_edited_later(
+def test_what_was_imported_has_not_the_version_of_a_file_that_was_edited_since(
     tmp_path: Path,
 ) -> None:
     _write(tmp_path, _FILES)

@@ -9,7 +9,7 @@ from dagster_dataops.hashing.operational import Operational, is_annotated_operat
 from dagster_dataops.hashing.values import digest
 
 
-def test_a_class_that_declares_itself_operational_does_not_count():
+def test_what_declares_itself_operational_does_not_count():
     class Model(Operational):
         def __init__(self, key):
             self.key = key

@@ -168,7 +168,7 @@ def test_a_resource_inside_an_object_does_not_hide_the_rest():
     assert digest(one) != digest(other)
 
 
-def test_values_that_contain_themselves_have_a_digest():
+def test_values_that_contain_themselves_are_no_trouble():
     loop: list = [1]
     loop.append(loop)
 

@@ -61,7 +61,7 @@ def test_modes_agree_in_memory_and_on_disk(tmp_path: Path, mode: str, max_bytes:
     assert report.manifest.dropped == 500 - (report.dataset.rows or 0)
 
 
-def test_one_of_many_duplicates_is_left(tmp_path: Path) -> None:
+def test_of_nothing_but_duplicates_one_is_left(tmp_path: Path) -> None:
     dataset = write_input(tmp_path / "input.jsonl", [{"text": "a", "n": n} for n in range(100)])
     assert run(data.dedup.Exact(), dataset, node(tmp_path)).dataset.read() == [
         {"text": "a", "n": 0}

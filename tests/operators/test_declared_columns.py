@@ -74,7 +74,7 @@ def test_columns_are_types_names_or_a_function_of_the_options():
 @pytest.mark.parametrize(
     "declaration", ["text", 3, {"a": "float"}, {"a": 3}, {1: int}, [1]], ids=str
 )
-def test_a_malformed_declaration_of_columns_is_refused_at_registration(declaration):
+def test_what_declares_nothing_is_refused_where_it_is_registered(declaration):
     def odd(record):
         return record
 

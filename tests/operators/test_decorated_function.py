@@ -46,11 +46,11 @@ def test_name_docstring_and_signature_stay():
     assert inspect.getsource(inspect.unwrap(shout)).startswith("@data_register")
 
 
-def test_a_decorated_function_pickles_by_reference():
+def test_it_pickles_by_reference():
     assert pickle.loads(pickle.dumps(shout)) is shout
 
 
-def test_a_decorated_function_can_be_registered_in_a_second_group(registry):
+def test_it_can_be_registered_in_a_second_group(registry):
     again = registry("data.elsewhere")(shout)
 
     assert again.operator.__dataops_spec__.qualified_name == "elsewhere.shout"
@@ -66,7 +66,7 @@ def test_one_operator_may_call_another_as_a_function(registry):
     assert twice.operator()({"text": "a"}) == [{"text": "a!!"}]
 
 
-def test_the_repr_of_a_decorated_function_names_it():
+def test_it_shows_what_it_is():
     assert repr(shout) == "<operator function functions.shout>"
 
 

@@ -295,7 +295,7 @@ def test_an_init_without_kwargs_takes_settings_all_the_same(group):
     assert operator([{"text": "a"}]) == [{"text": "a?"}]
 
 
-def test_the_error_names_nonsense_that_an_init_passes_up(group):
+def test_an_init_that_passes_nonsense_up_is_told_so(group):
     class Step(group):
         def __init__(self):
             super().__init__(colour="red")
@@ -321,7 +321,7 @@ def test_an_init_may_pass_up_the_method_that_its_class_defines(group):
 
 
 @pytest.mark.parametrize("method", ["forward_batch_input", "backward", True])
-def test_the_error_tells_an_init_not_to_pass_up_another_method(group, method):
+def test_an_init_that_passes_up_another_method_is_told_to_leave_it_out(group, method):
     class Step(group):
         def __init__(self):
             super().__init__(rewrite_func=method)
@@ -360,7 +360,7 @@ def test_an_option_of_init_that_is_passed_up_reaches_forward(group):
     ]
 
 
-def test_options_that_are_passed_up_are_part_of_the_options_digest(group):
+def test_what_is_passed_up_is_part_of_the_options_digest(group):
     passed = {"temperature": 1}
 
     class Step(group):

@@ -128,7 +128,7 @@ def test_operators_of_a_script_reach_a_fresh_interpreter(received):
     assert received(OPERATORS_OF_A_SCRIPT) == "a! a?? ac a~ a! a!! []"
 
 
-def test_options_passed_up_by_an_init_reach_a_fresh_interpreter(received):
+def test_what_an_init_passed_up_reaches_a_fresh_interpreter(received):
     assert received(PASSING_UP) == "a??hot []"
 
 
@@ -216,7 +216,7 @@ def test_attributes_set_by_init_arrive_without_running_it_again(registry):
 
 
 @pytest.mark.parametrize("attribute", [threading.Lock(), (n for n in range(3))])
-def test_an_object_that_cannot_be_sent_is_refused_with_advice(registry, attribute):
+def test_what_cannot_be_sent_is_refused_with_what_to_do(registry, attribute):
     class Step(registry.new_group("shipped")):
         def __init__(self):
             self.held = attribute

@@ -281,7 +281,7 @@ def test_a_function_that_is_not_registered_must_take_data_and_have_defaults(regi
         registry.of_function(lambda records, key: records, "node")
 
 
-def test_an_unknown_rewrite_func_is_refused_with_the_known_ones(registry):
+def test_an_unknown_rewrite_func_is_told_the_known_ones(registry):
     with pytest.raises(OperatorOptionError, match="must be one of forward, forward_batch_input"):
         registry("data.demo", rewrite_func="forward_batch")
 

@@ -65,7 +65,7 @@ def test_a_text_loses_the_secrets_of_options_wherever_they_stand() -> None:
     assert without_secrets(f"gpt refused {_KEY!r}", options) == f"gpt refused '{HIDDEN}'"
 
 
-def test_objects_that_contain_themselves_have_a_digest() -> None:
+def test_objects_that_contain_themselves_are_no_trouble() -> None:
     loop: dict[str, Any] = {"api_key": _KEY}
     loop["self"] = [loop]
     assert _KEY not in shown("loop", loop)
@@ -83,5 +83,5 @@ def test_an_excerpt_of_yaml_loses_the_values_of_secret_keys() -> None:
 
 
 @pytest.mark.parametrize("name", ["eos_token", "token", "license_key", "mask_password", "cookie"])
-def test_options_that_describe_the_work_of_an_operator_are_no_credentials(name: str) -> None:
+def test_what_may_say_what_an_operator_does_is_no_credential(name: str) -> None:
     assert not is_credential(name)

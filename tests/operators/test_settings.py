@@ -69,7 +69,7 @@ def test_an_impossible_value_names_operator_setting_and_value(name, value):
     assert repr(value) in str(caught.value)
 
 
-def test_a_wrong_mode_is_refused_with_the_allowed_ones():
+def test_a_wrong_mode_is_told_the_right_ones():
     with pytest.raises(OperatorOptionError, match="must be one of process, thread, async, single"):
         parse_settings("demo.step", {"_concurrency_mode": "fork"})
 
@@ -107,7 +107,7 @@ def test_settings_stand_over_lower_ones_where_they_say_something(field, high, lo
     assert getattr(ExecutionSettings().over(lower), field) == low
 
 
-def test_settings_that_are_not_given_have_defaults():
+def test_what_nobody_says_is_the_default():
     resolved = ExecutionSettings().resolved(asynchronous=False)
 
     assert (resolved.concurrency_mode, resolved.save_data, resolved.ignore_errors) == (
@@ -126,7 +126,7 @@ def test_switches_are_kept(save, ignore):
     assert (resolved.save_data, resolved.ignore_errors) == (save, ignore)
 
 
-def test_by_default_nothing_is_limited_or_tried_again():
+def test_without_a_word_nothing_is_limited_or_tried_again():
     resolved = ExecutionSettings().resolved(asynchronous=False)
 
     assert (resolved.timeout, resolved.retries, resolved.retry_on) == (None, 0, None)
@@ -150,7 +150,7 @@ def test_zero_seconds_lift_the_time_limit_of_a_registration():
         ({KeyError}, (KeyError,)),
     ],
 )
-def test_retry_on_takes_a_class_a_name_or_several(given, kept):
+def test_what_is_tried_again_may_be_a_class_a_name_or_several(given, kept):
     assert parse_settings("demo.step", {"_retry_on": given}).retry_on == kept
 
 

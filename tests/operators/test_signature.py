@@ -54,7 +54,7 @@ def test_annotations_written_as_text_are_resolved():
     assert wants_iterator(second)
 
 
-def test_annotations_that_cannot_be_resolved_raise_nothing():
+def test_annotations_that_cannot_be_resolved_are_no_trouble():
     def function(data: "Nowhere", key: "AlsoNowhere" = 1):  # noqa: F821
         return data, key
 

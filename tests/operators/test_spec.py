@@ -89,7 +89,7 @@ HOW = {
 
 
 @pytest.mark.parametrize(("one", "other"), HOW.values(), ids=HOW)
-def test_settings_of_execution_do_not_count(options, one, other):
+def test_what_says_how_does_not_count(options, one, other):
     assert options(**one) == options(**other)
 
 
@@ -117,7 +117,7 @@ WHAT = {
 
 
 @pytest.mark.parametrize(("one", "other"), WHAT.values(), ids=WHAT)
-def test_options_of_the_operator_count(options, one, other):
+def test_what_says_what_counts(options, one, other):
     assert options(**one) != options(**other)
 
 

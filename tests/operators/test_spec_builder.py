@@ -12,7 +12,7 @@ def spec_of(operator):
     return operator.__dataops_spec__
 
 
-def test_a_function_is_a_record_operator_by_default(registry):
+def test_a_function_is_a_record_operator_unless_told_otherwise(registry):
     @registry("data.definitions")
     def step(data: dict, key="text"):
         """Do it."""
@@ -78,7 +78,7 @@ def test_a_lambda_is_refused_with_what_to_do(registry):
 
 
 @pytest.mark.parametrize("thing", [3, "text", functools.partial(print), print, None])
-def test_an_object_that_is_neither_function_nor_class_is_refused(registry, thing):
+def test_what_is_neither_function_nor_class_is_refused(registry, thing):
     with pytest.raises(OperatorDefinitionError):
         registry("data.definitions")(thing)
 
@@ -103,7 +103,7 @@ def test_a_dataset_operator_cannot_be_asynchronous(registry):
         registry("data.definitions", rewrite_func="forward_batch_input")(step)
 
 
-def test_an_asynchronous_function_is_recognized(registry):
+def test_an_asynchronous_function_is_known_as_such(registry):
     @registry("data.definitions")
     async def step(data: dict):
         return data
@@ -199,7 +199,7 @@ def test_one_half_of_a_selection_is_refused(registry):
             type(group)("Half", (group,), {"__qualname__": "Half", half: lambda self, data: data})
 
 
-def test_a_helper_with_the_same_name_does_no_harm(registry):
+def test_a_helper_of_such_a_name_does_no_harm(registry):
     class Step(registry.new_group("definitions")):
         def forward(self, record):
             return self.keep(record)

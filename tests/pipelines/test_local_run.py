@@ -80,7 +80,7 @@ CONTRACT = {
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(("returned", "expected"), CONTRACT.items(), ids=CONTRACT)
-def test_the_return_value_of_forward_decides_over_the_record(root, mode, returned, expected):
+def test_what_forward_returns_says_what_becomes_of_the_record(root, mode, returned, expected):
     operator = answer(returned=returned, _concurrency_mode=mode, _max_workers=2)
 
     assert operator([{"n": 1}]) == expected
@@ -256,7 +256,7 @@ def test_tuples_and_generators_of_dicts_are_taken():
 
 
 @pytest.mark.parametrize("data", [3, None, b"bytes", 1.5, object()])
-def test_a_value_that_is_no_input_is_an_input_error(data):
+def test_what_no_records_can_come_from_is_an_input_error(data):
     with pytest.raises(InputError, match="give a list of dicts, one dict"):
         suffix()(data)
 

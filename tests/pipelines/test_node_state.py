@@ -48,7 +48,7 @@ def test_a_node_is_not_run_done_or_unfinished(root):
     }
 
 
-def test_a_folder_that_cannot_be_read_is_reported(root):
+def test_a_folder_that_cannot_be_read_is_said(root):
     with pipeline("docs") as ppl:
         ppl.first = data.node_state_tests.keep()
     ppl(ROWS)

@@ -193,7 +193,7 @@ def test_a_node_without_inputs_is_refused():
 
 
 @pytest.mark.parametrize("thing", [len, "text", 3, None, object(), partial(texts)])
-def test_an_object_that_is_no_operator_is_refused_with_advice(thing):
+def test_what_is_no_operator_is_refused_with_what_to_do(thing):
     with pytest.raises(PipelineDefinitionError, match="@data_register"), pipeline() as ppl:
         ppl.step = thing
 

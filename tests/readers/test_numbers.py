@@ -10,7 +10,7 @@ from dagster_dataops import parse_numbers
 
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1))
-def test_numbers_written_by_python_are_read_back(numbers):
+def test_what_python_writes_is_read_back(numbers):
     line = " , ".join(map(repr, numbers))
 
     assert parse_numbers(line, len(numbers)) == numbers

@@ -190,7 +190,7 @@ def test_settings_of_execution_are_refused_where_it_is_registered():
         registry("data.own", _max_workers=2)(Plain.__mro__[1])
 
 
-def test_the_error_names_a_function_that_returns_no_stream():
+def test_a_function_that_returns_no_stream_is_told_so():
     @registry("data.own", rewrite_func="stream")
     def wrong():
         return [1]
@@ -199,7 +199,7 @@ def test_the_error_names_a_function_that_returns_no_stream():
         wrong().stream()
 
 
-def test_the_error_names_a_reader_without_a_method():
+def test_a_reader_without_a_method_is_told_so():
     class Empty(Reader):
         pass
 

@@ -95,7 +95,7 @@ def classes(error):
     return {cls.__name__ for cls in type(error).__mro__}
 
 
-def test_a_shard_drops_the_uneven_end_if_asked():
+def test_a_shard_drops_the_ragged_tail_if_told_to():
     (case,) = (case for case in CASES if case["name"] in KEEPS_ALL)
     case["stream"][1]["with"]["allow_uneven"] = False
     try:

@@ -100,7 +100,7 @@ def test_next_and_parse_make_a_reader_that_goes_on_from_anywhere(run_python, tmp
     assert printed.strip() == "18 [{'x': 9.1, 'y': 18.03}, {'x': 1.01, 'y': 2.02}]"
 
 
-def test_a_missing_attribute_or_file_is_reported_by_name(run_python, tmp_path):
+def test_a_missing_attribute_or_file_is_told_by_name(run_python, tmp_path):
     first, second = run_python(beside_the_files(f"{REGISTRATION}{MISSING}", tmp_path)).splitlines()
 
     assert first.endswith("mini.MiniReader: option 'data_dir' is required and was not given")

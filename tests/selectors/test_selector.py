@@ -87,7 +87,7 @@ def test_paths_that_overlap_are_worked_off_in_order():
         Selector("a,a.b").map(lambda v: 0, {"a": {"b": 1}})
 
 
-def test_the_return_value_of_a_function_is_never_changed_by_a_later_path():
+def test_what_a_function_returns_is_never_changed_by_a_later_path():
     shared = {"b": 1}
 
     assert Selector("a,a.b").map(lambda v: shared if v != 1 else 2, {"a": {"b": 0}}) == {

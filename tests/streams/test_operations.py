@@ -5,7 +5,7 @@ import pytest
 from dagster_dataops import DataPipeline, errors, read_sequence
 
 
-def test_seeds_are_derived_by_name_and_can_be_given():
+def test_seeds_are_derived_by_name_and_can_be_told():
     builder = read_sequence(list(range(50))).shuffle(0)
     stream = builder.and_return()
 

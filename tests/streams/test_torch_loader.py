@@ -144,13 +144,13 @@ def test_a_function_that_makes_no_builder_is_refused_at_once(make):
 
 
 @with_torch
-def test_a_dataset_pickles_with_lambdas_and_closures(make):
+def test_it_pickles_with_functions_that_pickle_does_not_know(make):
     copy = pickle.loads(pickle.dumps(torch_dataset(make, seed=3)))
     assert list(copy) == list(torch_dataset(make, seed=3))
 
 
 @with_torch
-def test_items_that_fail_are_skipped_if_asked(source):
+def test_items_that_fail_are_passed_over_if_so_told(source):
     def make(at, among):
         return read_jsonl(source).map(lambda record: {"n": 8 // (record["n"] % 8)})
 

@@ -176,7 +176,7 @@ def test_a_retry_that_was_cut_short_between_two_nodes_is_finished_by_the_next(
     assert any(text.startswith(line) for text in log_of(instance, result.run_id))
 
 
-def test_nodes_behind_a_blocking_check_run_once_its_failures_are_mended(
+def test_what_a_blocking_check_held_back_runs_once_its_failures_are_mended(
     faults: Faults, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     rate = ErrorRateCheck(0.01, blocking=True)
@@ -225,7 +225,7 @@ def test_an_operator_that_takes_all_records_follows(
     assert len(runs) == 2
 
 
-def test_settings_of_the_launchpad_count(
+def test_what_the_launchpad_says_of_a_step_counts(
     faults: Faults, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     definitions = definitions_at(root, records(COUNT), faults)

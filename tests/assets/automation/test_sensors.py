@@ -155,7 +155,7 @@ def test_a_file_that_has_changed_is_processed_again_if_asked(
     assert watching.tick() == []
 
 
-def test_existing_results_are_not_made_again_when_the_sensor_starts(
+def test_what_is_made_already_is_not_run_again_when_the_sensor_first_sees_it(
     watching: Watching,
 ) -> None:
     watching.put("a", "b")

@@ -70,7 +70,7 @@ def test_by_default_a_failed_record_is_a_warning_and_stops_nothing(
     ("rate", "passes"),
     [(0.1, True), (0.0999, False), (1, True), (0, False), (ErrorRateCheck(0.1), True)],
 )
-def test_the_check_passes_up_to_the_given_share(
+def test_it_passes_up_to_the_share_that_was_given(
     rate: Any,
     passes: bool,
     fail_tenth: Any,
@@ -85,7 +85,7 @@ def test_the_check_passes_up_to_the_given_share(
 
 @pytest.mark.parametrize("layout", ["steps", "single_step"])
 @pytest.mark.parametrize("blocking", [True, False])
-def test_a_blocking_check_publishes_the_result_and_stops_the_steps_downstream(
+def test_one_that_blocks_publishes_the_result_and_stops_what_is_downstream(
     blocking: bool,
     layout: str,
     fail_tenth: Any,

@@ -4,7 +4,7 @@ from dagster_dataops import checks
 from tests.assets.checks.finding import Find
 
 
-def test_only_the_first_offending_records_are_listed(find: Find) -> None:
+def test_only_the_first_offending_records_are_told(find: Find) -> None:
     finding = find(checks.no_nulls("no"), [{"text": "x" * 1000}] * 500)
     assert finding.violations.count == 500
     rows = finding.rows()

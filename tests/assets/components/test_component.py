@@ -445,7 +445,7 @@ def test_the_component_imports_nothing_heavy(run_python):
 
 
 @pytest.mark.parametrize("form", ["yaml", "python"])
-def test_a_scaffolded_pipeline_loads_and_runs_at_once(project, instance, root, form):
+def test_what_is_scaffolded_loads_and_runs_at_once(project, instance, root, form):
     folder = f"scaffolded_{form}_{project.group}"
     project.sandbox.scaffold_component(
         OperatorPipelineComponent, defs_path=folder, scaffold_format=form

@@ -41,11 +41,11 @@ def test_a_retry_policy_has_all_that_dagsters_has(project):
         )
 
 
-def test_fields_that_are_not_given_are_not_passed_on(project):
+def test_nothing_is_handed_on_that_nothing_is_said_of(project):
     assert keywords_of(project, "") == {}
 
 
-def test_fields_of_a_node_override_those_of_the_pipeline(project):
+def test_what_is_said_of_a_node_stands_over_what_is_said_of_all(project):
     second = '  - {name: again, operator: "{group}.mark", pool: slow, max_error_rate: 0.5}\n'
     third = '  - {name: last, operator: "{group}.mark", unpartitioned: true}\n'
 
@@ -58,7 +58,7 @@ def test_fields_of_a_node_override_those_of_the_pipeline(project):
     }
 
 
-def test_fields_of_a_node_hold_for_this_node_alone(project):
+def test_what_is_said_of_one_node_is_said_of_that_one_alone(project):
     found = keywords_of(project, "", "    pool: api\n    max_error_rate: 0.5\n")
 
     assert found == {"pools": {"marked": "api"}, "max_error_rate": {"marked": 0.5}}

@@ -102,7 +102,7 @@ def test_an_error_names_file_line_and_node(project, given, instead, subject, rea
         ("json_schema: nowhere.json", "the path of a JSON file"),
     ],
 )
-def test_an_impossible_check_is_reported_with_its_line(project, written, reason):
+def test_a_check_that_cannot_be_is_told_with_its_line(project, written, reason):
     error, place = error_of(
         project, "max_workers: 2", f"checks:\n      - unique: [id]\n      - {written}"
     )
@@ -128,14 +128,14 @@ def test_an_impossible_check_is_reported_with_its_line(project, written, reason)
         ("name: docs", "source_checks:\n- json_schema: nowhere.json"),
     ],
 )
-def test_an_impossible_value_of_a_check_is_reported_with_its_line(project, given, instead):
+def test_how_grave_a_check_cannot_be_is_told_with_its_line(project, given, instead):
     error, place = error_of(project, given, instead)
 
     assert isinstance(error, DefsYamlError)
     assert error.place == place
 
 
-def test_two_checks_of_one_name_are_reported_at_the_checks_of_the_node(project):
+def test_two_checks_of_one_name_are_told_at_the_checks_of_the_node(project):
     error, _ = error_of(
         project, "max_workers: 2", "checks: [{unique: id}, {no_nulls: id}, {no_nulls: id}]"
     )
@@ -144,7 +144,7 @@ def test_two_checks_of_one_name_are_reported_at_the_checks_of_the_node(project):
     assert error.subject == "node 'second'"
 
 
-def test_checks_of_an_upstream_asset_as_source_are_reported_at_these_checks(project):
+def test_checks_of_a_source_of_others_are_told_at_these_checks(project):
     error, place = error_of(
         project,
         "source: texts.jsonl",
@@ -155,21 +155,21 @@ def test_checks_of_an_upstream_asset_as_source_are_reported_at_these_checks(proj
     assert "declare its checks there" in error.reason
 
 
-def test_two_nodes_of_one_name_are_reported_at_the_second(project):
+def test_two_nodes_of_one_name_are_told_at_the_second(project):
     error, place = error_of(project, "name: second", "name: first_1")
 
     assert "two nodes are called 'first_1'" in error.reason
     assert error.place == place
 
 
-def test_an_object_that_cannot_be_built_is_reported_at_its_field(project):
+def test_what_cannot_be_built_is_told_at_the_field_that_says_so(project):
     error, place = error_of(project, "texts.jsonl", '"{partition}.jsonl"')
 
     assert isinstance(error, DefsYamlError)
     assert error.place == place
 
 
-def test_a_circle_is_reported_at_the_pipeline(project):
+def test_a_circle_is_told_at_the_pipeline(project):
     circle = LINES.replace("    options: {key: seen}", "    inputs: [second]")
     path = project.write(circle)
 
@@ -219,20 +219,20 @@ def test_a_file_outside_the_defs_folder_is_refused_with_a_way_out(project, tmp_p
         ("name: docs", "source_checks: [{row_count: {a: 1}}]", "source_checks.0.row_count.a"),
     ],
 )
-def test_a_wrong_field_is_reported_with_its_line(project, given, instead, where):
+def test_a_wrong_field_is_told_with_its_line(project, given, instead, where):
     error, place = error_of(project, given, instead)
 
     assert f"attributes.{where} at {place}" in str(error)
 
 
-def test_a_source_of_two_kinds_is_reported_with_its_line(project):
+def test_a_source_that_is_two_things_is_told_with_its_line(project):
     error, place = error_of(project, "texts.jsonl", "{function: a, asset: b}")
 
     assert place in str(error)
     assert "a source is a path, `asset: <key>` or `function: <name>`" in str(error)
 
 
-def test_a_url_as_the_root_is_reported_with_its_line(project):
+def test_a_url_as_the_root_is_told_with_its_line(project):
     error, place = error_of(project, "name: docs", "resource: {root: 's3://bucket/results'}")
 
     assert place in str(error)
@@ -240,7 +240,7 @@ def test_a_url_as_the_root_is_reported_with_its_line(project):
     assert "a path on this machine" in str(error)
 
 
-def test_two_checks_in_one_entry_are_reported_with_their_line(project):
+def test_a_check_that_is_two_is_told_with_its_line(project):
     error, place = error_of(
         project, "max_workers: 2", "checks:\n      - {unique: id, no_nulls: id}"
     )
@@ -252,7 +252,7 @@ def test_two_checks_in_one_entry_are_reported_with_their_line(project):
 @pytest.mark.parametrize(
     "instead", ["max_workers: many", "retries: -1", "concurrency_mode: parallel", "timeout: soon"]
 )
-def test_a_wrong_setting_is_reported_with_its_line(project, instead):
+def test_a_wrong_setting_is_told_with_its_line(project, instead):
     error, place = error_of(project, "max_workers: 2", instead)
 
     assert isinstance(error, DefsYamlError)
@@ -260,7 +260,7 @@ def test_a_wrong_setting_is_reported_with_its_line(project, instead):
     assert "must be " in error.reason
 
 
-def test_an_unknown_template_name_is_reported_with_its_line(project):
+def test_an_unknown_template_name_is_told_with_its_line(project):
     error, place = error_of(project, "key: seen", "key: '{{ nobody }}'")
 
     assert isinstance(error, ResolutionException)

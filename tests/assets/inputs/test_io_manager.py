@@ -150,7 +150,7 @@ def test_an_asset_may_return_a_handle_on_a_file_of_its_own(
 
 
 @pytest.mark.parametrize("value", [5, "text", b"bytes", 1.5])
-def test_a_value_without_records_is_refused(value: Any) -> None:
+def test_what_has_no_records_is_refused(value: Any) -> None:
     with pytest.raises(InputError, match="returns a JsonlDataset, records or a DataFrame"):
         records_of(value)
 

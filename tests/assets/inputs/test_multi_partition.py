@@ -25,7 +25,7 @@ from tests.assets.inputs.tagging import (
 )
 
 
-def test_one_run_of_several_partitions_materializes_each_of_them(
+def test_one_run_of_several_partitions_tells_of_each_of_them(
     static: dg.Definitions, tagging: Tagging, root: Path, instance: dg.DagsterInstance
 ) -> None:
     result = execute(static, instance, tags=of_range("c", "a"))

@@ -244,7 +244,7 @@ def test_a_name_that_no_node_has_is_refused(whole: Any) -> None:
         whole(unpartitioned=["absent"])
 
 
-def test_partitions_given_by_a_translator_are_kept(
+def test_what_a_translator_says_of_partitions_stands(
     tagging: Tagging, inbox: Path, root: Path
 ) -> None:
     class Whole(DataOpsTranslator):

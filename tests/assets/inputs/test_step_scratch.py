@@ -55,7 +55,7 @@ def test_nothing_is_left_when_the_step_fails(folder: NodeFolder) -> None:
     assert list(folder.path.iterdir()) == []
 
 
-def test_a_step_that_spills_nothing_makes_no_folder(folder: NodeFolder) -> None:
+def test_who_spills_nothing_makes_nothing(folder: NodeFolder) -> None:
     with StepInputs(folder, 1, "a run"):
         pass
     assert not folder.path.exists()
@@ -66,7 +66,7 @@ def _spill_and_die(folder: NodeFolder) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_files_of_a_killed_step_are_deleted_later_by_another(folder: NodeFolder) -> None:
+def test_what_a_killed_step_left_is_deleted_by_the_next_but_not_at_once(folder: NodeFolder) -> None:
     killed = multiprocessing.get_context("spawn").Process(target=_spill_and_die, args=(folder,))
     killed.start()
     killed.join(60)

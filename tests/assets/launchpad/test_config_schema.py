@@ -80,7 +80,7 @@ def test_the_schema_of_a_later_use_is_that_of_its_own_class(
         assert plain(config_schema(node)) == plain(config_type_of(node).to_fields_dict())
 
 
-def test_unchanged_parts_of_the_schema_are_shared(registry: OperatorRegistry) -> None:
+def test_what_nothing_is_changed_of_is_shared(registry: OperatorRegistry) -> None:
     one, other, third = nodes(registry, {}, {}, {"count": 3})
     assert config_schema(one) is config_schema(other)
     assert config_schema(one)["timeout"] is config_schema(third)["timeout"]

@@ -47,7 +47,7 @@ def test_a_launch_is_checked_by_it() -> None:
         job.execute_in_process(run_config={"ops": {"configured": {"config": {"a": "x"}}}})
 
 
-def test_an_unknown_name_of_a_field_is_an_attribute_error() -> None:
+def test_what_a_field_does_not_know_is_said_as_of_any_object() -> None:
     field, calls = _counting()
     with pytest.raises(AttributeError, match="'LazyField' object has no attribute 'colour'"):
         _ = field.colour

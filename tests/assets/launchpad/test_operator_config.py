@@ -114,7 +114,7 @@ def test_without_params_the_options_of_the_pipeline_count(
         {"backoff": "1 s"},
     ],
 )
-def test_unknown_options_and_wrong_types_are_refused_before_anything_runs(
+def test_what_is_unknown_or_of_a_wrong_type_is_refused_before_anything_runs(
     config: dict[str, Any], tag: Any, root: Path, instance: dg.DagsterInstance
 ) -> None:
     with pytest.raises(dg.DagsterInvalidConfigError):
@@ -326,7 +326,7 @@ def test_times_and_tries_below_zero_are_refused(
     assert not (root / "docs").exists()
 
 
-def test_a_name_that_is_no_exception_fails_the_step_with_an_explanation(
+def test_what_names_no_exception_fails_the_step_in_words(
     tag: Any, root: Path, instance: dg.DagsterInstance
 ) -> None:
     with pytest.raises(dg.Failure, match="docs/tag: .* 'retry_on' must be exception classes"):

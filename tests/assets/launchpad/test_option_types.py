@@ -49,7 +49,7 @@ def shown(operator: Operator) -> Any:
     ],
     ids=str,
 )
-def test_values_of_the_launchpad_become_the_types_of_the_options(
+def test_what_is_written_in_the_launchpad_becomes_what_the_operator_takes(
     annotation: Any, value: Any, text: Any, meant: Any
 ) -> None:
     made = given_in_launchpad(operator_of(annotation, value), text)

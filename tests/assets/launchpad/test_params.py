@@ -121,7 +121,7 @@ def test_whatever_the_types_an_unchanged_launchpad_gives_the_operator_of_the_pip
     ],
     ids=str,
 )
-def test_an_impossible_value_is_refused_with_the_option_and_the_allowed_values(
+def test_what_the_operator_cannot_take_is_refused_by_name_value_and_what_is_allowed(
     annotation: Any, value: Any, text: Any, said: str
 ) -> None:
     with pytest.raises(OperatorOptionError, match=f"text.node: option 'option' {said}"):

@@ -9,7 +9,7 @@ from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.launchpad.options import Client, operator_of, scaffolded
 
 
-def test_options_that_are_left_out_are_named() -> None:
+def test_what_is_left_out_is_said() -> None:
     def node(
         record: dict,
         make: Callable[[str], str] = str.upper,
@@ -31,7 +31,7 @@ def test_options_that_are_left_out_are_named() -> None:
     assert "sk-123" not in said
 
 
-def test_keys_that_the_launchpad_drops_from_a_mapping_change_no_option() -> None:
+def test_nothing_that_a_launchpad_drops_of_a_mapping_changes_an_option() -> None:
     operator = operator_of(dict[str, Any], {"a": None, "b": {}, "c": 1})
     again = configured(operator, scaffolded(operator))
     assert again.__dataops__.options == {"option": {"a": None, "b": {}, "c": 1}}

@@ -49,7 +49,7 @@ def test_functions_and_classes_are_found(target: Any, text: str) -> None:
     assert source_place(target) == (str(Path(__file__).absolute()), line_of(text))
 
 
-def test_the_reference_of_a_wrapped_function_leads_to_its_source() -> None:
+def test_what_is_wrapped_leads_to_what_its_author_wrote() -> None:
     expected = inspect.getsourcelines(inspect.unwrap(wrapped))[1]
     assert source_place(wrapped) == (str(Path(__file__).absolute()), expected)
     assert source_place(functools.partial(wrapped)) == source_place(wrapped)
@@ -59,7 +59,7 @@ def test_the_reference_of_a_wrapped_function_leads_to_its_source() -> None:
     assert place[1] == line_of("class Decorated:") - 1
 
 
-def test_code_without_a_file_has_no_reference() -> None:
+def test_what_is_in_no_file_has_no_reference() -> None:
     typed: dict[str, Any] = {}
     exec("def prompt(record): return record\nclass Prompt: pass", typed)  # noqa: S102
     for target in (typed["prompt"], typed["Prompt"], len, dict, 5):

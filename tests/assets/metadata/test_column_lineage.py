@@ -64,7 +64,7 @@ def test_a_key_with_a_path_is_shown_whole_and_linked_by_its_column(tmp_path: Pat
     assert [dep.column_name for dep in origins["found"].deps] == ["meta", "texts"]
 
 
-def test_writing_inside_a_column_keeps_the_rest_of_it(tmp_path: Path) -> None:
+def test_what_is_written_into_a_column_leaves_the_rest_of_it(tmp_path: Path) -> None:
     found = traced(
         tmp_path,
         {"input_key": "text", "output_key": "meta.length"},

@@ -33,5 +33,5 @@ def test_the_table_tells_column_type_origin_and_note(tmp_path: Path) -> None:
     ]
 
 
-def test_a_result_that_cannot_be_read_has_no_columns_and_raises_nothing(tmp_path: Path) -> None:
+def test_a_result_that_cannot_be_read_has_no_columns_and_fails_nobody(tmp_path: Path) -> None:
     assert column_metadata({}, [], JsonlDataset(tmp_path / "gone.jsonl", 5)) == {}

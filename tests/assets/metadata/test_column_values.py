@@ -19,7 +19,7 @@ def _result(path: Path, fingerprint: str, records: list[dict[str, Any]]) -> Json
     return replace(write_input(path, records), rows=len(records), fingerprint=fingerprint)
 
 
-def test_values_seen_in_a_result_are_not_read_again_for_the_next_step(tmp_path: Path) -> None:
+def test_what_was_seen_of_a_result_is_not_read_again_for_the_next_step(tmp_path: Path) -> None:
     records = [{"id": n} for n in range(120)]
     result = _result(tmp_path / "result.jsonl", "xxh3:seen", records)
     remember(result, ["id", "rare"], records[:100])

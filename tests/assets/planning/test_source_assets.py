@@ -94,7 +94,7 @@ def test_a_function_is_an_asset_that_writes_its_records(
 @pytest.mark.parametrize(
     "source", [lambda: iter(()), functools.partial(iter, ()), 5], ids=["lambda", "partial", "int"]
 )
-def test_a_value_that_cannot_name_an_asset_is_no_source(source: Any) -> None:
+def test_what_cannot_name_an_asset_is_no_source(source: Any) -> None:
     with pytest.raises(OperatorDefinitionError):
         source_asset(source, "docs")
 

@@ -71,7 +71,7 @@ def test_an_unnamed_pipeline_has_keys_of_one_part(upper: Any, root: Path) -> Non
     assert spec_of(definitions, "loud").group_name == "dataops"
 
 
-def test_a_default_number_of_workers_is_shown_as_automatic(upper: Any, root: Path) -> None:
+def test_workers_that_nobody_chose_are_called_automatic(upper: Any, root: Path) -> None:
     spec = spec_of(definitions_of(pipeline_of(loud=upper()), "texts.jsonl", root), "docs", "loud")
     assert spec.metadata["dagster_dataops/max_workers"] == "automatic"
 

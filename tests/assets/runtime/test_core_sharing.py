@@ -61,7 +61,7 @@ def test_a_step_alone_has_all_cores_and_several_share_them(slow: Any) -> None:
     ],
     ids=lambda settings: f"{settings.concurrency_mode}-{settings.max_workers}",
 )
-def test_chosen_numbers_of_workers_and_modes_that_wait_are_not_changed(
+def test_what_was_chosen_and_what_waits_is_left_alone(
     settings: ExecutionSettings, slow: Any, steps: Path
 ) -> None:
     with running_step(), fair_settings(slow(), settings) as fair:

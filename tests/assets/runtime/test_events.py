@@ -33,7 +33,7 @@ def ppl(registry: OperatorRegistry) -> Pipeline:
     return pipeline_of(first=same(), second=same())
 
 
-def test_metadata_that_cannot_be_fetched_is_logged_and_left_out(
+def test_what_cannot_be_fetched_is_logged_and_left_out(
     ppl: Pipeline,
     records: Records,
     root: Path,
@@ -101,7 +101,7 @@ def test_operators_run_as_the_events_are_asked_for(
     assert there == [False, True]
 
 
-def test_lines_are_counted_if_their_number_is_unknown(tmp_path: Path) -> None:
+def test_lines_are_counted_where_nobody_has_counted_them(tmp_path: Path) -> None:
     dataset = JsonlDataset.of_file(write_jsonl(tmp_path / "a.jsonl", list(numbered(7))))
     assert dataset.rows is None
     parts = {"a": dataset, "b": dataset}

@@ -23,7 +23,7 @@ def another_thread() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("another_thread")
-def test_a_call_that_hangs_blocks_no_caller_and_later_calls_wait() -> None:
+def test_a_call_that_hangs_holds_up_nobody_and_those_after_it_wait() -> None:
     messenger, goes_on, told = Messenger(), threading.Event(), list[str]()
     messenger.send(goes_on.wait)
     messenger.send(lambda: told.append("second"))
@@ -61,7 +61,7 @@ def test_calls_are_made_in_order_by_a_thread_that_takes_no_signals_and_ends() ->
 
 
 @pytest.mark.usefixtures("another_thread")
-def test_finish_waits_for_a_limited_time_and_drops_the_rest() -> None:
+def test_who_finishes_waits_so_long_and_drops_the_rest() -> None:
     messenger, goes_on, told = Messenger(), threading.Event(), list[str]()
     messenger.send(goes_on.wait)
     messenger.send(lambda: told.append("too late"))

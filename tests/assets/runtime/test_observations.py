@@ -185,7 +185,7 @@ def test_several_assets_of_one_step_are_observed_each_by_itself(
 
 
 @pytest.mark.usefixtures("quick")
-def test_a_folder_that_belongs_to_no_asset_is_not_observed(
+def test_a_folder_that_is_no_assets_is_observed_by_nobody(
     slow: Any, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     source = JsonlDataset.of_file(records(20))

@@ -171,7 +171,7 @@ def test_failed_records_alone_are_retried_from_the_launchpad(
     assert "kept_from" not in metadata
 
 
-def test_the_metadata_counts_records_kept_across_other_options(
+def test_records_kept_across_other_options_are_told_in_the_metadata(
     without_retries: dg.Definitions, fragile: Fragile, root: Path, instance: dg.DagsterInstance
 ) -> None:
     fragile.fail(at=60)
@@ -199,7 +199,7 @@ def test_a_retry_of_failed_records_that_another_input_forbids_fails_the_step(
     assert max(fragile.calls.values()) == 1
 
 
-def test_a_re_execution_keeps_the_result_published_before_the_death_of_the_run(
+def test_what_a_run_published_before_it_died_is_not_made_again_when_it_is_re_executed(
     without_retries: dg.Definitions,
     fragile: Fragile,
     root: Path,

@@ -97,7 +97,7 @@ def launch(
     return launched
 
 
-def test_a_result_unknown_to_dagster_is_taken_by_the_next_run_alone(
+def test_a_result_that_dagster_was_not_told_of_is_the_next_runs_and_no_later_ones(
     launch: Launch, dying: set[str], calls: Counter[str], root: Path, instance: dg.DagsterInstance
 ) -> None:
     dying.add("first")
@@ -141,7 +141,7 @@ def test_a_result_of_a_killed_run_is_the_next_runs_though_dagster_takes_that_run
     assert calls == {"first": 3, "second": 6}
 
 
-def test_a_result_that_was_taken_and_lost_again_is_taken_by_the_next_run(
+def test_one_that_was_taken_and_again_not_told_of_is_the_next_runs_still(
     launch: Launch, dying: set[str], calls: Counter[str]
 ) -> None:
     dying.add("first")
@@ -155,7 +155,7 @@ def test_a_result_that_was_taken_and_lost_again_is_taken_by_the_next_run(
 
 
 @pytest.mark.parametrize("only", [None, [["docs", "first"]]])
-def test_a_result_known_to_dagster_is_made_again_although_the_run_failed_later(
+def test_what_dagster_was_told_of_is_made_again_although_the_run_failed_later(
     launch: Launch, dying: set[str], calls: Counter[str], only: Any
 ) -> None:
     dying.add("second")
@@ -165,7 +165,7 @@ def test_a_result_known_to_dagster_is_made_again_although_the_run_failed_later(
     assert calls["first"] == 6
 
 
-def test_a_result_taken_over_by_a_successful_re_execution_is_made_again(
+def test_what_a_re_execution_took_over_is_made_again_when_that_has_succeeded(
     launch: Launch, dying: set[str], calls: Counter[str]
 ) -> None:
     dying.add("first")
@@ -183,7 +183,7 @@ def test_a_result_taken_over_by_a_successful_re_execution_is_made_again(
 
 
 @pytest.mark.parametrize("config", [{"resume": "never"}, {"params": {"value": 2}}])
-def test_a_result_unknown_to_dagster_is_made_again_if_asked_or_changed(
+def test_it_is_made_again_where_that_is_asked_for_or_something_has_changed(
     launch: Launch, dying: set[str], calls: Counter[str], config: dict[str, Any]
 ) -> None:
     dying.add("first")
@@ -215,7 +215,7 @@ def test_runs_of_another_instance_are_not_known_to_have_failed(
     assert calls["first"] == 6
 
 
-def test_a_partition_unknown_to_dagster_is_taken_by_the_next_run_alone(
+def test_one_partition_that_dagster_was_not_told_of_is_the_next_runs_and_no_later_ones(
     launch: Launch, dying: set[str], calls: Counter[str]
 ) -> None:
     assert launch(partitions_def=LETTERS, partition_key="b").success

@@ -78,7 +78,7 @@ def test_a_drawn_seed_is_no_part_of_the_code_version(parts):
     assert len(versions) == 1
 
 
-def test_a_column_that_a_reader_does_not_yield_is_reported_at_the_definition(parts):
+def test_what_a_reader_does_not_yield_is_told_where_it_is_defined(parts):
     with pipeline("read") as ppl:
         ppl.upper = upper()
 

@@ -250,7 +250,7 @@ def test_checks_of_unknown_nodes_and_equal_names_are_refused(
         build_definitions(pipeline_of(a=keep()), source=records(1), checks=wanted)
 
 
-def test_a_single_step_makes_only_the_checks_that_block_its_own_nodes(
+def test_one_step_for_all_makes_only_the_checks_that_hold_up_what_is_in_it(
     keep: Any, records: Records
 ) -> None:
     wanted = {

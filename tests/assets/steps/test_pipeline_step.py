@@ -174,7 +174,7 @@ def test_both_layouts_write_the_same_bytes_metadata_and_versions(
 
 
 @pytest.mark.parametrize("layout", ["steps", "single_step"])
-def test_the_materialization_of_a_result_is_written_once(
+def test_what_is_told_of_a_result_is_written_down_once(
     layout: str, work: Work, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     definitions = definitions_of(work.pipeline(), records(5), root, layout=layout)
@@ -193,7 +193,7 @@ def test_there_is_one_step_with_a_materialization_an_operator(
     assert {event.step_key for event in events} == {"docs"}
 
 
-def test_nodes_that_finished_before_another_failed_are_materialized(
+def test_what_was_finished_before_another_failed_is_materialized(
     single: dg.Definitions, work: Work, root: Path, instance: dg.DagsterInstance
 ) -> None:
     work.fails.add("second")

@@ -103,7 +103,7 @@ def test_a_preview_takes_the_published_result_of_the_asset_before_it(
     assert len(result_of(root, "docs", "backwards")) == 7
 
 
-def test_steps_that_depend_on_a_preview_are_skipped_and_the_run_succeeds(
+def test_what_depends_on_a_preview_is_skipped_and_the_run_succeeds(
     ppl: Pipeline, root: Path, instance: dg.DagsterInstance, records: Any
 ) -> None:
     definitions = definitions_of(ppl, records(9), root)
@@ -274,7 +274,7 @@ def texts_of(result: dg.ExecuteInProcessResult, node: str = "shout") -> list[str
 @pytest.mark.parametrize(
     ("config", "expected"), [({}, "A"), ({"partition": "c"}, "C"), ({"partition": ""}, "A")]
 )
-def test_a_preview_takes_the_named_partition_or_else_the_last(
+def test_one_partition_is_previewed_the_last_that_is_there_if_none_is_named(
     ppl: Pipeline,
     root: Path,
     instance: dg.DagsterInstance,
@@ -321,7 +321,7 @@ def test_a_source_function_is_asked_for_one_partition(
     assert texts_of(preview(definitions, instance, limit=1, partition="c")) == ["C!"]
 
 
-def test_a_preview_of_a_partitioned_asset_takes_its_last_materialized_partition(
+def test_of_a_partitioned_asset_the_last_materialized_partition_is_previewed(
     ppl: Pipeline, root: Path, instance: dg.DagsterInstance
 ) -> None:
     @dg.asset(io_manager_key="dataops_io", partitions_def=LETTERS)
@@ -343,7 +343,7 @@ def test_unknown_options_of_a_preview_are_refused_at_launch(
             preview(definitions, instance, params=params)
 
 
-def test_a_preview_of_a_source_asset_takes_its_last_materialization(
+def test_of_an_asset_as_source_what_it_materialized_last_is_previewed(
     ppl: Pipeline, root: Path, instance: dg.DagsterInstance
 ) -> None:
     @dg.asset(io_manager_key="dataops_io")

@@ -25,7 +25,7 @@ def ppl(registry: OperatorRegistry) -> Pipeline:
 
 
 @pytest.mark.parametrize("layout", ["steps", "single_step"])
-def test_nodes_that_take_a_missing_result_are_skipped(
+def test_what_takes_a_result_that_was_not_made_is_skipped(
     layout: str,
     ppl: Pipeline,
     records: Records,

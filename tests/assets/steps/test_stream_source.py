@@ -346,7 +346,7 @@ def test_another_stream_starts_afresh_and_the_log_says_which_part_differs(
 # ---------------------------------------------------------------- what is told
 
 
-def test_failed_items_are_counted_and_shown(
+def test_what_failed_is_counted_and_shown(
     upper: Any, root: Path, instance: dg.DagsterInstance
 ) -> None:
     def grumpy(row: dict[str, Any]) -> dict[str, Any]:

@@ -65,7 +65,7 @@ def test_a_damaged_manifest_counts_as_none(folder, content: bytes) -> None:
     assert published(folder) is None
 
 
-def test_loading_a_missing_result_is_an_error(tmp_path: Path) -> None:
+def test_nothing_published_is_said_so(tmp_path: Path) -> None:
     with pytest.raises(ResultMissingError, match="nothing was published there yet"):
         load_result(node(tmp_path, "other"))
 

@@ -11,7 +11,7 @@ def test_a_fingerprint_comes_back_from_json() -> None:
 
 
 @pytest.mark.parametrize("parts", [None, [], {}, {"format": "1"}, {**_ONE.to_json(), "more": "x"}])
-def test_a_damaged_fingerprint_is_none(parts: object) -> None:
+def test_what_is_no_fingerprint_is_none(parts: object) -> None:
     assert RunFingerprint.from_json(parts) is None
 
 

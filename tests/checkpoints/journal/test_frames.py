@@ -84,7 +84,7 @@ def test_noise_never_yields_a_frame_that_was_not_written() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"DOJ1", b"DOJ1" * 100, b"\0" * 50], ids=repr)
-def test_bytes_without_a_frame_yield_none(data: bytes) -> None:
+def test_what_holds_no_frame_yields_none(data: bytes) -> None:
     assert list(read_frames(data)) == []
 
 

@@ -69,7 +69,7 @@ def test_positions_count_as_far_as_the_segment_is_what_they_were_taken_behind(
     assert intact(taken, segment, tmp_path / "quarantine") == []
 
 
-def test_the_last_of_several_positions_behind_the_same_bytes_comes_first(tmp_path: Path) -> None:
+def test_of_positions_behind_the_same_bytes_the_last_comes_first(tmp_path: Path) -> None:
     (tmp_path / "segment").write_bytes(b"one\n")
     taken = [position(b"one\n", 1)._replace(state=state) for state in (b"1", b"2")]
     assert [one.state for one in intact(taken, tmp_path / "segment", tmp_path / "quarantine")] == [

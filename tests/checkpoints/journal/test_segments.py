@@ -32,7 +32,7 @@ def test_short_writes_are_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert segment.path.read_bytes() == b"0123456789abcd"
 
 
-def test_the_rest_of_a_failed_write_is_overwritten(
+def test_what_a_failed_write_left_is_written_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     segment = SegmentWriter(tmp_path, 1)

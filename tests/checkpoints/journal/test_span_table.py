@@ -63,7 +63,7 @@ def test_rejected_spans_are_forgotten_with_their_counts() -> None:
     assert (table.records, table.input_bytes, len(table)) == (3, 10, 1)
 
 
-def test_the_latest_of_overlapping_spans_counts() -> None:
+def test_of_overlapping_spans_the_latest_counts() -> None:
     damaged, redone = span(0, 100), [span(0, 50), span(50, 50)]
     table = table_of(damaged, span(100, 10), *redone).without_overlaps()
     assert rows_of(table) == [(0, 50), (50, 50), (100, 10)]

@@ -121,7 +121,7 @@ def _changed(records: Rows) -> tuple[Rows, Rows]:
 
 @pytest.mark.parametrize("after", MODES)
 @pytest.mark.parametrize("before", MODES)
-def test_only_new_and_failed_records_of_a_changed_input_are_processed(
+def test_of_a_changed_input_only_what_is_new_or_failed_is_asked_for(
     tmp_path: Path, before: str, after: str
 ) -> None:
     this = _Node(tmp_path, asked_async if "async" in {before, after} else asked)
@@ -145,7 +145,7 @@ def set_aside(rows: Rows, new: Rows) -> Rows:
     return [row for row in rows if row not in new]
 
 
-def test_an_unchanged_input_costs_nothing_again_unless_asked(tmp_path: Path) -> None:
+def test_an_input_that_is_the_same_costs_nothing_again_unless_told_so(tmp_path: Path) -> None:
     this = _Node(tmp_path)
     records = plan(("keep", "drop", "expand") * 5)
     this.run(records)
@@ -179,7 +179,7 @@ def test_white_space_around_a_line_and_blank_lines_make_no_other_record(tmp_path
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_records_settled_by_an_unfinished_run_over_another_input_are_not_processed_again(
+def test_what_an_unfinished_run_over_another_input_has_settled_is_not_asked_for_again(
     tmp_path: Path, mode: str
 ) -> None:
     this = _Node(tmp_path, asked_async if mode == "async" else asked)
@@ -230,7 +230,7 @@ def test_across_code_keeps_what_the_old_code_made_and_tells_so(
     assert this.asked == list(range(8)), "what old code made is not taken unasked"
 
 
-def test_outcomes_made_without_the_setting_are_not_found_and_made_again(
+def test_what_was_made_without_the_setting_cannot_be_found_and_is_made_again(
     tmp_path: Path,
 ) -> None:
     this = _Node(tmp_path)
@@ -283,7 +283,7 @@ def test_a_result_damaged_on_disk_is_found_out_and_made_again(tmp_path: Path) ->
     assert path.read_bytes() == expected_results(records[1:])
 
 
-def test_records_kept_of_another_result_are_not_looked_up(tmp_path: Path) -> None:
+def test_what_was_kept_of_another_result_is_not_looked_up(tmp_path: Path) -> None:
     """As after a loss of power, or where files were copied: the places would be wrong."""
     this = _Node(tmp_path)
     records = plan(("keep", "expand") * 6)

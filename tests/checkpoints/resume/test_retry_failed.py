@@ -462,7 +462,7 @@ def test_a_mixed_result_is_no_finished_result_of_either_operator(fixable: Fixabl
         fixable.run([], run="fixed")
 
 
-def test_failures_of_several_rounds_are_all_reported_and_kept(fixable: Fixable) -> None:
+def test_a_mixture_of_several_rounds_is_told_in_full_and_never_forgotten(fixable: Fixable) -> None:
     fixable.run([3, 7, 9], ResumePolicy.AUTO, run="first")
     fixable.run([7, 9], run="second")
     fixable.run([9], run="third")
@@ -629,7 +629,7 @@ def test_a_record_unfinished_elsewhere_is_not_used_and_the_note_says_so(fixable:
     assert fixable.calls == [3]
 
 
-def test_an_unfinished_run_is_resumed_over_another_input_than_that_of_the_result(
+def test_an_unfinished_run_over_another_input_than_the_results_is_gone_on_with(
     fixable: Fixable,
 ) -> None:
     fixable.run([3], ResumePolicy.AUTO, run="first")
@@ -727,7 +727,7 @@ def test_a_retry_killed_while_it_is_prepared_is_prepared_again(tmp_path: Path) -
     assert rounds.calls == [1, 3]
 
 
-def test_records_kept_by_a_crashed_run_are_no_part_of_the_result_of_another_operator(
+def test_what_was_kept_by_a_crashed_run_is_no_part_of_another_operators_result(
     tmp_path: Path,
 ) -> None:
     folder = node(tmp_path)

@@ -27,7 +27,7 @@ def test_a_thousand_calls_are_in_flight_at_once(tmp_path: Path) -> None:
     assert not error_rows(node(tmp_path))
 
 
-def test_async_mode_runs_beside_a_running_event_loop(tmp_path: Path) -> None:
+def test_it_runs_where_a_loop_is_running_already(tmp_path: Path) -> None:
     @data_register(_GROUP)
     async def plain(record):
         return record

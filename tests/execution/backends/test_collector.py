@@ -104,7 +104,7 @@ def test_a_failed_drain_keeps_what_it_could_not_settle(
     assert b"".join(settled_output(job)) == b"x\nx\n"
 
 
-def test_calls_that_finish_after_the_end_are_not_settled(job) -> None:
+def test_what_finishes_after_the_end_is_not_settled(job) -> None:
     collector = Collector(job)
     line = collector.take()
     collector.watch([])

@@ -88,7 +88,7 @@ def test_spans_with_failed_records_are_settled_once_and_undamaged(
     assert [row["index"] for row in error_rows(node(tmp_path))] == expected_failures(records)
 
 
-def test_an_operator_that_cannot_be_sent_is_a_worker_error_that_says_what_to_do(
+def test_what_cannot_be_sent_is_a_worker_error_that_says_what_to_do(
     tmp_path: Path,
 ) -> None:
     @data_register(_GROUP)
@@ -169,7 +169,7 @@ def test_slow_records_after_quick_ones_are_shared_by_all_workers(
 
 
 @HOW
-def test_records_behind_a_stuck_one_are_processed_by_other_workers(
+def test_what_a_stuck_record_holds_up_is_done_by_others_meanwhile(
     tmp_path: Path, spawned: bool
 ) -> None:
     last = tmp_path / "last"

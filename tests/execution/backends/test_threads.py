@@ -38,7 +38,7 @@ def test_slow_calls_after_quick_ones_are_made_by_all_threads(tmp_path: Path) -> 
     assert not error_rows(node(tmp_path))
 
 
-def test_a_slow_call_delays_no_other(tmp_path: Path) -> None:
+def test_a_slow_call_holds_up_nobody(tmp_path: Path) -> None:
     others_done = threading.Semaphore(0)
 
     @data_register(_GROUP, _concurrency_mode="thread", _max_workers=2)

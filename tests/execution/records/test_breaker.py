@@ -53,7 +53,7 @@ def test_bad_and_blank_lines_count_for_nothing() -> None:
     assert breaker.open
 
 
-def test_a_breaker_that_is_switched_off_never_opens() -> None:
+def test_it_never_opens_where_it_is_switched_off() -> None:
     breaker = Breaker(0)
     fail(breaker, REFUSED, 10_000)
     assert not breaker.open
@@ -78,7 +78,7 @@ def test_threads_that_fail_at_once_open_it_once_and_at_the_limit() -> None:
     assert opened == [1]
 
 
-def test_the_breaker_counts_failures_since_the_last_success_also_while_open() -> None:
+def test_it_knows_what_failed_since_the_last_success_also_once_it_is_open() -> None:
     breaker = Breaker(2)
     breaker.count(REFUSED, 0)
     breaker.count(b"", 10)

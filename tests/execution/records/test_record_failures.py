@@ -36,7 +36,7 @@ def test_an_error_line_holds_the_record_and_where_it_was() -> None:
     assert orjson.loads(raw)["input"] == "\\xffx" * (32 << 10)
 
 
-def test_the_innermost_calls_of_deep_recursion_are_shown() -> None:
+def test_of_deep_recursion_the_innermost_calls_are_told() -> None:
     def deeper(left: int) -> None:
         if left:
             deeper(left - 1)

@@ -134,7 +134,7 @@ def test_the_step_fails_only_after_the_last_try(tmp_path: Path, mode: str) -> No
 
 
 @pytest.mark.parametrize("mode", ["single", "thread", "async"])
-def test_a_note_counts_records_that_were_tried_again(tmp_path: Path, mode: str) -> None:
+def test_it_is_told_how_many_records_were_tried_again(tmp_path: Path, mode: str) -> None:
     records = [{"n": n, "good_at": good} for n, good in enumerate([1, 2, 2, 9])]
     listener = Listener()
     dataset = write_input(tmp_path / "input.jsonl", records)

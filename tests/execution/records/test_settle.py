@@ -66,7 +66,7 @@ async def _settled_async(operator: Any, line: bytes) -> Any:
         (dict.fromkeys("ab"), b'{"a":null,"b":null}\n'),
     ],
 )
-def test_return_values_become_lines(value: object, lines: bytes) -> None:
+def test_what_an_operator_returns_becomes_lines(value: object, lines: bytes) -> None:
     assert _settled(returns(value=value), b'{"n":0}') == lines
 
 
@@ -75,7 +75,7 @@ def test_keeping_keeps_the_record_as_it_was_left() -> None:
 
 
 @pytest.mark.parametrize("value", [1, "x", (), ({"a": 1},), [1], [{}, None], {1}, True])
-def test_an_impossible_return_value_is_an_invalid_result(value: object) -> None:
+def test_what_is_no_outcome_is_an_invalid_result(value: object) -> None:
     failure = _settled(returns(value=value), b"{}")
     assert isinstance(failure, Failure)
     assert failure.exception == "InvalidResult"
@@ -113,7 +113,7 @@ def test_an_interrupt_passes_through() -> None:
         _settled(raises(error=Stop()), b"{}", Stop)
 
 
-def test_an_operators_own_type_error_is_reported_as_its_own() -> None:
+def test_an_operators_own_type_error_is_told_as_such() -> None:
     failure = _settled(uses_orjson(), b"{}")
     assert isinstance(failure, Failure)
     assert "uses_orjson" in failure.traceback_text
@@ -171,13 +171,13 @@ def _group(members: int) -> BaseException:
     return ExceptionGroup("of many", [ValueError(number) for number in range(members)])
 
 
-def test_a_chain_of_exceptions_is_formatted_completely() -> None:
+def test_a_chain_of_exceptions_is_told_in_full() -> None:
     text = failure_of(_chain(20)).traceback_text
     assert [f"ValueError: {n}\n" in text for n in range(21)] == [True] * 21
 
 
 @pytest.mark.parametrize("error", [_chain(5_000), _group(5_000)], ids=["chain", "group"])
-def test_an_exception_with_thousands_of_causes_is_formatted_without_them(
+def test_an_exception_that_thousands_led_to_is_told_without_them(
     error: BaseException, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     formatted = []

@@ -224,7 +224,7 @@ def test_a_range_out_of_time_ends_with_the_record_under_way(tmp_path: Path) -> N
     ranges.close()
 
 
-def test_records_behind_a_stuck_one_are_given_back(tmp_path: Path) -> None:
+def test_what_a_stuck_record_holds_up_is_left_to_others_meanwhile(tmp_path: Path) -> None:
     """It is told while the record is under way, and is neither settled here nor told again."""
     told: list[tuple[int, int]] = []
     stuck: list[int] = []
@@ -301,7 +301,7 @@ def test_no_range_makes_no_span(tmp_path: Path) -> None:
     ranges.close()
 
 
-def test_input_checksums_are_left_out_by_default(tmp_path: Path) -> None:
+def test_input_checksums_are_left_out_where_nobody_asks(tmp_path: Path) -> None:
     ranges = _Ranges(tmp_path / "input", b"a\n", check_input=False)
     ranges.run()
     assert ranges.spans[0][0].input_check == 0

@@ -77,7 +77,7 @@ def test_two_datasets_are_joined_for_an_operator_that_takes_one(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("value", [None, 3, {"a": 1}, "text", b"bytes"])
-def test_an_object_that_is_no_dataset_is_refused(tmp_path: Path, dataset, value: object) -> None:
+def test_what_is_no_dataset_is_refused(tmp_path: Path, dataset, value: object) -> None:
     with pytest.raises(DatasetOperatorError, match=f"it returned a {type(value).__name__}"):
         run(returns(value=value), dataset, node(tmp_path))
     assert not node(tmp_path).result.exists()
@@ -99,7 +99,7 @@ def test_an_element_that_json_cannot_hold_is_named(tmp_path: Path, dataset) -> N
 
 
 @pytest.mark.parametrize("error", [ValueError("v"), SystemExit(3), OSError("disk")])
-def test_an_exception_fails_the_step_and_leaves_the_previous_result(
+def test_what_it_raises_fails_the_step_and_leaves_the_previous_result(
     tmp_path: Path, dataset, error: BaseException
 ) -> None:
     run(turn(), dataset, node(tmp_path))

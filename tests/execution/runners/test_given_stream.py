@@ -42,7 +42,7 @@ def test_streams_builders_and_what_makes_them_are_streams(tmp_path: Path) -> Non
     assert not any(map(is_stream, others))
 
 
-def test_a_factory_of_a_stream_is_called() -> None:
+def test_what_makes_a_stream_is_opened() -> None:
     assert list(as_reading(Reader(), "x")) == [{"n": 1}]
     with pytest.raises(StreamArgumentError, match="it is a list"):
         as_reading([], "x")

@@ -118,7 +118,7 @@ def test_every_mode_keeps_the_same_and_names_the_same_failures(
     assert not folder.checkpoints.exists()
 
 
-def test_bad_and_blank_lines_are_distinguished_from_records(tmp_path: Path) -> None:
+def test_bad_and_blank_lines_are_told_from_records(tmp_path: Path) -> None:
     path = tmp_path / "input.jsonl"
     path.write_bytes(
         b'\xef\xbb\xbf{"n": 1,  "a":1.0}\r\n\n  \nbad\n{"n":null}\n[1]\n{"n":0}\n{ "n":2}'
@@ -200,7 +200,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("reason", WRONG)
-def test_an_error_in_keep_fails_the_step(tmp_path: Path, numbered, reason: str) -> None:
+def test_what_is_wrong_with_keep_fails_the_step(tmp_path: Path, numbered, reason: str) -> None:
     do = WRONG[reason]
     with pytest.raises(DatasetOperatorError, match=reason) as caught:
         run(Choose(do=do, _concurrency_mode="single"), numbered, node(tmp_path))

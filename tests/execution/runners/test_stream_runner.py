@@ -135,7 +135,7 @@ def _stop_late(row: dict[str, Any]) -> dict[str, Any]:
     ],
     ids=["options", "seed", "data", "stages"],
 )
-def test_another_stream_is_never_resumed_and_a_note_says_why(
+def test_another_stream_never_goes_on_and_it_is_said_why(
     tmp_path: Path, change: Callable[[list[dict[str, Any]]], Operations], said: str
 ) -> None:
     interrupted(tmp_path, read_sequence(ROWS).shuffle(30, seed=1).map(Working(stop_at=300)))
@@ -175,7 +175,7 @@ def test_a_file_that_has_changed_is_read_anew(tmp_path: Path) -> None:
     assert "read_jsonl) differs in its data" in report.notes[0]
 
 
-def test_a_note_says_never_and_the_old_checkpoint_stays_until_the_end(tmp_path: Path) -> None:
+def test_never_resuming_is_said_and_the_old_checkpoint_stays_until_the_end(tmp_path: Path) -> None:
     interrupted(tmp_path, read_sequence(ROWS).map(Working(stop_at=300)))
     report = write(tmp_path, read_sequence(ROWS).map(Working()), resume=ResumePolicy.NEVER)
     assert "since resuming is switched off" in report.notes[0]
@@ -195,7 +195,7 @@ def test_damaged_output_is_made_again(tmp_path: Path) -> None:
     assert second.calls == list(range(report.manifest.resumed, COUNT))
 
 
-def test_output_behind_the_resumed_position_is_no_part_of_the_result(
+def test_what_lies_behind_the_position_gone_on_from_is_no_part_of_the_result(
     tmp_path: Path,
 ) -> None:
     """A killed run writes items that it does not settle, and a loss of power may leave anything."""
@@ -209,7 +209,7 @@ def test_output_behind_the_resumed_position_is_no_part_of_the_result(
     assert report.dataset.size_bytes == len(lines(ROWS))
 
 
-def test_the_quarantine_of_a_stopped_run_is_synced(
+def test_what_a_stopped_run_put_into_quarantine_is_synced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the position that says so, before the run comes back."""
@@ -229,7 +229,7 @@ def test_the_quarantine_of_a_stopped_run_is_synced(
     assert synced[place.name] == place.read_bytes()
 
 
-def test_a_note_says_that_nothing_is_left_of_a_checkpoint(tmp_path: Path) -> None:
+def test_a_checkpoint_of_which_nothing_is_left_is_told_of(tmp_path: Path) -> None:
     interrupted(tmp_path, read_sequence(ROWS).map(Working(stop_at=300)))
     (segment,) = node(tmp_path).checkpoints.glob("*/segment-*")
     segment.write_bytes(b"")
@@ -283,7 +283,7 @@ def test_a_stream_that_never_ends_is_refused_before_anything_is_written(tmp_path
     assert not node(tmp_path).result.exists()
 
 
-def test_a_missing_source_is_reported(tmp_path: Path) -> None:
+def test_a_missing_source_is_told_of(tmp_path: Path) -> None:
     with pytest.raises(StreamSourceError, match=r"nowhere\.jsonl"):
         write(tmp_path, read_jsonl(tmp_path / "nowhere.jsonl"))
 
@@ -295,7 +295,7 @@ def failing(row: dict[str, Any]) -> dict[str, Any]:
     return row
 
 
-def test_the_quarantine_is_beside_the_result(tmp_path: Path) -> None:
+def test_what_was_put_into_quarantine_is_beside_the_result(tmp_path: Path) -> None:
     stream = read_sequence(ROWS).map(failing).and_return(on_error="quarantine")
     report = write(tmp_path, stream)
     rows = [orjson.loads(line) for line in node(tmp_path).errors.read_bytes().splitlines()]
@@ -306,7 +306,7 @@ def test_the_quarantine_is_beside_the_result(tmp_path: Path) -> None:
     assert report.error_path == node(tmp_path).errors
 
 
-def test_the_quarantine_survives_interruptions_without_repeats(
+def test_what_was_put_into_quarantine_is_kept_over_interruptions_and_never_twice(
     tmp_path: Path,
 ) -> None:
     def stream(stop_at: int | None) -> DataPipeline:
@@ -324,7 +324,7 @@ def test_the_quarantine_survives_interruptions_without_repeats(
     assert report.manifest.failed == 4
 
 
-def test_skipped_items_are_counted_and_leave_no_file(tmp_path: Path) -> None:
+def test_what_is_skipped_is_counted_and_leaves_no_file(tmp_path: Path) -> None:
     report = write(tmp_path, read_sequence(ROWS).map(failing).and_return(on_error="skip"))
     assert report.manifest.failed == 4
     assert report.error_path is None
@@ -347,7 +347,7 @@ def test_a_stream_that_was_read_before_is_written_from_its_start(tmp_path: Path)
     assert next(iter(stream)) == ROWS[1]
 
 
-def test_a_run_that_has_to_stop_settles_the_items_it_has(tmp_path: Path) -> None:
+def test_a_run_that_is_told_to_stop_settles_what_is_there(tmp_path: Path) -> None:
     asked = itertools.count()
     with pytest.raises(RunStoppedError):
         write(

@@ -38,7 +38,7 @@ def test_an_alarm_raises_again_if_the_operator_catches_it(tmp_path: Path) -> Non
     assert [row["exception"] for row in error_rows(node(tmp_path))] == ["RecordTimeout"]
 
 
-def test_a_late_alarm_does_not_fail_the_next_record() -> None:
+def test_an_alarm_that_comes_late_hurts_nobody() -> None:
     """Rings it by hand at every moment at which no call is under way, or another one."""
     alarm = Alarm(30)
     with alarm.installed():

@@ -138,7 +138,7 @@ def test_a_server_ends_with_its_parent_even_if_a_child_of_that_lives_on(tmp_path
         assert alive([child]) == [child]
 
 
-def test_a_server_does_not_keep_the_output_of_its_parent_open(tmp_path: Path) -> None:
+def test_a_server_keeps_nobody_waiting_for_the_end_of_its_parents_output(tmp_path: Path) -> None:
     write_input(tmp_path / "input.jsonl", [{"n": 1}])
     script = Script(tmp_path, _SAME + _SERVED)
     done = subprocess.run(

@@ -7,13 +7,13 @@ from dagster_dataops.execution.workers.heartbeat import Heartbeat
 from tests.faults.crashing import in_child
 
 
-def test_no_call_is_reported_at_first() -> None:
+def test_nobody_is_at_work_at_first() -> None:
     heartbeat = Heartbeat()
     assert heartbeat.read() == (0, 0.0)
     heartbeat.close()
 
 
-def test_a_call_is_reported_while_it_runs() -> None:
+def test_a_call_is_told_as_long_as_it_lasts() -> None:
     heartbeat = Heartbeat()
     heartbeat.announce(1234)
     before = time.monotonic()
@@ -36,7 +36,7 @@ def test_a_call_that_raises_is_over() -> None:
     heartbeat.close()
 
 
-def test_another_process_reads_the_heartbeat(tmp_path: object) -> None:
+def test_another_process_reads_what_is_told(tmp_path: object) -> None:
     heartbeat = Heartbeat()
 
     def tell() -> None:

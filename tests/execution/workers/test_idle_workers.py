@@ -119,7 +119,7 @@ def test_two_workers_that_a_node_needed_serve_the_next_one(tmp_path: Path, kept:
     assert sorted(_imports(tmp_path)) == sorted(first)
 
 
-def test_the_state_of_a_module_is_there_for_the_next_node(tmp_path: Path, kept: Any) -> None:
+def test_what_a_module_remembers_is_there_for_the_next_node(tmp_path: Path, kept: Any) -> None:
     for number in (1, 2):
         (record,) = _run(tmp_path, kept.tell(), f"node{number}").dataset
         assert record["seen"] == number
@@ -201,7 +201,7 @@ def test_workers_in_other_surroundings_are_replaced(
 
 
 @pytest.mark.parametrize("how", ["moves", "masks", "terminates itself", "kills itself"])
-def test_a_worker_in_a_doubtful_state_is_not_used_again(
+def test_a_worker_in_a_doubtful_state_serves_nobody_else(
     tmp_path: Path, kept: Any, how: str
 ) -> None:
     doubtful = _workers(_run(tmp_path, kept.misbehave(how=how)))

@@ -81,7 +81,7 @@ def test_without_proc_a_thread_watches(monkeypatch: pytest.MonkeyPatch) -> None:
     assert _ended(child) == 1
 
 
-def test_a_lifeline_that_closed_before_it_was_bound_ends_the_process() -> None:
+def test_one_that_closed_before_it_was_bound_ends_the_process() -> None:
     reader, writer = os.pipe()
     os.close(writer)
     assert in_child(lambda: bind_to_lifeline(reader)) in {1, -signal.SIGKILL}

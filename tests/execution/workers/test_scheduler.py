@@ -64,7 +64,7 @@ def test_the_first_range_is_a_single_record(tmp_path: Path) -> None:
         assert first[:2] == (0, 4)
 
 
-def test_a_worker_that_is_alone_later_gets_a_large_range_for_a_moment(tmp_path: Path) -> None:
+def test_who_is_alone_after_that_is_given_much_for_a_moment(tmp_path: Path) -> None:
     with _schedule(tmp_path / "input", b"abc\n" * 2_000_000, 2) as schedule:
         first = schedule.take(1)
         assert first is not None
@@ -76,7 +76,7 @@ def test_a_worker_that_is_alone_later_gets_a_large_range_for_a_moment(tmp_path: 
         assert trial.patience < first.patience / 10
 
 
-def test_one_of_several_workers_gets_a_small_range_at_first(tmp_path: Path) -> None:
+def test_who_is_not_alone_is_given_little_at_first(tmp_path: Path) -> None:
     with _schedule(tmp_path / "input", b"abc\n" * 1000, 2) as schedule:
         assert schedule.take(1)
         assert schedule.take(2) is not None
@@ -157,7 +157,7 @@ def test_no_more_is_gone_through_carefully_than_a_usual_range(tmp_path: Path) ->
         assert (rest.start, rest.mode) == (careful.end, Mode.NORMAL)
 
 
-def test_a_death_after_the_last_record_fails_no_record(tmp_path: Path) -> None:
+def test_death_after_the_last_record_blames_nobody(tmp_path: Path) -> None:
     with _schedule(tmp_path / "input", b"abc\n" * 5, 1) as schedule:
         while schedule.take(1):
             pass
@@ -185,7 +185,7 @@ def _try(schedule: Scheduler, content: bytes, done: int, seconds: float) -> None
     schedule.measured(done - 10, seconds)
 
 
-def test_a_single_worker_gets_all_records_that_take_less_than_starting_another(
+def test_who_works_alone_is_given_all_that_takes_less_than_starting_another(
     tmp_path: Path,
 ) -> None:
     content = (b"x" * 9 + b"\n") * 1000
@@ -196,7 +196,7 @@ def test_a_single_worker_gets_all_records_that_take_less_than_starting_another(
         assert taken[:2] == (3000, len(content))
 
 
-def test_a_single_worker_gets_half_of_the_records_that_take_longer(tmp_path: Path) -> None:
+def test_who_works_alone_is_given_half_of_what_takes_longer(tmp_path: Path) -> None:
     content = (b"x" * 9 + b"\n") * 1000
     with _schedule(tmp_path / "input", content, 8) as schedule:
         _try(schedule, content, 100, 0.009)
@@ -214,7 +214,7 @@ def test_a_single_worker_gets_half_of_the_records_that_take_longer(tmp_path: Pat
         left -= size
 
 
-def test_the_rest_of_an_unfinished_range_is_cut_again(tmp_path: Path) -> None:
+def test_what_a_worker_did_not_get_to_is_cut_anew(tmp_path: Path) -> None:
     """Quick records before slow ones make these look quick as well."""
     content = (b"x" * 9 + b"\n") * 1000
     with _schedule(tmp_path / "input", content, 2) as schedule:

@@ -39,7 +39,7 @@ def test_workers_start_and_end_on_demand(tmp_path: Path, spawned: bool) -> None:
 
 
 @pytest.mark.parametrize("spawned", [False, True], ids=["forked", "spawned"])
-def test_the_error_describes_the_death_of_a_worker(tmp_path: Path, spawned: bool) -> None:
+def test_the_death_of_a_worker_is_told_in_words(tmp_path: Path, spawned: bool) -> None:
     pool = WorkerPool(act(), ())
     with second_thread(spawned):
         worker = pool.start(_assignment(tmp_path, 1))

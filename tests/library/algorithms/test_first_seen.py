@@ -42,7 +42,7 @@ def test_a_part_that_memory_does_not_hold_is_looked_through_in_turns(
     assert sum(few) == len(set(values))
 
 
-def test_keys_that_fit_into_memory_are_decided_at_once(tmp_path: Path) -> None:
+def test_what_fits_into_memory_is_decided_at_once(tmp_path: Path) -> None:
     taken = []
 
     def digests() -> Iterator[bytes]:
@@ -56,7 +56,7 @@ def test_keys_that_fit_into_memory_are_decided_at_once(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_keys_beyond_memory_are_in_files_that_are_deleted_one_by_one(
+def test_what_memory_does_not_hold_lies_in_files_and_is_deleted_part_by_part(
     tmp_path: Path,
 ) -> None:
     digests = (md5(bytes([n]), usedforsecurity=False).digest() for n in range(200))

@@ -63,7 +63,7 @@ def test_they_resume_anywhere(tmp_path, kind):
 
 
 @pytest.mark.parametrize("stop", [1, 1023, 1024, 1025, 1499, 1500, 1501, 4999, 5000])
-def test_tables_resume_at_the_borders_of_batches_and_groups(tmp_path, kind, stop):
+def test_they_go_on_at_the_borders_of_batches_and_groups(tmp_path, kind, stop):
     write, read = kind
     write(tmp_path / "t", ROWS)
     stream = read(tmp_path / "t").and_return()
@@ -103,7 +103,7 @@ def test_unknown_columns_are_named(tmp_path, kind):
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.95])
-def test_a_truncated_file_is_an_error_that_names_the_file(tmp_path, kind, share):
+def test_what_is_cut_off_is_an_error_that_names_the_file(tmp_path, kind, share):
     write, read = kind
     write(tmp_path / "t", ROWS)
     content = (tmp_path / "t").read_bytes()
@@ -127,7 +127,7 @@ def test_streams_may_be_packed_and_files_not(tmp_path):
         list(read_arrow(tmp_path / "s.arrow.gz"))
 
 
-def test_tables_are_read_by_url(tmp_path, kind):
+def test_they_are_read_by_url(tmp_path, kind):
     import fsspec
 
     write, read = kind

@@ -37,7 +37,7 @@ from tests.readers.delimited.tables import CELLS, QUOTING
         ("a,b\n,NA\n", {"missing": ["NA", ""]}, [{"a": None, "b": None}]),
     ],
 )
-def test_delimited_text_is_split_into_records(written, content, options, expected):
+def test_what_is_a_row(written, content, options, expected):
     assert list(read_delimited(written(content), **options)) == expected
 
 
@@ -58,7 +58,7 @@ TABLES = st.lists(st.lists(CELLS, min_size=3, max_size=3), max_size=30)
     encoding=st.sampled_from(["utf-8", "utf-16", "utf-32-be"]),
     times=st.sampled_from([1, 40]),
 )
-def test_tables_written_by_csv_are_read_as_csv_reads_them(
+def test_what_csv_writes_is_read_as_csv_reads_it(
     tmp_path, table, terminator, delimiter, encoding, times
 ):
     file = io.StringIO(newline="")

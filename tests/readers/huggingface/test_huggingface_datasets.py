@@ -26,7 +26,7 @@ def test_a_data_set_in_memory_is_read(dataset):
     assert list(islice(read_huggingface(dataset, ["text", "n"]), 1)) == [{"text": "t0", "n": 0}]
 
 
-def test_a_saved_data_set_is_read_and_is_the_same(dataset, tmp_path):
+def test_one_that_was_saved_is_read_and_is_the_same(dataset, tmp_path):
     dataset.save_to_disk(tmp_path / "saved")
     stream = read_huggingface(tmp_path / "saved").and_return()
     assert list(islice(stream, 1200)) == ROWS[:1200]
@@ -56,7 +56,7 @@ def test_values_become_json():
     assert list(read_huggingface(made)) == expected
 
 
-def test_an_object_that_is_no_data_set_is_refused(dataset, tmp_path):
+def test_what_is_no_data_set_is_refused(dataset, tmp_path):
     with pytest.raises(errors.StreamArgumentError, match="is a list; it must be a datasets"):
         read_huggingface(ROWS)
     with pytest.raises(errors.StreamArgumentError, match="IterableDataset"):

@@ -23,7 +23,7 @@ from tests.readers.part_files.rows import values
         (b"1,\xff\n", "UnicodeDecodeError"),
     ],
 )
-def test_a_bad_line_is_reported_with_its_file_and_number(tmp_path, content, fault):
+def test_a_bad_line_is_told_with_its_file_and_number(tmp_path, content, fault):
     folder = write_parts(tmp_path, content)
 
     with pytest.raises(StreamSourceError, match=r"part-0, line \d.*") as raised:
@@ -38,7 +38,7 @@ def test_blanks_carriage_returns_marks_and_missing_ends_do_not_matter(tmp_path):
     assert places(mini(folder, 3, -1)()) == [("part-0", 1), ("part-0", 2), ("part-2", 1)]
 
 
-def test_blank_lines_are_skipped_if_asked(tmp_path):
+def test_blank_lines_are_passed_over_if_told_to(tmp_path):
     folder = write_parts(tmp_path, "1,2\n \n\r\n3,4\n\n")
 
     assert places(mini(folder, 1, -1, skip_blank_lines=True)()) == [("part-0", 1), ("part-0", 4)]

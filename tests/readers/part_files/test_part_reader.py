@@ -200,7 +200,7 @@ def test_batches_may_be_dropped_or_go_on():
     assert [len(b["line"]) for b in mini(batch_size=4, epochs=2)()] == [4, 4, 4, 4, 2] * 2
 
 
-def test_a_reader_that_never_fills_a_batch_ends():
+def test_what_never_fills_a_batch_ends():
     assert mini(batch_size=40, drop_last=True, epochs=None)() == []
     assert len(mini(batch_size=40, wrap=True)()[0]["line"]) == 40
 
@@ -252,7 +252,7 @@ def test_constructing_one_touches_no_disk(tmp_path):
         reader()
 
 
-def test_a_wrong_record_is_reported_with_its_place(tmp_path):
+def test_a_wrong_record_is_told_with_its_place(tmp_path):
     class Wrong(PartFiles):
         def parse(self, line):
             return [line]
@@ -270,6 +270,6 @@ def test_its_columns_are_those_of_its_records():
     }
 
 
-def test_equal_rows_differ_only_by_their_places():
+def test_equal_rows_are_told_apart_only_by_their_places():
     assert Counter(ROWS.values()).most_common(1)[0][1] == 2
     assert len(set(ROWS.values())) == 11

@@ -38,7 +38,7 @@ def test_epochs_are_shuffled_differently():
     assert records[:18] != records[18:]
 
 
-def test_a_drawn_seed_is_readable_and_repeats_the_order():
+def test_a_drawn_seed_is_told_and_repeats_the_order():
     drawn = mini(random_shuffle=True, shuffle_after_epoch=True)
     again = mini(random_shuffle=True, shuffle_after_epoch=True, seed=drawn.seed_in_use)
 

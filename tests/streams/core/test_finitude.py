@@ -43,7 +43,7 @@ ENDLESS = [
 
 
 @pytest.mark.parametrize(("stream", "kind", "stage"), ENDLESS)
-def test_an_endless_stream_names_its_endless_stage(stream, kind, stage):
+def test_what_never_ends_says_which_stage_makes_it_so(stream, kind, stage):
     assert stream.finitude is kind
     assert stream.endless_stage == stage
     assert stream.and_return().is_infinite()
@@ -63,7 +63,7 @@ def test_an_endless_stream_names_its_endless_stage(stream, kind, stage):
         DataPipeline.zip(),
     ],
 )
-def test_a_stream_that_ends_is_finite(stream):
+def test_what_ends_is_known_to(stream):
     assert stream.finitude is Finitude.FINITE
     assert stream.endless_stage is None
     assert len(list(islice(stream, 100))) < 100

@@ -71,7 +71,7 @@ def test_a_changed_file_inside_another_stream_is_refused(folder):
 
 
 @pytest.mark.parametrize("damage", [None, {}, [], "x", {"version": 1}, {"version": 9}])
-def test_a_value_that_is_no_state_is_refused(damage):
+def test_what_is_no_state_is_refused(damage):
     stream = numbers(1, 2).and_return()
     if damage == {"version": 9}:
         damage = stream.state_dict() | damage

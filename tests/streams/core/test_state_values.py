@@ -30,7 +30,7 @@ def test_items_come_back_as_they_were(item):
 
 
 @pytest.mark.parametrize("item", [{1}, object(), [1, (2, {"a": 1j})]])
-def test_values_that_json_cannot_hold_are_refused(item):
+def test_what_json_cannot_hold_is_refused(item):
     with pytest.raises(StreamStateError, match="which JSON cannot"):
         to_json(item)
 

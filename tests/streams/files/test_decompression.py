@@ -98,7 +98,7 @@ def test_a_damaged_file_is_an_error_behind_what_comes_before_the_damage(tmp_path
     assert found[: 2 * len(ROWS)] == ROWS * 2
 
 
-def test_a_file_that_is_not_compressed_is_reported(tmp_path, suffix):
+def test_what_is_not_packed_at_all_is_told(tmp_path, suffix):
     path = tmp_path / f"a.jsonl.{suffix}"
     path.write_bytes(CONTENT)
     with pytest.raises(errors.StreamSourceError, match=r"is not valid \w+ data"):
@@ -112,7 +112,7 @@ def test_padding_behind_gzip_is_passed_over(tmp_path):
     assert list(read_jsonl(path)) == ROWS
 
 
-def test_a_compression_can_be_given_and_an_unknown_one_is_refused(tmp_path):
+def test_a_kind_can_be_told_and_an_unknown_one_is_refused(tmp_path):
     path = tmp_path / "packed"
     path.write_bytes(gzip.compress(CONTENT))
     assert list(read_jsonl(path, compression="gzip")) == ROWS

@@ -149,7 +149,7 @@ def test_no_path_and_what_is_none_are_refused():
         read_jsonl([3])
 
 
-def test_an_empty_folder_is_reported(tmp_path):
+def test_an_empty_folder_is_told(tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(errors.StreamSourceError, match="is a folder without files"):
         list(read_jsonl(tmp_path / "empty"))

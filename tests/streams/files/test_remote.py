@@ -99,7 +99,7 @@ def test_a_server_that_is_busy_is_asked_again(server, no_pauses):
     assert list(read_jsonl(f"{server.url}/a.jsonl")) == ROWS
 
 
-def test_a_connection_that_stays_broken_is_an_error_with_the_url_and_advice(server, no_pauses):
+def test_one_that_stays_broken_is_an_error_with_the_url_and_advice(server, no_pauses):
     server.cuts = [len(CONTENT) // 2] + [0] * 20
     stream = read_jsonl(f"{server.url}/a.jsonl", block_size=1024).and_return()
     found = []
@@ -108,7 +108,7 @@ def test_a_connection_that_stays_broken_is_an_error_with_the_url_and_advice(serv
     assert found == []  # extend takes all or nothing
 
 
-def test_a_stream_resumes_behind_the_items_read_before_the_connection_broke(folder, no_pauses):
+def test_what_came_before_the_break_has_been_read_and_it_goes_on_later(folder, no_pauses):
     with served(folder, ranges=True) as server:
         url, small = f"{server.url}/a.jsonl", {"block_size": 10_000}
         stream = read_jsonl(url, block_size=1024, storage_options=small).and_return()
@@ -184,7 +184,7 @@ def test_lines_come_by_url_too(memory):
     assert list(read_text("memory://t.txt", encoding="utf-16")) == ["ä", "b"]
 
 
-def test_an_unknown_kind_of_url_and_a_missing_package_are_reported():
+def test_an_unknown_kind_of_url_and_a_missing_package_are_told():
     with pytest.raises(errors.StreamSourceError, match=r"nosuch://x: .*Protocol not known"):
         list(read_jsonl("nosuch://x"))
     with pytest.raises(errors.StreamSourceError, match=r"needs a package that is not installed"):

@@ -42,7 +42,7 @@ def lines(tmp_path):
         ("a\u2028b\x0bc\x85d\n".encode(), {}, ["a\u2028b\x0bc\x85d"]),
     ],
 )
-def test_text_is_split_at_line_ends_alone(lines, content, options, expected):
+def test_what_is_a_line(lines, content, options, expected):
     assert lines(content, **options) == expected
 
 

@@ -35,7 +35,7 @@ def test_a_failure_discards_no_neighbour(deterministic, bad):
     assert not deterministic or items == expected
 
 
-def test_items_before_a_failure_are_yielded_before_it():
+def test_what_comes_before_a_failure_is_yielded_before_it():
     stream = numbers(8).map(lambda x: 1 // (x - 5), num_parallel_calls=4).and_return()
     items = []
     with pytest.raises(ZeroDivisionError):

@@ -14,7 +14,7 @@ from dagster_dataops.testing import assert_resumes_anywhere
 from tests.streams.indexed_files import numbers, records, write
 
 
-def test_the_order_is_that_of_a_shuffled_list_of_the_records(source):
+def test_it_is_the_order_in_which_a_list_of_them_would_be_shuffled(source):
     held = read_jsonl(source).map(lambda record: record).shuffle(0, seed=3).repeat(2)
 
     assert numbers(read_jsonl(source).shuffle(0, seed=3).repeat(2)) == numbers(held)
@@ -77,7 +77,7 @@ def test_its_state_is_as_small_at_the_end_as_at_the_start(source):
     assert len(json.dumps(stream.state_dict())) - before <= 2
 
 
-def test_lines_without_a_record_are_skipped_and_named(tmp_path):
+def test_what_is_no_record_is_passed_over_and_named(tmp_path):
     lines = records(40)
     lines[7], lines[20] = b'{"n": 7', b"[20]"
     source = write(tmp_path / "bad.jsonl", lines)
@@ -104,7 +104,7 @@ def test_a_file_that_becomes_shorter_while_it_is_read_is_an_error(source):
         list(iterator)
 
 
-def test_a_missing_file_is_reported_when_it_is_read(tmp_path):
+def test_a_missing_file_is_told_when_it_is_read(tmp_path):
     builder = read_jsonl(tmp_path / "missing.jsonl").shuffle(0)
     with pytest.raises(errors.StreamSourceError, match=r"missing\.jsonl"):
         list(builder)

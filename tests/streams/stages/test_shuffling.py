@@ -3,7 +3,7 @@
 from dagster_dataops import read_sequence
 
 
-def test_each_epoch_is_shuffled_in_another_order_by_default():
+def test_epochs_are_shuffled_anew_unless_told_otherwise():
     stream = read_sequence(list(range(50))).shuffle(0).and_return()
     first = list(stream)
     stream.reset()

@@ -39,7 +39,7 @@ def test_a_json_schema_may_come_from_a_file(find: Find, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("schema", [{"type": "nothing"}, {"$ref": "#/nowhere"}, "nowhere.json"])
-def test_an_invalid_json_schema_is_refused_where_it_is_declared(schema: Any) -> None:
+def test_what_is_no_json_schema_is_refused_where_it_is_declared(schema: Any) -> None:
     pytest.importorskip("jsonschema_rs", reason="extra json-schema is not installed")
     with pytest.raises(ConfigurationError, match="json_schema is"):
         checks.json_schema(schema)

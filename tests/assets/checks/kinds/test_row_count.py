@@ -22,6 +22,6 @@ def test_row_count_has_two_bounds(rows: int, passed: bool, text: str, find: Find
     assert finding.numbers == {"rows": rows}
 
 
-def test_row_count_with_one_bound_checks_only_this_bound(find: Find) -> None:
+def test_row_count_with_one_bound_minds_that_alone(find: Find) -> None:
     assert find(checks.row_count(max=3), []).passed
     assert find(checks.row_count(min=3), list(numbered(9))).passed
