@@ -13,7 +13,11 @@ _SERVER_OF_THEIR_OWN: Final = (
     "tests/end_to_end/test_restarts.py",
     "tests/end_to_end/test_staleness.py",
 )
-_TOGETHER: Final = (*_SERVER_OF_THEIR_OWN, "tests/test_definitions.py")
+_TOGETHER: Final = (
+    *_SERVER_OF_THEIR_OWN,
+    "tests/test_definitions.py",
+    "tests/test_documents.py",
+)
 
 
 class Scheduler(LoadScopeScheduling):

@@ -12,10 +12,7 @@ The comment behind a ``print`` is its expected output: ``print(1 + 1)  # 2``. A 
 ``defs.yaml`` can load it: ``from yaml_project import load``.
 """
 
-import os
 import re
-import subprocess
-import sys
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -24,6 +21,7 @@ from pathlib import Path
 import pytest
 
 import dagster_dataops
+from tests.warm_python import WarmPython
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -38,6 +36,7 @@ _BLOCK = re.compile(
 _FILE = re.compile(r"# ([\w./-]+\.(?:py|yaml|toml))\b.*\n")
 _PRINTED = re.compile(r"^print\(.*\)  # (.+)$", re.MULTILINE)
 
+_RUN = "import runpy; runpy.run_path('script.py', run_name='__main__')"
 _PYPROJECT = """
 [tool.dg]
 directory_type = "project"
@@ -96,57 +95,28 @@ def name_of(path: Path) -> str:
 CODE = {name_of(path): page for path in PAGES if (page := read_page(path)).script}
 
 
-# Forks a process for each page, so that Dagster is imported once for all of them.
-_PAGE_SERVER = """
-import os, runpy, sys
-
-import dagster.components
-import dagster_dataops.assets.definitions
-
-for folder in sys.stdin:
-    if child := os.fork():
-        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
-        continue
-    os.chdir(folder.strip())
-    sys.path.insert(0, os.getcwd())
-    output = os.open("output", os.O_CREAT | os.O_WRONLY)
-    os.dup2(output, 1)
-    os.dup2(output, 2)
-    sys.stdin.close()
-    runpy.run_path("script.py", run_name="__main__")
-    sys.exit()
-"""
-
-
 @pytest.fixture(scope="module")
-def page_server() -> Iterator[subprocess.Popen[str]]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("DATAOPS_")}
-    command = [sys.executable, "-c", _PAGE_SERVER]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=kept) as server:
-        yield server
+def python() -> Iterator[WarmPython]:
+    with WarmPython("dagster.components", "dagster_dataops.assets.definitions") as warm:
+        yield warm
 
 
-@pytest.mark.parametrize("name", CODE)
+# The pages take half a minute of computing together; the README shows that the test works.
+_SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in CODE if name != "README.md"]
+
+
+@pytest.mark.parametrize("name", ["README.md", *_SLOW])
 def test_the_code_of_a_page_runs_and_prints_as_commented(
-    name: str, page_server: subprocess.Popen[str], tmp_path: Path
+    name: str, python: WarmPython, tmp_path: Path
 ) -> None:
     page = CODE[name]
     files = page.files | {"pyproject.toml": _PYPROJECT, "yaml_project.py": _YAML_PROJECT}
     for file, content in files.items():
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file).write_text(content)
-
     (tmp_path / "script.py").write_text(page.script)
 
-    assert page_server.stdin is not None
-    assert page_server.stdout is not None
-    print(tmp_path, file=page_server.stdin, flush=True)
-    code = page_server.stdout.readline().strip()
-
-    output = (tmp_path / "output").read_text()
-    assert code == "0", output
-    printed = iter(output.splitlines())
+    printed = iter(python.run(_RUN, folder=tmp_path).splitlines())
 
     missing = [line for line in page.printed if line not in printed]  # in this order
     assert missing == []

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*/definitions.py"))
 MINI = ROOT / "examples" / "mini_data_loader" / "definitions.py"
@@ -35,7 +37,6 @@ def test_an_example_loads_in_dagster(example: Path, tmp_path: Path) -> None:
     run(tmp_path, "-m", "dagster", "definitions", "validate", "-f", str(example))
 
 
-@pytest.mark.slow
 def test_the_mini_data_loader_gives_x_and_y_as_two_assets(tmp_path: Path) -> None:
     printed = run(tmp_path, str(MINI))
     found = {

@@ -1,6 +1,5 @@
 """Tests of the names that ``import dagster_dataops`` exports, and of its cost."""
 
-import ast
 import pickle
 import re
 import textwrap
@@ -12,7 +11,6 @@ import pytest
 import dagster_dataops
 from dagster_dataops import assets, readers, testing
 from dagster_dataops.assets import PlannedPipeline
-from dagster_dataops.errors import UnknownOperatorError
 
 
 def test_the_public_names_are_sorted_and_unique():
@@ -46,44 +44,6 @@ def test_every_reader_resolves(name):
 
 def test_the_helper_for_tests_of_streams_has_a_separate_module():
     assert testing.assert_resumes_anywhere.__module__ == "dagster_dataops.testing"
-
-
-@pytest.mark.parametrize("stub", ["__init__.pyi", "assets/__init__.pyi", "readers/__init__.pyi"])
-def test_every_line_of_a_stub_exports_what_it_imports(stub):
-    """Type checkers take ``import name as name`` for an export, and no other import."""
-    text = (Path(dagster_dataops.__file__).parent / stub).read_text()
-    assigned = dict(re.findall(r"^(\w+) = (\w+)$", text, re.MULTILINE))
-    for node in ast.parse(text).body:
-        if isinstance(node, ast.ImportFrom):
-            (alias,) = node.names
-            assert alias.asname in {alias.name, *assigned.values()}
-
-
-def test_an_unknown_name_is_an_attribute_error():
-    with pytest.raises(AttributeError, match="no attribute 'pipelne'"):
-        _ = dagster_dataops.pipelne
-
-
-def test_the_error_for_an_unknown_group_names_the_groups():
-    dagster_dataops.data_register.new_group("public_api")
-
-    with pytest.raises(UnknownOperatorError, match=r"Did you mean data\.public_api"):
-        _ = dagster_dataops.data.public_ap
-
-
-def test_an_unknown_group_cannot_be_imported(run_python):
-    run_python(
-        textwrap.dedent(
-            """
-            try:
-                from dagster_dataops.data import nobody_registered_this
-            except ImportError:
-                pass
-            else:
-                raise AssertionError
-            """
-        )
-    )
 
 
 def test_public_classes_pickle_by_reference():

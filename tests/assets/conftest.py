@@ -1,5 +1,6 @@
 """Fixtures for the tests of the assets."""
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -37,11 +38,19 @@ def instance() -> Iterator[dg.DagsterInstance]:
         yield ephemeral
 
 
+@pytest.fixture(scope="session")
+def _new_instance(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of an instance without runs, to be copied: making its databases takes long."""
+    folder = tmp_path_factory.mktemp("new_instance")
+    with dg.DagsterInstance.local_temp(str(folder)):
+        return folder
+
+
 @pytest.fixture
-def stored(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
+def stored(tmp_path: Path, _new_instance: Path) -> Iterator[dg.DagsterInstance]:
     """An instance on disk."""
     folder = tmp_path / "instance"
-    folder.mkdir()
+    shutil.copytree(_new_instance, folder)
     with dg.DagsterInstance.local_temp(str(folder)) as instance:
         yield instance
 

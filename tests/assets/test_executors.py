@@ -105,6 +105,7 @@ def test_definitions_carry_the_executor_that_was_chosen(
     assert one.executor is other.executor is executor_of("multiprocess")
 
 
+@pytest.mark.slow
 def test_the_server_of_steps_has_imported_dagster_and_shares_no_thread_or_file(
     run_python: Callable[..., str],
 ) -> None:
@@ -124,6 +125,7 @@ print(json.dumps([
     assert json.loads(run_python(code)) == [True, 1, []]
 
 
+@pytest.mark.slow
 def test_a_failed_warm_up_only_makes_the_server_slow(
     run_python: Callable[..., str],
 ) -> None:

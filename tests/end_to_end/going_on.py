@@ -3,12 +3,13 @@
 import os
 import signal
 from collections import Counter
+from contextlib import suppress
 from typing import Any
 
 import orjson
 import psutil
 
-from tests.end_to_end.dagster_server import IN_PROCESS, RECORDS, Call, DagsterServer
+from tests.end_to_end.dagster_server import IN_PROCESS, RECORDS, Call, DagsterServer, until
 from tests.faults.crashing import slowness
 
 UNDISTURBED = b"".join(
@@ -52,6 +53,19 @@ def step_of(call: Call) -> int:
 
 def kill(pid: int) -> None:
     os.kill(pid, signal.SIGKILL)
+
+
+def wait_until_no_run_is_left(server: DagsterServer) -> None:
+    """Wait until no step and no worker process of the server's runs is alive."""
+
+    def left() -> list[str]:
+        commands = []
+        for process in server.processes():
+            with suppress(psutil.Error):  # it has ended since it was listed
+                commands.append(" ".join(process.cmdline()))
+        return [c for c in commands if "execution.worker" in c or "execute_" in c]
+
+    until(lambda: not left(), "the end of all steps and workers")
 
 
 def check_went_on(

@@ -15,8 +15,13 @@ from tests.end_to_end.dagster_server import (
     DagsterServer,
     until,
 )
-from tests.end_to_end.going_on import UNDISTURBED, check_went_on, gone, interrupted
-from tests.end_to_end.rows import Rows
+from tests.end_to_end.going_on import (
+    UNDISTURBED,
+    check_went_on,
+    gone,
+    interrupted,
+    wait_until_no_run_is_left,
+)
 
 pytestmark = pytest.mark.timeout(7200)
 
@@ -113,14 +118,5 @@ def test_edited_code_starts_afresh_with_a_log_line_unless_resuming_across_code(
     assert mortal.result("edited", "fragile").count(b"!") == RECORDS
 
 
-def test_no_process_is_left_running(
-    server: DagsterServer, mortal: DagsterServer, rows: Rows
-) -> None:
-    rows.wait()
-
-    def left() -> list[str]:
-        processes = [*server.processes(), *mortal.processes()]
-        commands = [" ".join(process.cmdline()) for process in processes]
-        return [c for c in commands if "execution.worker" in c or "execute_" in c]
-
-    until(lambda: not left(), f"the end of {left()}")
+def test_no_process_of_a_run_is_left(mortal: DagsterServer) -> None:
+    wait_until_no_run_is_left(mortal)

@@ -12,7 +12,7 @@ import pytest
 
 from dagster_dataops.hashing.file_digests import content_digest
 from tests.assets.helpers import numbered, write_jsonl
-from tests.end_to_end.warm_python import WarmPython
+from tests.warm_python import WarmPython
 
 QUERY = "{assetNodes{assetKey{path} staleStatus staleCauses{reason}}}"
 DEFINITIONS = """
@@ -100,11 +100,8 @@ class Project:
 
 @pytest.fixture(scope="module")
 def python() -> Iterator[WarmPython]:
-    warm = WarmPython()
-    try:
+    with WarmPython("dagster", "dagster_graphql.cli") as warm:
         yield warm
-    finally:
-        warm.close()
 
 
 @pytest.fixture

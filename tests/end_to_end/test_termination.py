@@ -21,8 +21,9 @@ from tests.end_to_end.going_on import (
     gone,
     interrupted,
     step_of,
+    wait_until_no_run_is_left,
 )
-from tests.end_to_end.rows import row
+from tests.end_to_end.rows import Rows, row
 
 QUICK = 100  # records after which every call takes a minute
 
@@ -118,3 +119,13 @@ def test_a_stream_that_is_cancelled_ends_at_once_and_resumes_later(
     again = server.launch(node, "shout")
     server.finish(again, "SUCCESS")
     record("done_twice", check_went_on(server, node, again, before, BETWEEN_POSITIONS))
+
+
+def test_ctrl_c_ends_the_server_and_no_process_of_a_run_is_left(
+    server: DagsterServer, rows: Rows
+) -> None:
+    """The last test of the shared server: later tests do not run beside it."""
+    rows.wait()
+    wait_until_no_run_is_left(server)
+    server.interrupt()
+    assert server.processes() == []

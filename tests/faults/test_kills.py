@@ -19,6 +19,7 @@ from tests.faults.crashing import HANG_SECONDS, Script, alive, in_child, killed_
 from tests.faults.moments import IN_PARENT, IN_WORKER, place_of
 
 
+@pytest.mark.slow
 def test_runs_killed_at_random_instants_finish_with_the_right_bytes(tmp_path: Path) -> None:
     campaign = run_campaign(8, seed=12, folder=tmp_path, scale=0.1)
     assert campaign.failures == []

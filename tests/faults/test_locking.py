@@ -68,6 +68,7 @@ def _started(home: Path, lock_seconds: float) -> list[str]:
     return [(home / f"outcome-{number}").read_text() for number in range(_RACERS)]
 
 
+@pytest.mark.slow
 def test_of_several_runs_at_once_one_works_and_the_others_name_it(tmp_path: Path) -> None:
     refused = 0
     for number in range(20):

@@ -16,17 +16,14 @@ import time
 import uuid
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any
 
 import httpx
 import numpy as np
 import pandas as pd
-import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagster_dataops.hashing.operational import Operational, is_annotated_operational
 from dagster_dataops.hashing.values import FormBuilder, digest
 
 VALUES = st.recursive(
@@ -162,32 +159,6 @@ def test_an_object_known_only_by_its_class_is_reported(value):
     former = FormBuilder()
     former.form({"inside": [value]})
     assert len(former.unknown) == 1
-
-
-def test_objects_declared_operational_do_not_count():
-    class Model(Operational):
-        def __init__(self, key):
-            self.key = key
-
-    assert digest(Model("a")) == digest(Model("b"))
-    assert digest([pydantic.SecretStr("a")]) == digest([pydantic.SecretStr("b")])
-
-
-@pytest.mark.parametrize(
-    ("annotation", "marked"),
-    [
-        (Annotated[float, Operational], True),
-        (Annotated[float, Operational] | None, True),
-        (Operational, True),
-        ("Annotated[float, Operational]", True),
-        (Annotated[float, "seconds"], False),
-        (float | None, False),
-        ("float", False),
-        (Any, False),
-    ],
-)
-def test_an_annotation_marks_its_parameter(annotation, marked):
-    assert is_annotated_operational(annotation) is marked
 
 
 def test_a_resource_inside_an_object_does_not_hide_the_rest():

@@ -3,7 +3,6 @@
 import json
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +21,10 @@ NOW = NewFiles(settle_seconds=0)
 class Watching:
     """The sensor of a pipeline over a folder, and ticks of it."""
 
-    def __init__(self, inbox: Path, root: Path, operator: Any) -> None:
-        self.inbox, self.root, self.operator = inbox, root, operator
-        self.instance = dg.DagsterInstance.local_temp(str(root.parent / "dagster_home"))
+    def __init__(
+        self, inbox: Path, root: Path, operator: Any, instance: dg.DagsterInstance
+    ) -> None:
+        self.inbox, self.root, self.operator, self.instance = inbox, root, operator, instance
         self.cursor: str | None = None
         self.set(NOW)
 
@@ -73,15 +73,14 @@ def keys(requests: list[dg.RunRequest]) -> list[str | None]:
 
 
 @pytest.fixture
-def watching(registry: OperatorRegistry, tmp_path: Path, root: Path) -> Iterator[Watching]:
+def watching(
+    registry: OperatorRegistry, tmp_path: Path, root: Path, stored: dg.DagsterInstance
+) -> Watching:
     @registry("data.text", _concurrency_mode="single")
     def upper(record: dict) -> None:
         record["text"] = record["text"].upper()
 
-    (tmp_path / "dagster_home").mkdir()
-    made = Watching(tmp_path / "inbox", root, upper())
-    with made.instance:
-        yield made
+    return Watching(tmp_path / "inbox", root, upper(), stored)
 
 
 def test_each_new_file_becomes_a_partition_and_a_run(watching: Watching, root: Path) -> None:

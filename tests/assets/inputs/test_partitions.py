@@ -1,6 +1,5 @@
 """Tests of partitioned pipelines: sources, runs of one and several partitions, fan-in, mappings."""
 
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from dagster_dataops.errors import (
     ConfigurationError,
     InputError,
     OperatorDefinitionError,
-    PartitionsFailedError,
     PipelineDefinitionError,
     ResultMissingError,
 )
@@ -25,92 +23,19 @@ from tests.assets.helpers import (
     execute,
     log_of,
     pipeline_of,
-    read_jsonl,
     result_of,
     spec_of,
     write_jsonl,
 )
-
-LETTERS = dg.StaticPartitionsDefinition(["c", "a", "b"])
-SINGLE_RUN = dg.BackfillPolicy.single_run()
-
-
-class Tagging:
-    """An operator that counts its calls and fails on chosen records."""
-
-    def __init__(self, registry: OperatorRegistry) -> None:
-        self.calls: Counter[str] = Counter()
-        self.failing: set[str] = set()
-        self.fatal: BaseException | None = None
-        self.registry = registry
-
-    def operator(self) -> Any:
-        @self.registry("data.text", _concurrency_mode="single", _ignore_errors=False)
-        def tag(record: dict) -> None:
-            self.calls[record["id"]] += 1
-            if record["id"] in self.failing:
-                if self.fatal is not None:
-                    raise self.fatal
-                msg = f"no answer for {record['id']}"
-                raise ConnectionError(msg)
-            record["tag"] = True
-
-        return tag()
-
-
-@pytest.fixture
-def tagging(registry: OperatorRegistry) -> Tagging:
-    return Tagging(registry)
-
-
-@pytest.fixture
-def inbox(tmp_path: Path) -> Path:
-    """Return a folder with a file of two records for each letter."""
-    for key in "abc":
-        rows = [{"id": f"{key}{number}"} for number in range(2)]
-        write_jsonl(tmp_path / "inbox" / f"{key}.jsonl", rows)
-    return tmp_path / "inbox"
-
-
-def ids(rows: list[dict[str, Any]]) -> list[str]:
-    return [row["id"] for row in rows]
-
-
-def part_of(root: Path, node: str, partition: str) -> list[dict[str, Any]]:
-    return read_jsonl(root / "docs" / node / "partitions" / partition / f"{node}_results.jsonl")
-
-
-def of_range(start: str, end: str) -> dict[str, str]:
-    """Return the tags of a run of several partitions, as in a backfill of one run."""
-    return {
-        "dagster/asset_partition_range_start": start,
-        "dagster/asset_partition_range_end": end,
-    }
-
-
-def partitions_of(result: dg.ExecuteInProcessResult, *key: str) -> dict[str, dict[str, Any]]:
-    """Return the metadata of an asset's materializations, by partition."""
-    events = [event.step_materialization_data for event in result.all_events if is_made(event)]
-    found = [e.materialization for e in events if e.materialization.asset_key.path == list(key)]
-    return {
-        str(one.partition): {
-            name.removeprefix("dagster_dataops/"): value.value
-            for name, value in one.metadata.items()
-        }
-        for one in found
-    }
-
-
-def is_made(event: dg.DagsterEvent) -> bool:
-    return event.event_type_value == "ASSET_MATERIALIZATION"
-
-
-@pytest.fixture
-def static(tagging: Tagging, inbox: Path, root: Path) -> dg.Definitions:
-    """Return two nodes over three static partitions, backfilled in one run."""
-    ppl = pipeline_of(first=tagging.operator(), second=tagging.operator())
-    source = inbox / "{partition}.jsonl"
-    return definitions_of(ppl, source, root, partitions_def=LETTERS, backfill_policy=SINGLE_RUN)
+from tests.assets.inputs.tagging import (
+    LETTERS,
+    SINGLE_RUN,
+    Tagging,
+    ids,
+    of_range,
+    part_of,
+    partitions_of,
+)
 
 
 def test_each_partition_takes_its_own_file_and_has_its_own_folder(
@@ -203,88 +128,6 @@ def test_a_path_names_the_partition_only_with_partitions(
 ) -> None:
     with pytest.raises(ConfigurationError, match=r"\{partition\}"):
         definitions_of(pipeline_of(tag=tagging.operator()), path, root, partitions_def=partitions)
-
-
-def test_one_run_of_several_partitions_reports_each_of_them(
-    static: dg.Definitions, tagging: Tagging, root: Path, instance: dg.DagsterInstance
-) -> None:
-    result = execute(static, instance, tags=of_range("c", "a"))
-    told = partitions_of(result, "docs", "second")
-    assert {key: one["rows_in"] for key, one in told.items()} == {"c": 2, "a": 2}
-    assert {one["path"].split("/")[-2] for one in told.values()} == {"c", "a"}
-    assert [ids(part_of(root, "second", key)) for key in "ca"] == [["c0", "c1"], ["a0", "a1"]]
-    assert tagging.calls == Counter(dict.fromkeys(["a0", "a1", "c0", "c1"], 2))
-    made = instance.get_materialized_partitions(dg.AssetKey(["docs", "second"]))
-    assert made == {"a", "c"}
-    assert not list(root.rglob("*untold*"))
-
-
-def test_one_failing_partition_fails_the_step_after_the_others_are_made(
-    static: dg.Definitions, tagging: Tagging, root: Path, instance: dg.DagsterInstance
-) -> None:
-    tagging.failing = {"a1"}
-    with pytest.raises(PartitionsFailedError, match=r"1 of 3 partitions failed: a \(RecordError"):
-        execute(static, instance, tags=of_range("c", "b"))
-    first = dg.AssetKey(["docs", "first"])
-    assert instance.get_materialized_partitions(first) == {"b", "c"}
-    assert ids(part_of(root, "first", "b")) == ["b0", "b1"]
-
-    tagging.failing, before = set(), tagging.calls.copy()
-    execute(static, instance, partition_key="a")
-    assert ids(part_of(root, "second", "a")) == ["a0", "a1"]
-    assert tagging.calls["a0"] == before["a0"] + 1  # by the second node alone
-
-
-def test_a_failed_partition_keeps_its_version_apart_from_the_others(
-    static: dg.Definitions, tagging: Tagging, instance: dg.DagsterInstance
-) -> None:
-    tagging.failing = {"a1"}
-    execute(static, instance, tags=of_range("c", "b"), raise_on_error=False)
-    records = instance.fetch_materializations(dg.AssetKey(["docs", "first"]), limit=10).records
-    versions = {
-        one.partition_key: (one.asset_materialization.tags or {})["dagster/data_version"]
-        for one in records
-        if one.asset_materialization is not None
-    }
-    assert versions.keys() == {"b", "c"}
-    assert versions["b"] != versions["c"]
-
-
-def test_a_killed_run_of_several_partitions_resumes_in_the_partition_it_was_killed_in(
-    static: dg.Definitions, tagging: Tagging, root: Path, instance: dg.DagsterInstance
-) -> None:
-    tagging.failing, tagging.fatal = {"a1"}, KeyboardInterrupt()
-    only = [["docs", "first"]]
-    with pytest.raises(KeyboardInterrupt):
-        execute(static, instance, tags=of_range("c", "b"), only=only)
-    assert not instance.get_materialized_partitions(dg.AssetKey(["docs", "first"]))
-
-    tagging.failing = set()
-    result = execute(static, instance, tags=of_range("c", "b"), only=only)
-    assert tagging.calls == Counter({"c0": 1, "c1": 1, "a0": 1, "a1": 2, "b0": 1, "b1": 1})
-    told = partitions_of(result, "docs", "first")
-    assert "already finished by run" in told["c"]["notes"]
-    assert told["a"]["rows_resumed"] == 1
-    assert [ids(part_of(root, "first", key)) for key in "ab"] == [["a0", "a1"], ["b0", "b1"]]
-
-    execute(static, instance, tags=of_range("c", "b"), only=only)
-    assert tagging.calls["c0"] == 2  # Dagster makes its known partitions again
-
-
-def test_a_retry_of_the_step_makes_only_the_failed_partition(
-    tagging: Tagging, inbox: Path, root: Path, instance: dg.DagsterInstance
-) -> None:
-    definitions = definitions_of(
-        pipeline_of(tag=tagging.operator()),
-        inbox / "{partition}.jsonl",
-        root,
-        partitions_def=LETTERS,
-        backfill_policy=SINGLE_RUN,
-        retry_policy=dg.RetryPolicy(max_retries=1),
-    )
-    tagging.failing = {"a1"}
-    execute(definitions, instance, tags=of_range("c", "b"), raise_on_error=False)
-    assert tagging.calls == Counter({"c0": 1, "c1": 1, "a0": 1, "a1": 2, "b0": 1, "b1": 1})
 
 
 def folded(tagging: Tagging, registry: OperatorRegistry) -> Pipeline:

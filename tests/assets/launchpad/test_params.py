@@ -1,100 +1,34 @@
 """Tests of options of every type in the launchpad: shown, checked and read back."""
 
-import dataclasses
 import datetime as dt
 import decimal
-import enum
 import re
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal, TypedDict, Union
 
-import dagster as dg
 import pydantic
 import pytest
-from dagster._core.snap.snap_to_yaml import default_values_yaml_from_type_snap
-from dagster_shared.yaml_utils import load_run_config_yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from typing_extensions import Doc
 
-from dagster_dataops import Operator
-from dagster_dataops.assets.launchpad.operator_config import config_type_of, configured
-from dagster_dataops.assets.launchpad.params import params_class
+from dagster_dataops.assets.launchpad.operator_config import configured
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
 from dagster_dataops.errors import OperatorOptionError
-from dagster_dataops.graph.graph import SOURCE, OperatorNode
-from dagster_dataops.operators.registry import OperatorRegistry
-from tests.assets.helpers import definitions_of, pipeline_of
-
-
-class Color(enum.Enum):
-    RED = "red"
-    BLUE = 2
-
-
-class Client:
-    pass
+from tests.assets.launchpad.options import (
+    Client,
+    Color,
+    Model,
+    Sampling,
+    given_in_launchpad,
+    operator_of,
+    scaffolded,
+)
 
 
 class Row(TypedDict):
     a: int
-
-
-@dataclasses.dataclass
-class Sampling:
-    temperature: float = 0.7
-    stop: list[str] | None = None
-
-
-class Model(pydantic.BaseModel):
-    name: str = "small"
-    size: Annotated[int, pydantic.Field(ge=1, description="Of it, in billions.")] = 7
-
-
-def operator_of(annotation: Any, value: Any) -> Operator:
-    def node(record: dict, option: Any = value) -> dict:
-        return record
-
-    node.__annotations__["option"] = annotation
-    made: Operator = OperatorRegistry(lambda *_: None)("data.text")(node)()
-    return made
-
-
-def scaffolded(operator: Operator) -> Any:
-    """Return the Config of a launch with the run configuration that the launchpad proposes."""
-    definitions = definitions_of(pipeline_of(node=operator), "texts.jsonl", Path("nowhere"))
-    job = definitions.resolve_implicit_global_asset_job_def()
-    snapshot = job.get_config_schema_snapshot()
-    root = snapshot.get_config_snap(job.run_config_schema.run_config_schema_type.key)
-    filled = load_run_config_yaml(default_values_yaml_from_type_snap(snapshot, root))
-    resolved = dg.validate_run_config(job, as_a_page_has_it(filled))
-    return config_type_of(OperatorNode("node", operator, (SOURCE,)))(
-        **resolved["ops"]["docs__node"]["config"]
-    )
-
-
-def as_a_page_has_it(value: Any) -> Any:
-    """Return numbers as JavaScript has them: it has one kind of number."""
-    if isinstance(value, dict):
-        return {key: as_a_page_has_it(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [as_a_page_has_it(item) for item in value]
-    whole = isinstance(value, float) and value.is_integer() and abs(value) < 2**53
-    return int(value) if whole else value
-
-
-def shown(operator: Operator) -> Any:
-    """The schema's field of the option."""
-    params = params_class(operator, "Node")
-    assert params is not None
-    return params.to_fields_dict()["option"]
-
-
-def given_in_launchpad(operator: Operator, value: Any) -> Operator:
-    kind = config_type_of(OperatorNode("node", operator, (SOURCE,)))
-    return configured(operator, kind(params={"option": value}))
 
 
 SCALARS: list[tuple[Any, st.SearchStrategy[Any]]] = [
@@ -169,38 +103,6 @@ def test_an_unchanged_launchpad_gives_the_operator_of_the_pipeline_for_all_types
 
 
 @pytest.mark.parametrize(
-    ("annotation", "value", "text", "meant"),
-    [
-        (Path, Path("a"), "b", Path("b")),
-        (dt.date, dt.date(2026, 1, 2), "2026-01-03", dt.date(2026, 1, 3)),
-        (dt.timedelta, dt.timedelta(1), "PT30S", dt.timedelta(seconds=30)),
-        (bytes, b"a", "b", b"b"),
-        (tuple[int, str], (1, "a"), [2, "b"], (2, "b")),
-        (set[str], {"a"}, ["b", "b"], {"b"}),
-        (frozenset[Color] | None, None, ["RED"], frozenset({Color.RED})),
-        (Iterable[str], ["a"], ["b"], ["b"]),
-        (Color, Color.RED, "BLUE", Color.BLUE),
-        (Color | None, None, "BLUE", Color.BLUE),
-        (Literal["a", "b"] | None, None, "b", "b"),
-        (int | str, 1, "b", "b"),
-        (dict[int, str], {1: "a"}, {"2": "b"}, {2: "b"}),
-        (Sampling, Sampling(), {"temperature": 0.5, "stop": ["."]}, Sampling(0.5, ["."])),
-        (Sampling | None, None, {"temperature": 0.5}, Sampling(0.5)),
-        (Model, Model(), {"name": "big", "size": 9}, Model(name="big", size=9)),
-        (float, 1.0, 2, 2.0),
-        (Any, True, 1, 1),
-    ],
-    ids=str,
-)
-def test_launchpad_values_are_converted_to_option_values(
-    annotation: Any, value: Any, text: Any, meant: Any
-) -> None:
-    made = given_in_launchpad(operator_of(annotation, value), text)
-    assert made.__dataops__.options["option"] == meant
-    assert type(made.__dataops__.options["option"]) is type(meant)
-
-
-@pytest.mark.parametrize(
     ("annotation", "value", "text", "said"),
     [
         (dt.date, dt.date(2026, 1, 2), "yesterday", "cannot be 'yesterday': .* Allowed: a date"),
@@ -224,76 +126,3 @@ def test_an_invalid_option_is_refused_with_name_value_and_allowed_values(
 ) -> None:
     with pytest.raises(OperatorOptionError, match=f"text.node: option 'option' {said}"):
         given_in_launchpad(operator_of(annotation, value), text)
-
-
-@pytest.mark.parametrize(
-    ("annotation", "value", "kind"),
-    [
-        (Literal["a", "b"], "a", "Literal['a', 'b']"),
-        (Literal["a", "b"] | None, None, "Literal['a', 'b']"),
-        (Color, Color.RED, "Literal['RED', 'BLUE']"),
-        (list[Color], [Color.RED], "Literal['RED', 'BLUE']"),
-    ],
-    ids=str,
-)
-def test_choices_are_checked_at_launch(annotation: Any, value: Any, kind: str) -> None:
-    field = shown(operator_of(annotation, value))
-    inner = getattr(field.config_type, "inner_type", field.config_type)
-    inner = getattr(inner, "inner_type", inner)
-    assert inner.given_name == kind
-
-
-def test_descriptions_come_from_docstring_annotation_and_type() -> None:
-    def node(
-        record: dict,
-        size: tuple[int, int] = (1, 2),
-        day: dt.date = dt.date(2026, 1, 2),
-        tone: Annotated[str, Doc("How it sounds.")] = "warm",
-        model: Model = Model(),  # noqa: B008
-    ) -> dict:
-        return record
-
-    node.__doc__ = "Do.\n\nArgs:\n    size: Width and height."
-
-    params = params_class(OperatorRegistry(lambda *_: None)("data.text")(node)(), "Node")
-    assert params is not None
-    fields = params.to_fields_dict()
-    found = {name: field.description for name, field in fields.items()}
-    assert found == {
-        "size": "Width and height.\n\nExactly 2 items.",
-        "day": "A date such as 2026-01-31.",
-        "tone": "How it sounds.",
-        "model": None,
-    }
-    size = fields["model"].config_type.fields["size"]  # type: ignore[attr-defined]
-    assert size.description == "Of it, in billions.\n\nAt least 1."
-
-
-def test_left_out_options_are_named() -> None:
-    def node(
-        record: dict,
-        make: Callable[[str], str] = str.upper,
-        api_key: str = "sk-123",
-        client: Client | None = None,
-        words: list[str] = ["word"] * 1000,
-        size: int = 2**60,
-        plain: str = "",
-    ) -> dict:
-        return record
-
-    params = params_class(OperatorRegistry(lambda *_: None)("data.text")(node)(), "Node")
-    assert params is not None
-    assert list(params.to_fields_dict()) == ["plain"]
-    said = params.__doc__ or ""
-    assert said.startswith(
-        "Options of data.text.node. Not shown, with their values of the pipeline: "
-    )
-    for name in ("make", "api_key` (secret)", "client", "words` (list)", "size` (int)"):
-        assert f"`{name}" in said
-    assert "sk-123" not in said
-
-
-def test_nothing_that_a_launchpad_drops_of_a_mapping_changes_an_option() -> None:
-    operator = operator_of(dict[str, Any], {"a": None, "b": {}, "c": 1})
-    again = configured(operator, scaffolded(operator))
-    assert again.__dataops__.options == {"option": {"a": None, "b": {}, "c": 1}}

@@ -4,24 +4,18 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
-import pytest
 
 from dagster_dataops.assets.metadata.column_lineage import (
     UNKNOWN_ORIGIN,
     ColumnTracer,
     column_lineage,
 )
-from dagster_dataops.assets.metadata.column_metadata import column_metadata
-from dagster_dataops.assets.metadata.key_options import column_of, written_keys
+from dagster_dataops.assets.metadata.key_options import written_keys
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.writer import write_records
+from tests.assets.metadata.upstream import dataset
 
 UPSTREAM = dg.AssetKey(["docs", "before"])
 OTHER = dg.AssetKey(["docs", "other"])
-
-
-def dataset(folder: Path, name: str, *records: object) -> JsonlDataset:
-    return write_records(folder / f"{name}.jsonl", records, name)
 
 
 def deps_of(lineage: dg.TableColumnLineage | None) -> dict[str, list[str]]:
@@ -37,35 +31,6 @@ def traced(
     upstream = [(UPSTREAM, dataset(folder, "before", *before))]
     tracer = ColumnTracer(options, upstream, dataset(folder, "after", *after), kind)
     return {o.column: ([key for _, key in o.origins], o.note) for o in tracer.trace()}
-
-
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        pytest.param({"input_key": "a"}, {"a": ["a"]}, id="no output key writes in place"),
-        pytest.param({"input_key": "a", "output_key": "b"}, {"b": ["a"]}, id="one to one"),
-        pytest.param(
-            {"input_key": ["a", "b"], "output_key": "c"}, {"c": ["a", "b"]}, id="many to one"
-        ),
-        pytest.param(
-            {"input_key": ["a", "b"], "output_key": ["c", "d"]},
-            {"c": ["a"], "d": ["b"]},
-            id="pair by pair",
-        ),
-        pytest.param({"input_key": None, "output_key": "b"}, {}, id="unknown input"),
-        pytest.param({}, {}, id="no convention"),
-    ],
-)
-def test_written_keys_follow_the_convention(options: dict, expected: dict) -> None:
-    assert written_keys(options) == expected
-
-
-@pytest.mark.parametrize(
-    ("key", "expected"),
-    [("meta.lang", "meta"), ("texts[*].body", "texts"), ("a.b", "a.b"), (".x", ".x"), ("c", "c")],
-)
-def test_a_key_leads_into_a_column(key: str, expected: str) -> None:
-    assert column_of(key, {"meta", "texts", "a.b"}) == expected
 
 
 def test_a_written_column_depends_on_the_read_columns(tmp_path: Path) -> None:
@@ -171,32 +136,6 @@ def test_partitions_of_one_input_count_as_one(tmp_path: Path) -> None:
 
 def test_without_inputs_there_is_no_lineage(tmp_path: Path) -> None:
     assert column_lineage({"input_key": "a"}, [], dataset(tmp_path, "after", {"a": 1})) is None
-
-
-def test_the_table_shows_column_type_origin_and_note(tmp_path: Path) -> None:
-    before = dataset(tmp_path, "before", {"id": 1, "text": "a", "gone": None})
-    after = dataset(tmp_path, "after", {"id": 1, "text": "a", "up|per": "A"})
-    options = {"input_key": "text", "output_key": "up|per"}
-    metadata = column_metadata(options, [(UPSTREAM, before)], after)
-    assert metadata["dagster_dataops/columns"].value.splitlines() == [
-        "| column | type | from | note |",
-        "| --- | --- | --- | --- |",
-        "| id | integer | id | passed through |",
-        "| text | string | text | passed through |",
-        r"| up\|per | string | text | new |",
-        "| gone |  | gone | dropped |",
-        "",
-        "_1 record_",
-    ]
-    assert [c.name for c in metadata["dagster/column_schema"].value.columns] == [
-        "id",
-        "text",
-        "up|per",
-    ]
-
-
-def test_an_unreadable_result_has_no_columns_and_raises_no_error(tmp_path: Path) -> None:
-    assert column_metadata({}, [], JsonlDataset(tmp_path / "gone.jsonl", 5)) == {}
 
 
 def test_every_path_of_a_selector_counts() -> None:

@@ -91,7 +91,7 @@ def test_a_sample_is_marked_as_a_sample(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("records", "text"), [(1, "1 record"), (2, "all 2 records")])
-def test_all_records_are_said_to_be_all(tmp_path: Path, records: int, text: str) -> None:
+def test_a_complete_sample_is_reported_as_complete(tmp_path: Path, records: int, text: str) -> None:
     rows = [{"id": number} for number in range(records)]
     dataset = write_records(tmp_path / "r.jsonl", rows, "test")
     assert schema_of(dataset).table_schema().constraints.other == [text]

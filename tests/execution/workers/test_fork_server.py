@@ -24,48 +24,6 @@ from tests.execution.helpers import (
 )
 from tests.faults.crashing import Script, alive, in_child, killed_at_exit, wait_until
 
-_WHERE = """
-import os
-import sys
-
-from dagster_dataops import data_register
-
-
-@data_register("data.where", _concurrency_mode="process", _max_workers=1)
-def where(record):
-    print("said by a worker", flush=True)
-    return {
-        "version": VERSION,
-        "variable": os.environ.get("WHERE"),
-        "folder": os.getcwd(),
-        "open": sorted(os.listdir("/proc/self/fd")),
-        "server": os.getppid(),
-        "dagster": "dagster" in sys.modules,
-    }
-"""
-
-
-@pytest.fixture
-def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Yield a function that runs an operator of a module on disk, in a worker of the server."""
-    monkeypatch.syspath_prepend(str(tmp_path / "modules"))
-    (tmp_path / "modules").mkdir()
-    dataset = write_input(tmp_path / "input.jsonl", [{"n": 1}])
-
-    def call(version: int):
-        code = _WHERE.replace("VERSION", str(version))
-        path = tmp_path / "modules" / "where_module.py"
-        path.write_text(code)
-        os.utime(path, (version, version))  # or its compiled form might serve
-        sys.modules.pop("where_module", None)
-        import where_module  # type: ignore[import-not-found]
-
-        with second_thread(True):
-            report = run(where_module.where(), dataset, node(tmp_path), run=str(version))
-        return next(iter(report.dataset))
-
-    return call
-
 
 def test_one_server_forks_the_workers_of_every_run(where) -> None:
     first, second = where(1), where(2)
@@ -76,30 +34,6 @@ def test_one_server_forks_the_workers_of_every_run(where) -> None:
 
 def test_workers_see_modules_as_they_are_and_not_as_they_were(where) -> None:
     assert [where(version)["version"] for version in (1, 2, 3)] == [1, 2, 3]
-
-
-def test_workers_have_the_environment_and_the_folder_of_their_parent_as_they_are_now(
-    where, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("WHERE", "here")
-    assert where(1)["variable"] == "here"
-    monkeypatch.delenv("WHERE")
-    monkeypatch.chdir(tmp_path)
-    found = where(2)
-    assert (found["variable"], found["folder"]) == (None, str(tmp_path))
-
-
-def test_workers_write_where_their_parent_writes_now(where, tmp_path: Path) -> None:
-    where(1)
-    kept = os.dup(1)
-    with (tmp_path / "output.txt").open("w") as output:
-        os.dup2(output.fileno(), 1)
-        try:
-            where(2)
-        finally:
-            os.dup2(kept, 1)
-            os.close(kept)
-    assert (tmp_path / "output.txt").read_text() == "said by a worker\n"
 
 
 def test_workers_have_only_the_necessary_descriptors_open(where) -> None:

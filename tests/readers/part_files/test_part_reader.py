@@ -2,7 +2,6 @@
 
 import csv
 import itertools
-import json
 import os
 import signal
 import subprocess
@@ -10,14 +9,13 @@ import sys
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from dagster_dataops import PartFiles
-from dagster_dataops.errors import OperatorOptionError, StreamSourceError, StreamStateError
+from dagster_dataops.errors import OperatorOptionError, StreamSourceError
 from dagster_dataops.streams.core.finitude import Finitude
 from dagster_dataops.testing import assert_resumes_anywhere
 from tests.readers.helpers import EXAMPLE, NAMES, PLACES, ROWS, A, B, mini, places, write_parts
+from tests.readers.part_files.rows import values
 
 # files, batch size, number of batches, index of one batch, its content
 FINITE = [
@@ -36,10 +34,6 @@ ENDLESS = [  # the same; then the number of batches after which the sequence rep
     (2, 2, 9, 5, [A[8], B[0]]),
     (2, 4, 9, 5, [B[7], B[8], A[0], A[1]]),
 ]
-
-
-def values(record):
-    return [tuple(row) for row in record["values"]]
 
 
 @pytest.mark.parametrize(("files", "size", "count", "number", "expected"), FINITE)
@@ -102,57 +96,6 @@ def test_shards_agree_on_the_order_of_files_and_share_none(tmp_path):
 def test_each_of_two_shards_has_a_file():
     assert places(mini(num_shards=2, shard_index=0)()) == PLACES[:9]
     assert places(mini(num_shards=2, shard_index=1)()) == PLACES[9:]
-
-
-@settings(max_examples=40)
-@given(
-    window=st.integers(1, 25),
-    seed=st.integers(0, 2**64 - 1),
-    size=st.one_of(st.none(), st.integers(1, 20)),
-)
-def test_a_shuffle_is_a_permutation_that_batches_do_not_change(window, seed, size):
-    options = {"random_shuffle": True, "shuffle_buffer_size": window, "seed": seed, "prefetch": 0}
-    rows = mini(**options)()
-
-    assert sorted(places(rows)) == PLACES
-    assert [ROWS[place] for place in places(rows)] == [tuple(row["values"]) for row in rows]
-    assert places(mini(batch_size=size, **options)()) == places(rows)
-    assert window > 1 or places(rows) == PLACES
-
-
-def test_a_large_buffer_shuffles_everything():
-    firsts = {places(mini(random_shuffle=True, seed=seed)())[0] for seed in range(300)}
-
-    assert firsts == set(PLACES)
-
-
-def test_epochs_are_shuffled_differently():
-    records = mini(random_shuffle=True, epochs=2, seed=1)()
-
-    assert sorted(places(records[:18])) == sorted(places(records[18:])) == PLACES
-    assert records[:18] != records[18:]
-
-
-def test_a_generated_seed_is_reported_and_repeats_the_order():
-    drawn = mini(random_shuffle=True, shuffle_after_epoch=True)
-    again = mini(random_shuffle=True, shuffle_after_epoch=True, seed=drawn.seed_in_use)
-
-    assert drawn() == drawn() == again()
-    assert set(drawn.stream().and_return().seeds.values()) == {drawn.seed_in_use}
-    assert mini(random_shuffle=True).seed_in_use != drawn.seed_in_use
-
-
-def test_a_state_contains_its_generated_seed():
-    first = mini(random_shuffle=True, shuffle_after_epoch=True, epochs=2).stream().and_return()
-    head = list(itertools.islice(first, 7))
-    saved = json.loads(json.dumps(first.state_dict()))
-    second = mini(random_shuffle=True, shuffle_after_epoch=True, epochs=2).stream().and_return()
-    second.load_state_dict(saved)
-
-    assert second.seeds == first.seeds == saved["seeds"]
-    assert second.given_seeds == {}
-    assert places(second) == places(first)
-    assert head
 
 
 @pytest.mark.parametrize(
@@ -263,73 +206,6 @@ def test_a_source_that_never_fills_a_batch_ends():
 
 
 # ---------------------------------------------------------------- edges
-
-
-@pytest.mark.parametrize(
-    ("content", "fault"),
-    [
-        ("1,2\n\n3,4\n", "line 2: the line is blank"),
-        ("1,2\n7\n", "line 2: it has 1 columns, not 2"),
-        ("1,2,3\n", "line 1: it has 3 columns, not 2"),
-        ("1.5abc,1\n", "line 1: column 1 is '1.5abc'"),
-        ("1,0x10\n", "line 1: column 2 is '0x10'"),
-        ("nan,1\n", "column 1 is 'nan'"),
-        ("1,inf\n", "column 2 is 'inf'"),
-        ("1_0,1\n", "column 1 is '1_0'"),
-        ("1,1e999\n", "too large"),
-        (b"1,\xff\n", "UnicodeDecodeError"),
-    ],
-)
-def test_a_bad_line_is_reported_with_its_file_and_number(tmp_path, content, fault):
-    folder = write_parts(tmp_path, content)
-
-    with pytest.raises(StreamSourceError, match=r"part-0, line \d.*") as raised:
-        mini(folder, 1, -1)()
-    assert fault in str(raised.value)
-
-
-def test_blanks_carriage_returns_marks_and_missing_ends_do_not_matter(tmp_path):
-    folder = write_parts(tmp_path, b"\xef\xbb\xbf 1 , 2.02\r\n5,10", "", "3,4\n")
-
-    assert [tuple(row["values"]) for row in mini(folder, 3, -1)()] == [(1, 2.02), (5, 10), (3, 4)]
-    assert places(mini(folder, 3, -1)()) == [("part-0", 1), ("part-0", 2), ("part-2", 1)]
-
-
-def test_blank_lines_are_skipped_on_request(tmp_path):
-    folder = write_parts(tmp_path, "1,2\n \n\r\n3,4\n\n")
-
-    assert places(mini(folder, 1, -1, skip_blank_lines=True)()) == [("part-0", 1), ("part-0", 4)]
-
-
-def test_empty_parts_are_an_empty_dataset(tmp_path):
-    assert PartFiles(write_parts(tmp_path, "", ""), 2, epochs=None, batch_size=3)() == []
-    assert PartFiles(tmp_path, 2)() == []
-
-
-def test_bad_lines_are_skipped_or_quarantined_by_the_stream(tmp_path):
-    folder = write_parts(tmp_path, "1,2\nx,4\n5,6\n")
-    stream = mini(folder, 1, -1, batch_size=2).stream().and_return(on_error="quarantine")
-
-    assert [values(batch) for batch in stream] == [[(1, 2), (5, 6)]]
-    assert "line 2" in stream.quarantined[0]["message"]
-
-
-def test_a_position_in_changed_files_is_refused(tmp_path):
-    folder = write_parts(tmp_path, "1,2\n3,4\n")
-    state = mini(folder, 1, -1).stream().and_return().state_dict()
-    write_parts(folder, "1,2\n3,5\n")
-
-    with pytest.raises(StreamStateError, match="data"):
-        mini(folder, 1, -1).stream().and_return().load_state_dict(state)
-
-
-def test_a_position_survives_a_move_of_the_folder(tmp_path):
-    stream = mini(write_parts(tmp_path / "a", "1,2\n3,4\n"), 1, -1).stream().and_return()
-    next(iter(stream))
-    moved = mini(write_parts(tmp_path / "b", "1,2\n3,4\n"), 1, -1).stream().and_return()
-    moved.load_state_dict(stream.state_dict())
-
-    assert [row["values"] for row in moved] == [[3, 4]]
 
 
 @pytest.mark.parametrize(

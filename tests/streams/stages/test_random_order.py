@@ -11,24 +11,7 @@ from dagster_dataops import DataPipeline, errors, list_files, read_jsonl
 from dagster_dataops.streams.core.item_failures import FailureHandler
 from dagster_dataops.streams.files import line_index
 from dagster_dataops.testing import assert_resumes_anywhere
-
-
-def write(path, lines):
-    path.write_bytes(b"".join(line + b"\n" for line in lines))
-    return path
-
-
-def records(count):
-    return [b'{"n":%d,"pad":"%s"}' % (n, b"x" * (n % 50)) for n in range(count)]
-
-
-@pytest.fixture
-def source(tmp_path):
-    return write(tmp_path / "source.jsonl", records(100))
-
-
-def numbers(stream):
-    return [record["n"] for record in stream]
+from tests.streams.indexed_files import numbers, records, write
 
 
 def test_it_is_the_order_in_which_a_list_of_them_would_be_shuffled(source):
@@ -111,52 +94,6 @@ def test_lines_that_are_not_records_are_skipped_and_named(tmp_path):
     assert "line 8: not JSON" in messages[1]
     with pytest.raises(errors.StreamSourceError, match=r"bad\.jsonl, line (8|21)"):
         list(read_jsonl(source).shuffle(0))
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (b"", []),
-        (b"\n \n", []),
-        (b'{"n":1}', [1]),
-        (b'\xef\xbb\xbf{"n":1}\r\n\r\n  \n{"n":2}\n\n', [1, 2]),
-        (b'\n\n{"n":1}\n{"n":2}\n\n{"n":3}', [1, 2, 3]),
-        (b'{"n":1,"x":"' + b"y" * 3_000_000 + b'"}\n{"n":2}\n', [1, 2]),
-    ],
-    ids=["empty", "blank", "no end", "mark and CRLF", "blank lines", "a long line"],
-)
-def test_lines_are_found_as_the_reader_from_the_start_finds_them(tmp_path, text, expected):
-    source = tmp_path / "source.jsonl"
-    source.write_bytes(text)
-
-    assert numbers(read_jsonl(source)) == expected
-    assert sorted(numbers(read_jsonl(source).shuffle(0))) == expected
-
-
-def test_lines_are_found_across_blocks(tmp_path, monkeypatch):
-    source = write(tmp_path / "source.jsonl", [*records(300), b"", *records(300)])
-    for size in (7, 64, 100, 1000):
-        monkeypatch.setattr(line_index, "_BLOCK_BYTES", size)
-        line_index._known.clear()
-        assert sorted(numbers(read_jsonl(source).shuffle(0))) == sorted([*range(300)] * 2)
-
-
-def test_the_index_takes_eight_bytes_a_line_and_is_shared(source):
-    streams = [read_jsonl(source).shuffle(0, seed=seed).and_return() for seed in range(3)]
-    iterators = [iter(stream) for stream in streams]
-    for iterator in iterators:
-        next(iterator)
-    (index,) = line_index._known.values()
-
-    assert index.starts.itemsize == 8
-    assert len(index.starts) == 101
-
-
-def test_a_replaced_file_is_indexed_again(source):
-    builder = read_jsonl(source).shuffle(0)
-    assert len(list(builder)) == 100
-    write(source.with_name("other"), records(30)).replace(source)
-    assert sorted(numbers(builder)) == list(range(30))
 
 
 def test_a_file_that_becomes_shorter_while_it_is_read_is_an_error(source):

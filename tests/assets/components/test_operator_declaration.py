@@ -1,0 +1,73 @@
+"""Operators in a defs.yaml."""
+
+import pytest
+
+from dagster_dataops import (
+    OperatorPipelineComponent,
+)
+from dagster_dataops.operators.settings import execution_settings
+from tests.assets.component_project import WARNED_OF
+from tests.assets.components.declared import NODE
+
+pytestmark = WARNED_OF
+
+
+def options_of(project, written):
+    project.write(f"{NODE}    options: {{value: {written}}}\n")
+    with project.component() as (component, _):
+        return component.operators[0].options["value"]
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        (r'"\n"', "\n"),
+        ('"007"', "007"),
+        ('"1,2"', "1,2"),
+        ('"None"', "None"),
+        ('"[]"', "[]"),
+        ("7", 7),
+        ("[a, {b: 1.5}]", ["a", {"b": 1.5}]),
+        ("'{{ 3 * 7 }}'", 21),
+        ("['{{ env.A_TEST_OF_THIS }}', plain]", ["from outside", "plain"]),
+        ("'{% raw %}{{ name }}{% endraw %}'", "{{ name }}"),
+    ],
+)
+def test_options_keep_their_written_values_and_templates_are_evaluated(
+    project, monkeypatch, written, value
+):
+    monkeypatch.setenv("A_TEST_OF_THIS", "from outside")
+
+    assert options_of(project, written) == value
+
+
+def test_a_setting_may_be_a_template(project, monkeypatch):
+    monkeypatch.setenv("A_TEST_OF_THIS", "3")
+    project.write(f"{NODE}    max_workers: '{{{{ env.A_TEST_OF_THIS }}}}'\n")
+
+    with project.component() as (component, _):
+        assert component.operators[0].construct().__dataops__.settings.max_workers == 3
+
+
+def test_an_operator_has_a_field_for_each_setting_that_is_for_yaml():
+    node = OperatorPipelineComponent.model().model_json_schema()["$defs"]["OperatorNodeModel"]
+    wanted = {name: one.description for name, one in execution_settings().items() if one.yaml}
+
+    found = {name: field["description"] for name, field in node["properties"].items()}
+    assert wanted.items() <= found.items()
+    assert not (execution_settings().keys() - wanted.keys()) & found.keys()
+
+
+@pytest.mark.parametrize(("workers", "allowed"), [(0, True), (3, True), (-1, False)])
+def test_workers_may_be_left_to_the_default_by_a_zero(workers, allowed):
+    node = OperatorPipelineComponent.model().model_json_schema()["$defs"]["OperatorNodeModel"]
+
+    assert (workers >= node["properties"]["max_workers"]["minimum"]) is allowed
+
+
+def test_an_output_is_taken_from_the_folder_of_the_project(project):
+    project.write(f"{NODE}    output: exports\n")
+
+    with project.component() as (component, _):
+        output = component.operators[0].construct().__dataops__.output
+        assert output == project.sandbox.project_root / "exports"

@@ -1,0 +1,38 @@
+"""Options as fields of the launchpad."""
+
+import datetime as dt
+from typing import Annotated
+
+from typing_extensions import Doc
+
+from dagster_dataops.assets.launchpad.params import params_class
+from dagster_dataops.operators.registry import OperatorRegistry
+from tests.assets.launchpad.options import (
+    Model,
+)
+
+
+def test_descriptions_come_from_docstring_annotation_and_type() -> None:
+    def node(
+        record: dict,
+        size: tuple[int, int] = (1, 2),
+        day: dt.date = dt.date(2026, 1, 2),
+        tone: Annotated[str, Doc("How it sounds.")] = "warm",
+        model: Model = Model(),  # noqa: B008
+    ) -> dict:
+        return record
+
+    node.__doc__ = "Do.\n\nArgs:\n    size: Width and height."
+
+    params = params_class(OperatorRegistry(lambda *_: None)("data.text")(node)(), "Node")
+    assert params is not None
+    fields = params.to_fields_dict()
+    found = {name: field.description for name, field in fields.items()}
+    assert found == {
+        "size": "Width and height.\n\nExactly 2 items.",
+        "day": "A date such as 2026-01-31.",
+        "tone": "How it sounds.",
+        "model": None,
+    }
+    size = fields["model"].config_type.fields["size"]  # type: ignore[attr-defined]
+    assert size.description == "Of it, in billions.\n\nAt least 1."

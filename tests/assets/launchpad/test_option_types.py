@@ -1,0 +1,74 @@
+"""Python types in the launchpad."""
+
+import datetime as dt
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from dagster_dataops import Operator
+from dagster_dataops.assets.launchpad.params import params_class
+from tests.assets.launchpad.options import (
+    Color,
+    Model,
+    Sampling,
+    given_in_launchpad,
+    operator_of,
+)
+
+
+def shown(operator: Operator) -> Any:
+    """The schema's field of the option."""
+    params = params_class(operator, "Node")
+    assert params is not None
+    return params.to_fields_dict()["option"]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "text", "meant"),
+    [
+        (Path, Path("a"), "b", Path("b")),
+        (dt.date, dt.date(2026, 1, 2), "2026-01-03", dt.date(2026, 1, 3)),
+        (dt.timedelta, dt.timedelta(1), "PT30S", dt.timedelta(seconds=30)),
+        (bytes, b"a", "b", b"b"),
+        (tuple[int, str], (1, "a"), [2, "b"], (2, "b")),
+        (set[str], {"a"}, ["b", "b"], {"b"}),
+        (frozenset[Color] | None, None, ["RED"], frozenset({Color.RED})),
+        (Iterable[str], ["a"], ["b"], ["b"]),
+        (Color, Color.RED, "BLUE", Color.BLUE),
+        (Color | None, None, "BLUE", Color.BLUE),
+        (Literal["a", "b"] | None, None, "b", "b"),
+        (int | str, 1, "b", "b"),
+        (dict[int, str], {1: "a"}, {"2": "b"}, {2: "b"}),
+        (Sampling, Sampling(), {"temperature": 0.5, "stop": ["."]}, Sampling(0.5, ["."])),
+        (Sampling | None, None, {"temperature": 0.5}, Sampling(0.5)),
+        (Model, Model(), {"name": "big", "size": 9}, Model(name="big", size=9)),
+        (float, 1.0, 2, 2.0),
+        (Any, True, 1, 1),
+    ],
+    ids=str,
+)
+def test_launchpad_values_are_converted_to_option_values(
+    annotation: Any, value: Any, text: Any, meant: Any
+) -> None:
+    made = given_in_launchpad(operator_of(annotation, value), text)
+    assert made.__dataops__.options["option"] == meant
+    assert type(made.__dataops__.options["option"]) is type(meant)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "kind"),
+    [
+        (Literal["a", "b"], "a", "Literal['a', 'b']"),
+        (Literal["a", "b"] | None, None, "Literal['a', 'b']"),
+        (Color, Color.RED, "Literal['RED', 'BLUE']"),
+        (list[Color], [Color.RED], "Literal['RED', 'BLUE']"),
+    ],
+    ids=str,
+)
+def test_choices_are_checked_at_launch(annotation: Any, value: Any, kind: str) -> None:
+    field = shown(operator_of(annotation, value))
+    inner = getattr(field.config_type, "inner_type", field.config_type)
+    inner = getattr(inner, "inner_type", inner)
+    assert inner.given_name == kind

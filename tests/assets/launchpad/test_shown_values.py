@@ -1,0 +1,39 @@
+"""Values that the launchpad shows."""
+
+from collections.abc import Callable
+from typing import Any
+
+from dagster_dataops.assets.launchpad.operator_config import configured
+from dagster_dataops.assets.launchpad.params import params_class
+from dagster_dataops.operators.registry import OperatorRegistry
+from tests.assets.launchpad.options import Client, operator_of, scaffolded
+
+
+def test_left_out_options_are_named() -> None:
+    def node(
+        record: dict,
+        make: Callable[[str], str] = str.upper,
+        api_key: str = "sk-123",
+        client: Client | None = None,
+        words: list[str] = ["word"] * 1000,
+        size: int = 2**60,
+        plain: str = "",
+    ) -> dict:
+        return record
+
+    params = params_class(OperatorRegistry(lambda *_: None)("data.text")(node)(), "Node")
+    assert params is not None
+    assert list(params.to_fields_dict()) == ["plain"]
+    said = params.__doc__ or ""
+    assert said.startswith(
+        "Options of data.text.node. Not shown, with their values of the pipeline: "
+    )
+    for name in ("make", "api_key` (secret)", "client", "words` (list)", "size` (int)"):
+        assert f"`{name}" in said
+    assert "sk-123" not in said
+
+
+def test_nothing_that_a_launchpad_drops_of_a_mapping_changes_an_option() -> None:
+    operator = operator_of(dict[str, Any], {"a": None, "b": {}, "c": 1})
+    again = configured(operator, scaffolded(operator))
+    assert again.__dataops__.options == {"option": {"a": None, "b": {}, "c": 1}}

@@ -1,0 +1,37 @@
+"""The metadata of columns."""
+
+from pathlib import Path
+
+import dagster as dg
+
+from dagster_dataops.assets.metadata.column_metadata import column_metadata
+from dagster_dataops.datasets.dataset import JsonlDataset
+from tests.assets.metadata.upstream import dataset
+
+UPSTREAM = dg.AssetKey(["docs", "before"])
+
+
+def test_the_table_shows_column_type_origin_and_note(tmp_path: Path) -> None:
+    before = dataset(tmp_path, "before", {"id": 1, "text": "a", "gone": None})
+    after = dataset(tmp_path, "after", {"id": 1, "text": "a", "up|per": "A"})
+    options = {"input_key": "text", "output_key": "up|per"}
+    metadata = column_metadata(options, [(UPSTREAM, before)], after)
+    assert metadata["dagster_dataops/columns"].value.splitlines() == [
+        "| column | type | from | note |",
+        "| --- | --- | --- | --- |",
+        "| id | integer | id | passed through |",
+        "| text | string | text | passed through |",
+        r"| up\|per | string | text | new |",
+        "| gone |  | gone | dropped |",
+        "",
+        "_1 record_",
+    ]
+    assert [c.name for c in metadata["dagster/column_schema"].value.columns] == [
+        "id",
+        "text",
+        "up|per",
+    ]
+
+
+def test_an_unreadable_result_has_no_columns_and_raises_no_error(tmp_path: Path) -> None:
+    assert column_metadata({}, [], JsonlDataset(tmp_path / "gone.jsonl", 5)) == {}

@@ -1,0 +1,50 @@
+"""Failures of records."""
+
+import orjson
+
+from dagster_dataops.execution.records.record_failures import (
+    Failure,
+    failed_record,
+    failure_of,
+)
+
+
+def test_messages_are_cut_and_always_text() -> None:
+    failure = failure_of(ValueError("x" * 100_000 + "\ud800"))
+    assert len(failure.message) == 64 << 10
+    failure.traceback_text.encode()
+    assert failure_of(ValueError("\ud800")).message == "\\ud800"
+
+
+def test_an_error_line_holds_the_record_and_where_it_was() -> None:
+    failure = Failure("E", "m", "t", offset=17)
+    failed = failed_record(failure, b'{"a": 1}', "g.o", position=3, output=9)
+    assert orjson.loads(failed.line()) == {
+        "offset": 17,
+        "length": 8,
+        "position": 3,
+        "output": 9,
+        "dropped": 0,
+        "operator": "g.o",
+        "exception": "E",
+        "message": "m",
+        "traceback": "t",
+        "attempts": 1,
+        "input": {"a": 1},
+    }
+    raw = failed_record(failure, b"\xffx" * 50_000, "g.o")
+    assert orjson.loads(raw.line())["input"] == "\\xffx" * (32 << 10)
+
+
+def test_the_innermost_calls_of_a_deep_recursion_are_shown() -> None:
+    def deeper(left: int) -> None:
+        if left:
+            deeper(left - 1)
+        raise ValueError("at the bottom")
+
+    try:
+        deeper(600)
+    except ValueError as error:
+        text = failure_of(error).traceback_text
+    assert "at the bottom" in text
+    assert "Previous line repeated 196 more times" in text

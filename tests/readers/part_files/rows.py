@@ -1,0 +1,5 @@
+"""The rows of a batch."""
+
+
+def values(record):
+    return [tuple(row) for row in record["values"]]

@@ -1,0 +1,54 @@
+"""Pages of web archives as records."""
+
+import base64
+
+import pytest
+
+from dagster_dataops import errors
+from dagster_dataops.readers.warc.web_archives import read_warc
+from tests.readers.warc.archives import PAGES
+
+
+def test_pages_are_records(archive):
+    rows = list(read_warc(archive, file_key="file"))
+    assert len(rows) == PAGES
+    assert rows[1]["text"] == "page 1 é" * 41
+    assert rows[2]["text"] == "page 2 é" * 81
+    shown = {key: rows[1][key] for key in ["type", "url", "status", "content_type", "file"]}
+    assert shown == {
+        "type": "response",
+        "url": "https://example.org/1",
+        "status": 200,
+        "content_type": "text/html; charset=latin-1",
+        "file": str(archive),
+    }
+    assert rows[1]["id"].startswith("<urn:uuid:")
+    assert list(rows[0]) == [
+        "id", "type", "url", "date", "status", "content_type", "text", "file",
+    ]  # fmt: skip
+
+
+def test_types_are_chosen(archive):
+    assert len(list(read_warc(archive, None))) == 1 + 2 * PAGES
+    assert {row["type"] for row in read_warc(archive, ["request"])} == {"request"}
+    with pytest.raises(errors.StreamArgumentError, match="must be a list of texts"):
+        read_warc(archive, "request")
+
+
+def test_bytes_come_as_base64(archive):
+    row = list(read_warc(archive, binary=True))[1]
+    assert base64.b64decode(row["base64"]) == ("page 1 é" * 41).encode("latin-1")
+
+
+def test_a_damaged_record_is_named(archive):
+    stream = read_warc(archive, None).and_return()
+    begins = [stream.state_dict()["position"][1][0] for _ in stream]
+    content = bytearray(archive.read_bytes())
+    damaged = begins[9] + (20 if archive.suffix == ".gz" else 0)
+    content[damaged : damaged + 40] = b"\xff" * 40
+    archive.write_bytes(bytes(content))
+    found = []
+    with pytest.raises(errors.StreamSourceError, match=rf"record at byte {begins[9]}: is"):
+        for row in read_warc(archive, None):
+            found.append(row)  # noqa: PERF402 - to see what came before the error
+    assert len(found) == 9

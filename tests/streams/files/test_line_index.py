@@ -1,0 +1,53 @@
+"""The index of the lines of a file."""
+
+import pytest
+
+from dagster_dataops import read_jsonl
+from dagster_dataops.streams.files import line_index
+from tests.streams.indexed_files import numbers, records, write
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (b"", []),
+        (b"\n \n", []),
+        (b'{"n":1}', [1]),
+        (b'\xef\xbb\xbf{"n":1}\r\n\r\n  \n{"n":2}\n\n', [1, 2]),
+        (b'\n\n{"n":1}\n{"n":2}\n\n{"n":3}', [1, 2, 3]),
+        (b'{"n":1,"x":"' + b"y" * 3_000_000 + b'"}\n{"n":2}\n', [1, 2]),
+    ],
+    ids=["empty", "blank", "no end", "mark and CRLF", "blank lines", "a long line"],
+)
+def test_lines_are_found_as_the_reader_from_the_start_finds_them(tmp_path, text, expected):
+    source = tmp_path / "source.jsonl"
+    source.write_bytes(text)
+
+    assert numbers(read_jsonl(source)) == expected
+    assert sorted(numbers(read_jsonl(source).shuffle(0))) == expected
+
+
+def test_lines_are_found_across_blocks(tmp_path, monkeypatch):
+    source = write(tmp_path / "source.jsonl", [*records(300), b"", *records(300)])
+    for size in (7, 64, 100, 1000):
+        monkeypatch.setattr(line_index, "_BLOCK_BYTES", size)
+        line_index._known.clear()
+        assert sorted(numbers(read_jsonl(source).shuffle(0))) == sorted([*range(300)] * 2)
+
+
+def test_the_index_takes_eight_bytes_a_line_and_is_shared(source):
+    streams = [read_jsonl(source).shuffle(0, seed=seed).and_return() for seed in range(3)]
+    iterators = [iter(stream) for stream in streams]
+    for iterator in iterators:
+        next(iterator)
+    (index,) = line_index._known.values()
+
+    assert index.starts.itemsize == 8
+    assert len(index.starts) == 101
+
+
+def test_a_replaced_file_is_indexed_again(source):
+    builder = read_jsonl(source).shuffle(0)
+    assert len(list(builder)) == 100
+    write(source.with_name("other"), records(30)).replace(source)
+    assert sorted(numbers(builder)) == list(range(30))

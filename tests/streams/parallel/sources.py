@@ -1,0 +1,7 @@
+"""A stream of numbers."""
+
+from dagster_dataops import read_sequence
+
+
+def numbers(count):
+    return read_sequence(list(range(count)))
