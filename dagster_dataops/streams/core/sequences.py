@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import repeat
-from operator import length_hint
 from typing import Any, ClassVar, Final
 
 from typing_extensions import override
@@ -53,7 +52,7 @@ class SequenceSource(SourceStage):
 
     @override
     def state(self) -> State:
-        return len(self.sequence) - length_hint(self._remaining)
+        return len(self.sequence) - self._remaining.__length_hint__()
 
     @override
     def restore(self, state: State) -> None:

@@ -106,7 +106,7 @@ class BlockwiseCursor(Cursor):
     So keeping the position costs nothing per item.
     """
 
-    _remaining: Iterator[Any] = iter(())
+    _remaining: Any = iter(())  # a list iterator
     _length = 0
 
     @abstractmethod
@@ -124,7 +124,7 @@ class BlockwiseCursor(Cursor):
     def begin_block(self, items: Sequence[Any]) -> Iterator[Any]:
         """Return an iterator over the items of a new block."""
         self._remaining, self._length = iter(items), len(items)
-        return self._remaining
+        return self._remaining  # type: ignore[no-any-return]
 
     @property
     def read(self) -> int:

@@ -7,7 +7,6 @@ keeping the position costs nothing per item. The position is [start of the block
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from operator import length_hint
 from typing import Any, ClassVar, Final, NamedTuple, TypeVar
 
 from typing_extensions import override
@@ -83,7 +82,7 @@ class BlockCursor(FileCursor):
 
     @override
     def state(self) -> State:  # as the base does it, but it is called for every item
-        read = self._length - length_hint(self._remaining)
+        read = self._length - self._remaining.__length_hint__()
         passed = max(self._skipped, read)
         return [self._start, passed, self.lines_before, self._failed_before]
 
