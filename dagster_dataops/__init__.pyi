@@ -37,10 +37,12 @@ from dagster_dataops.assets.steps.check_steps import build_operator_checks as bu
 from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline as PlannedPipeline
 from dagster_dataops.assets.steps.planned_pipeline import plan_pipeline as plan_pipeline
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder as NodeFolder
+from dagster_dataops.checkpoints.folder.manifest import load_artefact as load_artefact
 from dagster_dataops.checkpoints.folder.manifest import load_result as load_result
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy as ResumePolicy
 from dagster_dataops.configuration import config as config
 from dagster_dataops.data import data_register as data_register
+from dagster_dataops.datasets.artefact import Artefact as Artefact
 from dagster_dataops.datasets.dataset import JsonlDataset as JsonlDataset
 from dagster_dataops.errors import DataOpsError as DataOpsError
 from dagster_dataops.execution.run_report import RunReport as RunReport

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dagster_dataops.checkpoints.folder.manifest import Manifest
+from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.execution.progress import Progress, Quiet
@@ -75,6 +75,14 @@ class RunReport:
     notes: tuple[str, ...]
     seconds: float
     exported: Path | None = None
+
+    @property
+    def artefact(self) -> Path | None:
+        """The folder of the artefact; ``None`` for other results."""
+        if not self.manifest.artefact:
+            return None
+        folder = NodeFolder(self.dataset.path.parent, self.node)
+        return folder.artefact / self.manifest.artefact
 
     @property
     def rows_resumed(self) -> int:

@@ -6,9 +6,11 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
+from dagster_dataops.datasets.artefact import path_form
 from dagster_dataops.hashing.code import code_digest
 from dagster_dataops.hashing.operational import is_annotated_operational, is_operational
 from dagster_dataops.hashing.values import FormBuilder, digest_of_form
+from dagster_dataops.operators.artefact_options import referenced
 from dagster_dataops.operators.declared_columns import NOTHING, ColumnDeclarations
 from dagster_dataops.operators.secret_options import (
     is_credential,
@@ -22,13 +24,14 @@ from dagster_dataops.operators.settings import (
 )
 from dagster_dataops.operators.signature import OptionSpec
 
-OperatorKind: TypeAlias = Literal["reader", "record", "dataset", "selection", "stream"]
+OperatorKind: TypeAlias = Literal["reader", "record", "dataset", "selection", "stream", "artefact"]
 METHODS: Final[dict[OperatorKind, str]] = {
     "reader": "stream",
     "record": "forward",
     "dataset": "forward_batch_input",
     "selection": "sketch",
     "stream": "stream",
+    "artefact": "build",
 }
 
 
@@ -41,8 +44,8 @@ class OperatorSpec:
         name: The name in the group.
         kind: ``record`` (``forward``, one record in), ``dataset`` (``forward_batch_input``),
             ``selection`` (``sketch`` of one record, then ``keep`` over all sketches), ``stream``
-            (``stream``, one stream per input dataset and one out) or ``reader`` (``stream``
-            without input).
+            (``stream``, one stream per input dataset and one out), ``artefact`` (``build``, all
+            records in and a folder out) or ``reader`` (``stream`` without input).
         target: The original function or class.
         options: The options of the constructor, in the order of the signature.
         any_option: Whether the function or ``forward`` accepts ``**kwargs``.
@@ -116,6 +119,14 @@ class Invocation:
     passed_up: Mapping[str, Any] = field(default_factory=dict)
     output: Path | None = None
 
+    @cached_property
+    def artefacts(self) -> tuple[str, ...]:
+        """The nodes whose artefacts are options, in the order of the options.
+
+        The operator is constructed in the run, when their folders are known.
+        """
+        return tuple(dict.fromkeys(referenced(dict(self.options))))
+
     @property
     def resolved(self) -> ResolvedSettings:
         """The settings with all defaults filled in."""
@@ -144,7 +155,7 @@ class Invocation:
         for name, value in {**self.options, **self.passed_up}.items():
             if name in marked or is_operational(value) or is_operational_option(name, value):
                 continue
-            former = FormBuilder(code, is_inner_credential)
+            former = FormBuilder(code, is_inner_credential, path_form)
             forms[name] = former.form(value)
             unknown += [f"{name!r} (a {kind})" for kind in sorted(former.unknown)]
         return digest_of_form(forms), tuple(unknown)

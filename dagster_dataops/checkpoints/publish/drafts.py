@@ -23,6 +23,7 @@ class Drafts:
         failed: Input records that failed; they are in the draft of the error file.
         outcomes: Whether the outcome of every record can be found by its input.
         seeds: Seeds that a stream has drawn, by the paths of its stages.
+        artefact: The version of an artefact that the result lists; empty for other results.
     """
 
     dataset: JsonlDataset
@@ -32,6 +33,7 @@ class Drafts:
     failed: int = 0
     outcomes: bool = False
     seeds: dict[str, int] = field(default_factory=dict)
+    artefact: str = ""
 
 
 class DraftWriter:

@@ -27,6 +27,7 @@ from dagster_dataops.errors import RetryOutdatedError, RetryRefusedError
 _WHOLE: Final = {
     "dataset": "a dataset operator takes all records at once",
     "selection": "a selection operator decides over all records at once",
+    "artefact": "an artefact is built from all records at once",
     "stream": "a stream is read as a whole; what failed in it is in no record's place",
 }
 
