@@ -4,6 +4,7 @@ The result is the listing of the folder's files; the folder is published with it
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -42,8 +43,10 @@ class ArtefactRunner(DatasetRunner):
         self._build = _Build(attempt, versions, draft)
         try:
             drafts = super().run(attempt)
-        finally:
-            versions.discard(draft)
+        except BaseException:
+            with suppress(OSError):  # the next attempt removes it
+                versions.discard(draft)
+            raise
         return replace(drafts, dropped=0, artefact=self._build.version)
 
     @override
