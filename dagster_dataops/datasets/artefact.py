@@ -56,10 +56,8 @@ class Artefact(os.PathLike[str]):
         Raises:
             ResultMissingError: It is not there, or its files were changed.
         """
-        reason = damage(path)
-        if reason:
-            raise ResultMissingError(str(path), reason)
-        rows = _listed(path)
+        with held([path]):
+            rows = _listed(path)
         files = [row for row in rows if row["digest"]]
         return cls(path, path.name, sum(int(str(row["size_bytes"])) for row in files), len(files))
 

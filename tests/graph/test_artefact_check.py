@@ -80,9 +80,9 @@ def test_an_unknown_node_in_an_option_is_refused(name: str, hint: str) -> None:
 
 
 def test_the_source_as_an_option_is_refused() -> None:
-    with pytest.raises(PipelineDefinitionError, match="which is the input of the pipeline"):
-        with pipeline() as ppl:
-            ppl.search = Search(index=ppl.source)
+    expected = pytest.raises(PipelineDefinitionError, match="which is the input of the pipeline")
+    with expected, pipeline() as ppl:
+        ppl.search = Search(index=ppl.source)
 
 
 def test_a_reference_outside_its_pipeline_is_refused() -> None:

@@ -251,12 +251,24 @@ def load_artefact(folder: NodeFolder | str | os.PathLike[str]) -> Artefact:
         if is_version(given):
             return Artefact.at(given)
         folder = NodeFolder.at(given)
+    version = _current_version(folder)
+    while True:
+        try:
+            return Artefact.at(version)
+        except ResultMissingError:
+            latest = _current_version(folder)
+            if latest == version:
+                raise
+            version = latest  # others were published in the meantime
+
+
+def _current_version(folder: NodeFolder) -> Path:
     manifest = Manifest.load(folder.manifest)
     if manifest is None:
         raise ResultMissingError(str(folder.artefact), "nothing was published there yet")
     if not manifest.artefact:
         raise ResultMissingError(str(folder.result), "it holds records and is no artefact")
-    return Artefact.at((folder.artefact / manifest.artefact).absolute())
+    return (folder.artefact / manifest.artefact).absolute()
 
 
 def write_result(
