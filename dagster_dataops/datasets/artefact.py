@@ -61,6 +61,10 @@ class Artefact(os.PathLike[str]):
         files = [row for row in rows if row["digest"]]
         return cls(path, path.name, sum(int(str(row["size_bytes"])) for row in files), len(files))
 
+    def listing(self) -> list[Record]:
+        """Return a record for each file and each empty folder: path, size and digest."""
+        return _listed(self.path)
+
     @override
     def __fspath__(self) -> str:
         return str(self.path)
