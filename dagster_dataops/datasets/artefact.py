@@ -29,6 +29,7 @@ from dagster_dataops.errors import InputError, ResultMissingError
 from dagster_dataops.hashing.file_digests import cached_digest, content_digest
 from dagster_dataops.records import Record, encode
 
+SUFFIX: Final = "_artefact"  # of the folder that holds the versions
 _DIGEST: Final = re.compile(r"[0-9a-f]{32}")
 _MAX_LISTED: Final = 3  # differences in an error
 
@@ -76,12 +77,10 @@ def listing_of(version: Path) -> Path:
 
 
 def is_version(path: object) -> bool:
-    """Return whether ``path`` is the path of a version of an artefact."""
-    return (
-        isinstance(path, Path)
-        and _DIGEST.fullmatch(path.name) is not None
-        and listing_of(path).exists()
-    )
+    """Return whether ``path`` is the path of a version of an artefact, also of a missing one."""
+    if not isinstance(path, Path) or _DIGEST.fullmatch(path.name) is None:
+        return False
+    return path.parent.name.endswith(SUFFIX) or listing_of(path).exists()
 
 
 def list_files(folder: Path) -> list[Record]:

@@ -10,7 +10,7 @@ from dagster_dataops.datasets.artefact import path_form
 from dagster_dataops.hashing.code import code_digest
 from dagster_dataops.hashing.operational import is_annotated_operational, is_operational
 from dagster_dataops.hashing.values import FormBuilder, digest_of_form
-from dagster_dataops.operators.artefact_options import referenced
+from dagster_dataops.operators.artefact_options import referenced, with_references
 from dagster_dataops.operators.declared_columns import NOTHING, ColumnDeclarations
 from dagster_dataops.operators.secret_options import (
     is_credential,
@@ -150,13 +150,14 @@ class Invocation:
             for option in self.spec.options
             if is_annotated_operational(option.annotation)
         }
+        nodes = {node: {"artefact of": node} for node in self.artefacts}
         forms: dict[str, Any] = {}
         unknown: list[str] = []
         for name, value in {**self.options, **self.passed_up}.items():
             if name in marked or is_operational(value) or is_operational_option(name, value):
                 continue
             former = FormBuilder(code, is_inner_credential, path_form)
-            forms[name] = former.form(value)
+            forms[name] = former.form(with_references(value, nodes))
             unknown += [f"{name!r} (a {kind})" for kind in sorted(former.unknown)]
         return digest_of_form(forms), tuple(unknown)
 

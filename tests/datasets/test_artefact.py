@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import shutil
 from pathlib import Path
 
 import pytest
@@ -130,10 +131,21 @@ def test_the_form_of_a_version_is_its_content_and_not_its_place(
 
 
 def test_other_paths_have_no_form(tmp_path: Path, version: Path) -> None:
-    for path in (tmp_path, version / "a", version.parent, version.with_name("0" * 32)):
+    for path in (tmp_path, version / "a", version.parent, tmp_path / ("0" * 32)):
         assert not is_version(path)
         assert path_form(path) is None
     assert not is_version(str(version))
+
+
+def test_a_version_may_be_missing_or_lie_elsewhere(tmp_path: Path, version: Path) -> None:
+    missing = version.with_name("0" * 32)
+    assert is_version(missing)
+    assert path_form(missing) == {"artefact": "unreadable"}
+    copy = tmp_path / version.name
+    shutil.copytree(version, copy)
+    shutil.copy(version.with_name(f"{version.name}.jsonl"), tmp_path)
+    assert path_form(copy) == {"artefact": version.name}
+    assert load_artefact(copy).path == copy
 
 
 def test_a_version_that_is_held_cannot_be_owned(version: Path) -> None:

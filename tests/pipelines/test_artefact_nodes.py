@@ -144,7 +144,9 @@ def test_a_nested_pipeline_keeps_its_artefacts() -> None:
         ppl.first = inner
         ppl.other = ending
         ppl.again = Known(vocabulary=ppl.other)
-    assert ppl.graph.nodes["first_known"].artefacts == ("first_vocabulary",)
+    node = ppl.graph.nodes["first_known"]
+    assert node.artefacts == ("first_vocabulary",)
+    assert node.operator.__dataops__.unknown_options == ()
     assert ppl.graph.nodes["again"].inputs == ("first_known",)
     assert known(ppl(RECORDS)) == [["a", "b"], ["b", "c"]]
 

@@ -12,7 +12,7 @@ import orjson
 
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
 from dagster_dataops.configuration import check_local
-from dagster_dataops.datasets.artefact import Artefact, damage, is_version
+from dagster_dataops.datasets.artefact import SUFFIX, Artefact, damage, is_version
 from dagster_dataops.datasets.dataset import FileState, JsonlDataset
 from dagster_dataops.datasets.durable_files import write_durably
 from dagster_dataops.datasets.writer import write_records
@@ -62,7 +62,7 @@ class NodeFolder:
     @property
     def artefact(self) -> Path:
         """The folder of the versions of an artefact; other operators have none."""
-        return self.path / f"{self.name}_artefact"
+        return self.path / f"{self.name}{SUFFIX}"
 
     @property
     def errors(self) -> Path:

@@ -3,6 +3,7 @@
 import errno
 import os
 import pickle
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -255,6 +256,9 @@ def test_an_option_that_was_removed_or_changed_fails_the_run(
 
     (artefact / "numbers").write_text("edited")
     with pytest.raises(ResultMissingError, match="numbers was changed"):
+        run(Use(index=artefact), dataset, node(tmp_path, "use"))
+    shutil.rmtree(folder.path)
+    with pytest.raises(ResultMissingError, match="does not exist"):
         run(Use(index=artefact), dataset, node(tmp_path, "use"))
 
 
