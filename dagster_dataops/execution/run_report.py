@@ -58,7 +58,7 @@ class RunReport:
 
     Attributes:
         node: Name of the node.
-        dataset: The published result.
+        dataset: The published result; of an artefact the list of its files.
         manifest: Facts about the result, such as counts.
         error_path: The file with the failed records, if any failed.
         reused: Whether the result was published before this attempt.

@@ -7,11 +7,13 @@ node has this value only in a run, so the operator is constructed by then.
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from typing_extensions import override
 
 from dagster_dataops.datasets.artefact import Artefact, is_version
+
+_MAX_DEPTH: Final = 8  # containers may contain themselves
 
 
 class NodeReference(str):
@@ -68,24 +70,23 @@ def versions_in(options: Mapping[str, Any]) -> list[Path]:
     return [part for part in _leaves(dict(options)) if is_version(part)]
 
 
-def _leaves(value: Any) -> Iterator[Any]:
-    if type(value) in {list, tuple}:
-        for item in value:
-            yield from _leaves(item)
-    elif type(value) is dict:
-        for item in value.values():
-            yield from _leaves(item)
+def _leaves(value: Any, depth: int = 0) -> Iterator[Any]:
+    if depth < _MAX_DEPTH and type(value) in {list, tuple, dict}:
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _leaves(item, depth + 1)
     else:
         yield value
 
 
-def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
+def _mapped(value: Any, change: Callable[[Any], Any], depth: int = 0) -> Any:
     """Return ``value`` with its leaves changed; the same object if none changes."""
+    if depth >= _MAX_DEPTH:
+        return value
     if type(value) in {list, tuple}:
-        items = [_mapped(item, change) for item in value]
+        items = [_mapped(item, change, depth + 1) for item in value]
         same = all(one is other for one, other in zip(items, value, strict=True))
         return value if same else type(value)(items)
     if type(value) is dict:
-        pairs = {key: _mapped(item, change) for key, item in value.items()}
+        pairs = {key: _mapped(item, change, depth + 1) for key, item in value.items()}
         return value if all(pairs[key] is value[key] for key in pairs) else pairs
     return change(value)

@@ -19,7 +19,7 @@ from dagster_dataops.errors import (
     OperatorOptionError,
     UnknownOperatorError,
 )
-from dagster_dataops.operators.artefact_options import as_option, with_references
+from dagster_dataops.operators.artefact_options import as_option, referenced, with_references
 from dagster_dataops.operators.concurrency_modes import MODES
 from dagster_dataops.operators.declared_columns import DECLARATIONS, ColumnDeclarations
 from dagster_dataops.operators.secret_options import holds_secret, shown, without_secrets
@@ -266,12 +266,11 @@ def with_artefacts(operator: Operator, found: Mapping[str, object]) -> Operator:
         return operator
     options = {name: with_references(value, found) for name, value in before.options.items()}
     made: Operator = type(operator)(**options)
-    # Settings of the registration do not override those that ``__init__`` passes on.
-    registered = before.spec.settings.given()
+    # Settings of the registration, and the flag that a launch repeats, do not override those that
+    # ``__init__`` passes on.
+    usual = {"ignore_errors": True, **before.spec.settings.given()}
     asked = {
-        name: value
-        for name, value in before.settings.given().items()
-        if registered.get(name) != value
+        name: value for name, value in before.settings.given().items() if usual.get(name) != value
     }
     settings = ExecutionSettings(**asked).over(made.__dataops__.settings)
     _check_settings(before.spec, settings)
@@ -390,6 +389,10 @@ def _check_reader(
     for name in settings:
         reason = "does not apply to a reader, which is read in order"
         raise OperatorOptionError(spec.qualified_name, name, reason)
+    for name in options:
+        if any(referenced(options[name])):
+            reason = "names a node of a pipeline; a reader is read before the pipeline runs"
+            raise OperatorOptionError(spec.qualified_name, name, reason)
     check_types(spec.qualified_name, spec.options, options)
 
 

@@ -69,7 +69,7 @@ def test_a_node_with_records_as_an_option_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "hint"), [("indx", "did you mean 'index'?"), ("xyz", "artefacts: index")]
+    ("name", "hint"), [("indices", "did you mean 'index'?"), ("xyz", "artefacts: index")]
 )
 def test_an_unknown_node_in_an_option_is_refused(name: str, hint: str) -> None:
     reason = refused(node("index", Index()), node("search", search(name)))

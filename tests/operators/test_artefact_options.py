@@ -27,6 +27,13 @@ def test_other_values_stay_the_same_objects() -> None:
         assert with_references(value, {}) is value
 
 
+def test_a_container_may_contain_itself() -> None:
+    value: list[object] = [INDEX]
+    value.append(value)
+    assert set(referenced(value)) == {"index"}
+    assert as_option(value) is value
+
+
 def test_references_are_found_in_order_and_replaced() -> None:
     value = [INDEX, {"other": ArtefactReference("other")}, "index"]
     assert list(referenced(value)) == ["index", "other"]

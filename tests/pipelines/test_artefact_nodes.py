@@ -5,8 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops import config, data_register, load_artefact, load_result, pipeline
-from dagster_dataops.errors import ResultMissingError
+from dagster_dataops import (
+    config,
+    data_register,
+    load_artefact,
+    load_result,
+    pipeline,
+    read_sequence,
+)
+from dagster_dataops.errors import OperatorOptionError, ResultMissingError
 from dagster_dataops.execution.executor import OperatorExecutor
 
 group = data_register.new_group("artefact_nodes_tests")
@@ -191,8 +198,15 @@ def test_settings_of_the_use_come_before_those_of_init_and_of_the_class(
     assert (second.max_workers, second.retries, second.timeout) == (5, 4, 7)
 
 
-def notes_of(caplog: pytest.LogCaptureFixture) -> str:
-    return "\n".join(record.getMessage() for record in caplog.records)
+def test_a_reader_cannot_take_a_node() -> None:
+    @data_register("data.artefact_nodes_tests", rewrite_func="stream")
+    def words_of(vocabulary):
+        return read_sequence([])
+
+    with pipeline() as ppl:
+        ppl.vocabulary = Vocabulary()
+    with pytest.raises(OperatorOptionError, match="a reader is read before the pipeline runs"):
+        words_of(vocabulary=ppl.vocabulary)
 
 
 def test_an_equal_artefact_changes_nothing_and_another_one_makes_its_users_run_again() -> None:

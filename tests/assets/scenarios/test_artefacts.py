@@ -19,7 +19,7 @@ from dagster_dataops import (
     load_artefact,
     pipeline,
 )
-from dagster_dataops.errors import PipelineDefinitionError, ResultMissingError
+from dagster_dataops.errors import PipelineDefinitionError, RecordError, ResultMissingError
 from tests.assets.helpers import (
     checks_of,
     definitions_of,
@@ -169,6 +169,55 @@ def test_the_launchpad_changes_other_options_and_leaves_the_artefact_out(
     refused = {"ops": {"docs__words": {"config": {"params": {"length": "long"}}}}}
     with pytest.raises(dg.DagsterInvalidConfigError):
         execute(definitions, instance, refused)
+
+
+class Strict(Lookup):
+    """Fail at the first failed record, as ``__init__`` says."""
+
+    def __init__(self, words, **kwargs):
+        super().__init__(words, _ignore_errors=False, **kwargs)
+
+    def forward(self, record):
+        raise ValueError(record["id"])
+
+
+def test_a_launch_keeps_the_settings_that_init_passes_on(
+    tmp_path: Path, records: Callable[[int], Path], instance: Any
+) -> None:
+    with pipeline("docs") as ppl:
+        ppl.words = Words()
+        ppl.lookup = Strict(words=ppl.words)
+    definitions = definitions_of(ppl, records(2), tmp_path)
+    with pytest.raises(RecordError, match="record 0"):
+        execute(definitions, instance)
+
+
+class Flaky(Words):
+    """Fail at the first attempt."""
+
+    def build(self, records, folder):
+        (folder / "half").touch()
+        if not FAILED:
+            FAILED.append(folder)
+            raise ConnectionError("away")
+        super().build(records, folder)
+
+
+FAILED: list[Path] = []
+
+
+def test_a_retry_of_the_step_builds_the_artefact_from_the_start(
+    tmp_path: Path, records: Callable[[int], Path], instance: Any
+) -> None:
+    with pipeline("docs") as ppl:
+        ppl.words = Flaky()
+        ppl.lookup = Lookup(words=ppl.words)
+    FAILED.clear()
+    policy = dg.RetryPolicy(max_retries=1)
+    definitions = definitions_of(ppl, records(2), tmp_path, retry_policy=policy)
+    assert execute(definitions, instance).success
+    assert FAILED
+    assert load_artefact(tmp_path / "docs" / "words").files == 3
 
 
 def test_a_preview_of_one_asset_uses_the_published_artefact(
