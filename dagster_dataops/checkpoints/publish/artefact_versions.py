@@ -22,6 +22,7 @@ from dagster_dataops.datasets.artefact import (
 )
 from dagster_dataops.datasets.durable_files import (
     make_folder_durably,
+    read_if_there,
     storage,
     sync_folder,
     write_durably,
@@ -44,7 +45,7 @@ class ArtefactVersions:
         self._path = folder.artefact
 
     def new_draft(self) -> Path:
-        """Return an empty folder to build the next version in.
+        """Return an empty folder to build the next version in; remove what a crash has left.
 
         Raises:
             StorageError: The disk refuses.
@@ -52,29 +53,13 @@ class ArtefactVersions:
         make_folder_durably(self._path)
         draft = self._free(_DRAFT)
         with storage(draft, "create the folder"):
+            for path in list(self._path.iterdir()):
+                if path.name.startswith((_DRAFT, _REMOVED)):
+                    self.discard(path)
+                elif not path.is_dir() and not path.with_suffix("").is_dir():
+                    path.unlink()  # a listing, or its draft, without a version
             draft.mkdir()
         return draft
-
-    def remove_unused(self) -> None:
-        """Remove drafts of earlier attempts, and versions that are neither current nor in use.
-
-        The current version stays until the second publication after its own.
-
-        Raises:
-            StorageError: The disk refuses.
-        """
-        manifest = Manifest.load(self._folder.manifest)
-        current = manifest.artefact if manifest is not None else ""
-        with storage(self._path, "remove earlier versions"):
-            for path in self._entries():
-                if not path.is_dir():
-                    self._remove_file(path)
-                elif path.name.startswith((_DRAFT, _REMOVED)):
-                    self.discard(path)
-                elif path.name != current and is_version(path):
-                    with owned(path) as unused:
-                        if unused:
-                            self.discard(path)
 
     def discard(self, path: Path) -> None:
         """Remove a version or a draft: rename it at once, delete it in the background."""
@@ -86,7 +71,8 @@ class ArtefactVersions:
     def publish(self, draft: Path) -> tuple[str, list[Record]]:
         """Make a draft durable and a version; return the name of the version and its listing.
 
-        A draft that equals an existing version is removed, and that version stays.
+        A draft that equals an existing version is removed, and that version stays. Other versions
+        are removed, unless they are current or in use.
 
         Raises:
             ValueError: The draft holds a link or a special file.
@@ -97,24 +83,25 @@ class ArtefactVersions:
             _sync_all(draft)
             name = digest_of_listing(rows)
             version = self._path / name
-            if is_version(version) and not damage(version):
-                self.discard(draft)
-                return name, rows
-            if version.exists():
+            if damage(version):
                 self.discard(version)
-            write_durably(listing_of(version), b"".join(map(encode, rows)))
-            draft.rename(version)
-            sync_folder(self._path)
+                write_durably(listing_of(version), b"".join(map(encode, rows)))
+                draft.rename(version)
+                sync_folder(self._path)
+            else:
+                self.discard(draft)
+            self._remove_unused(version)
         return name, rows
 
-    def _entries(self) -> list[Path]:
-        return list(self._path.iterdir()) if self._path.exists() else []
-
-    def _remove_file(self, path: Path) -> None:
-        """Remove the draft of a listing, and a listing whose version was never put in place."""
-        is_draft = path.name.startswith(".") and path.suffix == ".draft"
-        if is_draft or (path.suffix == ".jsonl" and not path.with_suffix("").exists()):
-            path.unlink(missing_ok=True)
+    def _remove_unused(self, latest: Path) -> None:
+        data = read_if_there(self._folder.manifest, "read the current version")
+        manifest = Manifest.parse(data)
+        current = self._path / (manifest.artefact if manifest is not None else "")
+        for version in filter(is_version, list(self._path.iterdir())):
+            if version not in {latest, current}:
+                with owned(version) as unused:
+                    if unused:
+                        self.discard(version)
 
     def _free(self, prefix: str) -> Path:
         return self._path / f"{prefix}{os.urandom(6).hex()}"

@@ -38,7 +38,6 @@ class ArtefactRunner(DatasetRunner):
             OutageError: No input line is a record.
         """
         versions = ArtefactVersions(attempt.folder)
-        versions.remove_unused()
         draft = versions.new_draft()
         self._build = _Build(attempt, versions, draft)
         try:

@@ -1,4 +1,4 @@
-"""Tests of operator_declaration: artefacts as options in a defs.yaml."""
+"""Tests of artefacts as options in a defs.yaml."""
 
 import dagster as dg
 import pytest
@@ -17,7 +17,7 @@ from tests.assets.helpers import execute, result_of, spec_of
 
 pytestmark = WARNED_OF
 
-group = data_register.new_group("operator_declaration_tests")
+group = data_register.new_group("artefact_fields_tests")
 
 
 class Index(group):
@@ -25,7 +25,7 @@ class Index(group):
         (folder / "count").write_text(str(len(list(records))))
 
 
-@data_register("data.operator_declaration_tests")
+@data_register("data.artefact_fields_tests")
 def kept(record, value=None):
     return record
 
@@ -120,7 +120,7 @@ def test_an_artefact_as_input_is_refused_at_its_line(project: Project, tmp_path)
 def test_other_mappings_stay_what_they_are() -> None:
     declaration = OperatorDeclaration(
         name="exact",
-        operator="operator_declaration_tests.kept",
+        operator="artefact_fields_tests.kept",
         options={
             "value": {"artefact": "index", "other": [{"artefact": 1}, {"artefact": "index"}]},
         },
@@ -135,10 +135,10 @@ def test_a_component_in_python_takes_the_same_options(tmp_path, records) -> None
         name="docs",
         source=str(records(2)),
         operators=[
-            OperatorDeclaration(name="index", operator="operator_declaration_tests.Index"),
+            OperatorDeclaration(name="index", operator="artefact_fields_tests.Index"),
             OperatorDeclaration(
                 name="kept",
-                operator="operator_declaration_tests.kept",
+                operator="artefact_fields_tests.kept",
                 options={"value": {"artefact": "index"}},
             ),
         ],
