@@ -74,7 +74,7 @@ class _OperatorModel(dg.Model):
     inputs: Annotated[list[str] | None, _NAMES] = Field(
         default=None,
         description="Input nodes in order; `source` is the input of the pipeline. By default the "
-        "node before it.",
+        "node before it, artefacts apart.",
     )
     output: str | None = Field(
         default=None,
