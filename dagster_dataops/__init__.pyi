@@ -22,9 +22,11 @@ from dagster_dataops.assets.definitions import dataops_resources as dataops_reso
 from dagster_dataops.assets.inputs.io_manager import DataOpsIOManager as DataOpsIOManager
 from dagster_dataops.assets.planning.translator import DataOpsTranslator as DataOpsTranslator
 from dagster_dataops.assets.runtime.resource import DataOpsResource as DataOpsResource
+from dagster_dataops.checkpoints.folder.manifest import load_artefact as load_artefact
 from dagster_dataops.checkpoints.folder.manifest import load_result as load_result
 from dagster_dataops.configuration import config as config
 from dagster_dataops.data import data_register as data_register
+from dagster_dataops.datasets.artefact import Artefact as Artefact
 from dagster_dataops.datasets.dataset import JsonlDataset as JsonlDataset
 from dagster_dataops.errors import DataOpsError as DataOpsError
 from dagster_dataops.execution.run_report import RunReport as RunReport

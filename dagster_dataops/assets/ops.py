@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import dagster as dg
 
+from dagster_dataops.assets.inputs.artefact_inputs import with_loaded
 from dagster_dataops.assets.inputs.source_results import source_result
 from dagster_dataops.assets.launchpad.operator_config import checked, config_type_of, resume_policy
 from dagster_dataops.assets.metadata.column_metadata import column_metadata
@@ -17,6 +18,7 @@ from dagster_dataops.assets.runtime.asset_paths import key_of
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.steps.preview_step import limit_over, run_preview
 from dagster_dataops.assets.steps.source_assets import function_name, source_asset
+from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.execution.runners.given_stream import Streamed
@@ -37,7 +39,11 @@ JobSource: TypeAlias = (
 
 
 def build_operator_ops(ppl: Pipeline) -> dict[str, dg.OpDefinition]:
-    """Return one op for each node, by node name; inputs and output are `JsonlDataset` handles."""
+    """Return one op a node, by node name; inputs and output are `JsonlDataset` handles.
+
+    The output of an artefact is the listing of its files. It is the input ``artefact_<node>`` of
+    the nodes that take it as an option.
+    """
     graph = ppl.graph
     return {node.name: _operator_op(graph.name, node) for node in graph.ordered()}
 
@@ -70,7 +76,7 @@ def build_operator_job(
                 origin.name if upstream == SOURCE else upstream
             )
             for upstream in node.inputs
-        }
+        } | {f"artefact_{name}": dg.DependencyDefinition(name) for name in node.artefacts}
     definition = dg.GraphDefinition(
         name=name or f"{graph.name or 'dataops'}_job",
         node_defs=[origin, *ops.values()],
@@ -86,7 +92,10 @@ def _operator_op(pipeline: str, node: OperatorNode) -> dg.OpDefinition:
     @dg.op(
         name=node.name,
         description=spec.description or None,
-        ins={f"input_{upstream}": dg.In() for upstream in node.inputs},
+        ins={
+            **{f"input_{upstream}": dg.In() for upstream in node.inputs},
+            **{f"artefact_{name}": dg.In() for name in node.artefacts},
+        },
         code_version=spec.code_version[:12],
     )
     def _run(
@@ -95,10 +104,12 @@ def _operator_op(pipeline: str, node: OperatorNode) -> dg.OpDefinition:
         dataops: DataOpsResource,
         **inputs: Any,
     ) -> JsonlDataset:
-        operator = checked(node.name, node.operator, config)
+        listings = {name: inputs[f"artefact_{name}"] for name in node.artefacts}
+        folders = {name: NodeFolder.at(listing.path) for name, listing in listings.items()}
+        operator = with_loaded(node.name, checked(node.name, node.operator, config), folders)
         given = [inputs[f"input_{upstream}"] for upstream in node.inputs]
         folder = dataops.folder(key_of(pipeline, node.name))
-        if limit := limit_over(given, config.limit):
+        if limit := limit_over([*given, *listings.values()], config.limit):
             report = run_preview(context, dataops, operator, given, folder, limit)
         else:
             report = dataops.run_operator(context, operator, given, folder, resume_policy(config))

@@ -12,6 +12,7 @@ from dagster_dataops.checkpoints.publish.commit import commit, finish_interrupte
 from dagster_dataops.checkpoints.publish.drafts import Drafts
 from dagster_dataops.checkpoints.resume.start import decide_start
 from dagster_dataops.checkpoints.resume.start_decision import StartRequest
+from dagster_dataops.datasets.artefact import held
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import write_durably
 from dagster_dataops.datasets.exporters import export
@@ -20,6 +21,7 @@ from dagster_dataops.execution.attempt import Attempt
 from dagster_dataops.execution.run_report import RunContext, RunReport
 from dagster_dataops.execution.runners.concat_inputs import gathered, removed_afterwards
 from dagster_dataops.execution.runners.runner import Runner, make_runner, takes_separately
+from dagster_dataops.operators.artefact_options import versions_in
 from dagster_dataops.operators.operator import Operator, in_run
 from dagster_dataops.operators.record_context import RunFacts, RunLink
 
@@ -58,7 +60,15 @@ class OperatorExecutor:
             RetryRefusedError: Only failed records were to be retried, but they cannot be retried
                 alone.
             RunStoppedError: A stop was requested.
+            ResultMissingError: An option is the path of an artefact that is missing or was
+                changed.
         """
+        with held(versions_in(operator.__dataops__.options)):
+            return self._run_locked(operator, inputs, folder)
+
+    def _run_locked(
+        self, operator: Operator, inputs: Sequence[JsonlDataset], folder: NodeFolder
+    ) -> RunReport:
         lock = FolderLock(folder.path, self.context.run, self.context.lock_seconds)
         try:
             report = self._run(operator, inputs, folder, lock)
@@ -191,6 +201,7 @@ def _manifest(attempt: Attempt, drafts: Drafts, runner: Runner) -> Manifest:
         counts=drafts.summary.counts,
         drops=drafts.summary.drops,
         drop_examples=drafts.summary.drop_examples,
+        artefact=drafts.artefact,
     )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dagster_dataops.checkpoints.folder.manifest import Manifest
+from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.execution.progress import Progress, Quiet
@@ -63,7 +63,7 @@ class RunReport:
 
     Attributes:
         node: Name of the node.
-        dataset: The published result.
+        dataset: The published result; of an artefact the list of its files.
         manifest: Facts about the result, such as counts.
         error_path: The file with the failed records, if any failed.
         reused: Whether the result was published before this attempt.
@@ -80,6 +80,14 @@ class RunReport:
     notes: tuple[str, ...]
     seconds: float
     exported: Path | None = None
+
+    @property
+    def artefact(self) -> Path | None:
+        """The folder of the artefact; ``None`` for other results."""
+        if not self.manifest.artefact:
+            return None
+        folder = NodeFolder(self.dataset.path.parent, self.node)
+        return folder.artefact / self.manifest.artefact
 
     @property
     def rows_resumed(self) -> int:

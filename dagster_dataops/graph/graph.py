@@ -9,6 +9,7 @@ from typing import Final
 from dagster_dataops.datasets.exporters import names_file
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.graph import column_check
+from dagster_dataops.graph.artefact_check import check_artefacts
 from dagster_dataops.operators.operator import Operator
 from dagster_dataops.operators.signature import nearest
 
@@ -32,6 +33,11 @@ class OperatorNode:
     operator: Operator
     inputs: tuple[str, ...]
 
+    @property
+    def artefacts(self) -> tuple[str, ...]:
+        """The names of the nodes whose artefacts are options of the operator."""
+        return self.operator.__dataops__.artefacts
+
 
 @dataclass(frozen=True, slots=True)
 class OperatorGraph:
@@ -51,7 +57,8 @@ class OperatorGraph:
 
         Raises:
             PipelineDefinitionError: There are no nodes; a name is used twice or cannot name a
-                folder; an input is unknown; inputs form a cycle; an operator has the wrong number
+                folder; an input is unknown, or an artefact; an option names a node that is none;
+                inputs form a cycle; an operator has the wrong number
                 of inputs; two nodes export to one file; or declared columns do not fit.
         """
         by_name: dict[str, OperatorNode] = {}
@@ -66,6 +73,7 @@ class OperatorGraph:
             raise PipelineDefinitionError(name, "it has no nodes")
         for node in by_name.values():
             _check_inputs(name, node, by_name)
+            check_artefacts(name, node, by_name)
         _check_order(name, by_name)
         _check_exports(name, by_name)
         graph = cls(name, MappingProxyType(by_name))
@@ -103,7 +111,7 @@ def _check_name(graph: str, name: str) -> None:
 
 
 def _upstream(node: OperatorNode) -> list[str]:
-    return [name for name in node.inputs if name != SOURCE]
+    return [name for name in (*node.inputs, *node.artefacts) if name != SOURCE]
 
 
 def _check_inputs(graph: str, node: OperatorNode, known: Mapping[str, OperatorNode]) -> None:

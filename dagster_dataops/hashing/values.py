@@ -30,6 +30,7 @@ _ADDRESSES: Final = ("base_url", "url", "uri", "endpoint", "host", "port", "path
 
 FunctionDigest: TypeAlias = Callable[[Any], str]
 Ignored: TypeAlias = Callable[[str], bool]
+PathForm: TypeAlias = Callable[["os.PathLike[str]"], dict[str, str] | None]
 
 
 def function_name(function: Any) -> str:
@@ -40,6 +41,10 @@ def function_name(function: Any) -> str:
 def ignore_nothing(_: str) -> bool:
     """Ignore no names."""
     return False
+
+
+def text_alone(_: "os.PathLike[str]") -> None:
+    """Return no form: only the text of a path counts."""
 
 
 def digest(value: object, functions: FunctionDigest = function_name) -> str:
@@ -63,17 +68,22 @@ class FormBuilder:
     Args:
         functions: Returns the form of functions and classes.
         ignored: Returns whether a name of an attribute or key does not count.
+        paths: Returns the form of a path whose content counts; ``None`` for other paths.
 
     Attributes:
         unknown: The types of objects that count only by their class.
     """
 
     def __init__(
-        self, functions: FunctionDigest = function_name, ignored: Ignored = ignore_nothing
+        self,
+        functions: FunctionDigest = function_name,
+        ignored: Ignored = ignore_nothing,
+        paths: PathForm = text_alone,
     ) -> None:
         self.unknown: set[str] = set()
         self._functions = functions
         self._ignored = ignored
+        self._paths = paths
         self._forms: dict[int, Any] = {}
         self._alive: list[object] = []  # keeps objects alive, so that ids are not reused
 
@@ -100,7 +110,10 @@ class FormBuilder:
                 return {"float": float(value).hex()}
             case bytes() | bytearray():
                 return {"bytes": xxhash.xxh3_128_hexdigest(bytes(value))}
-        return {"path": _text(os.fsdecode(value))} if isinstance(value, os.PathLike) else None
+        return self._path_form(value) if isinstance(value, os.PathLike) else None
+
+    def _path_form(self, value: "os.PathLike[str]") -> Any:
+        return self._paths(value) or {"path": _text(os.fsdecode(value))}
 
     def _is_proxy(self, value: Any) -> bool:
         """Return whether the attributes of an object cannot be read.

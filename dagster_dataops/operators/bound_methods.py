@@ -50,6 +50,11 @@ def dataset_function(operator: Operator) -> Callable[..., Any]:
     return _bound(operator, "forward_batch_input")
 
 
+def build_function(operator: Operator) -> Callable[..., Any]:
+    """Return ``build`` as a function of iterators over the inputs, and of the folder."""
+    return _bound(operator, "build")
+
+
 def stream_function(operator: Operator) -> Callable[..., Any]:
     """Return ``stream`` as a function of the input streams."""
     return _bound(operator, "stream")

@@ -19,6 +19,7 @@ from dagster_dataops.errors import (
     OperatorOptionError,
     UnknownOperatorError,
 )
+from dagster_dataops.operators.artefact_options import as_option, referenced, with_references
 from dagster_dataops.operators.concurrency_modes import MODES
 from dagster_dataops.operators.declared_columns import DECLARATIONS, ColumnDeclarations
 from dagster_dataops.operators.record_context import RunLink
@@ -141,6 +142,7 @@ class OperatorMeta(type):
     ) -> Any:
         if positional:
             given = _by_name(cls, spec, positional, given)
+        given = {name: as_option(value) for name, value in given.items()}
         settings = {name: value for name, value in given.items() if name in SETTING_NAMES}
         options = {name: value for name, value in given.items() if name not in SETTING_NAMES}
         _refuse_settings_among(spec, options)
@@ -153,7 +155,8 @@ class OperatorMeta(type):
         operator.__dataops__ = Invocation(
             spec=spec, options=bound, settings=asked, passed_up=to_forward
         )
-        operator.__init__(**_init_arguments(cls, options, settings), **to_init)
+        if not operator.__dataops__.artefacts:  # else `with_artefacts` constructs it in the run
+            operator.__init__(**_init_arguments(cls, options, settings), **to_init)
         operator.__dataops__ = _with_merged_settings(operator.__dataops__)
         return operator
 
@@ -193,7 +196,8 @@ class Operator(metaclass=OperatorMeta):
 
         Returns:
             The resulting records in input order, as a list of dicts; after `set_output` the
-            absolute path of the exported jsonl file instead.
+            absolute path of the exported jsonl file instead. An operator that builds an artefact
+            returns the path of its folder.
 
         Raises:
             RecordError: A record failed and ``_ignore_errors`` is False.
@@ -213,8 +217,13 @@ class Operator(metaclass=OperatorMeta):
 
         Raises:
             ConfigurationError: ``path`` is a URL.
+            OperatorOptionError: The operator builds an artefact.
         """
         check_local("set_output", path)
+        spec = self.__dataops__.spec
+        if spec.kind == "artefact":
+            reason = "exports records; copy the folder of the artefact instead"
+            raise OperatorOptionError(spec.qualified_name, "set_output", reason)
         self.__dataops__ = replace(self.__dataops__, output=Path(path))
         return self
 
@@ -240,6 +249,33 @@ def reconfigured(
     merged = settings.over(before.settings)
     _check_settings(before.spec, merged)
     made.__dataops__ = replace(made.__dataops__, settings=merged, output=before.output)
+    return made
+
+
+def with_artefacts(operator: Operator, found: Mapping[str, object]) -> Operator:
+    """Return the operator with artefacts in place of the nodes that its options name.
+
+    Args:
+        operator: The operator; the same one is returned if no option names a node.
+        found: By node, the path of the artefact's folder; or another `ArtefactReference`.
+
+    Raises:
+        OperatorOptionError: The operator's ``__init__`` refuses its options.
+    """
+    before = operator.__dataops__
+    if not before.artefacts:
+        return operator
+    options = {name: with_references(value, found) for name, value in before.options.items()}
+    made: Operator = type(operator)(**options)
+    # Settings of the registration, and the flag that a launch repeats, do not override those that
+    # ``__init__`` passes on.
+    usual = {"ignore_errors": True, **before.spec.settings.given()}
+    asked = {
+        name: value for name, value in before.settings.given().items() if usual.get(name) != value
+    }
+    settings = ExecutionSettings(**asked).over(made.__dataops__.settings)
+    _check_settings(before.spec, settings)
+    made.__dataops__ = replace(made.__dataops__, settings=settings, output=before.output)
     return made
 
 
@@ -303,6 +339,9 @@ def _check_settings(spec: OperatorSpec, settings: ExecutionSettings) -> None:
             f"needs a record operator; a {spec.kind} operator has no outcome per record to keep"
         )
         raise OperatorOptionError(spec.qualified_name, "_reuse_outcomes", reason)
+    if settings.save_data is False and spec.kind == "artefact":
+        reason = "is False; an artefact is used by others and must be saved"
+        raise OperatorOptionError(spec.qualified_name, "_save_data", reason)
     mode = settings.concurrency_mode
     if mode is not None and MODES[mode].only_coroutines and not spec.asynchronous:
         reason = f"is {mode!r}, which needs an `async def` operator; use 'thread' for this one"
@@ -361,6 +400,10 @@ def _check_reader(
     for name in settings:
         reason = "does not apply to a reader, which is read in order"
         raise OperatorOptionError(spec.qualified_name, name, reason)
+    for name in options:
+        if any(referenced(options[name])):
+            reason = "names a node of a pipeline; a reader is read before the pipeline runs"
+            raise OperatorOptionError(spec.qualified_name, name, reason)
     check_types(spec.qualified_name, spec.options, options)
 
 

@@ -6,9 +6,11 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
+from dagster_dataops.datasets.artefact import path_form
 from dagster_dataops.hashing.code import code_digest
 from dagster_dataops.hashing.operational import is_annotated_operational, is_operational
 from dagster_dataops.hashing.values import FormBuilder, digest_of_form
+from dagster_dataops.operators.artefact_options import referenced, with_references
 from dagster_dataops.operators.declared_columns import NOTHING, ColumnDeclarations
 from dagster_dataops.operators.record_context import RunLink
 from dagster_dataops.operators.secret_options import (
@@ -23,13 +25,14 @@ from dagster_dataops.operators.settings import (
 )
 from dagster_dataops.operators.signature import OptionSpec
 
-OperatorKind: TypeAlias = Literal["reader", "record", "dataset", "selection", "stream"]
+OperatorKind: TypeAlias = Literal["reader", "record", "dataset", "selection", "stream", "artefact"]
 METHODS: Final[dict[OperatorKind, str]] = {
     "reader": "stream",
     "record": "forward",
     "dataset": "forward_batch_input",
     "selection": "sketch",
     "stream": "stream",
+    "artefact": "build",
 }
 
 
@@ -42,8 +45,8 @@ class OperatorSpec:
         name: The name in the group.
         kind: ``record`` (``forward``, one record in), ``dataset`` (``forward_batch_input``),
             ``selection`` (``sketch`` of one record, then ``keep`` over all sketches), ``stream``
-            (``stream``, one stream per input dataset and one out) or ``reader`` (``stream``
-            without input).
+            (``stream``, one stream per input dataset and one out), ``artefact`` (``build``, all
+            records in and a folder out) or ``reader`` (``stream`` without input).
         target: The original function or class.
         options: The options of the constructor, in the order of the signature.
         any_option: Whether the function or ``forward`` accepts ``**kwargs``.
@@ -128,6 +131,14 @@ class Invocation:
     output: Path | None = None
     link: RunLink | None = None
 
+    @cached_property
+    def artefacts(self) -> tuple[str, ...]:
+        """The nodes whose artefacts are options, in the order of the options.
+
+        The operator is constructed in the run, when their folders are known.
+        """
+        return tuple(dict.fromkeys(referenced(dict(self.options))))
+
     @property
     def resolved(self) -> ResolvedSettings:
         """The settings with all defaults filled in."""
@@ -151,13 +162,14 @@ class Invocation:
             for option in self.spec.options
             if is_annotated_operational(option.annotation)
         }
+        nodes = {node: {"artefact of": node} for node in self.artefacts}
         forms: dict[str, Any] = {}
         unknown: list[str] = []
         for name, value in {**self.options, **self.passed_up}.items():
             if name in marked or is_operational(value) or is_operational_option(name, value):
                 continue
-            former = FormBuilder(code, is_inner_credential)
-            forms[name] = former.form(value)
+            former = FormBuilder(code, is_inner_credential, path_form)
+            forms[name] = former.form(with_references(value, nodes))
             unknown += [f"{name!r} (a {kind})" for kind in sorted(former.unknown)]
         return digest_of_form(forms), tuple(unknown)
 

@@ -15,6 +15,9 @@ A class is of the kind whose methods it defines:
 * ``stream(self, first, second)`` or ``stream(self, *streams)``: a *stream operator*. It gets one
   stream per input and returns a stream of records, like ``DataPipeline.sample(first, second)``. It
   is also called with empty streams when the pipeline is built, so it must not read them.
+* ``build(self, records, folder)`` or ``build(self, first, second, folder)``: an *artefact
+  operator*. It gets an iterator over the records of each input, and the path of an empty folder, to
+  which it writes files. The folder is published whole; other operators take it as an option.
 """
 
 import inspect
@@ -46,6 +49,7 @@ _CONTRACTS: Final[dict[OperatorKind, tuple[str, ...]]] = {
     "dataset": ("forward_batch_input",),
     "selection": ("sketch", "keep"),
     "stream": ("stream",),
+    "artefact": ("build",),
 }
 CONTEXT: Final = "context"  # name of the parameter that gets an OperatorContext
 _WITH_CONTEXT: Final[frozenset[OperatorKind]] = frozenset({"record"})
@@ -54,6 +58,7 @@ _INPUTS: Final[dict[OperatorKind, str]] = {
     "dataset": "the records (a list of dicts)",
     "selection": "one record (sketch) or the sketches (keep)",
     "stream": "a stream",
+    "artefact": "the records (an iterator of dicts)",
 }
 
 
@@ -94,7 +99,7 @@ def spec_of_function(
         any_option=takes_any(parameters),
         settings=parse_settings(f"{group}.{name}", settings),
         inputs=inputs,
-        streamed=tuple(wants_iterator(parameter) for parameter in parameters[:inputs]),
+        streamed=_streamed(parameters[:inputs], kind),
         asynchronous=_asynchronous(name, function, kind),
         declared=declared.checked(name),
         takes_context=bool(given),
@@ -127,6 +132,8 @@ def spec_of_class(
     inputs = _checked_inputs(name, parameters, kind)
     if kind == "selection":
         _check_selection(name, cls, parameters)
+    if kind == "artefact":
+        parameters = parameters[:inputs]  # without the folder
     own = {key: getattr(cls, key) for key in SETTING_NAMES if hasattr(cls, key)}
     _check_reader(name, kind, {**own, **settings}, cls)
     given = _given(kind, parameters[inputs:])
@@ -141,7 +148,7 @@ def spec_of_class(
         any_option=takes_any(parameters[inputs:]),
         settings=parse_settings(f"{group}.{name}", {**own, **settings}),
         inputs=inputs,
-        streamed=tuple(wants_iterator(parameter) for parameter in parameters[:inputs]),
+        streamed=_streamed(parameters[:inputs], kind),
         asynchronous=_asynchronous(name, unbound, kind),
         declared=declared.checked(name),
         opens=_opens(name, cls, kind),
@@ -197,8 +204,8 @@ def _kind_of_class(name: str, cls: type) -> OperatorKind:
         method for methods in _CONTRACTS.values() for method in methods if _callable(cls, method)
     }
     kinds = [kind for kind, methods in _CONTRACTS.items() if has.issuperset(methods)]
-    # Other kinds may have a method named stream.
-    kinds = [kind for kind in kinds if kind != "stream"] or kinds
+    # Other kinds may have methods named stream and build.
+    kinds = [kind for kind in kinds if kind not in {"stream", "artefact"}] or kinds
     if len(kinds) > 1:
         first, second = (_CONTRACTS[kind][0] for kind in kinds[:2])
         reason = f"it has both of {first} and {second}; define exactly one"
@@ -206,7 +213,7 @@ def _kind_of_class(name: str, cls: type) -> OperatorKind:
     if not kinds:
         half = f"; it has only {has.pop()}" if has else ""
         reason = (
-            "it has neither of forward and forward_batch_input, nor sketch with keep; "
+            "it has neither of forward, forward_batch_input and build, nor sketch with keep; "
             f"define exactly one{half}"
         )
         raise OperatorDefinitionError(name, reason)
@@ -262,11 +269,33 @@ def _checked_inputs(name: str, parameters: list[inspect.Parameter], kind: Operat
         raise OperatorDefinitionError(name, f"its first parameter must take {what}")
     if kind == "stream":
         return sum(one.kind in positional and one.default is one.empty for one in parameters)
+    if kind == "artefact":
+        return _inputs_of_build(name, parameters)
     return max(1, count_inputs(parameters, dataset=kind == "dataset"))
+
+
+def _inputs_of_build(name: str, parameters: list[inspect.Parameter]) -> int:
+    plain = all(
+        one.kind is one.POSITIONAL_OR_KEYWORD and one.default is one.empty for one in parameters
+    )
+    if len(parameters) < 2 or parameters[-1].name != "folder" or not plain:
+        found = ", ".join(str(one) for one in parameters)
+        reason = (
+            f"build must take (self, records, folder), or several inputs before the folder; it "
+            f"takes (self, {found}); options belong to __init__"
+        )
+        raise OperatorDefinitionError(name, reason)
+    return len(parameters) - 1
+
+
+def _streamed(inputs: list[inspect.Parameter], kind: OperatorKind) -> tuple[bool, ...]:
+    return tuple(kind == "artefact" or wants_iterator(parameter) for parameter in inputs)
 
 
 def _asynchronous(name: str, function: Callable[..., Any], kind: OperatorKind) -> bool:
     asynchronous = inspect.iscoroutinefunction(function)
-    if asynchronous and kind in {"dataset", "stream"}:
+    if asynchronous and kind in {"dataset", "stream", "artefact"}:
         raise OperatorDefinitionError(name, f"a {kind} operator cannot be `async def`")
+    if kind == "artefact" and inspect.isgeneratorfunction(function):
+        raise OperatorDefinitionError(name, "build writes to its folder; it cannot `yield`")
     return asynchronous

@@ -24,7 +24,7 @@ from dagster_dataops.execution.progress import ConsoleProgress
 from dagster_dataops.execution.run_report import RunContext, RunReport
 from dagster_dataops.graph.column_check import check_source
 from dagster_dataops.graph.graph import SOURCE, OperatorGraph, OperatorNode
-from dagster_dataops.operators.operator import Operator
+from dagster_dataops.operators.operator import Operator, with_artefacts
 
 _LOG: Final = logging.getLogger("dagster_dataops")
 
@@ -44,12 +44,15 @@ def run_graph(graph: OperatorGraph, data: object) -> Any:
     """Run every node over ``data``.
 
     Returns:
-        The last node's records, or the path of its exported file after ``set_output``.
+        The last node's records, or the path of its exported file after ``set_output``, or the
+        path of its artefact.
     """
     with tempfile.TemporaryDirectory(prefix="dataops-") as scratch:
         report = materialize(graph, data, scratch=Path(scratch))[graph.last.name]
         if report.exported is not None:
             return str(report.exported)
+        if report.artefact is not None:
+            return report.artefact
         records = report.dataset.read()
         _check_ours(report)
         return records
@@ -71,7 +74,9 @@ def materialize(graph: OperatorGraph, data: object, *, scratch: Path) -> dict[st
     source = as_dataset(_without_streams(context, data, saved), scratch / f"{SOURCE}.jsonl")
     results: dict[str, JsonlDataset] = {SOURCE: source}
     reports: dict[str, RunReport] = {}
-    for node in graph.ordered():
+    for given in graph.ordered():
+        built = {name: reports[name].artefact for name in given.artefacts}
+        node = replace(given, operator=with_artefacts(given.operator, built))
         folder = NodeFolder((saved if _saves(node) else scratch) / node.name, node.name)
         inputs = [results[name] for name in node.inputs]
         remade = any(not reports[name].reused for name in node.inputs if name != SOURCE)

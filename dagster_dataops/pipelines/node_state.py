@@ -45,7 +45,8 @@ def _state(node: OperatorNode, folder: NodeFolder, manifests: dict[str, Manifest
 
 def _done(manifest: Manifest) -> str:
     failed = f", {manifest.failed:,} failed" if manifest.failed else ""
-    return f"done, {manifest.rows_out:,} rows{failed}"
+    unit = "files" if manifest.artefact else "rows"
+    return f"done, {manifest.rows_out:,} {unit}{failed}"
 
 
 def _unfinished(records: int, inputs: list[Manifest | None]) -> str:

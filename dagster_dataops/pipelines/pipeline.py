@@ -9,6 +9,8 @@
 Each node takes the result of the node before it; ``ppl.add(name, operator, inputs=[...])`` names
 other inputs. After the block the pipeline cannot be changed. It may be a node of another pipeline:
 after ``other.docs = ppl``, its nodes are called ``docs_upper`` and ``docs_dedup``.
+
+A node that builds an artefact is the value of an option of others: ``Search(index=ppl.index)``.
 """
 
 import inspect
@@ -24,8 +26,9 @@ from dagster_dataops.configuration import config
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.execution.run_report import RunReport
 from dagster_dataops.graph.graph import SOURCE, OperatorGraph, OperatorNode
+from dagster_dataops.operators.artefact_options import ArtefactReference, NodeReference
 from dagster_dataops.operators.decorated_function import RegisteredFunction
-from dagster_dataops.operators.operator import Operator, OperatorMeta
+from dagster_dataops.operators.operator import Operator, OperatorMeta, with_artefacts
 from dagster_dataops.operators.reader_base import Readable
 from dagster_dataops.operators.registry import OperatorRegistry
 from dagster_dataops.pipelines.combined_inputs import Combined, check_stream
@@ -36,12 +39,6 @@ _OWN: Final = frozenset({"add", "graph", "materialize", "name", "nodes", SOURCE}
 _FUNCTIONS: Final = OperatorRegistry(
     run_operator
 )  # operators of plain functions, which are not registered
-
-
-class NodeReference(str):
-    """Name of a node, the value of ``ppl.upper``: an input for ``ppl.add(..., inputs=[...])``."""
-
-    __slots__ = ()
 
 
 class Pipeline:
@@ -93,7 +90,7 @@ class Pipeline:
                 ``<name>_<node>``. A function of all records, or of one record if its first
                 parameter is annotated ``dict``.
             inputs: Input nodes, by name or as ``ppl.<name>``; ``ppl.source`` is the input of the
-                pipeline. By default the node added last.
+                pipeline. By default the node added last, artefacts apart.
 
         Returns:
             The node, to use as an input of others; for a nested pipeline its last node.
@@ -108,14 +105,15 @@ class Pipeline:
         self._check_name(name)
         if isinstance(operator, Combined):
             inputs, operator = operator.nodes(self.name, name, inputs), operator.operator
-        before = next(reversed(self._nodes), SOURCE)
+        before = self._last_records()
         wanted = [before] if inputs is None else [inputs] if isinstance(inputs, str) else inputs
         if not wanted:
             raise PipelineDefinitionError(self.name, f"node {name!r} has no inputs")
         if isinstance(operator, Pipeline):
             return self._nest(name, operator.graph, wanted)
         constructed = self._constructed(name, operator)
-        if constructed.__dataops__.spec.kind == "stream":
+        invocation = constructed.__dataops__
+        if invocation.spec.kind == "stream" and not invocation.artefacts:
             check_stream(self.name, name, constructed, len(wanted))
         self._nodes[name] = OperatorNode(name, constructed, tuple(str(item) for item in wanted))
         return NodeReference(name)
@@ -133,9 +131,19 @@ class Pipeline:
             self._check_name(names[node.name])
         for node in inner.nodes.values():
             taken = tuple(names[wanted] for wanted in node.inputs)
-            self._nodes[names[node.name]] = replace(node, name=names[node.name], inputs=taken)
+            renamed = {old: ArtefactReference(new) for old, new in names.items()}
+            self._nodes[names[node.name]] = OperatorNode(
+                names[node.name], with_artefacts(node.operator, renamed), taken
+            )
         self._nested[name] = names[inner.last.name]
         return NodeReference(self._nested[name])
+
+    def _last_records(self) -> str:
+        """Return the node added last whose result is records; else the source."""
+        for name, node in reversed(self._nodes.items()):
+            if node.operator.__dataops__.spec.kind != "artefact":
+                return name
+        return SOURCE
 
     def _check_name(self, name: str) -> None:
         if name in self._nodes or name in self._nested:
@@ -223,7 +231,8 @@ class Pipeline:
 
         Returns:
             The last node's records in order, as a list of dicts; the absolute path of the
-            exported jsonl if the last node has ``set_output``.
+            exported jsonl if the last node has ``set_output``; the path of the folder if the last
+            node builds an artefact.
         """
         return run_graph(self.graph, data)
 

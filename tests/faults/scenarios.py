@@ -19,6 +19,7 @@ from dagster_dataops.checkpoints.checkpoint import existing
 from dagster_dataops.checkpoints.folder.manifest import (
     Manifest,
     NodeFolder,
+    load_artefact,
     published,
     write_result,
 )
@@ -127,6 +128,20 @@ def _map_some(item: dict[str, Any]) -> dict[str, Any]:
     if item["n"] % 13 == 5:
         raise ValueError(item["n"])
     return _map(item)
+
+
+_artefacts: Any = data_register.new_group("scenario_artefacts")
+
+
+class Build(_artefacts):
+    """Builds files of the records, one in a folder, beside an empty folder."""
+
+    def build(self, records: Iterator[dict[str, Any]], folder: Path) -> None:
+        found = list(records)
+        (folder / "inner").mkdir()
+        (folder / "empty").mkdir()
+        (folder / "inner" / "texts").write_text("".join(record["text"] for record in found) * 9)
+        (folder / "numbers").write_text(" ".join(str(record["n"]) for record in found))
 
 
 def rows(numbers: Iterable[int]) -> list[dict[str, Any]]:
@@ -380,6 +395,24 @@ class Join(Over):
         return join()
 
 
+class Artefact(Over):
+    """An operator that builds a folder, in place of an older one."""
+
+    modes = ("single",)
+
+    @override
+    def operator(self, mode: str) -> Any:
+        return Build()
+
+    @override
+    def state(self) -> dict[str, Any]:
+        """Return what a reader finds, with the content of all files."""
+        version = load_artefact(self.folder).path
+        files = [path for path in version.rglob("*") if path.is_file()]
+        content = sorted((path.name, path.read_bytes()) for path in files)
+        return {**super().state(), "result": content}
+
+
 class Gather(Join):
     """A record operator over two inputs, in place of an older result."""
 
@@ -466,6 +499,7 @@ SCENARIOS: Final[dict[str, type[Scenario]]] = {
     "reuse": Reuse,
     "selection": Selection,
     "join": Join,
+    "artefact": Artefact,
     "gather": Gather,
     "combine": Combine,
     "stream": Stream,

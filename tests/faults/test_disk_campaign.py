@@ -21,6 +21,7 @@ _POWER = {
     "reuse": ["single", "thread"],
     "selection": ["single"],
     "join": ["single"],
+    "artefact": ["single"],
     "gather": ["single"],
     "combine": ["single"],
     "stream-over": ["single"],
@@ -35,6 +36,7 @@ _DISTURBED = {
     "reuse": ["single"],
     "selection": ["single"],
     "join": ["single"],
+    "artefact": ["single"],
     "stream-over": ["single"],
 }
 

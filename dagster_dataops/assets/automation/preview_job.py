@@ -11,6 +11,7 @@ from typing import Any, Unpack
 import dagster as dg
 
 from dagster_dataops.assets.automation.preview_source import PreviewSource
+from dagster_dataops.assets.inputs.artefact_inputs import with_loaded
 from dagster_dataops.assets.inputs.step_inputs import StepInputs
 from dagster_dataops.assets.launchpad.config_schema import LazyField
 from dagster_dataops.assets.launchpad.operator_config import checked, config_type_of
@@ -25,6 +26,7 @@ from dagster_dataops.assets.steps.preview_step import (
     run_preview,
 )
 from dagster_dataops.assets.steps.source_assets import Source
+from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.graph.graph import SOURCE
 from dagster_dataops.operators.operator import Operator
 from dagster_dataops.pipelines.pipeline import Pipeline
@@ -103,7 +105,8 @@ def preview_job(
                 part = None if plan.spec.partitions_def is None else partition
                 folder = dataops.folder(plan.spec.key.path, part)
                 inputs = [dataset for name in plan.node.inputs for dataset in results[name]]
-                operator = operators[plan.node.name]
+                folders = {each: NodeFolder.at(results[each][0].path) for each in plan.artefacts}
+                operator = with_loaded(plan.node.name, operators[plan.node.name], folders)
                 report = run_preview(context, dataops, operator, inputs, folder, limit)
                 observe_preview(context, plan.spec.key, report, limit, part)
                 results[plan.node.name] = [report.dataset]

@@ -76,7 +76,7 @@ ErrorRates: TypeAlias = ErrorRate | Mapping[str, ErrorRate]
 def error_rates_of(graph: OperatorGraph, given: ErrorRates) -> dict[str, ErrorRateCheck | None]:
     """Map every node to its check, or to ``None``.
 
-    Dataset and stream operators have no check: their input records do not fail one by one.
+    Dataset, stream and artefact operators have no check: their records do not fail one by one.
 
     Args:
         graph: The graph of the pipeline.
@@ -114,7 +114,7 @@ def check_nodes(
 
 
 def _reads_datasets(graph: OperatorGraph, name: str) -> bool:
-    return graph.nodes[name].operator.__dataops__.spec.kind in {"dataset", "stream"}
+    return graph.nodes[name].operator.__dataops__.spec.kind in {"dataset", "stream", "artefact"}
 
 
 def _check_of(rate: ErrorRate) -> ErrorRateCheck | None:

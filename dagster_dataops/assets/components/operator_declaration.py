@@ -33,6 +33,7 @@ from dagster_dataops.errors import (
     PipelineDefinitionError,
     UnknownOperatorError,
 )
+from dagster_dataops.operators.artefact_options import ArtefactReference
 from dagster_dataops.operators.concurrency_modes import MODES
 from dagster_dataops.operators.operator import (
     Operator,
@@ -66,13 +67,14 @@ class _OperatorModel(dg.Model):
     )
     options: Annotated[dict[str, Any], WithJsonSchema({"type": "object"})] = Field(
         default={},
-        description="Options of the operator, by name.",
-        examples=[{"input_key": "text"}],
+        description="Options of the operator, by name. `{artefact: <node>}` is the folder of a "
+        "node that builds an artefact.",
+        examples=[{"input_key": "text"}, {"index": {"artefact": "index"}}],
     )
     inputs: Annotated[list[str] | None, _NAMES] = Field(
         default=None,
         description="Input nodes in order; `source` is the input of the pipeline. By default the "
-        "node before it.",
+        "node before it, artefacts apart.",
     )
     output: str | None = Field(
         default=None,
@@ -115,6 +117,7 @@ _NUMBERS: Final[Mapping[str, tuple[Any, Mapping[str, Any]]]] = {
 }
 _SETTINGS: Final = {name: one for name, one in execution_settings().items() if one.yaml}
 _RESOLVED: Final = {"checks", "max_error_rate"}  # resolved separately
+_ARTEFACT: Final = "artefact"  # the only key of an option that names a node
 OperatorNodeModel: Final[Any] = create_model(
     "OperatorNodeModel",
     __base__=_OperatorModel,
@@ -130,7 +133,8 @@ class OperatorDeclaration:
     Attributes:
         name: Unique in the pipeline; names its folder and its asset.
         operator: Group and name, such as ``dedup.Exact``.
-        options: Options of the operator, by name.
+        options: Options of the operator, by name. ``{"artefact": "index"}`` is the folder that node
+            ``index`` builds.
         settings: Execution settings such as ``max_workers``, by name.
         inputs: Names of its input nodes; None for the node before it.
         output: File or folder that its result is exported to.
@@ -164,10 +168,10 @@ class OperatorDeclaration:
         Raises:
             DefinitionError: The operator is not registered, or does not take these options.
         """
+        settings = {f"_{name}": value for name, value in self.settings.items()}
+        options = {name: _option(value) for name, value in self.options.items()}
         try:
-            operator: Operator = self._registered()(
-                **self.options, **{f"_{name}": value for name, value in self.settings.items()}
-            )
+            operator: Operator = self._registered()(**options, **settings)
         except OperatorOptionError as error:
             said = self._said_of_settings(error)
             raise self._refused(self._option_place(error.option), said) from None
@@ -209,6 +213,16 @@ class OperatorDeclaration:
     def _option_place(self, option: str) -> YamlPlace:
         setting = option.removeprefix("_")
         return self.place.at(*([setting] if option != setting else ["options", option]))
+
+
+def _option(value: Any) -> Any:
+    """Return the value of an option, with references to artefacts in place of their mappings."""
+    if isinstance(value, Mapping):
+        named = value.get(_ARTEFACT)
+        if len(value) == 1 and isinstance(named, str):
+            return ArtefactReference(named)
+        return {name: _option(item) for name, item in value.items()}
+    return [_option(item) for item in value] if isinstance(value, list) else value
 
 
 def resolve_nodes(
@@ -254,7 +268,9 @@ def assembled(name: str, nodes: Sequence[OperatorDeclaration], place: YamlPlace)
         blamed = next((node for node in nodes if f"{node.subject} " in error.reason), None)
         if blamed is None:
             raise place.error(f"pipeline {name!r}", error) from None
-        raise blamed.place.at("inputs").error(blamed.subject, error) from None
+        option = next((name for name in blamed.options if f"option {name!r}" in error.reason), None)
+        place = blamed.place.at("inputs") if option is None else blamed.place.at("options", option)
+        raise place.error(blamed.subject, error) from None
     return ppl
 
 

@@ -3,6 +3,7 @@
 import types
 import typing
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -11,7 +12,12 @@ from typing_extensions import override
 from dagster_dataops.assets.inputs.partitions import named, ordered
 from dagster_dataops.assets.metadata.materialization import dataset_metadata
 from dagster_dataops.assets.runtime.resource import DataOpsResource
-from dagster_dataops.checkpoints.folder.manifest import load_result, write_result
+from dagster_dataops.checkpoints.folder.manifest import (
+    NodeFolder,
+    load_artefact,
+    load_result,
+    write_result,
+)
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import InputError, MissingExtraError, ResultMissingError
 from dagster_dataops.records import Record
@@ -21,8 +27,9 @@ class DataOpsIOManager(dg.ConfigurableIOManager):
     """Stores the values that assets return, and loads them by the annotation of the input.
 
     The annotation ``JsonlDataset``, or no annotation, loads the handle; ``list[dict]`` the records;
-    ``pandas.DataFrame`` and ``polars.DataFrame`` a frame. Several partitions are joined in their
-    order; ``dict[str, ...]``, or no annotation, loads them as a dict by partition key.
+    ``pandas.DataFrame`` and ``polars.DataFrame`` a frame; ``pathlib.Path`` the folder of an
+    artefact. Several partitions are joined in their order; ``dict[str, ...]``, or no annotation,
+    loads them as a dict by partition key.
 
     An asset may return any of these forms, or any iterable of records. The value is written as
     jsonl, unless it is a handle of the asset's own result.
@@ -144,11 +151,17 @@ def _library(kind: Any) -> str:
 
 
 def as_form(dataset: JsonlDataset, wanted: Any) -> Any:
-    """Return ``dataset`` in the form of an annotation; by default the handle."""
+    """Return ``dataset`` in the form of an annotation; by default the handle.
+
+    Raises:
+        ResultMissingError: The annotation is a path, and the result is no artefact.
+    """
     wanted = _known(wanted)
     origin = typing.get_origin(wanted) or wanted
     if origin in {list, Sequence}:
         return dataset.read()
+    if wanted is Path:
+        return load_artefact(NodeFolder.at(dataset.path)).path
     library = _library(origin)
     return _frame(dataset.read(), library) if library else dataset
 

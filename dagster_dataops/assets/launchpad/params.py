@@ -15,6 +15,7 @@ from dagster_dataops.assets.launchpad.option_fields import LaunchpadField, optio
 from dagster_dataops.assets.launchpad.option_types import option_type
 from dagster_dataops.assets.launchpad.shown_values import is_unchanged
 from dagster_dataops.errors import OperatorOptionError
+from dagster_dataops.operators.artefact_options import referenced
 from dagster_dataops.operators.docstrings import option_descriptions
 from dagster_dataops.operators.operator import Operator
 
@@ -38,7 +39,10 @@ def params_class(operator: Operator, title: str) -> type[dg.Config] | None:
     spec = operator.__dataops__.spec
     descriptions = option_descriptions(spec.target)
     for name, annotation, value in _options(operator):
-        found = option_field(name, annotation, value, descriptions.get(name, ""))
+        nodes = ", ".join(referenced(value))
+        found: LaunchpadField | str = f"artefact of {nodes}"
+        if not nodes:
+            found = option_field(name, annotation, value, descriptions.get(name, ""))
         if isinstance(found, LaunchpadField):
             fields.append(found)
         else:

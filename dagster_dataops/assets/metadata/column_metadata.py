@@ -35,7 +35,9 @@ def column_metadata(
     result: JsonlDataset,
     kind: OperatorKind = "record",
 ) -> dict[str, dg.MetadataValue[Any]]:
-    """Return column schema, column lineage and a table of both; empty if a file is unreadable.
+    """Return column schema, column lineage and a table of both.
+
+    It is empty for an artefact, and if a file is unreadable.
 
     It takes a few milliseconds for any size, because only samples are read.
 
@@ -45,6 +47,8 @@ def column_metadata(
         result: The dataset that the operator wrote.
         kind: The kind of the operator.
     """
+    if kind == "artefact":
+        return {}
     try:
         schema = schema_of(result)
         tracer = ColumnTracer(options, upstream, result, kind)

@@ -6,10 +6,12 @@ from uuid import UUID
 
 import dagster as dg
 
+from dagster_dataops.assets.metadata.artefact_metadata import artefact_metadata
 from dagster_dataops.assets.metadata.failure_summary import failures
 from dagster_dataops.assets.metadata.markdown import cell, table
 from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
 from dagster_dataops.assets.metadata.record_counts import count_metadata
+from dagster_dataops.datasets.artefact import Artefact
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import InputError
 from dagster_dataops.execution.progress import duration
@@ -76,8 +78,7 @@ def report_metadata(report: RunReport, partition: str | None = None) -> dict[str
     manifest = report.manifest
     metadata: dict[str, Any] = {
         f"{METADATA_PREFIX}/rows_in": manifest.rows_in,
-        f"{METADATA_PREFIX}/rows_out": manifest.rows_out,
-        f"{METADATA_PREFIX}/rows_dropped": manifest.dropped,
+        **_emitted(report),
         f"{METADATA_PREFIX}/rows_failed": manifest.failed,
         **resumed_metadata(report),
         **count_metadata(manifest),
@@ -98,7 +99,24 @@ def report_metadata(report: RunReport, partition: str | None = None) -> dict[str
     if report.seconds >= _LONG_SECONDS:
         metadata[f"{METADATA_PREFIX}/duration"] = duration(report.seconds)
     metadata[f"{METADATA_PREFIX}/records_per_second"] = round(report.records_per_second, 1)
-    return metadata | dataset_metadata(report.dataset, partition)
+    return metadata | _result_metadata(report, partition)
+
+
+def _emitted(report: RunReport) -> dict[str, int]:
+    """Return how many records the operator emitted and dropped; an artefact has no records."""
+    if report.artefact is not None:
+        return {}
+    manifest = report.manifest
+    return {
+        f"{METADATA_PREFIX}/rows_out": manifest.rows_out,
+        f"{METADATA_PREFIX}/rows_dropped": manifest.dropped,
+    }
+
+
+def _result_metadata(report: RunReport, partition: str | None) -> dict[str, Any]:
+    if report.artefact is None:
+        return dataset_metadata(report.dataset, partition)
+    return artefact_metadata(Artefact.at(report.artefact), partition)
 
 
 def _preview_of(dataset: JsonlDataset) -> str:

@@ -4,7 +4,7 @@ Both layouts, one step per operator and one step for a whole pipeline, are made 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -48,6 +48,7 @@ class AssetPlan:
         error_rate: Check of failed records; ``None`` for an operator without it.
         checks: Declared checks that the operator's own step runs, because they block nodes of the
             same step.
+        artefacts: Specs of the assets whose artefacts are options of the operator, by node.
     """
 
     node: OperatorNode
@@ -56,6 +57,7 @@ class AssetPlan:
     inputs: Sequence[tuple[dg.AssetKey, str | Path | PathPattern]]
     error_rate: ErrorRateCheck | None = None
     checks: Sequence[DeclaredCheck] = ()
+    artefacts: Mapping[str, dg.AssetSpec] = field(default_factory=dict)
 
     @property
     def deps(self) -> list[dg.AssetDep]:
@@ -121,6 +123,7 @@ def plan_assets(
     _check_named(graph, options)
     rates = error_rates_of(graph, options.get("max_error_rate", ErrorRateCheck()))
     keys = {SOURCE: origin.key}
+    specs: dict[str, dg.AssetSpec] = {}
     whole: set[str] = set()
     plans: list[AssetPlan] = []
     for node in graph.ordered():
@@ -130,15 +133,18 @@ def plan_assets(
             pipeline=graph.name,
             node=node,
             upstream=tuple(keys[name] for name in node.inputs),
+            artefacts=tuple(keys[name] for name in node.artefacts),
             partitions_def=None if node.name in whole else options.get("partitions_def"),
             automation_condition=automation_condition_of(options, node.name),
             freshness_policy=options.get("freshness_policy"),
         )
-        spec = _completed(translator.get_asset_spec(data), data.upstream, root_of(options))
+        spec = _completed(translator.get_asset_spec(data), data, root_of(options))
+        artefacts = {name: specs[name] for name in node.artefacts}
         _check_export(graph, node, spec)
+        _check_partitions(graph, node, spec, artefacts)
         plan = _plan(data, spec, origin, options)
-        plans.append(replace(plan, error_rate=rates[node.name]))
-        keys[node.name] = spec.key
+        plans.append(replace(plan, error_rate=rates[node.name], artefacts=artefacts))
+        keys[node.name], specs[node.name] = spec.key, spec
     return plans
 
 
@@ -153,17 +159,33 @@ def _check_export(graph: OperatorGraph, node: OperatorNode, spec: dg.AssetSpec) 
         raise PipelineDefinitionError(graph.name, reason)
 
 
-def _completed(
-    spec: dg.AssetSpec, upstream: Sequence[dg.AssetKey], root: Path | None
-) -> dg.AssetSpec:
+def _check_partitions(
+    graph: OperatorGraph,
+    node: OperatorNode,
+    spec: dg.AssetSpec,
+    artefacts: Mapping[str, dg.AssetSpec],
+) -> None:
+    for name, artefact in artefacts.items():
+        if artefact.partitions_def not in (None, spec.partitions_def):
+            reason = (
+                f"node {node.name!r} takes the artefact {name!r} as an option, which has other "
+                f"partitions than the node: one folder for each; add {name!r} to `unpartitioned`, "
+                "so that it is built of all partitions"
+            )
+            raise PipelineDefinitionError(graph.name, reason)
+
+
+def _completed(spec: dg.AssetSpec, data: DataOpsTranslatorData, root: Path | None) -> dg.AssetSpec:
     """Return ``spec`` with the dependencies of its node.
 
     The IO manager of this package and the address of the result are added, unless the translator
     named others.
     """
     known = {dep.asset_key for dep in spec.deps}
+    upstream = (*data.upstream, *data.artefacts)
     missing = dict.fromkeys(key for key in upstream if key not in known)
-    metadata = {_IO_MANAGER_METADATA: IO_MANAGER, **address_of(spec, root)}
+    kind = data.node.operator.__dataops__.spec.kind
+    metadata = {_IO_MANAGER_METADATA: IO_MANAGER, **address_of(spec, root, kind)}
     return spec.merge_attributes(
         deps=list(missing),
         metadata={name: value for name, value in metadata.items() if name not in spec.metadata},

@@ -15,6 +15,7 @@ from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
 from dagster_dataops.assets.planning.descriptions import described
 from dagster_dataops.assets.runtime.asset_paths import key_of
 from dagster_dataops.graph.graph import OperatorNode
+from dagster_dataops.operators.artefact_options import ArtefactReference
 from dagster_dataops.operators.secret_options import redacted
 from dagster_dataops.operators.spec import Invocation
 
@@ -30,6 +31,7 @@ class DataOpsTranslatorData:
         pipeline: Name of the pipeline; may be empty.
         node: The operator node.
         upstream: Keys of its input assets, in order.
+        artefacts: Keys of the assets whose artefacts are options of the operator.
         partitions_def: Partitions of the pipeline, ``None`` for an unpartitioned node.
         automation_condition: Automation condition of this node.
         freshness_policy: Freshness policy of the pipeline.
@@ -38,6 +40,7 @@ class DataOpsTranslatorData:
     pipeline: str
     node: OperatorNode
     upstream: tuple[dg.AssetKey, ...]
+    artefacts: tuple[dg.AssetKey, ...] = ()
     partitions_def: dg.PartitionsDefinition | None = None
     automation_condition: dg.AutomationCondition[dg.AssetKey] | None = None
     freshness_policy: dg.FreshnessPolicy | None = None
@@ -65,11 +68,11 @@ class DataOpsTranslator:
         invocation = node.operator.__dataops__
         return dg.AssetSpec(
             key=dg.AssetKey(key_of(data.pipeline, node.name)),
-            deps=list(data.upstream),
+            deps=list(dict.fromkeys([*data.upstream, *data.artefacts])),
             description=described(invocation.spec.description),
             group_name=data.pipeline or "dataops",
             code_version=code_version(invocation),
-            kinds={"python", "json"},
+            kinds={"python", "artefact" if invocation.spec.kind == "artefact" else "json"},
             metadata=definition_metadata(node),
             partitions_def=data.partitions_def,
             automation_condition=data.automation_condition,
@@ -133,6 +136,8 @@ def _cut(value: object) -> object:
         return [*items, f"and {more:,} more"] if more else items
     if isinstance(value, Mapping):
         return {str(key): _cut(value[key]) for key in list(value)[:_MAX_ITEMS]}
+    if isinstance(value, ArtefactReference):
+        return f"artefact of node {value.node}"
     return _plain(value)
 
 

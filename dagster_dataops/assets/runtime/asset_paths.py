@@ -9,6 +9,7 @@ import dagster as dg
 import xxhash
 
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
+from dagster_dataops.operators.spec import OperatorKind
 
 _SAFE: Final = " @+=,"
 PARTITIONS: Final = "partitions"
@@ -30,17 +31,21 @@ def folder_of(root: Path, key: Sequence[str], partition: str | None = None) -> N
     return NodeFolder(path, parts[-1])
 
 
-def address_of(spec: dg.AssetSpec, root: Path | None) -> dict[str, str]:
+def address_of(
+    spec: dg.AssetSpec, root: Path | None, kind: OperatorKind = "record"
+) -> dict[str, str]:
     """Return the metadata with the URI of an asset's result, which Dagster shows as its storage.
 
     Args:
         spec: The spec of an operator's asset.
         root: The folder of all results; ``None`` if the definitions do not know it.
+        kind: The kind of the operator. The versions of an artefact are in a folder.
     """
     if root is None:
         return {}
     folder = folder_of(root, spec.key.path)
-    place = folder.result if spec.partitions_def is None else folder.path / PARTITIONS
+    result = folder.artefact if kind == "artefact" else folder.result
+    place = result if spec.partitions_def is None else folder.path / PARTITIONS
     return {"dagster/uri": place.as_uri()}
 
 

@@ -66,7 +66,8 @@ def hold_within_step(planned: PlannedPipeline, checks: Checks) -> PlannedPipelin
     Arguments and errors as for `check_steps`.
     """
     _check_declared(planned, checks)
-    upstream = {name for node in planned.graph.nodes.values() for name in node.inputs}
+    nodes = planned.graph.nodes.values()
+    upstream = {name for node in nodes for name in (*node.inputs, *node.artefacts)}
     plans = [
         replace(plan, checks=[each for each in checks[plan.node.name] if each.blocking])
         if plan.node.name in upstream and plan.node.name in checks

@@ -49,7 +49,9 @@ def _by_partitions(plans: Sequence[AssetPlan]) -> list[list[AssetPlan]]:
     groups: list[tuple[int, object, list[AssetPlan]]] = []
     for plan in plans:
         partitions = plan.spec.partitions_def
-        before = [levels[key] for key, _ in plan.inputs if key in levels]
+        upstream = [key for key, _ in plan.inputs]
+        upstream += [spec.key for spec in plan.artefacts.values()]
+        before = [levels[key] for key in upstream if key in levels]
         level = max((number + (known != partitions) for number, known in before), default=0)
         levels[plan.spec.key] = (level, partitions)
         for number, known, group in groups:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from dagster_dataops.assets.checks.error_rate import RunResult, error_rate_results
+from dagster_dataops.assets.inputs.artefact_inputs import folder_of_artefact, with_loaded
 from dagster_dataops.assets.inputs.external_files import ExternalFiles
 from dagster_dataops.assets.inputs.multi_partition import PartitionResult, materialize
 from dagster_dataops.assets.inputs.partitions import loaded_parts, partitions_of, pattern_paths
@@ -114,9 +115,22 @@ class _OperatorRun:
                     upstream.add(
                         key, [earlier] if earlier is not None else self._parts(given, partition)
                     )
-                operator = of_partition(self._operator, partition)
+                operator = of_partition(self._previewing(partition), partition)
                 report = run_preview(context, dataops, operator, upstream.datasets, folder, limit)
             observe_preview(context, plan.spec.key, report, limit, partition)
+
+    def _previewing(self, partition: str | None) -> Operator:
+        """Return the operator with artefacts that this run previewed, or else published ones."""
+        folders = {}
+        for name, spec in self._plan.artefacts.items():
+            folder = folder_of_artefact(self._dataops, spec, partition)
+            earlier = earlier_preview(self._context, self._dataops, spec.key, partition)
+            folders[name] = folder if earlier is None else NodeFolder.at(earlier.path)
+        return self._with(folders)
+
+    def _with(self, folders: Mapping[str, NodeFolder]) -> Operator:
+        key = self._plan.spec.key.to_user_string()
+        return with_loaded(key, self._operator, folders)
 
     def make(self, partition: str | None) -> PartitionResult:
         """Make the result of one partition, or of an asset without partitions."""
@@ -130,7 +144,11 @@ class _OperatorRun:
     def _made_of(self, upstream: StepInputs, partition: str | None) -> PartitionResult:
         files = ExternalFiles(self._plan.inputs)
         folder = self._folder(partition)
-        operator = of_partition(self._operator, partition)
+        folders = {
+            name: folder_of_artefact(self._dataops, spec, partition)
+            for name, spec in self._plan.artefacts.items()
+        }
+        operator = of_partition(self._with(folders), partition)
         output = operator.__dataops__.output
         if output is not None and partition is not None:
             operator = exporting(operator, output / folder.name / f"{folder.path.name}.jsonl")

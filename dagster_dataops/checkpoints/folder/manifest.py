@@ -12,6 +12,7 @@ import orjson
 
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
 from dagster_dataops.configuration import check_local
+from dagster_dataops.datasets.artefact import SUFFIX, Artefact, damage, is_version
 from dagster_dataops.datasets.dataset import FileState, JsonlDataset
 from dagster_dataops.datasets.durable_files import write_durably
 from dagster_dataops.datasets.writer import write_records
@@ -57,6 +58,11 @@ class NodeFolder:
     def manifest(self) -> Path:
         """The manifest of the published result: counts, fingerprints, the run."""
         return self.path / f"{self.name}_results.jsonl.json"
+
+    @property
+    def artefact(self) -> Path:
+        """The folder of the versions of an artefact; other operators have none."""
+        return self.path / f"{self.name}{SUFFIX}"
 
     @property
     def errors(self) -> Path:
@@ -117,6 +123,8 @@ class Manifest:
             and ``input``, the text of the line, cut.
         funnel: Of a chain: for each part its name, the records that it was called with, how many
             it passed on, dropped and failed, and its seconds.
+        artefact: Of an artefact the name of its version, which is its digest; the result is the
+            listing of its files.
     """
 
     done: bool = True
@@ -143,6 +151,7 @@ class Manifest:
     drops: dict[str, int] = field(default_factory=dict)
     drop_examples: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     funnel: list[dict[str, Any]] = field(default_factory=list)
+    artefact: str = ""
 
     def to_bytes(self) -> bytes:
         """Return the manifest as readable JSON."""
@@ -202,7 +211,7 @@ class Manifest:
 
 
 _KINDS: Final[dict[str, tuple[type, ...]]] = {
-    **dict.fromkeys(("operator", "fingerprint", "run"), (str,)),
+    **dict.fromkeys(("operator", "fingerprint", "run", "artefact"), (str,)),
     **dict.fromkeys(("rows_in", "rows_out", "dropped", "failed", "resumed"), (int,)),
     **dict.fromkeys(("size_bytes", "modified_ns"), (int,)),
     **dict.fromkeys(("attempts", "kept_from", "resumed_from"), (list,)),
@@ -220,6 +229,8 @@ def published(folder: NodeFolder) -> tuple[JsonlDataset, Manifest] | None:
     """Return a node's published result and manifest; ``None`` if it has no intact result."""
     manifest = Manifest.load(folder.manifest)
     if manifest is None or not manifest.tells_of(folder.result):
+        return None
+    if manifest.artefact and damage(folder.artefact / manifest.artefact):
         return None
     return manifest.dataset(folder.result), manifest
 
@@ -242,6 +253,41 @@ def load_result(folder: NodeFolder | str | os.PathLike[str]) -> JsonlDataset:
     if not folder.result.exists():
         raise ResultMissingError(str(folder.result), "nothing was published there yet")
     return JsonlDataset.of_file(folder.result)
+
+
+def load_artefact(folder: NodeFolder | str | os.PathLike[str]) -> Artefact:
+    """Return the current version of an artefact.
+
+    Args:
+        folder: The folder of its node, or the folder of a version.
+
+    Raises:
+        ResultMissingError: Nothing was published, the result is no artefact, or its files were
+            changed after it was published.
+    """
+    if not isinstance(folder, NodeFolder):
+        given = Path(folder).expanduser().absolute()
+        if is_version(given):
+            return Artefact.at(given)
+        folder = NodeFolder.at(given)
+    version = _current_version(folder)
+    while True:
+        try:
+            return Artefact.at(version)
+        except ResultMissingError:
+            latest = _current_version(folder)
+            if latest == version:
+                raise
+            version = latest  # others were published in the meantime
+
+
+def _current_version(folder: NodeFolder) -> Path:
+    manifest = Manifest.load(folder.manifest)
+    if manifest is None:
+        raise ResultMissingError(str(folder.artefact), "nothing was published there yet")
+    if not manifest.artefact:
+        raise ResultMissingError(str(folder.result), "it holds records and is no artefact")
+    return (folder.artefact / manifest.artefact).absolute()
 
 
 def write_result(

@@ -26,6 +26,7 @@ class Drafts:
         mapped: Whether there is a draft of the map from input records to result lines.
         summary: What became of the records.
         seeds: Seeds that a stream has drawn, by the paths of its stages.
+        artefact: The version of an artefact that the result lists; empty for other results.
     """
 
     dataset: JsonlDataset
@@ -37,6 +38,7 @@ class Drafts:
     mapped: bool = False
     summary: RecordSummary = field(default_factory=RecordSummary)
     seeds: dict[str, int] = field(default_factory=dict)
+    artefact: str = ""
 
 
 class DraftWriter:

@@ -28,6 +28,7 @@ _WHOLE: Final = {
     "dataset": "a dataset operator takes all records at once",
     "selection": "a selection operator decides over all records at once",
     "stream": "a stream is read as a whole; its failed items are not records of an input",
+    "artefact": "an artefact is built from all records at once",
 }
 
 

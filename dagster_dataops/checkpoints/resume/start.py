@@ -94,11 +94,12 @@ def _published_before(request: StartRequest) -> StartDecision | None:
     if found is None:
         return None
     manifest = found[1]
+    unit = "files" if manifest.artefact else "records"
     retries = request.policy is ResumePolicy.FAILED_RECORDS
     reused = request.reuse_finished and not retries and manifest.made_by(request.fingerprint)
     if reused or (manifest.finished_by(request.fingerprint) and _is_own(request, manifest.run)):
         note = (
-            f"already finished by run {manifest.run}: {manifest.rows_out:,} records, "
+            f"already finished by run {manifest.run}: {manifest.rows_out:,} {unit}, "
             "same operator, options, code and input"
         )
     elif retries and _without_failures(manifest, request.fingerprint):

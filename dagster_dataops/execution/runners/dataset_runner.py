@@ -5,7 +5,8 @@ that is an iterator is written record by record.
 """
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import orjson
 from typing_extensions import override
@@ -19,6 +20,7 @@ from dagster_dataops.errors import (
     OutageError,
     RecordError,
     RunStoppedError,
+    StorageError,
     UnencodableError,
 )
 from dagster_dataops.execution.attempt import Attempt
@@ -56,9 +58,13 @@ class DatasetRunner(Runner):
             OutageError: No input line is a record.
         """
         with DraftWriter(attempt.folder, "write the result") as drafts:
-            made = _Call(attempt, drafts).run()
+            made = _Call(attempt, drafts, self.function(attempt)).run()
         attempt.check_inputs_unchanged()
         return made
+
+    def function(self, attempt: Attempt) -> Callable[..., Any]:
+        """Return the function of the inputs that returns the elements of the result."""
+        return dataset_function(attempt.operator)
 
 
 class _Call:
@@ -67,10 +73,12 @@ class _Call:
     Args:
         attempt: The attempt.
         drafts: Receives the result and the lines that are not records.
+        function: Returns the elements of the result for the inputs.
     """
 
-    def __init__(self, attempt: Attempt, drafts: DraftWriter) -> None:
+    def __init__(self, attempt: Attempt, drafts: DraftWriter, function: Callable[..., Any]) -> None:
         self._attempt = attempt
+        self._function = function
         self._operator = attempt.operator
         self._drafts = drafts
         self._name = attempt.name
@@ -102,12 +110,12 @@ class _Call:
             for source, lazily in zip(sources, streamed, strict=True)
         ]
         try:
-            yield from self._iterable(dataset_function(self._operator)(*given))
+            yield from self._iterable(self._function(*given))
         except GeneratorExit:  # the result cannot be written: the rest is not needed
             raise
         except self._attempt.context.interrupts:
             raise
-        except (DatasetOperatorError, RecordError, RunStoppedError):
+        except (DatasetOperatorError, RecordError, RunStoppedError, StorageError):
             raise
         except BaseException as error:
             failure = failure_of(error)

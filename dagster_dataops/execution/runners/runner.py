@@ -19,6 +19,7 @@ _RUNNERS: Final[dict[OperatorKind, tuple[str, str]]] = {
     "selection": ("selection_runner", "SelectionRunner"),
     "dataset": ("dataset_runner", "DatasetRunner"),
     "stream": ("stream_runner", "StreamRunner"),
+    "artefact": ("artefact_runner", "ArtefactRunner"),
 }
 
 
@@ -54,4 +55,5 @@ def make_runner(operator: Operator, inputs: Sequence[JsonlDataset]) -> Runner:
 
 def takes_separately(spec: OperatorSpec, count: int) -> bool:
     """Whether an operator takes ``count`` inputs separately. Otherwise they are concatenated."""
-    return spec.kind == "stream" or (spec.kind == "dataset" and spec.inputs == count)
+    whole = spec.kind in {"dataset", "artefact"}
+    return spec.kind == "stream" or (whole and spec.inputs == count)

@@ -1,0 +1,60 @@
+"""Check the artefacts of a graph: options name artefacts, and inputs do not."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from dagster_dataops.errors import PipelineDefinitionError
+from dagster_dataops.graph.column_check import SOURCE, Node
+from dagster_dataops.operators.artefact_options import referenced
+from dagster_dataops.operators.signature import nearest
+
+_HINT: Final = "give it to an operator as an option"
+
+
+def check_artefacts(graph: str, node: Node, known: Mapping[str, Node]) -> None:
+    """Check that inputs of a node hold records, and that nodes in its options are artefacts.
+
+    Args:
+        graph: The pipeline's name.
+        node: The node.
+        known: All nodes by name.
+
+    Raises:
+        PipelineDefinitionError: An input is an artefact, or an option names another node.
+    """
+    for wanted in node.inputs:
+        if wanted in known and _is_artefact(known[wanted]):
+            reason = (
+                f"node {node.name!r} takes its input from {wanted!r}, which is an artefact: a "
+                f"folder, not records; {_HINT}, such as index=ppl.{wanted}"
+            )
+            raise PipelineDefinitionError(graph, reason)
+    for option, value in node.operator.__dataops__.options.items():
+        for wanted in referenced(value):
+            reason = _wrong(wanted, known)
+            if reason:
+                text = f"node {node.name!r} names {wanted!r} in option {option!r}, {reason}"
+                raise PipelineDefinitionError(graph, text)
+
+
+def _is_artefact(node: Node) -> bool:
+    return node.operator.__dataops__.spec.kind == "artefact"
+
+
+def _wrong(wanted: str, known: Mapping[str, Node]) -> str:
+    """Return why a node cannot be the value of an option; empty if it can."""
+    if wanted == SOURCE:
+        return "which is the input of the pipeline; an option takes an artefact"
+    if wanted not in known:
+        names = [name for name, node in known.items() if _is_artefact(node)]
+        near = nearest(wanted, names)
+        listed = f"artefacts: {', '.join(names)}" if names else "it has no artefacts"
+        hint = f"did you mean {near!r}?" if near else listed
+        return f"which is not a node of the pipeline; {hint}"
+    if _is_artefact(known[wanted]):
+        return ""
+    kind = known[wanted].operator.__dataops__.spec.kind
+    return (
+        f"which is a {kind} operator; an option takes an artefact, the result of a class with "
+        f"`build`. To read its records, name it in `inputs`"
+    )

@@ -1,0 +1,92 @@
+"""Options whose value is an artefact: a node of the pipeline, a handle or a path.
+
+Inside the operator the value is the `pathlib.Path` of the artefact's folder. An option that names a
+node has this value only in a run, so the operator is constructed by then.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from typing_extensions import override
+
+from dagster_dataops.datasets.artefact import Artefact, is_version
+
+_MAX_DEPTH: Final = 8  # containers may contain themselves
+
+
+class NodeReference(str):
+    """Name of a node, the value of ``ppl.upper``: an input for ``ppl.add(..., inputs=[...])``.
+
+    Given to an operator as an option, it stands for the folder of an artefact.
+    """
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ArtefactReference:
+    """The value of an option that names a node of the pipeline.
+
+    Attributes:
+        node: The name of the node.
+    """
+
+    node: str
+
+    @override
+    def __repr__(self) -> str:
+        return f"<artefact {self.node}>"
+
+
+def as_option(value: Any) -> Any:
+    """Return ``value`` with node references and handles in it replaced; also inside containers."""
+    return _mapped(value, _option)
+
+
+def _option(value: Any) -> Any:
+    if isinstance(value, NodeReference):
+        return ArtefactReference(str(value))
+    return value.path if isinstance(value, Artefact) else value
+
+
+def referenced(value: Any) -> Iterator[str]:
+    """Yield the names of the nodes that an option refers to."""
+    return (part.node for part in _leaves(value) if isinstance(part, ArtefactReference))
+
+
+def with_references(value: Any, found: Mapping[str, Any]) -> Any:
+    """Return ``value`` with the references in it replaced by the values of ``found``, by node."""
+
+    def replaced(part: Any) -> Any:
+        return found[part.node] if isinstance(part, ArtefactReference) else part
+
+    return _mapped(value, replaced)
+
+
+def versions_in(options: Mapping[str, Any]) -> list[Path]:
+    """Return the paths of artefacts among the values of options."""
+    return [part for part in _leaves(dict(options)) if is_version(part)]
+
+
+def _leaves(value: Any, depth: int = 0) -> Iterator[Any]:
+    if depth < _MAX_DEPTH and type(value) in {list, tuple, dict}:
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _leaves(item, depth + 1)
+    else:
+        yield value
+
+
+def _mapped(value: Any, change: Callable[[Any], Any], depth: int = 0) -> Any:
+    """Return ``value`` with its leaves changed; the same object if none changes."""
+    if depth >= _MAX_DEPTH:
+        return value
+    if type(value) in {list, tuple}:
+        items = [_mapped(item, change, depth + 1) for item in value]
+        same = all(one is other for one, other in zip(items, value, strict=True))
+        return value if same else type(value)(items)
+    if type(value) is dict:
+        pairs = {key: _mapped(item, change, depth + 1) for key, item in value.items()}
+        return value if all(pairs[key] is value[key] for key in pairs) else pairs
+    return change(value)
