@@ -22,7 +22,8 @@ if __name__ == "__main__":
 
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent, existing
 from dagster_dataops.checkpoints.folder.manifest import published
-from dagster_dataops.checkpoints.journal.frames import FrameKind, read_frames, read_spans
+from dagster_dataops.checkpoints.journal.journal_reader import read_journal
+from dagster_dataops.checkpoints.journal.span import SpansEntry
 from dagster_dataops.datasets.durable_files import draft_of
 from tests.faults.crashing import slowness
 from tests.faults.moments import IN_PARENT, IN_WORKER
@@ -159,11 +160,9 @@ class _Round(Round):
     def _check_overlaps(self, content: CheckpointContent) -> None:
         """Check that no two spans of a journal contain the same record."""
         written = 0
-        for kind, payload in read_frames((content.folder / "journal").read_bytes()):
-            if kind == FrameKind.SPANS:
-                spans = read_spans(payload)
-                assert spans is not None
-                written += len(spans.columns[0])
+        for entry in read_journal(content.folder / "journal"):
+            if isinstance(entry, SpansEntry):
+                written += len(entry.columns[0])
         assert written == len(content.table), "settled twice: the journal refuses spans of its own"
 
     # ------------------------------------------------------------ results

@@ -27,7 +27,13 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent
-from dagster_dataops.checkpoints.journal.frames import FrameKind, frame, read_frames, read_spans
+from dagster_dataops.checkpoints.journal.frames import (
+    FrameKind,
+    frame,
+    read_frames,
+    read_notes,
+    read_spans,
+)
 from dagster_dataops.checkpoints.journal.segments import segment_path
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.concurrency.fork_safety import may_fork
@@ -201,12 +207,18 @@ class Unfinished:
         """Return the frame and the output of every span, by file: first byte, end, start."""
         places: dict[str, list[tuple[int, int, int]]] = {path.name: [] for path in self.files()}
         data = (self.checkpoint / "journal").read_bytes()
+        notes, began = None, 0  # a frame of notes belongs to the frame of spans that follows it
         for found in read_frames(data):
-            spans = read_spans(found.payload) if found.kind == FrameKind.SPANS else None
+            made = frame(FrameKind(found.kind), found.payload)
+            at = data.find(made)
+            if found.kind == FrameKind.NOTES:
+                notes, began = read_notes(found.payload), at
+                continue
+            spans = read_spans(found.payload, notes) if found.kind == FrameKind.SPANS else None
             if spans is not None:
-                made = frame(FrameKind.SPANS, found.payload)
-                at = data.find(made)
-                places["journal"] += [(at, at + len(made), start) for start in spans.columns[0]]
+                first, end = began if notes else at, at + len(made)
+                places["journal"] += [(first, end, start) for start in spans.columns[0]]
+            notes = None
         for span, segment, offset in CheckpointContent.read(self.checkpoint).table.ordered():
             end = offset + span.output_bytes + span.error_bytes
             name = segment_path(self.checkpoint, segment).name

@@ -207,12 +207,12 @@ def test_files_of_others_among_the_checkpoints_are_passed_over(tmp_path: Path, n
 
 
 def test_a_manifest_leads_to_no_other_file(tmp_path: Path) -> None:
-    """The manifest names no file: the result is always the file in the node's folder."""
+    """The manifest does not name the result: it is always the file in the node's folder."""
     folder = node(tmp_path)
     dataset = write_input(tmp_path / "input.jsonl", [{"n": 1}])
     run(act_on(_concurrency_mode="single"), dataset, folder)
     text = folder.manifest.read_text()
-    assert str(tmp_path) not in text
+    assert str(folder.path) not in text
     folder.manifest.write_text(text.replace('"run": "test"', '"run": "../../../etc/passwd"'))
     found = published(folder)
     assert found is not None

@@ -112,7 +112,7 @@ def _misleading(script: _Script) -> bytes:
     spans = list(_spans(script))
     packed = pack(columns_of(spans)) if spans else b"r"
     count = len(spans) + script.number() % 3 - 1
-    return struct.pack("<IQI", 1, script.number(2), max(count, 0)) + packed
+    return struct.pack("<IQI?", 1, script.number(2), max(count, 0), False) + packed
 
 
 def check_bytes(data: bytes, written: frozenset[bytes]) -> list[bytes]:

@@ -84,7 +84,7 @@ def test_a_reader_by_hand_reads_and_parses(path):
 
     assert reader() == list(reader) == EXPECTED
     assert Lines(path, upper=True)()[:2] == [{"text": "A"}, {"text": "B"}]
-    assert (reader.name, reader.description) == ("Lines", "The lines of a file.")
+    assert (reader.name, reader.description) == ("Lines", "Yields the lines of a file.")
     assert reader.columns == reader.column_types() == {"text": str}
 
 

@@ -1,11 +1,15 @@
 """Tests of dagster_dataops.checkpoints.journal.span_notes."""
 
 import itertools
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dagster_dataops.checkpoints.journal.journal_reader import read_journal
+from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
+from dagster_dataops.checkpoints.journal.span import Span, SpansEntry, columns_of
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes, joined
 from dagster_dataops.operators.dispositions import USUAL, disposition, dropped_for, emitting
 
@@ -75,3 +79,26 @@ def test_damaged_notes_are_refused_or_have_as_many_records(
 def test_usual_records_without_counts_have_no_notes() -> None:
     assert noted([USUAL] * 3) is None
     assert joined([(3, None), (2, None)], {}) is None
+
+
+_SPANS = [Span(n * 10, 10, 2, 1, 1, 0, 5, 0, n, n) for n in range(3)]
+_NOTES = [noted([USUAL, emitting(0)]), None, noted([emitting(3), USUAL], {"cost": 0.5})]
+
+
+def test_spans_whose_notes_are_damaged_count_as_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    writer = JournalWriter(path)
+    writer.spans(1, 0, columns_of(_SPANS), notes=_NOTES)
+    size = path.stat().st_size
+    writer.span(1, 15, _SPANS[1])
+    writer.close()
+    whole, alone = read_journal(path)
+    assert isinstance(whole, SpansEntry)
+    assert whole.notes == _NOTES
+    data = path.read_bytes()
+    for at in range(size):
+        path.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+        assert list(read_journal(path)) == [alone], at
+    for cut in range(size):
+        path.write_bytes(data[:cut])
+        assert list(read_journal(path)) == [], cut
