@@ -125,6 +125,15 @@ class PipelineDefinitionError(DefinitionError):
     reason: str
 
 
+class ChainDefinitionError(DefinitionError):
+    """Operators cannot be made one chain."""
+
+    facts = ("chain", "reason")
+    sentence = "Chain {chain!r}: {reason}"
+    chain: str
+    reason: str
+
+
 class DefsYamlError(DefinitionError):
     """A defs.yaml is invalid."""
 

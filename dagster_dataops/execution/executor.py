@@ -189,6 +189,7 @@ def _manifest(attempt: Attempt, drafts: Drafts, runner: Runner) -> Manifest:
         counts=drafts.summary.counts,
         drops=drafts.summary.drops,
         drop_examples=drafts.summary.drop_examples,
+        funnel=drafts.summary.funnel,
     )
 
 

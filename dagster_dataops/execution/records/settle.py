@@ -13,11 +13,17 @@ from typing import NamedTuple, TypeAlias
 
 import orjson
 
-from dagster_dataops.execution.records.lifecycle import context_of, opened, run_alone
+from dagster_dataops.execution.records.lifecycle import (
+    context_of,
+    opened,
+    part_times,
+    run_alone,
+)
 from dagster_dataops.execution.records.record_failures import (
     Failure,
     Outcome,
     failure_of_line,
+    in_part,
     raised,
 )
 from dagster_dataops.execution.records.retries import Retries
@@ -84,20 +90,21 @@ def settling(
     tally = tally or Tally()
     retries = retries or Retries(operator.__dataops__.resolved)
     interrupts = (*interrupts, StopRun)
-    context = context_of(operator)
+    context, times = context_of(operator), part_times(operator)
+    tally.measure = times and times.take
     if not operator.__dataops__.spec.asynchronous:
         with opened(operator, run_alone, context) as own:
-            forward = _tallied(record_function(own, context), tally, context)
-            yield _retrying(
-                _settler(around(forward), interrupts, tally), retries, interrupts, tally
-            )
+            forward = _tallied(record_function(own, context, times), tally, context)
+            settle = _settler(around(forward), interrupts, tally)
+            yield _retrying(settle, retries, interrupts, tally, operator)
         return
     from dagster_dataops.execution.records.async_settle import calls_in_a_loop  # slow to import
 
     interrupts = (*interrupts, TooManyStuckError)
-    with calls_in_a_loop(operator, context) as call:
+    with calls_in_a_loop(operator, context, times) as call:
         forward = _tallied(call, tally, context)
-        yield _retrying(_settler(around(forward), interrupts, tally), retries, interrupts, tally)
+        settle = _settler(around(forward), interrupts, tally)
+        yield _retrying(settle, retries, interrupts, tally, operator)
 
 
 def _as_it_is(forward: Forward) -> Forward:
@@ -112,7 +119,9 @@ def _tallied(forward: Forward, tally: Tally, context: OperatorContext | None) ->
     return tally.around(forward)
 
 
-def _retrying(settle: Settle, retries: Retries, interrupts: Interrupts, tally: Tally) -> Settle:
+def _retrying(
+    settle: Settle, retries: Retries, interrupts: Interrupts, tally: Tally, operator: Operator
+) -> Settle:
     """Return ``settle`` with further tries of failed lines, and with the texts of failures."""
 
     def settle_retrying(lines: Iterator[bytes], output: bytearray, until: float) -> Stretch:
@@ -128,7 +137,7 @@ def _retrying(settle: Settle, retries: Retries, interrupts: Interrupts, tally: T
             return stretch._replace(failure=None, interrupt=error)
         tally.unusual[:] = [*before, *((stretch.settled, one) for _, one in tally.unusual)]
         if isinstance(outcome, Failure):
-            return stretch._replace(failure=outcome)
+            return stretch._replace(failure=in_part(outcome, operator))
         output += outcome or b""
         return Stretch(
             stretch.settled + 1,
