@@ -14,7 +14,8 @@ _INPUT_CHARACTERS = 80
 def count_metadata(manifest: Manifest) -> dict[str, Any]:
     """Return the drops by reason as a table, and each sum as a number, to be plotted.
 
-    The keys are ``funnel``, for the parts of a chain, ``drops``, and ``counted_`` with the name that the operator gave.
+    The keys are ``funnel``, for the parts of a chain, ``drops``, and ``counted_`` with the name
+    that the operator gave.
 
     Args:
         manifest: Of the result.
@@ -33,11 +34,8 @@ def count_metadata(manifest: Manifest) -> dict[str, Any]:
 def _funnel(manifest: Manifest) -> str:
     """Return a row for every part of a chain, in order."""
     header = ["part", "in", "out", "dropped", "failed", "seconds"]
-    rows = [
-        [row["name"], *(row[name] for name in ("entered", "emitted", "dropped", "failed"))]
-        + [round(row["seconds"], 1)]
-        for row in manifest.funnel
-    ]
+    fields = ("name", "entered", "emitted", "dropped", "failed", "seconds")
+    rows = [[row[field] for field in fields] for row in manifest.funnel]
     return table(header, rows, "seconds are estimated from some of the records")
 
 
