@@ -15,13 +15,13 @@ from typing import Any
 
 from benchmarks import operators
 from benchmarks.reporting import Stopwatch
-from dagster_dataops import config, data, data_register, pipeline
+from dagster_dataops import chain, config, data, data_register, pipeline
 from dagster_dataops.execution.backends import asynchronous, processes, single, threads
 
 BACKENDS = (asynchronous, processes, single, threads)  # imported here, as the ideal's modules are
 
 for function in (
-    operators.upper,
+    *operators.EIGHT,
     operators.upper_async,
     operators.clean,
     operators.keep,
@@ -35,7 +35,9 @@ for function in (
 
 
 def operator_of(name: str, options: dict[str, Any]) -> Any:
-    """Construct ``name`` of our group, or ``group.name`` of those that ship."""
+    """Construct ``name`` of our group, ``group.name`` of those that ship, or the chain of eight."""
+    if name == "eight":
+        return chain(*(operator_of(one.__name__, {}) for one in operators.EIGHT), **options)
     group, _, rest = name.rpartition(".")
     return getattr(getattr(data, group or "benchmark"), rest)(**options)
 

@@ -10,7 +10,7 @@ from copy import deepcopy
 from time import perf_counter
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from dagster_dataops.operators.dispositions import USUAL, Disposition, disposition
+from dagster_dataops.operators.dispositions import Disposition, disposition
 from dagster_dataops.operators.record_context import HIDDEN, Drop
 from dagster_dataops.operators.return_contract import FAILED_PART, Disposed, taken
 from dagster_dataops.records import Record
@@ -118,10 +118,11 @@ class _Passage:
         _write(error, mark)
         return mark
 
-    def outcome(self) -> Disposed:
-        """Return the records that came through all parts, with the disposition."""
-        usual = len(self.records) == 1 and self._usual
-        return Disposed(self.records, USUAL if usual else disposition(**self._fields()))
+    def outcome(self) -> Record | Disposed:
+        """Return the records that came through all parts; with the disposition if not usual."""
+        if len(self.records) == 1 and self._usual:
+            return self.records[0]
+        return Disposed(self.records, disposition(**self._fields()))
 
     @property
     def _usual(self) -> bool:
@@ -219,7 +220,7 @@ class _Parts:
         self._times = times
         self._dropped: dict[tuple[int, str], Disposed] = {}
 
-    def pass_on(self, part: int, returned: object, given: Record) -> Disposed:
+    def pass_on(self, part: int, returned: object, given: Record) -> Record | Disposed:
         """Take the records that a part returned for one record through the parts after it."""
         reason = returned.reason if type(returned) is Drop else None
         known = self._dropped.get((part, reason)) if type(reason) is str else None
@@ -237,11 +238,11 @@ class _Parts:
             passage.blame(error)
             raise
         outcome = passage.outcome()
-        if type(reason) is str and len(self._dropped) < _MOST_REASONS:
+        if type(reason) is str and type(outcome) is Disposed and len(self._dropped) < _MOST_REASONS:
             self._dropped[part, reason] = outcome
         return outcome
 
-    def timed(self, record: Record) -> Disposed:
+    def timed(self, record: Record) -> Record | Disposed:
         """Take a record through all parts; time each."""
         began = perf_counter()
         passage = _Passage(self.names, -1)
@@ -272,7 +273,7 @@ def async_chain_function(calls: Sequence[PartCall], times: PartTimes) -> Callabl
     """
     names = [call.name for call in calls]
 
-    async def run(record: Record, failed: list[Mark] | None = None) -> Disposed:
+    async def run(record: Record, failed: list[Mark] | None = None) -> Record | Disposed:
         passage = _Passage(names, -1)
         passage.records.append(record)
         try:

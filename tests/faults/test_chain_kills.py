@@ -42,7 +42,7 @@ def first(record, context: OperatorContext):
 
 @data_register("data.kills")
 def second(record):
-    time.sleep(0.002)
+    time.sleep(0.004)
     return acted(record, 1)
 
 @data_register("data.kills")
@@ -76,7 +76,9 @@ def test_the_funnel_is_exact_under_kills(tmp_path: Path, mode: str) -> None:
     killed = number = 0
     while killed < _KILLS:
         number += 1
-        killed += _killed(script, chance, mode, number, retry="retry" if number % 2 else "")
+        killed += _killed(
+            tmp_path, script, chance, mode, number, retry="retry" if number % 2 else ""
+        )
         if node(tmp_path).manifest.exists():
             _check(tmp_path, mode, records)
             for path in sorted(tmp_path.glob("node/**/*"), reverse=True):
@@ -86,10 +88,18 @@ def test_the_funnel_is_exact_under_kills(tmp_path: Path, mode: str) -> None:
     _check(tmp_path, mode, records)
 
 
-def _killed(script: Script, chance: random.Random, mode: str, number: int, retry: str) -> bool:
+def _killed(
+    folder: Path, script: Script, chance: random.Random, mode: str, number: int, retry: str
+) -> bool:
     """Run for a while; return whether the run was killed."""
     process = script.start(mode, f"attempt-{number}", retry)
-    time.sleep(chance.uniform(0.2, 2.5))
+    asked = log.stat().st_size if (log := folder / "asked").exists() else 0
+    wait_until(
+        lambda: process.poll() is not None or (log.exists() and log.stat().st_size > asked),
+        HANG_SECONDS,
+        "a call",
+    )
+    time.sleep(chance.uniform(0, 1.0))
     killed = process.poll() is None
     if killed:
         os.killpg(process.pid, signal.SIGKILL)
@@ -111,7 +121,10 @@ def _check(folder: Path, mode: str, records: list[dict[str, Any]]) -> None:
             number *= {"split": 3, "drop": 0, "fail": 0}.get(action, 1)
         wanted += [record] * number
     assert node(folder).result.read_bytes() == lines(wanted)
-    parts = {row["input"]["n"]: row["part"] for row in map(json.loads, node(folder).errors.open())}
+    parts = {
+        row["input"]["n"]: row["part"]
+        for row in map(json.loads, node(folder).errors.read_text().splitlines())
+    }
     assert parts == {
         record["n"]: names[_failing(record)] for record in records if _failing(record) >= 0
     }

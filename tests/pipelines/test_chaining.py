@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -241,7 +240,7 @@ def test_the_fingerprint_is_made_of_the_parts_in_order() -> None:
 
 
 def test_an_option_without_a_digest_is_named_with_its_part() -> None:
-    made = chain(data.chained.act(part=threading.Lock()), name="made")
+    made = chain(data.chained.act(part=(n for n in ())), name="made")
     (unknown,) = made.__dataops__.unknown_options
     assert "'part'" in unknown
     assert "of part 'act'" in unknown
