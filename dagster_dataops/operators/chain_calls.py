@@ -186,7 +186,7 @@ def chain_function(calls: Sequence[PartCall], times: PartTimes) -> Callable[[Rec
                 return parts.timed(record)
             finally:
                 until = parts.weight
-        ahead = iter(forwards)
+        ahead: Any = iter(forwards)
         try:
             for forward in ahead:
                 returned = forward(record)

@@ -220,7 +220,7 @@ class Operator(metaclass=OperatorMeta):
 
     def __dataops_changed__(self, options: Mapping[str, Any]) -> Self:
         """Return the operator constructed with some options replaced."""
-        return type(self)(**{**self.__dataops__.options, **options})  # type: ignore[no-any-return]
+        return type(self)(**{**self.__dataops__.options, **options})
 
     @override
     def __repr__(self) -> str:

@@ -103,7 +103,7 @@ def async_settler(  # noqa: C901 - two short coroutines
 
     async def settle(line: bytes, tally: Tally) -> Outcome:
         tally.used = context is not None
-        tally.measure = times and times.take
+        tally.measure = None if times is None else times.take
         outcome = await attempt(line, tally)
         if isinstance(outcome, Failure):
             outcome = await retries.again_async(outcome, lambda: attempt(line, tally))

@@ -91,7 +91,7 @@ def settling(
     retries = retries or Retries(operator.__dataops__.resolved)
     interrupts = (*interrupts, StopRun)
     context, times = context_of(operator), part_times(operator)
-    tally.measure = times and times.take
+    tally.measure = None if times is None else times.take
     if not operator.__dataops__.spec.asynchronous:
         with opened(operator, run_alone, context) as own:
             forward = _tallied(record_function(own, context, times), tally, context)

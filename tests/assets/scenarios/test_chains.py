@@ -144,10 +144,10 @@ def test_a_chain_is_declared_in_yaml(
 @pytest.mark.parametrize(
     ("old", "new", "said", "line"),
     [
-        ("key: seen", "kei: seen", "kei", 10),
-        ('"{group}.Picky"', '"{group}.Pinky"', "Pinky", 11),
-        ('"{group}.Picky"', "dedup.Exact", "is a selection", 8),
-        ("concurrency_mode: single", "concurrency_mode: async", "needs an `async def`", 13),
+        ("key: seen", "kei: seen", "kei", 11),
+        ('"{group}.Picky"', '"{group}.Pinky"', "Pinky", 12),
+        ('"{group}.Picky"', "dedup.Exact", "is a selection", 9),
+        ("concurrency_mode: single", "concurrency_mode: async", "needs an `async def`", 14),
     ],
 )
 def test_errors_of_a_chain_in_yaml_say_where(
