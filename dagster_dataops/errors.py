@@ -7,6 +7,7 @@
  |   |-- DuplicateOperatorError       two places register the same name
  |   |-- ConfigurationError           a setting has an invalid value
  |   |-- UnknownOperatorError         a group or operator is not registered
+ |   |-- ChainDefinitionError         operators cannot be made one chain
  |   |-- PipelineDefinitionError      cycles, unknown inputs, duplicate names
  |   |-- DefsYamlError                a defs.yaml is invalid
  |   |-- SelectorSyntaxError          a selector is malformed; also a ValueError

@@ -171,6 +171,23 @@ def test_retries_of_failed_records_keep_the_funnel_exact(root: Path, tmp_path: P
     ]
 
 
+@pytest.mark.parametrize("mode", ["single", "process"])
+def test_outcomes_that_are_used_again_count_in_the_funnel(
+    root: Path, tmp_path: Path, mode: str
+) -> None:
+    def rows(numbers: range) -> Records:
+        kinds = ["keep", "split", "drop", "change"]
+        return [{"n": n, "do": [kinds[n % 4], kinds[n % 3], "same"]} for n in numbers]
+
+    made = chain(*parts_for(mode), name="made", _concurrency_mode=mode, _reuse_outcomes=True)
+    with config.temporary(data_process_path=root, data_process_resume=True):
+        for numbers in (range(60), range(20, 90)):
+            records = rows(numbers)
+            made(str(write(tmp_path / "in.jsonl", records)))
+            assert without_seconds(manifest_in(root, "made")) == funnel_of(records, PARTS, NAMES)
+    assert manifest_in(root, "made").resumed == 40
+
+
 def test_a_result_that_json_cannot_hold_fails_in_the_last_part(root: Path) -> None:
     def hold(record: dict) -> Any:  # type: ignore[type-arg]
         made = {**record, "what": object()} if record["n"] % 2 else record
