@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, NamedTuple, cast
 
-from typing_extensions import TypedDict, override
+from typing_extensions import override
 
 from dagster_dataops.errors import ChainDefinitionError, OperatorOptionError
 from dagster_dataops.hashing.values import digest_of_form
@@ -32,6 +32,16 @@ class Part(NamedTuple):
 
     name: str
     operator: Operator
+
+
+class PartOptions(dict[str, Any]):
+    """The annotation of a part's options: that of each option by name.
+
+    Attributes:
+        target: The function or class of the part.
+    """
+
+    target: Any = None
 
 
 class ChainOptions(dict[str, Mapping[str, Any]]):
@@ -190,9 +200,9 @@ def chain_of(name: str, parts: Sequence[Part], settings: ExecutionSettings) -> C
 def _option_of(part: Part) -> OptionSpec:
     """Return the options of a part as one option, a mapping of names to values."""
     use = part.operator.__dataops__
-    annotations = {one.name: one.annotation for one in use.spec.options}
-    fields = {name: annotations.get(name, Any) for name in use.options}
-    return OptionSpec(part.name, dict(use.options), TypedDict(part.name, fields))  # type: ignore[operator]
+    annotation = PartOptions({one.name: one.annotation for one in use.spec.options})
+    annotation.target = use.spec.target
+    return OptionSpec(part.name, dict(use.options), annotation)
 
 
 def part_names(operator: Operator) -> list[str]:

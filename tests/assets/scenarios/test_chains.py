@@ -8,6 +8,7 @@ import pytest
 from dagster.components.core.component_tree import ComponentTreeException
 
 from dagster_dataops import chain, data, data_register, pipeline
+from dagster_dataops.assets.launchpad.params import params_class
 from tests.assets.component_project import WARNED_OF, Project
 from tests.assets.helpers import (
     definitions_of,
@@ -102,6 +103,42 @@ def test_the_launchpad_has_the_options_of_the_parts(
     execute(definitions, instance, config, only=[["docs", "clean"]])
     first = read_jsonl(root / "docs/clean/clean_results.jsonl")[0]
     assert first == {"id": 0, "text": "abc", "size": 3}
+
+
+@data_register("data.chain_assets", _concurrency_mode="single")
+def call(record: dict[str, Any], api_key: str = "", model: str = "small") -> Any:
+    """Call a model.
+
+    Args:
+        record: One record.
+        api_key: The key.
+        model: Name of the model.
+    """
+    return {**record, "model": model, "keyed": bool(api_key)}
+
+
+def test_secrets_and_objects_of_a_part_are_left_out_of_the_launchpad(
+    root: Path, source: Path, instance: dg.DagsterInstance
+) -> None:
+    with pipeline("docs") as ppl:
+        ppl.clean = chain(data.chain_assets.call(api_key="sk-secret-of-mine"), name="clean")
+    definitions = definitions_of(ppl, str(source), root)
+    config = {"ops": {"docs__clean": {"config": {"params": {"call": {"model": "large"}}}}}}
+    execute(definitions, instance, config)
+    row = read_jsonl(root / "docs/clean/clean_results.jsonl")[0]
+    assert (row["model"], row["keyed"]) == ("large", True)
+    (field,) = fields_of(params_class(ppl.graph.last.operator, "Clean"))
+    assert "Not shown: `api_key` (secret)" in field.description
+    (inner,) = fields_of(field.annotation)
+    assert (inner.alias, inner.description) == ("model", "Name of the model.")
+    with pytest.raises(dg.DagsterInvalidConfigError):
+        wrong = {"ops": {"docs__clean": {"config": {"params": {"call": {"api_key": "x"}}}}}}
+        execute(definitions, instance, wrong)
+    assert "sk-secret" not in str(spec_of(definitions, "docs", "clean"))
+
+
+def fields_of(model: Any) -> list[Any]:
+    return list(model.model_fields.values())
 
 
 def test_another_option_of_a_part_is_another_code_version(root: Path, source: Path) -> None:
