@@ -199,7 +199,19 @@ def _selected(flags: bytes, part: Range) -> Iterator[bytes]:
     return compress(part.lines(), flags)
 
 
+def _eight(record: Any) -> Any:
+    operators.lower(record)
+    operators.strip(record)
+    record = operators.measured(record)
+    operators.tagged(record)
+    record = operators.numbered(record)
+    operators.headed(record)
+    record = operators.flagged(record)
+    return operators.upper(record)
+
+
 PASSES: dict[str, Pass] = {
+    "eight": partial(run_record_pass, partial(mapped, _eight)),
     "upper": partial(run_record_pass, partial(mapped, operators.upper)),
     "clean": partial(run_record_pass, partial(mapped, operators.clean)),
     "reply": partial(run_record_pass, partial(mapped, operators.reply)),

@@ -33,6 +33,41 @@ def upper(record: Record) -> Record:
     return record
 
 
+def lower(record: Record) -> None:
+    """Trivial, as are the next ones: they change the record, or return it."""
+    record["text"] = record["text"].lower()
+
+
+def strip(record: Record) -> None:
+    record["text"] = record["text"].strip()
+
+
+def measured(record: Record) -> Record:
+    record["length"] = len(record["text"])
+    return record
+
+
+def tagged(record: Record) -> None:
+    record["tag"] = "long" if record["length"] > 500 else "short"
+
+
+def numbered(record: Record) -> Record:
+    record["number"] = record["length"] % 97
+    return record
+
+
+def headed(record: Record) -> None:
+    record["head"] = record["text"][:20]
+
+
+def flagged(record: Record) -> Record:
+    record["flag"] = record["number"] > 48
+    return record
+
+
+EIGHT = (lower, strip, measured, tagged, numbered, headed, flagged, upper)
+
+
 async def upper_async(record: Record) -> Record:
     """The same as a coroutine that never waits."""
     return upper(record)

@@ -15,14 +15,14 @@ from typing import Any
 
 from benchmarks import operators
 from benchmarks.reporting import Stopwatch
-from dagster_dataops import config, data, data_register, pipeline
+from dagster_dataops import chain, config, data, data_register, pipeline
 from dagster_dataops.execution.backends import asynchronous, processes, single, threads
 
 # Imported here, like the modules of the ideal.
 BACKENDS = (asynchronous, processes, single, threads)
 
 for function in (
-    operators.upper,
+    *operators.EIGHT,
     operators.upper_async,
     operators.clean,
     operators.keep,
@@ -36,7 +36,9 @@ for function in (
 
 
 def operator_of(name: str, options: dict[str, Any]) -> Any:
-    """Construct operator ``name`` of the benchmark's group, or ``group.name`` of the library."""
+    """Construct ``name`` of the benchmark, ``group.name`` of the library, or the chain of eight."""
+    if name == "eight":
+        return chain(*(operator_of(one.__name__, {}) for one in operators.EIGHT), **options)
     group, _, rest = name.rpartition(".")
     return getattr(getattr(data, group or "benchmark"), rest)(**options)
 

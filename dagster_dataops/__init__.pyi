@@ -35,6 +35,7 @@ from dagster_dataops.operators.operator import Operator as Operator
 from dagster_dataops.operators.record_context import Drop as Drop
 from dagster_dataops.operators.record_context import OperatorContext as OperatorContext
 from dagster_dataops.operators.record_context import StopRun as StopRun
+from dagster_dataops.pipelines.chaining import chain as chain
 from dagster_dataops.pipelines.pipeline import Pipeline as Pipeline
 from dagster_dataops.pipelines.pipeline import pipeline as pipeline
 from dagster_dataops.readers.numbers import parse_numbers as parse_numbers

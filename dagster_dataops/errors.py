@@ -7,6 +7,7 @@
  |   |-- DuplicateOperatorError       two places register the same name
  |   |-- ConfigurationError           a setting has an invalid value
  |   |-- UnknownOperatorError         a group or operator is not registered
+ |   |-- ChainDefinitionError         operators cannot be made one chain
  |   |-- PipelineDefinitionError      cycles, unknown inputs, duplicate names
  |   |-- DefsYamlError                a defs.yaml is invalid
  |   |-- SelectorSyntaxError          a selector is malformed; also a ValueError
@@ -126,6 +127,15 @@ class PipelineDefinitionError(DefinitionError):
 
     sentence = "Pipeline {pipeline!r}: {reason}"
     pipeline: str
+    reason: str
+
+
+class ChainDefinitionError(DefinitionError):
+    """Operators cannot be made one chain."""
+
+    facts = ("chain", "reason")
+    sentence = "Chain {chain!r}: {reason}"
+    chain: str
     reason: str
 
 

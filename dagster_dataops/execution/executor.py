@@ -202,6 +202,7 @@ def _manifest(attempt: Attempt, drafts: Drafts, runner: Runner) -> Manifest:
         drops=drafts.summary.drops,
         drop_examples=drafts.summary.drop_examples,
         artefact=drafts.artefact,
+        funnel=drafts.summary.funnel,
     )
 
 

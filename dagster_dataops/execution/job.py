@@ -18,6 +18,7 @@ from dagster_dataops.execution.attempt import Attempt
 from dagster_dataops.execution.progress import ProgressState
 from dagster_dataops.execution.records.record_failures import Failure, failure_text
 from dagster_dataops.operators.concurrency_modes import MODES
+from dagster_dataops.operators.record_context import shown_counts
 
 
 class Job:
@@ -82,7 +83,7 @@ class Job:
             total_bytes=self.content.end - self.content.start,
             total_records=self.dataset.rows,
             resumed=self.checkpoint.resumed_records,
-            counts=table.counts,
+            counts=shown_counts(table.counts),
         )
 
     def check_input_unchanged(self) -> None:

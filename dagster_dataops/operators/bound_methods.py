@@ -6,6 +6,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from dagster_dataops.operators.chain import Chain
+from dagster_dataops.operators.chain_calls import (
+    PartCall,
+    PartTimes,
+    async_chain_function,
+    chain_function,
+)
 from dagster_dataops.operators.operator import Operator, init_parameters
 from dagster_dataops.operators.record_context import OperatorContext
 from dagster_dataops.records import Record
@@ -14,8 +21,8 @@ SKETCH: Final = "sketch"
 
 
 def record_function(
-    operator: Operator, context: OperatorContext | None = None
-) -> Callable[[Record], Any]:
+    operator: Operator, context: OperatorContext | None = None, times: PartTimes | None = None
+) -> Callable[..., Any]:
     """Return ``forward`` as a function of one record; a coroutine function if it is async.
 
     For a selection operator it is ``sketch``; it returns the sketch under the key `SKETCH`.
@@ -23,13 +30,27 @@ def record_function(
     Args:
         operator: The operator.
         context: Given to ``forward`` if that takes one.
+        times: Takes the seconds of the parts of a chain.
     """
     spec = operator.__dataops__.spec
+    if isinstance(operator, Chain):
+        return _through_parts(operator, context, times or PartTimes(len(operator.parts)))
     if spec.kind != "selection":
         forward = _bound(operator, "forward")
         return functools.partial(forward, context=context) if spec.takes_context else forward
     sketch = _bound(operator, "sketch")
     return _async_sketches(sketch) if spec.asynchronous else _sketches(sketch)
+
+
+def _through_parts(
+    operator: Chain, context: OperatorContext | None, times: PartTimes
+) -> Callable[..., Any]:
+    calls = [
+        PartCall(name, record_function(part, context), part.__dataops__.spec.asynchronous)
+        for name, part in operator.parts
+    ]
+    made = async_chain_function if operator.__dataops__.spec.asynchronous else chain_function
+    return made(calls, times)
 
 
 def keep_function(operator: Operator, scratch: Path) -> Callable[[Iterator[Any]], Any]:

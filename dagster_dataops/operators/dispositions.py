@@ -4,12 +4,15 @@ Usually a record becomes one result line. Anything else is written down as a JSO
 of these keys:
 
 * ``emitted``: Number of result lines, if it is not 1.
-* ``dropped``: Reasons for which the record, or records made of it in a chain, were dropped.
+* ``dropped``: Reasons for which the record was dropped; empty text without one. In a chain, for
+  each record dropped in a part, ``part: reason`` or ``part``; an object with the number of records
+  for each reason if one is there twice.
 * ``outputs``: Index of the named output of each result line.
 * ``entered``: Number of records that entered each part of a chain, up to the last part reached.
 * ``failed``: Index of the part of a chain that failed.
 """
 
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Final, TypeAlias
 
@@ -37,3 +40,12 @@ def emitting(lines: int) -> Disposition:
 def dropped_for(reason: str) -> Disposition:
     """Return the disposition of a record that was dropped; ``reason`` may be empty."""
     return disposition(emitted=0, dropped=[reason])
+
+
+def reasons_in(fields: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    """Yield each reason of a disposition's fields, with the number of records dropped for it."""
+    dropped = fields.get("dropped", ())
+    if isinstance(dropped, Mapping):
+        yield from dropped.items()
+    else:
+        yield from ((reason, 1) for reason in dropped)

@@ -227,6 +227,10 @@ class Operator(metaclass=OperatorMeta):
         self.__dataops__ = replace(self.__dataops__, output=Path(path))
         return self
 
+    def __dataops_changed__(self, options: Mapping[str, Any]) -> Self:
+        """Return the operator constructed with some options replaced."""
+        return type(self)(**{**self.__dataops__.options, **options})
+
     @override
     def __repr__(self) -> str:
         options = ", ".join(
@@ -245,9 +249,9 @@ def reconfigured(
     """
     before = operator.__dataops__
     # Construction can be slow, and changed settings do not need it.
-    made = type(operator)(**{**before.options, **options}) if options else copy.copy(operator)
+    made = operator.__dataops_changed__(options) if options else copy.copy(operator)
     merged = settings.over(before.settings)
-    _check_settings(before.spec, merged)
+    check_settings(before.spec, merged)
     made.__dataops__ = replace(made.__dataops__, settings=merged, output=before.output)
     return made
 
@@ -274,7 +278,7 @@ def with_artefacts(operator: Operator, found: Mapping[str, object]) -> Operator:
         name: value for name, value in before.settings.given().items() if usual.get(name) != value
     }
     settings = ExecutionSettings(**asked).over(made.__dataops__.settings)
-    _check_settings(before.spec, settings)
+    check_settings(before.spec, settings)
     made.__dataops__ = replace(made.__dataops__, settings=settings, output=before.output)
     return made
 
@@ -329,11 +333,16 @@ def exporting(operator: Operator, output: Path | None) -> Operator:
 
 def _with_merged_settings(invocation: Invocation) -> Invocation:
     settings = invocation.settings.over(invocation.spec.settings)
-    _check_settings(invocation.spec, settings)
+    check_settings(invocation.spec, settings)
     return replace(invocation, settings=settings)
 
 
-def _check_settings(spec: OperatorSpec, settings: ExecutionSettings) -> None:
+def check_settings(spec: OperatorSpec, settings: ExecutionSettings) -> None:
+    """Check that settings fit an operator.
+
+    Raises:
+        OperatorOptionError: One does not.
+    """
     if settings.reuse_outcomes and spec.kind != "record":
         reason = (
             f"needs a record operator; a {spec.kind} operator has no outcome per record to keep"

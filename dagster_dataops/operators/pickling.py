@@ -15,8 +15,11 @@ import cloudpickle
 from typing_extensions import override
 
 from dagster_dataops.errors import WorkerError
+from dagster_dataops.operators.chain import Chain, Part, chain_of
 from dagster_dataops.operators.declared_columns import NOTHING
 from dagster_dataops.operators.operator import Operator
+from dagster_dataops.operators.record_context import RunLink
+from dagster_dataops.operators.settings import ExecutionSettings
 from dagster_dataops.operators.spec import Invocation
 
 
@@ -27,11 +30,12 @@ def ship(operator: Operator) -> bytes:
         WorkerError: An option or attribute of the operator cannot be pickled.
     """
     spec = operator.__dataops__.spec
-    module = sys.modules.get(spec.target.__module__)
+    modules = {target.__module__: sys.modules.get(target.__module__) for target in spec.targets}
     with ExitStack() as stack:
-        if module is not None and module.__name__ != "__main__" and not _importable(module):
-            cloudpickle.register_pickle_by_value(module)
-            stack.callback(cloudpickle.unregister_pickle_by_value, module)
+        for module in filter(None, modules.values()):
+            if module.__name__ != "__main__" and not _importable(module):
+                cloudpickle.register_pickle_by_value(module)
+                stack.callback(cloudpickle.unregister_pickle_by_value, module)
         try:
             return bytes(cloudpickle.dumps(_PickledOperator(operator)))
         except Exception as error:
@@ -57,6 +61,14 @@ class _PickledOperator:
     @override
     def __reduce__(self) -> Any:
         invocation = self.operator.__dataops__
+        if isinstance(self.operator, Chain):
+            parts = [(name, _PickledOperator(part)) for name, part in self.operator.parts]
+            return _rebuild_chain, (
+                invocation.spec.name,
+                parts,
+                invocation.settings,
+                invocation.link,
+            )
         spec = replace(
             invocation.spec,
             target=_importable_target(invocation.spec.target),
@@ -84,6 +96,17 @@ def _rebuild(cls: type[Operator] | None, invocation: Invocation, state: dict[str
     vars(operator).update(state)
     operator.__dataops__ = replace(invocation, spec=spec)
     return operator
+
+
+def _rebuild_chain(
+    name: str,
+    parts: list[tuple[str, Operator]],
+    settings: ExecutionSettings,
+    link: RunLink | None,
+) -> Operator:
+    chain = chain_of(name, [Part(*part) for part in parts], settings)
+    chain.__dataops__ = replace(chain.__dataops__, link=link)
+    return chain
 
 
 def _importable(module: ModuleType) -> bool:

@@ -18,6 +18,8 @@ from typing_extensions import override
 
 from dagster_dataops.errors import OperatorContextError
 
+HIDDEN: Final = "."  # begins the names of counts that are not the operator's
+
 
 class Drop:
     """The return value of an operator that drops a record for a reason.
@@ -94,6 +96,11 @@ class Call:
                     self._waits(False)  # noqa: FBT003
 
 
+def shown_counts(counts: Mapping[str, int | float]) -> dict[str, int | float]:
+    """Return the sums of what the operator counted, without hidden ones."""
+    return {name: number for name, number in counts.items() if not name.startswith(HIDDEN)}
+
+
 _current: Final[ContextVar[Call]] = ContextVar("dataops_call")
 
 
@@ -111,14 +118,16 @@ class Tally:
         start: Byte position of the next record in the input.
         waits: Called with True when a call begins to wait, and with False when it goes on.
         unusual: Position and disposition of records with an unusual one.
+        measure: Returns further counts, such as the seconds of the parts of a chain.
     """
 
-    __slots__ = ("_call", "_counts", "start", "unusual", "used", "waits")
+    __slots__ = ("_call", "_counts", "measure", "start", "unusual", "used", "waits")
 
     def __init__(self) -> None:
         self._counts: dict[str, int | float] = {}
         self._call: Call | None = None
         self.used = False
+        self.measure: Callable[[], Mapping[str, float]] | None = None
         self.start = 0
         self.waits: Callable[[bool], None] | None = None
         self.unusual: list[tuple[int, bytes]] = []
@@ -153,6 +162,8 @@ class Tally:
         """Return what was counted since the last time."""
         self._end_call()
         counts, self._counts = self._counts, {}
+        if self.measure is not None:
+            counts.update(self.measure())
         return counts
 
     def take_unusual(self) -> list[tuple[int, bytes]]:

@@ -2,6 +2,7 @@
 
 from typing import Any, Final, NamedTuple
 
+from dagster_dataops.errors import UnencodableError
 from dagster_dataops.operators.dispositions import USUAL, Disposition, dropped_for, emitting
 from dagster_dataops.operators.record_context import Drop
 from dagster_dataops.records import Record, encode
@@ -42,7 +43,11 @@ def encode_outcome(returned: object, given: Record) -> tuple[bytes, Disposition]
         UnencodableError: JSON cannot hold a record.
     """
     if isinstance(returned, Disposed):
-        return b"".join(_lines(returned.records)), returned.disposition
+        try:
+            return b"".join(map(encode, returned.records)), returned.disposition
+        except UnencodableError as error:
+            setattr(error, FAILED_PART, ("", returned.disposition))
+            raise
     if isinstance(returned, list):
         return b"".join(_lines(returned)), emitting(len(returned))
     if isinstance(returned, dict):
@@ -51,12 +56,31 @@ def encode_outcome(returned: object, given: Record) -> tuple[bytes, Disposition]
         return encode(given), USUAL
     if isinstance(returned, Drop):
         return b"", dropped_for(_checked_reason(returned.reason))
-    kind = type(returned).__name__
-    msg = (
-        f"returned a {kind}; return a dict, a list of dicts, [] or Drop(reason) to "
-        "drop the record, or None to keep it"
+    raise _no_outcome(returned)
+
+
+def taken(returned: object, given: Record) -> tuple[list[Record], str | None]:
+    """Return the records that a part of a chain passes on, and why it dropped its record.
+
+    Arguments and errors as `encode_outcome`; the reason is ``None`` if the record was not dropped.
+    """
+    if returned is None:
+        return [given], None
+    if isinstance(returned, dict):
+        return [returned], None
+    if isinstance(returned, list):
+        _check_records(returned)
+        return returned, None if returned else ""
+    if isinstance(returned, Drop):
+        return [], _checked_reason(returned.reason)
+    raise _no_outcome(returned)
+
+
+def _no_outcome(returned: object) -> ContractError:
+    return ContractError(
+        f"returned a {type(returned).__name__}; return a dict, a list of dicts, [] or Drop(reason) "
+        "to drop the record, or None to keep it"
     )
-    raise ContractError(msg)
 
 
 def _checked_reason(reason: object) -> str:
@@ -80,11 +104,13 @@ def _lines(returned: list[Any]) -> list[bytes]:
     Raises:
         ContractError: An element is not a dict.
     """
-    lines = []
+    _check_records(returned)
+    return [encode(item) for item in returned]
+
+
+def _check_records(returned: list[Any]) -> None:
     for position, item in enumerate(returned):
         if not isinstance(item, dict):
             kind = type(item).__name__
             msg = f"returned a list whose element {position} is a {kind}, not a dict"
             raise ContractError(msg)
-        lines.append(encode(item))
-    return lines

@@ -99,6 +99,16 @@ class OperatorSpec:
         return f"{self.target.__module__}.{self.target.__qualname__}"
 
     @property
+    def kind_text(self) -> str:
+        """The kind in words."""
+        return f"{self.kind} operator"
+
+    @property
+    def targets(self) -> list[Any]:
+        """The functions and classes whose source is shown."""
+        return [self.target]
+
+    @property
     def description(self) -> str:
         """The cleaned docstring; empty without one."""
         import inspect

@@ -13,7 +13,6 @@ after ``other.docs = ppl``, its nodes are called ``docs_upper`` and ``docs_dedup
 A node that builds an artefact is the value of an option of others: ``Search(index=ppl.index)``.
 """
 
-import inspect
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
@@ -27,18 +26,15 @@ from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.execution.run_report import RunReport
 from dagster_dataops.graph.graph import SOURCE, OperatorGraph, OperatorNode
 from dagster_dataops.operators.artefact_options import ArtefactReference, NodeReference
-from dagster_dataops.operators.decorated_function import RegisteredFunction
-from dagster_dataops.operators.operator import Operator, OperatorMeta, with_artefacts
+from dagster_dataops.operators.operator import Operator, with_artefacts
 from dagster_dataops.operators.reader_base import Readable
-from dagster_dataops.operators.registry import OperatorRegistry
+from dagster_dataops.pipelines.chaining import chained
 from dagster_dataops.pipelines.combined_inputs import Combined, check_stream
-from dagster_dataops.pipelines.local_run import materialize, run_graph, run_operator
+from dagster_dataops.pipelines.given_operators import constructed
+from dagster_dataops.pipelines.local_run import materialize, run_graph
 from dagster_dataops.pipelines.node_state import node_states
 
-_OWN: Final = frozenset({"add", "graph", "materialize", "name", "nodes", SOURCE})
-_FUNCTIONS: Final = OperatorRegistry(
-    run_operator
-)  # operators of plain functions, which are not registered
+_OWN: Final = frozenset({"add", "chained", "graph", "materialize", "name", "nodes", SOURCE})
 
 
 class Pipeline:
@@ -111,11 +107,11 @@ class Pipeline:
             raise PipelineDefinitionError(self.name, f"node {name!r} has no inputs")
         if isinstance(operator, Pipeline):
             return self._nest(name, operator.graph, wanted)
-        constructed = self._constructed(name, operator)
-        invocation = constructed.__dataops__
+        found = self._constructed(name, operator)
+        invocation = found.__dataops__
         if invocation.spec.kind == "stream" and not invocation.artefacts:
-            check_stream(self.name, name, constructed, len(wanted))
-        self._nodes[name] = OperatorNode(name, constructed, tuple(str(item) for item in wanted))
+            check_stream(self.name, name, found, len(wanted))
+        self._nodes[name] = OperatorNode(name, found, tuple(str(item) for item in wanted))
         return NodeReference(name)
 
     def _nest(self, name: str, inner: OperatorGraph, inputs: Sequence[str]) -> NodeReference:
@@ -154,10 +150,7 @@ class Pipeline:
             raise PipelineDefinitionError(self.name, reason)
 
     def _constructed(self, name: str, operator: object) -> Operator:
-        if isinstance(operator, (OperatorMeta, RegisteredFunction)):
-            operator = operator()
-        elif inspect.isfunction(operator):
-            operator = _FUNCTIONS.of_function(operator, name)
+        operator = constructed(operator, name)
         if isinstance(operator, Readable):
             reason = (
                 f"node {name!r} is the reader {operator.name}, which takes nothing: give it as the "
@@ -172,6 +165,21 @@ class Pipeline:
             )
             raise PipelineDefinitionError(self.name, reason)
         return operator
+
+    def chained(self) -> "Pipeline":
+        """Return a pipeline with a single node, the chain of the operators of this one.
+
+        The node has the name of the last node, its parts those of the nodes. It writes one result,
+        and the results between the nodes are not written.
+
+        Raises:
+            PipelineDefinitionError: The nodes are not in a line, or one is no record operator.
+            OperatorOptionError: An execution setting differs between the nodes.
+        """
+        graph = chained(self.name, self.graph)
+        made = Pipeline(self.name)
+        made._set(_nodes=dict(graph.nodes), _graph=graph)
+        return made
 
     @property
     def source(self) -> NodeReference:

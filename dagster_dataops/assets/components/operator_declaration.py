@@ -3,10 +3,10 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Self
 
 import dagster as dg
-from pydantic import Field, WithJsonSchema, create_model
+from pydantic import Field, WithJsonSchema, create_model, model_validator
 
 from dagster_dataops.assets.components.check_fields import (
     UNCHECKED,
@@ -47,11 +47,30 @@ from dagster_dataops.operators.settings import (
     Setting,
     execution_settings,
 )
+from dagster_dataops.pipelines.chaining import chain
 from dagster_dataops.pipelines.pipeline import Pipeline
 
 _OWN: Final = " To use your own operators, name the file that registers them in `modules`."
 _MODE: Final = WithJsonSchema({"type": "string", "pattern": f"^({'|'.join(MODES)})$|{TEMPLATE}"})
 _NAMES: Final = WithJsonSchema({"type": "array", "items": {"type": "string"}, "minItems": 1})
+
+
+_NAME: Final = rf"^(data\.)?\w+\.\w+$|{TEMPLATE}"
+
+
+class _PartModel(dg.Model):
+    """One operator of a chain."""
+
+    operator: str = Field(
+        description="Group and name of a registered record operator.",
+        examples=["text.Normalize"],
+        pattern=_NAME,
+    )
+    options: Annotated[dict[str, Any], WithJsonSchema({"type": "object"})] = Field(
+        default={},
+        description="Options of the operator, by name.",
+        examples=[{"input_key": "text"}],
+    )
 
 
 class _OperatorModel(dg.Model):
@@ -60,10 +79,18 @@ class _OperatorModel(dg.Model):
     name: str = Field(
         description="Name of the asset and its folder; unique in the pipeline.", examples=["unique"]
     )
-    operator: str = Field(
+    operator: str | None = Field(
+        default=None,
         description="Group and name of a registered operator.",
         examples=["dedup.Exact", "text.Normalize"],
-        pattern=rf"^(data\.)?\w+\.\w+$|{TEMPLATE}",
+        pattern=_NAME,
+    )
+    chain: list[_PartModel] | None = Field(
+        default=None,
+        min_length=1,
+        description="Record operators that make one operator, in place of `operator`: each takes "
+        "the records of the one before it, and only the last writes a result.",
+        examples=[[{"operator": "text.Normalize"}, {"operator": "text.KeepLength"}]],
     )
     options: Annotated[dict[str, Any], WithJsonSchema({"type": "object"})] = Field(
         default={},
@@ -97,6 +124,16 @@ class _OperatorModel(dg.Model):
     unpartitioned: Annotated[bool | str, or_template("boolean")] = Field(
         default=False, description="Whether it takes all partitions at once, in their order."
     )
+
+    @model_validator(mode="after")
+    def _has_one(self) -> Self:
+        if (self.operator is None) == (self.chain is None):
+            msg = "a node has `operator`, or `chain` with several operators: exactly one of both"
+            raise ValueError(msg)
+        if self.chain is not None and self.options:
+            msg = "`options` belong to the operators of `chain`: write them there"
+            raise ValueError(msg)
+        return self
 
 
 def _setting_field(setting: Setting) -> Any:
@@ -132,7 +169,9 @@ class OperatorDeclaration:
 
     Attributes:
         name: Unique in the pipeline; names its folder and its asset.
-        operator: Group and name, such as ``dedup.Exact``.
+        operator: Group and name, such as ``dedup.Exact``; empty for a chain.
+        chain: Group and name, and options, of every part of a chain, as ``operator`` and
+            ``options``.
         options: Options of the operator, by name. ``{"artefact": "index"}`` is the folder that node
             ``index`` builds.
         settings: Execution settings such as ``max_workers``, by name.
@@ -146,7 +185,8 @@ class OperatorDeclaration:
     """
 
     name: str
-    operator: str
+    operator: str = ""
+    chain: Sequence[Mapping[str, Any]] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     inputs: Sequence[str] | None = None
@@ -169,50 +209,88 @@ class OperatorDeclaration:
             DefinitionError: The operator is not registered, or does not take these options.
         """
         settings = {f"_{name}": value for name, value in self.settings.items()}
-        options = {name: _option(value) for name, value in self.options.items()}
-        try:
-            operator: Operator = self._registered()(**options, **settings)
-        except OperatorOptionError as error:
-            said = self._said_of_settings(error)
-            raise self._refused(self._option_place(error.option), said) from None
-        except DefinitionError as error:
-            raise self._refused(self.place.at("operator"), error) from None
-        except Exception as error:
-            raise self._refused(self.place.at("options"), error) from error
+        if self.chain:
+            operator = self._chain(settings)
+        else:
+            operator = self._constructed(self.place, self.operator, self.options, settings)
         return operator if self.output is None else operator.set_output(self.output)
+
+    def _chain(self, settings: Mapping[str, Any]) -> Operator:
+        parts = [
+            self._constructed(
+                self.place.at("chain", number), part["operator"], part.get("options", {}), {}
+            )
+            for number, part in enumerate(self.chain)
+        ]
+        try:
+            return chain(*parts, name=self.name, **settings)
+        except OperatorOptionError as error:
+            raise self._refused(_option_place(self.place, error.option, "chain"), error) from None
+        except DefinitionError as error:
+            raise self._refused(self.place.at("chain"), error) from None
+
+    def _constructed(
+        self,
+        place: YamlPlace,
+        name: str,
+        options: Mapping[str, Any],
+        settings: Mapping[str, Any],
+    ) -> Operator:
+        try:
+            given = {option: _option(value) for option, value in options.items()}
+            operator: Operator = _registered(name)(**given, **settings)
+        except OperatorOptionError as error:
+            said = _said_of_settings(error, options)
+            raise self._refused(_option_place(place, error.option), said) from None
+        except DefinitionError as error:
+            raise self._refused(place.at("operator"), error) from None
+        except Exception as error:
+            raise self._refused(place.at("options"), error) from error
+        return operator
 
     def _refused(self, place: YamlPlace, error: Exception) -> Exception:
         """Return the error for this operator; the excerpt of the file hides its secrets."""
         found = place.error(self.subject, error)
         if not isinstance(found, DefsYamlError):
             return found
-        return DefsYamlError(*(without_secrets(str(text), self.options) for text in found.args))
+        options = [self.options, *(part.get("options", {}) for part in self.chain)]
+        texts = list(map(str, found.args))
+        for one in options:
+            texts = [without_secrets(text, one) for text in texts]
+        return DefsYamlError(*texts)
 
-    def _registered(self) -> Any:
-        group, _, name = self.operator.removeprefix("data.").partition(".")
-        known = {
-            f"{known}.{operator}": data_register.operator(known, operator)
-            for known in data_register.groups()
-            for operator in data_register.operators(known)
-        }
-        found = known.get(f"{group}.{name}")
-        if found is None:
-            unknown = unknown_operator(self.operator, list(known))
-            own = "" if group in data_register.groups() else _OWN
-            raise UnknownOperatorError(unknown.wanted, f"{unknown.known}{own}")
-        return found
 
-    def _said_of_settings(self, error: OperatorOptionError) -> OperatorOptionError:
-        """Return the error in terms of YAML, where settings are written beside ``options``."""
-        setting = (setting_without_underscore(error.option) or "").removeprefix("_")
-        if error.option not in self.options or setting not in _SETTINGS:
-            return error
-        reason = f"is not an option; write the execution setting {setting!r} beside `options`"
-        return OperatorOptionError(error.operator, error.option, reason)
+def _registered(name: str) -> Any:
+    """Return the operator class of a group and name."""
+    group, _, own = name.removeprefix("data.").partition(".")
+    known = {
+        f"{known}.{operator}": data_register.operator(known, operator)
+        for known in data_register.groups()
+        for operator in data_register.operators(known)
+    }
+    found = known.get(f"{group}.{own}")
+    if found is None:
+        unknown = unknown_operator(name, list(known))
+        hint = "" if group in data_register.groups() else _OWN
+        raise UnknownOperatorError(unknown.wanted, f"{unknown.known}{hint}")
+    return found
 
-    def _option_place(self, option: str) -> YamlPlace:
-        setting = option.removeprefix("_")
-        return self.place.at(*([setting] if option != setting else ["options", option]))
+
+def _said_of_settings(
+    error: OperatorOptionError, options: Mapping[str, Any]
+) -> OperatorOptionError:
+    """Return the error in terms of YAML, where settings are written beside ``options``."""
+    setting = (setting_without_underscore(error.option) or "").removeprefix("_")
+    if error.option not in options or setting not in _SETTINGS:
+        return error
+    reason = f"is not an option; write the execution setting {setting!r} beside `options`"
+    return OperatorOptionError(error.operator, error.option, reason)
+
+
+def _option_place(place: YamlPlace, option: str, options: str = "options") -> YamlPlace:
+    """Return the position of an option or setting; settings are beside ``options``."""
+    setting = option.removeprefix("_")
+    return place.at(*([setting] if option != setting else [options, option]))
 
 
 def _option(value: Any) -> Any:

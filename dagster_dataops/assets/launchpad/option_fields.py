@@ -1,5 +1,6 @@
 """LaunchpadField: an option of an operator in the launchpad."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -12,6 +13,8 @@ from dagster_dataops.assets.launchpad.json_schema_types import (
 from dagster_dataops.assets.launchpad.option_types import OptionType, option_type
 from dagster_dataops.assets.launchpad.shown_values import is_showable, same_value
 from dagster_dataops.hashing.values import digest
+from dagster_dataops.operators.chain import PartOptions
+from dagster_dataops.operators.docstrings import option_descriptions
 from dagster_dataops.operators.secret_options import holds_secret, is_secret
 
 _PLAIN: Final = (str, int, float, bool)
@@ -43,6 +46,8 @@ def option_field(name: str, annotation: Any, value: Any, description: str) -> La
         value: Value of the pipeline.
         description: Text of the docstring, or empty.
     """
+    if isinstance(annotation, PartOptions):
+        return _part_field(name, annotation, value)
     numeric = isinstance(value, (int, float))  # a number of tokens is not a secret
     if holds_secret(name, value) or (is_secret(name) and not numeric):
         return "secret"
@@ -51,9 +56,26 @@ def option_field(name: str, annotation: Any, value: Any, description: str) -> La
     kind = None if annotation is Any else option_type(annotation)
     if kind is not None:
         return _typed(name, kind, value, description)
-    if value is None and annotation is not Any:
-        return _name_of(annotation)
-    return _untyped(name, value, description)
+    untold = value is None and annotation is not Any
+    return _name_of(annotation) if untold else _untyped(name, value, description)
+
+
+def _part_field(
+    name: str, annotations: PartOptions, options: Mapping[str, Any]
+) -> LaunchpadField | str:
+    """Return the field of a part of a chain, with a field for each of its options."""
+    texts = option_descriptions(annotations.target)
+    found = {
+        one: option_field(one, annotations.get(one, Any), value, texts.get(one, ""))
+        for one, value in options.items()
+    }
+    fields = tuple(one for one in found.values() if isinstance(one, LaunchpadField))
+    if not fields:
+        return "no options that can be shown"
+    left_out = [f"`{one}` ({why})" for one, why in found.items() if isinstance(why, str)]
+    text = f"Options of part {name}."
+    text += f" Not shown: {', '.join(left_out)}." if left_out else ""
+    return LaunchpadField(name, fields, None, text)
 
 
 def _typed(name: str, kind: OptionType, value: Any, description: str) -> LaunchpadField | str:

@@ -16,6 +16,7 @@ from dagster_dataops.assets.launchpad.option_types import option_type
 from dagster_dataops.assets.launchpad.shown_values import is_unchanged
 from dagster_dataops.errors import OperatorOptionError
 from dagster_dataops.operators.artefact_options import referenced
+from dagster_dataops.operators.chain import PartOptions
 from dagster_dataops.operators.docstrings import option_descriptions
 from dagster_dataops.operators.operator import Operator
 
@@ -68,13 +69,20 @@ def changed_options(operator: Operator, params: dg.Config | None) -> dict[str, A
     annotations = {name: annotation for name, annotation, _ in _options(operator)}
     qualified = operator.__dataops__.spec.qualified_name
     return {
-        name: _loaded(qualified, name, annotations[name], value)
+        name: _loaded(qualified, name, annotations[name], value, shown[name])
         for name, value in given.items()
         if not is_unchanged(value, shown[name])
     }
 
 
-def _loaded(operator: str, name: str, annotation: Any, value: Any) -> Any:
+def _loaded(operator: str, name: str, annotation: Any, value: Any, shown: Any) -> Any:
+    """Return the new value of an option; of a part of a chain its changed options."""
+    if isinstance(annotation, PartOptions):
+        return {
+            one: _loaded(operator, f"{name}.{one}", annotation.get(one, Any), given, shown[one])
+            for one, given in value.items()
+            if not is_unchanged(given, shown[one])
+        }
     kind = None if annotation is Any else option_type(annotation)
     if kind is None:
         return value

@@ -10,14 +10,14 @@ from typing import Any
 import dagster as dg
 
 
-def code_references(target: Any) -> dict[str, Any]:
-    """Return the source position of a function or class as definition metadata.
+def code_references(*targets: Any) -> dict[str, Any]:
+    """Return the source positions of functions or classes as definition metadata.
 
     Wrapped functions are unwrapped. The result is empty for code without a file: from a prompt,
     from ``exec``, or built into the interpreter.
     """
-    place = source_place(target)
-    return {} if place is None else {"dagster/code_references": _reference(*place)}
+    places = tuple(filter(None, map(source_place, targets)))
+    return {"dagster/code_references": _references(places)} if places else {}
 
 
 @functools.lru_cache(maxsize=1024)
@@ -70,9 +70,12 @@ def _collect(parent: ast.AST, prefix: str, lines: dict[str, int]) -> None:
 
 
 @functools.lru_cache(maxsize=4096)
-def _reference(path: str, line: int) -> dg.CodeReferencesMetadataValue:
+def _references(places: tuple[tuple[str, int], ...]) -> dg.CodeReferencesMetadataValue:
     with warnings.catch_warnings():
         # Public since Dagster 1.8 and still marked as beta.
         warnings.simplefilter("ignore", dg.BetaWarning)
-        place = dg.LocalFileCodeReference(file_path=path, line_number=line)
-        return dg.CodeReferencesMetadataValue(code_references=[place])
+        return dg.CodeReferencesMetadataValue(
+            code_references=[
+                dg.LocalFileCodeReference(file_path=path, line_number=line) for path, line in places
+            ]
+        )

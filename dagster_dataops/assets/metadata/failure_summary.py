@@ -33,7 +33,7 @@ class FailureExample:
 
     Attributes:
         line: The line in the input, counted from 1.
-        message: The message of the exception on one line, shortened.
+        message: The message of the exception on one line, shortened; after the part of a chain.
         input: The record as JSON, shortened.
     """
 
@@ -100,7 +100,8 @@ def _exception_of(line: bytes) -> str:
 
 
 def _example_of(row: dict[str, Any]) -> FailureExample:
-    message, given = plain(row["message"]), plain(row["input"])
+    part = f"{row['part']}: " if row.get("part") else ""  # of a chain
+    message, given = plain(f"{part}{row['message']}"), plain(row["input"])
     return FailureExample(row["line"], message[:_CHARACTERS], given[:_CHARACTERS])
 
 

@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from dagster_dataops.errors import SelectorSyntaxError
+from dagster_dataops.operators.chain import ChainOptions
 from dagster_dataops.selectors.grammar import parse, path_text
 
 _STEPS: Final = re.compile(r"[.\[]")
@@ -18,13 +19,29 @@ def written_keys(options: Mapping[str, Any]) -> dict[str, list[str]]:
     """Map every key that an operator writes to the keys that it reads for it.
 
     Equal numbers of outputs and inputs are matched pair by pair; otherwise every output depends on
-    every input. Without ``output_key`` inputs are written in place.
+    every input. Without ``output_key`` inputs are written in place. A chain writes what its parts
+    write, from what they read of its input; nothing is known if one of them has no such options.
     """
+    if isinstance(options, ChainOptions):
+        return _written_by_parts([written_keys(one) for one in options.values()])
     read = _names(options.get("input_key"))
     path_text = _names(options.get("output_key")) or read
     if len(read) == len(path_text):
         return {to: [source] for source, to in zip(read, path_text, strict=True)}
     return dict.fromkeys(path_text, read) if read else {}
+
+
+def _written_by_parts(parts: list[dict[str, list[str]]]) -> dict[str, list[str]]:
+    if not all(parts):
+        return {}
+    written: dict[str, list[str]] = {}
+    for part in parts:
+        made = {
+            key: list(dict.fromkeys(first for one in read for first in written.get(one, [one])))
+            for key, read in part.items()
+        }
+        written |= made
+    return written
 
 
 def _names(value: object) -> list[str]:

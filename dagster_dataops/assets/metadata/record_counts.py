@@ -14,18 +14,29 @@ _INPUT_CHARACTERS = 80
 def count_metadata(manifest: Manifest) -> dict[str, Any]:
     """Return the drops by reason as a table, and each sum as a number, to be plotted.
 
-    The keys are ``drops``, and ``counted_`` with the name that the operator gave.
+    The keys are ``funnel``, for the parts of a chain, ``drops``, and ``counted_`` with the name
+    that the operator gave.
 
     Args:
         manifest: Of the result.
     """
     metadata: dict[str, Any] = {}
+    if manifest.funnel:
+        metadata[f"{METADATA_PREFIX}/funnel"] = dg.MetadataValue.md(_funnel(manifest))
     if manifest.drops:
         metadata[f"{METADATA_PREFIX}/drops"] = dg.MetadataValue.md(_drops(manifest))
     for name, number in manifest.counts.items():
         shown = round(number, 9) if isinstance(number, float) else number
         metadata[f"{METADATA_PREFIX}/counted_{name}"] = shown
     return metadata
+
+
+def _funnel(manifest: Manifest) -> str:
+    """Return a row for every part of a chain, in order."""
+    header = ["part", "in", "out", "dropped", "failed", "seconds"]
+    fields = ("name", "entered", "emitted", "dropped", "failed", "seconds")
+    rows = [[row[field] for field in fields] for row in manifest.funnel]
+    return table(header, rows, "seconds are estimated from some of the records")
 
 
 def _drops(manifest: Manifest) -> str:

@@ -93,11 +93,11 @@ def definition_metadata(node: OperatorNode) -> Mapping[str, Any]:
     options = options_table(invocation)
     return {
         f"{METADATA_PREFIX}/operator": invocation.spec.reference,
-        f"{METADATA_PREFIX}/kind": f"{invocation.spec.kind} operator",
+        f"{METADATA_PREFIX}/kind": invocation.spec.kind_text,
         **({f"{METADATA_PREFIX}/options": dg.MetadataValue.md(options)} if options else {}),
         f"{METADATA_PREFIX}/concurrency_mode": settings.concurrency_mode,
         f"{METADATA_PREFIX}/max_workers": "automatic" if workers is None else workers,
-        **code_references(invocation.spec.target),
+        **code_references(*invocation.spec.targets),
     }
 
 

@@ -65,7 +65,8 @@ def compose(
     with DraftWriter(folder, "compose the result") as drafts:
         if select is not None:
             return _compose_selected(checkpoint, dataset, drafts, select)
-        if checkpoint.table.failed or checkpoint.table.notes or outcomes:
+        mapped = any(notes.table for notes in checkpoint.table.notes.values())
+        if checkpoint.table.failed or mapped or outcomes:
             return _compose_keeping(folder, checkpoint, dataset, drafts, outcomes=outcomes)
         return _compose_plainly(checkpoint, drafts)
 

@@ -1,6 +1,7 @@
 """RecordSummary: what became of the records of a result, from the notes of its spans."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -9,25 +10,15 @@ import orjson
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.journal.span_notes import Counts, SpanNotes
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
+from dagster_dataops.checkpoints.publish.funnel import funnel
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import read_range
 from dagster_dataops.datasets.lines import LineCounter, split_lines
+from dagster_dataops.operators.dispositions import reasons_in
+from dagster_dataops.operators.record_context import shown_counts
 
 _EXAMPLES: Final = 3
 _EXAMPLE_BYTES: Final = 400
-
-
-@dataclass(frozen=True, kw_only=True)
-class PartCounts:
-    """The records of one part of a chain.
-
-    Attributes:
-        entered: Records that it was called with.
-        failed: How many of them failed.
-    """
-
-    entered: int = 0
-    failed: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,55 +31,44 @@ class RecordSummary:
             dropped without a reason do not count.
         drop_examples: The first dropped records of each reason, in input order; each with ``line``,
             counted from 1, and ``input``, the text of the line, cut.
-        parts: The records of each part of a chain.
+        funnel: Of a chain: what became of the records in each part; see `funnel`.
     """
 
     counts: Counts = field(default_factory=dict)
     drops: dict[str, int] = field(default_factory=dict)
     drop_examples: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-    parts: tuple[PartCounts, ...] = ()
+    funnel: list[dict[str, Any]] = field(default_factory=list)
 
     @classmethod
-    def of(cls, table: SpanTable, dataset: JsonlDataset, parts: int = 0) -> "RecordSummary":
+    def of(
+        cls, table: SpanTable, dataset: JsonlDataset, parts: Sequence[str] = ()
+    ) -> "RecordSummary":
         """Return the summary of a complete table.
 
         Args:
             table: The settled spans.
             dataset: The input.
-            parts: Number of parts of the chain; 0 if the operator is none.
+            parts: Names of the parts, if the operator is a chain.
         """
         tally: Counter[bytes] = Counter()
         for notes in table.notes.values():
             tally.update(notes.tally())
         drops = _drops(tally)
         return cls(
-            counts=dict(table.counts),
+            counts=shown_counts(table.counts),
             drops=dict(drops.most_common()),
             drop_examples=_examples(table, dataset) if drops else {},
-            parts=_parts(table, tally, parts),
+            funnel=funnel(parts, table, tally) if parts else [],
         )
 
 
 def _drops(tally: "Counter[bytes]") -> "Counter[str]":
     drops: Counter[str] = Counter()
     for disposition, number in tally.items():
-        for reason in orjson.loads(disposition).get("dropped", ()):
+        for reason, times in reasons_in(orjson.loads(disposition)):
             if reason:
-                drops[reason] += number
+                drops[reason] += times * number
     return drops
-
-
-def _parts(table: SpanTable, tally: "Counter[bytes]", parts: int) -> tuple[PartCounts, ...]:
-    entered, failed = [0] * parts, [0] * parts
-    usual = table.records - sum(tally.values())  # in spans without notes
-    for disposition, number in [(b"{}", usual), *tally.items()] if parts else ():
-        fields = orjson.loads(disposition)
-        for part, records in enumerate(fields.get("entered", [1] * parts)):
-            entered[part] += records * number
-        if "failed" in fields:
-            failed[fields["failed"]] += number
-    found = zip(entered, failed, strict=True)
-    return tuple(PartCounts(entered=one, failed=other) for one, other in found)
 
 
 def _examples(table: SpanTable, dataset: JsonlDataset) -> dict[str, list[dict[str, Any]]]:

@@ -291,7 +291,7 @@ def notes_of(tally: Tally, outcome: Outcome) -> SpanNotes | None:
     unusual = [(0, one) for _, one in tally.take_unusual()]
     if isinstance(outcome, Failure) and outcome.disposition:
         unusual = [(0, outcome.disposition)]
-    return SpanNotes.of(1, unusual, tally.take_counts() if tally.used else {})
+    return SpanNotes.of(1, unusual, tally.take_counts() if tally.used or tally.measure else {})
 
 
 def _joined_notes(finished: list[_Finished]) -> SpanNotes | None:

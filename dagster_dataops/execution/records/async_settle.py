@@ -6,44 +6,65 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from dagster_dataops.execution.records.lifecycle import opened
+from dagster_dataops.execution.records.lifecycle import opened, part_times
 from dagster_dataops.execution.records.record_failures import (
     Failure,
     Outcome,
     failure_of_line,
+    in_part,
     raised,
 )
 from dagster_dataops.execution.records.retries import Retries
 from dagster_dataops.execution.timeouts.event_loop import event_loop, run_through, within
-from dagster_dataops.execution.timeouts.record_timeout import Forward, Stuck, TooManyStuckError
+from dagster_dataops.execution.timeouts.record_timeout import (
+    Forward,
+    RecordTimeout,
+    Stuck,
+    TooManyStuckError,
+)
 from dagster_dataops.operators.bound_methods import record_function
+from dagster_dataops.operators.chain_calls import Mark, PartTimes
 from dagster_dataops.operators.dispositions import USUAL
 from dagster_dataops.operators.operator import Operator
 from dagster_dataops.operators.record_context import OperatorContext, StopRun, Tally
-from dagster_dataops.operators.return_contract import encode_outcome
+from dagster_dataops.operators.return_contract import FAILED_PART, encode_outcome
 from dagster_dataops.records import Record, decode
 
 
 @contextmanager
-def calls_in_a_loop(operator: Operator, context: OperatorContext | None) -> Iterator[Forward]:
+def calls_in_a_loop(
+    operator: Operator, context: OperatorContext | None, times: PartTimes | None
+) -> Iterator[Forward]:
     """Yield the operator, open, as a plain function that runs each call in one event loop."""
     with event_loop() as loop:
         run = partial(run_through, loop)
         with opened(operator, run, context) as own:
-            call = _limited(own, context)
+            call = _limited(own, context, times)
             yield lambda record: run(call(record))
 
 
 def _limited(
-    operator: Operator, context: OperatorContext | None
+    operator: Operator, context: OperatorContext | None, times: PartTimes | None
 ) -> Callable[[Record], Coroutine[Any, Any, object]]:
     """Return ``forward`` with the time limit of the operator's settings."""
-    forward = record_function(operator, context)
+    forward = record_function(operator, context, times)
     settings = operator.__dataops__.resolved
     if settings.timeout is None:
         return forward
     limit, stuck = settings.timeout, Stuck(settings.max_workers)
-    return lambda record: within(limit, forward(record), stuck)
+    if times is None:
+        return lambda record: within(limit, forward(record), stuck)
+
+    async def limited(record: Record) -> object:
+        failed: list[Mark] = []
+        try:
+            return await within(limit, forward(record, failed), stuck)
+        except RecordTimeout as error:
+            if failed:  # the part that was cancelled
+                setattr(error, FAILED_PART, failed[0])
+            raise
+
+    return limited
 
 
 def async_settler(  # noqa: C901 - two short coroutines
@@ -60,7 +81,8 @@ def async_settler(  # noqa: C901 - two short coroutines
         retries: Further tries of failed records; by default those of the operator's settings.
     """
     retries = retries or Retries(operator.__dataops__.resolved)
-    forward = _limited(operator, context)
+    times = part_times(operator)
+    forward = _limited(operator, context, times)
 
     async def attempt(line: bytes, tally: Tally) -> Outcome:
         try:
@@ -81,9 +103,12 @@ def async_settler(  # noqa: C901 - two short coroutines
 
     async def settle(line: bytes, tally: Tally) -> Outcome:
         tally.used = context is not None
+        tally.measure = None if times is None else times.take
         outcome = await attempt(line, tally)
         if isinstance(outcome, Failure):
-            return await retries.again_async(outcome, lambda: attempt(line, tally))
+            outcome = await retries.again_async(outcome, lambda: attempt(line, tally))
+        if isinstance(outcome, Failure):
+            return in_part(outcome, operator)
         return outcome
 
     return settle

@@ -5,7 +5,7 @@ import inspect
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,8 @@ from dagster_dataops.datasets.lines import Interval, content_interval, count_rec
 from dagster_dataops.errors import OperatorOpenError
 from dagster_dataops.execution.records.record_failures import failure_of
 from dagster_dataops.execution.timeouts.event_loop import event_loop, run_through
+from dagster_dataops.operators.chain import Chain
+from dagster_dataops.operators.chain_calls import PartTimes
 from dagster_dataops.operators.operator import Operator
 from dagster_dataops.operators.record_context import OperatorContext
 
@@ -23,6 +25,11 @@ def context_of(operator: Operator) -> OperatorContext | None:
     if link is None:
         return None
     return OperatorContext(link.facts, link.clients, _RecordIndex(Path(link.facts.input)).at)
+
+
+def part_times(operator: Operator) -> PartTimes | None:
+    """Return what takes the seconds of the parts of a chain; ``None`` for other operators."""
+    return PartTimes(len(operator.parts)) if isinstance(operator, Chain) else None
 
 
 class _RecordIndex:
@@ -61,7 +68,8 @@ def opened(
 ) -> Iterator[Operator]:
     """Yield the operator to call; a copy that is open where the operator has ``open`` or ``close``.
 
-    Each thread and process has a copy of its own, so that ``open`` can set attributes.
+    Each thread and process has a copy of its own, so that ``open`` can set attributes. The parts of
+    a chain are opened in order and closed in reverse.
 
     Args:
         operator: The operator.
@@ -73,6 +81,11 @@ def opened(
     """
     if not operator.__dataops__.spec.opens:
         yield operator
+        return
+    if isinstance(operator, Chain):
+        with ExitStack() as stack:
+            parts = [stack.enter_context(opened(one, run, context)) for _, one in operator.parts]
+            yield operator.with_parts(parts)
         return
     own = copy.copy(operator)
     _call(own, "open", run, context)

@@ -5,20 +5,27 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, NamedTuple, TypeAlias
 
+import orjson
+
 from dagster_dataops.checkpoints.journal.failed_record import FailedRecord
 from dagster_dataops.errors import UnencodableError
 from dagster_dataops.execution.timeouts.record_timeout import RecordTimeout
-from dagster_dataops.operators.dispositions import Disposition
+from dagster_dataops.operators import chain_calls, record_context
+from dagster_dataops.operators.chain import Chain
+from dagster_dataops.operators.dispositions import USUAL, Disposition, disposition
+from dagster_dataops.operators.operator import Operator
 from dagster_dataops.operators.return_contract import FAILED_PART, ContractError
 from dagster_dataops.records import decode
 
 INVALID_LINE: Final = "InvalidLine"  # the exception of a line that is not a record
+_INVALID_RESULT: Final = "InvalidResult"
 _MAX_RAW_BYTES: Final = 64 << 10
 _MAX_TEXT: Final = 64 << 10
 _MOST_FRAMES: Final = 200  # frames of one exception: the innermost
 _MOST_EXCEPTIONS: Final = 100  # exceptions in one chain
 _ODD: Final = (Exception, SystemExit, GeneratorExit)  # signals raise other exceptions
-_ENGINE: Final = str(Path(__file__).parents[1])
+# Files above the operator in a traceback.
+_ENGINE: Final = (str(Path(__file__).parents[1]), record_context.__file__, chain_calls.__file__)
 
 
 class Failure(NamedTuple):
@@ -56,9 +63,20 @@ def raised(error: BaseException) -> Failure:
     not need them.
     """
     odd_result = isinstance(error, (ContractError, UnencodableError))
-    name = "InvalidResult" if odd_result else type(error).__name__
+    name = _INVALID_RESULT if odd_result else type(error).__name__
     part, disposition = getattr(error, FAILED_PART, ("", b""))
     return Failure(name, "", "", error, part=part, disposition=disposition)
+
+
+def in_part(failure: Failure, operator: Operator) -> Failure:
+    """Return ``failure``, of the last part if JSON cannot hold the result of a chain."""
+    unencodable = failure.exception == _INVALID_RESULT and not failure.part
+    if not unencodable or not isinstance(operator, Chain):
+        return failure
+    last = len(operator.parts) - 1
+    fields = {**orjson.loads(failure.disposition or USUAL), "failed": last}
+    fields.pop("emitted", None)
+    return failure._replace(part=operator.parts[last].name, disposition=disposition(**fields))
 
 
 def in_full(failure: Failure) -> Failure:

@@ -13,11 +13,17 @@ from typing import NamedTuple, TypeAlias
 
 import orjson
 
-from dagster_dataops.execution.records.lifecycle import context_of, opened, run_alone
+from dagster_dataops.execution.records.lifecycle import (
+    context_of,
+    opened,
+    part_times,
+    run_alone,
+)
 from dagster_dataops.execution.records.record_failures import (
     Failure,
     Outcome,
     failure_of_line,
+    in_part,
     raised,
 )
 from dagster_dataops.execution.records.retries import Retries
@@ -83,21 +89,22 @@ def settling(
     """
     retries, tally = retries or Retries(operator.__dataops__.resolved), tally or Tally()
     interrupts = (*interrupts, StopRun)
-    context = context_of(operator)
+    context, times = context_of(operator), part_times(operator)
+    tally.measure = None if times is None else times.take
 
     def settler(forward: Forward) -> Settle:
         call = _tallied(forward, tally, context)
         call = call if around is None else around(call)
-        return _retrying(_settler(call, interrupts, tally), retries, interrupts, tally)
+        return _retrying(_settler(call, interrupts, tally), retries, interrupts, tally, operator)
 
     if not operator.__dataops__.spec.asynchronous:
         with opened(operator, run_alone, context) as own:
-            yield settler(record_function(own, context))
+            yield settler(record_function(own, context, times))
         return
     from dagster_dataops.execution.records.async_settle import calls_in_a_loop  # slow to import
 
     interrupts = (*interrupts, TooManyStuckError)
-    with calls_in_a_loop(operator, context) as call:
+    with calls_in_a_loop(operator, context, times) as call:
         yield settler(call)
 
 
@@ -109,7 +116,9 @@ def _tallied(forward: Forward, tally: Tally, context: OperatorContext | None) ->
     return tally.around(forward)
 
 
-def _retrying(settle: Settle, retries: Retries, interrupts: Interrupts, tally: Tally) -> Settle:
+def _retrying(
+    settle: Settle, retries: Retries, interrupts: Interrupts, tally: Tally, operator: Operator
+) -> Settle:
     """Return ``settle`` with further attempts for failed lines, and with the texts of failures."""
 
     def settle_retrying(lines: Iterator[bytes], output: bytearray, until: float) -> Stretch:
@@ -125,7 +134,7 @@ def _retrying(settle: Settle, retries: Retries, interrupts: Interrupts, tally: T
             return stretch._replace(failure=None, interrupt=error)
         tally.unusual[:] = [*before, *((stretch.settled, one) for _, one in tally.unusual)]
         if isinstance(outcome, Failure):
-            return stretch._replace(failure=outcome)
+            return stretch._replace(failure=in_part(outcome, operator))
         output += outcome or b""
         return Stretch(
             stretch.settled + 1,

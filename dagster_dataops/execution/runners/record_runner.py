@@ -19,6 +19,7 @@ from dagster_dataops.execution.attempt import Attempt, synced_on_failure
 from dagster_dataops.execution.backends.backend import run_backend
 from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.runners.runner import Runner
+from dagster_dataops.operators.chain import part_names
 from dagster_dataops.operators.operator import Operator
 
 _MOST_REPAIRS: Final = 2
@@ -62,7 +63,9 @@ class RecordRunner(Runner):
                 checkpoint.check_synced()
                 made = self.compose(attempt, job)
                 if isinstance(made, Drafts):
-                    return replace(made, summary=RecordSummary.of(checkpoint.table, self._dataset))
+                    parts = part_names(attempt.operator)
+                    summary = RecordSummary.of(checkpoint.table, self._dataset, parts)
+                    return replace(made, summary=summary)
                 attempt.note(f"{len(made)} settled spans are damaged on disk; doing them again")
                 checkpoint.reject(made)
                 self._settle_known(attempt.start, checkpoint)

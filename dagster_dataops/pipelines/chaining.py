@@ -1,0 +1,130 @@
+"""chain(): make one operator of several record operators.
+
+    clean = chain(data.text.Normalize(input_key="text"), data.demo.keep_long(words=5))
+
+A record is decoded once, taken through all parts and encoded once. There is one result, one
+checkpoint and one error file, whose rows name the part.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from dagster_dataops.errors import (
+    ChainDefinitionError,
+    OperatorOptionError,
+    PipelineDefinitionError,
+)
+from dagster_dataops.graph.graph import SOURCE, OperatorGraph, OperatorNode
+from dagster_dataops.operators.chain import (
+    Chain,
+    chain_of,
+    checked_part,
+    flattened,
+    merged_settings,
+)
+from dagster_dataops.operators.operator import Operator
+from dagster_dataops.operators.settings import SETTING_NAMES, ExecutionSettings, parse_settings
+from dagster_dataops.operators.signature import nearest
+from dagster_dataops.operators.spec_builder import checked_name
+from dagster_dataops.pipelines.given_operators import constructed
+
+_LONGEST_NAME: Final = 80
+
+
+def chain(*parts: Any, name: str = "", **settings: Any) -> Chain:
+    """Return one record operator that takes every record through several.
+
+    Args:
+        *parts: Record operators in order: constructed, or classes without required options, or
+            functions of one record. The parts of a chain are taken in its place.
+        name: Name of the operator; by default the names of the parts, joined.
+        **settings: How the chain is run, such as ``_max_workers``. A setting that is not given is
+            that of the parts, which must agree.
+
+    Raises:
+        ChainDefinitionError: A part is no record operator, or exports its result.
+        OperatorOptionError: A setting is unknown, or differs between parts.
+    """
+    if not parts:
+        raise ChainDefinitionError(name or "chain", "it has no parts; give record operators")
+    shown = checked_name(name, chain) if name else "chain"
+    found = [_part(shown, one, number) for number, one in enumerate(parts, 1)]
+    named = [(one.__dataops__.spec.name, checked_part(shown, one)) for one in found]
+    return _chain(name or _joined(named), named, _own(shown, settings))
+
+
+def chained(pipeline: str, graph: OperatorGraph) -> OperatorGraph:
+    """Return the graph with its nodes, which must be in a line, as the parts of one node.
+
+    Args:
+        pipeline: Name of the pipeline, for errors.
+        graph: Record operators. The new node has the name and the export of the last.
+
+    Raises:
+        PipelineDefinitionError: Nodes are not in a line, or one is no record operator.
+        OperatorOptionError: A setting differs between the nodes.
+    """
+    nodes = graph.ordered()
+    before = SOURCE
+    for node in nodes:
+        if node.inputs != (before,):
+            reason = (
+                f"it cannot be chained: node {node.name!r} takes {' and '.join(node.inputs)}, "
+                f"and in a line it would take {before}; chain the operators of a line with chain()"
+            )
+            raise PipelineDefinitionError(pipeline, reason)
+        before = node.name
+    try:
+        named = [
+            (node.name, checked_part(node.name, node.operator, last=node is nodes[-1]))
+            for node in nodes
+        ]
+    except ChainDefinitionError as error:
+        reason = f"it cannot be chained: node {error.chain!r}: {error.reason}"
+        raise PipelineDefinitionError(pipeline, reason) from None
+    last = nodes[-1]
+    made: Operator = _chain(last.name, named, ExecutionSettings())
+    output = last.operator.__dataops__.output
+    made = made if output is None else made.set_output(output)
+    return OperatorGraph.of(graph.name, [OperatorNode(last.name, made, (SOURCE,))])
+
+
+def _chain(name: str, named: Sequence[tuple[str, Operator]], own: ExecutionSettings) -> Chain:
+    parts = flattened(named)
+    before = SOURCE
+    nodes = []
+    for part in parts:  # a graph checks that each part finds the columns that it reads
+        nodes.append(OperatorNode(part.name, part.operator, (before,)))
+        before = part.name
+    OperatorGraph.of(name, nodes)
+    settings = [(label, one.__dataops__.settings) for label, one in named]
+    return chain_of(name, parts, merged_settings(name, own, settings))
+
+
+def _part(chain_name: str, given: object, number: int) -> Operator:
+    operator = constructed(given, f"part_{number}")
+    if isinstance(operator, Operator):
+        return operator
+    kind = type(operator).__name__
+    hint = "; use its chained() as a pipeline" if kind == "Pipeline" else ""
+    reason = f"part {number} is a {kind}, not a record operator{hint}"
+    raise ChainDefinitionError(chain_name, reason)
+
+
+def _own(chain_name: str, settings: dict[str, Any]) -> ExecutionSettings:
+    for name in settings.keys() - SETTING_NAMES:
+        near = nearest(name, SETTING_NAMES)
+        hint = f"; did you mean {near!r}?" if near else ""
+        reason = (
+            f"is no execution setting{hint} Options belong to the parts. Settings: "
+            f"{', '.join(sorted(SETTING_NAMES))}"
+        )
+        raise OperatorOptionError(chain_name, name, reason)
+    return parse_settings(chain_name, settings)
+
+
+def _joined(named: Sequence[tuple[str, Operator]]) -> str:
+    name = "_".join(name for name, _ in named)
+    if len(name) <= _LONGEST_NAME:
+        return name
+    return f"{named[0][0]}_to_{named[-1][0]}"[:_LONGEST_NAME]
