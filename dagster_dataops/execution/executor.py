@@ -7,15 +7,18 @@ from dataclasses import replace
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent, existing
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.checkpoints.folder_lock import FolderLock
-from dagster_dataops.checkpoints.publish.commit import commit, finish_interrupted
+from dagster_dataops.checkpoints.publish.commit import (
+    commit,
+    finish_interrupted,
+    write_manifest,
+)
 from dagster_dataops.checkpoints.publish.drafts import Drafts
 from dagster_dataops.checkpoints.resume.start import decide_start
 from dagster_dataops.checkpoints.resume.start_decision import StartRequest
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.durable_files import write_durably
 from dagster_dataops.errors import RunStoppedError
 from dagster_dataops.execution.attempt import Attempt
-from dagster_dataops.execution.exporting import export
+from dagster_dataops.execution.exporting import export_all
 from dagster_dataops.execution.run_report import RunContext, RunReport
 from dagster_dataops.execution.runners.concat_inputs import gathered, removed_afterwards
 from dagster_dataops.execution.runners.runner import Runner, make_runner, takes_separately
@@ -55,13 +58,12 @@ class OperatorExecutor:
             RetryRefusedError: Failed records were to be retried alone, and cannot be.
             RunStoppedError: A stop was requested.
         """
+        folder = folder.with_outputs(operator.__dataops__.spec.outputs)
         lock = FolderLock(folder.path, self.context.run, self.context.lock_seconds)
         try:
             report = self._run(operator, inputs, folder, lock)
             output = operator.__dataops__.output
-            if output is None:
-                return report
-            return replace(report, exported=export(report.dataset, output, folder))
+            return report if output is None else export_all(report, output, folder)
         finally:
             lock.release()
 
@@ -127,7 +129,7 @@ def _take_over(attempt: Attempt, manifest: Manifest) -> Manifest:
     run = attempt.context.run
     if attempt.start.takes_over and manifest.run != run:
         attempt.lock.check()
-        write_durably(attempt.folder.manifest, replace(manifest, run=run).to_bytes())
+        write_manifest(attempt.folder, replace(manifest, run=run))
     attempt.note(attempt.start.note)
     return manifest
 
@@ -168,16 +170,28 @@ def _manifest(attempt: Attempt, drafts: Drafts, runner: Runner) -> Manifest:
         resumed_from=checkpoint.resumed_from if checkpoint else [],
         seeds=drafts.seeds,
         outcomes=drafts.outcomes,
+        outputs=drafts.outputs,
     )
 
 
 def _report(attempt: Attempt, manifest: Manifest) -> RunReport:
     folder = attempt.folder
+    whole = _report_of(attempt, folder.name, folder, manifest)
+    if not manifest.outputs:
+        return whole
+    outputs = {
+        name: _report_of(attempt, f"{folder.name}.{name}", place, own)
+        for name, (place, own) in manifest.parts(folder).items()
+    }
+    return replace(whole, outputs=outputs)
+
+
+def _report_of(attempt: Attempt, node: str, folder: NodeFolder, manifest: Manifest) -> RunReport:
     return RunReport(
-        node=folder.name,
+        node=node,
         dataset=manifest.dataset(folder.result),
         manifest=manifest,
-        error_path=folder.errors if manifest.failed and folder.errors.exists() else None,
+        error_path=manifest.error_file(folder),
         reused=attempt.start.published is not None,
         notes=tuple(attempt.notes),
         seconds=time.monotonic() - attempt.began,

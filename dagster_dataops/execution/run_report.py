@@ -1,6 +1,6 @@
 """RunContext: how an attempt is made. RunReport: its result."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -58,13 +58,15 @@ class RunReport:
 
     Attributes:
         node: Name of the node.
-        dataset: The published result.
+        dataset: The published result. Of a node with several results see ``outputs``: there is no
+            file at the path of this handle.
         manifest: Facts about the result, such as counts.
         error_path: The file with the failed records, if any failed.
         reused: Whether the result was published before this attempt.
         notes: Lines that the user was shown.
         seconds: Duration of this attempt.
         exported: The file that the result was exported to, if any.
+        outputs: Of a node with several results a report of each, by the name of its output.
     """
 
     node: str
@@ -75,6 +77,14 @@ class RunReport:
     notes: tuple[str, ...]
     seconds: float
     exported: Path | None = None
+    outputs: "Mapping[str, RunReport]" = field(default_factory=dict)
+
+    @property
+    def results(self) -> "Mapping[str, RunReport]":
+        """The report of each result, by the name that other nodes use for it as an input."""
+        if not self.outputs:
+            return {self.node: self}
+        return {report.node: report for report in self.outputs.values()}
 
     @property
     def rows_resumed(self) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from dagster_dataops.operators.named_outputs import routed, routed_async
 from dagster_dataops.operators.operator import Operator, init_parameters
 from dagster_dataops.records import Record
 
@@ -15,9 +16,13 @@ SKETCH: Final = "sketch"
 def record_function(operator: Operator) -> Callable[[Record], Any]:
     """Return ``forward`` as a function of one record; a coroutine function if it is async.
 
-    For a selection operator it is ``sketch``; it returns the sketch under the key `SKETCH`.
+    For a selection operator it is ``sketch``; it returns the sketch under the key `SKETCH`. That of
+    an operator with named outputs returns tagged lines.
     """
     spec = operator.__dataops__.spec
+    if spec.outputs:
+        route = routed_async if spec.asynchronous else routed
+        return route(_bound(operator, "forward"), spec.outputs)
     if spec.kind != "selection":
         return _bound(operator, "forward")
     sketch = _bound(operator, "sketch")

@@ -15,6 +15,7 @@ from typing_extensions import override
 
 from dagster_dataops.configuration import check_local
 from dagster_dataops.errors import (
+    ConfigurationError,
     OperatorDefinitionError,
     OperatorOptionError,
     UnknownOperatorError,
@@ -38,6 +39,7 @@ from dagster_dataops.operators.type_checks import check_types
 if TYPE_CHECKING:
     import os
 
+OUTPUTS: Final = "__dataops_outputs__"  # the attribute with the outputs of a class statement
 _MAX_CAUSES: Final = 20  # the maximum number of chained exceptions to inspect
 
 
@@ -73,8 +75,11 @@ class OperatorMeta(type):
     ) -> "OperatorMeta":
         """Create the class. A class statement below a group also registers it.
 
-        The keywords ``reads``, ``writes`` and ``columns`` of the statement declare columns.
+        The keywords ``reads``, ``writes`` and ``columns`` of the statement declare columns,
+        ``outputs`` the names of several results.
         """
+        if "outputs" in keywords:
+            namespace[OUTPUTS] = keywords.pop("outputs")
         declared = {key: keywords.pop(key) for key in DECLARATIONS & keywords.keys()}
         created = super().__new__(cls, name, bases, namespace, **keywords)
         # Only class statements set __qualname__; unpickling and generated classes do not.
@@ -208,12 +213,17 @@ class Operator(metaclass=OperatorMeta):
             path: A file if it ends in ``.jsonl``; otherwise a folder, in which the file gets the
                 name of the operator or node. The file is replaced atomically after the result is
                 published. Partitioned nodes need a folder and write ``<node>/<partition>.jsonl`` in
-                it. Previews export nothing.
+                it. An operator with several results needs a folder, too, and writes
+                ``<node>/<output>.jsonl`` in it, below a folder a partition if there are partitions.
+                Previews export nothing.
 
         Raises:
-            ConfigurationError: ``path`` is a URL.
+            ConfigurationError: ``path`` is a URL, or a file for several results.
         """
         check_local("set_output", path)
+        if self.__dataops__.spec.outputs and Path(path).suffix == ".jsonl":
+            names = ", ".join(self.__dataops__.spec.outputs)
+            raise ConfigurationError("set_output", path, f"a folder, for the results {names}")
         self.__dataops__ = replace(self.__dataops__, output=Path(path))
         return self
 

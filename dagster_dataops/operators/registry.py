@@ -79,6 +79,7 @@ class OperatorRegistry:
         reads: Declaration | None = None,
         writes: Declaration | None = None,
         columns: Declaration | None = None,
+        outputs: Sequence[str] = (),
         **settings: Any,
     ) -> "Registration":
         """Return a decorator that registers a function or a class.
@@ -93,12 +94,14 @@ class OperatorRegistry:
                 alone for any type; or a function of the options that returns either form.
             writes: The columns that the operator adds to the existing ones.
             columns: All columns of the result, for example of a reader or a decoder.
+            outputs: The names of several results, such as ``("train", "test")``; ``forward`` then
+                returns `To` or a list of them.
             **settings: Execution settings such as ``_concurrency_mode``.
         """
         name = _group_name(group)
         _check_registration(name, rewrite_func, settings)
         declared = ColumnDeclarations(reads=reads, writes=writes, columns=columns)
-        return Registration(self, name, rewrite_func, settings, declared)
+        return Registration(self, name, rewrite_func, settings, declared, outputs)
 
     def forward_batch_input(self, group: str, **given: Any) -> "Registration":
         """Return ``self(group, rewrite_func="forward_batch_input")``, LazyLLM's notation."""
@@ -111,11 +114,12 @@ class OperatorRegistry:
         method: Method,
         settings: dict[str, Any],
         declared: ColumnDeclarations,
+        outputs: Sequence[str] = (),
     ) -> Any:
         """Register a function or a plain class; return the object that replaces it."""
         if inspect.isclass(target):
-            return self._add_plain_class(target, group, settings, declared)
-        return self._add_function(target, group, method, settings, declared)
+            return self._add_plain_class(target, group, settings, declared, outputs)
+        return self._add_function(target, group, method, settings, declared, outputs)
 
     @override
     def __reduce__(self) -> Any:
@@ -161,7 +165,12 @@ class OperatorRegistry:
         self._add(operator, spec)
 
     def _add_plain_class(
-        self, target: type, group: str, settings: dict[str, Any], declared: ColumnDeclarations
+        self,
+        target: type,
+        group: str,
+        settings: dict[str, Any],
+        declared: ColumnDeclarations,
+        outputs: Sequence[str],
     ) -> type:
         if isinstance(target, OperatorMeta):
             reason = "it inherits from a group, which registers it; leave the decorator off"
@@ -172,7 +181,7 @@ class OperatorRegistry:
         bases = (target, Readable, base) if reads else (target, base)
         operator = OperatorMeta(target.__name__, bases, namespace)
         operator.__qualname__ = target.__qualname__
-        spec = spec_of_class(operator, group, settings, target, declared)
+        spec = spec_of_class(operator, group, settings, target, declared, outputs)
         self._add_group(base)
         self._add(operator, spec)
         return operator
@@ -184,11 +193,12 @@ class OperatorRegistry:
         method: Method,
         settings: dict[str, Any],
         declared: ColumnDeclarations,
+        outputs: Sequence[str],
     ) -> RegisteredFunction[Any, Any]:
         function = getattr(function, "function", function)  # already registered in another group
         if not inspect.isfunction(function):
             raise OperatorDefinitionError(repr(function), "it is neither a function nor a class")
-        spec = spec_of_function(function, group, method, settings, declared)
+        spec = spec_of_function(function, group, method, settings, declared, outputs=outputs)
         operator = _class_of_function(spec, self.new_group(group))
         self._add(operator, spec)
         first = next(iter(inspect.signature(function).parameters)) if spec.inputs else None
@@ -241,9 +251,10 @@ class Registration:
         method: Method,
         settings: dict[str, Any],
         declared: ColumnDeclarations,
+        outputs: Sequence[str],
     ) -> None:
         self._registry = registry
-        self._given = (group, method, settings, declared)
+        self._given = (group, method, settings, declared, outputs)
 
     @overload
     def __call__(self, target: C) -> C: ...  # type: ignore[overload-overlap]
@@ -301,7 +312,7 @@ def _check_registration(group: str, method: str, settings: dict[str, Any]) -> No
         raise OperatorOptionError(where, "rewrite_func", reason)
     for name in settings:
         if name not in SETTING_NAMES:
-            allowed = sorted(SETTING_NAMES | DECLARATIONS | {"rewrite_func"})
+            allowed = sorted(SETTING_NAMES | DECLARATIONS | {"outputs", "rewrite_func"})
             near = nearest(name, allowed)
             hint = f"; did you mean {near!r}?" if near else "."
             reason = f"is unknown{hint} Allowed: {', '.join(allowed)}"

@@ -9,6 +9,10 @@ class ContractError(TypeError):
     """``forward`` returned a value that the contract does not allow."""
 
 
+class EncodedLines(list[bytes]):
+    """Result lines that are encoded already, such as those of named outputs."""
+
+
 def encode_outcome(returned: object, given: Record) -> bytes:
     """Return the result lines for the return value of ``forward``.
 
@@ -24,6 +28,8 @@ def encode_outcome(returned: object, given: Record) -> bytes:
         ContractError: ``returned`` is none of these.
         UnencodableError: JSON cannot hold a record.
     """
+    if isinstance(returned, EncodedLines):
+        return b"".join(returned)
     if isinstance(returned, list):
         return b"".join(_lines(returned)) if returned else b""
     if isinstance(returned, dict):

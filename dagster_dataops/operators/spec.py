@@ -51,6 +51,7 @@ class OperatorSpec:
         streamed: For each input, whether it is passed as an iterator instead of a list.
         asynchronous: Whether ``forward`` or ``sketch`` is ``async def``.
         declared: The declared columns.
+        outputs: The names of the results of an operator with several; else empty.
     """
 
     group: str
@@ -64,6 +65,7 @@ class OperatorSpec:
     streamed: tuple[bool, ...]
     asynchronous: bool
     declared: ColumnDeclarations = NOTHING
+    outputs: tuple[str, ...] = ()
 
     @property
     def qualified_name(self) -> str:
@@ -147,6 +149,8 @@ class Invocation:
             former = FormBuilder(code, is_inner_credential)
             forms[name] = former.form(value)
             unknown += [f"{name!r} (a {kind})" for kind in sorted(former.unknown)]
+        if self.spec.outputs:  # their order is that of the tags in a checkpoint
+            forms["outputs of the operator"] = list(self.spec.outputs)
         return digest_of_form(forms), tuple(unknown)
 
 

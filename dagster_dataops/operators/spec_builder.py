@@ -18,12 +18,13 @@ A class is of the kind whose methods it defines:
 """
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal
 
 from dagster_dataops.errors import OperatorDefinitionError
 from dagster_dataops.operators.declared_columns import NOTHING, ColumnDeclarations
-from dagster_dataops.operators.operator import Operator, init_parameters
+from dagster_dataops.operators.named_outputs import checked_outputs
+from dagster_dataops.operators.operator import OUTPUTS, Operator, init_parameters
 from dagster_dataops.operators.reader_base import Readable, gives_stream, returns_stream
 from dagster_dataops.operators.settings import SETTING_NAMES, parse_settings
 from dagster_dataops.operators.signature import (
@@ -62,6 +63,7 @@ def spec_of_function(
     settings: Mapping[str, Any],
     declared: ColumnDeclarations = NOTHING,
     name: str | None = None,
+    outputs: Sequence[str] = (),
 ) -> OperatorSpec:
     """Return the spec of a function operator.
 
@@ -72,6 +74,7 @@ def spec_of_function(
         settings: The execution settings given at registration.
         declared: The declared columns.
         name: The operator's name; by default the function's.
+        outputs: The names of its results, if it has several.
 
     Raises:
         OperatorDefinitionError: The function has no valid name, or takes no data.
@@ -94,6 +97,7 @@ def spec_of_function(
         streamed=tuple(wants_iterator(parameter) for parameter in parameters[:inputs]),
         asynchronous=_asynchronous(name, function, kind),
         declared=declared.checked(name),
+        outputs=_outputs(name, kind, outputs),
     )
 
 
@@ -103,6 +107,7 @@ def spec_of_class(
     settings: Mapping[str, Any],
     target: type | None = None,
     declared: ColumnDeclarations = NOTHING,
+    outputs: Sequence[str] = (),
 ) -> OperatorSpec:
     """Return the spec of a class operator.
 
@@ -113,6 +118,8 @@ def spec_of_class(
             names count too.
         target: The original class, if ``cls`` was derived from it.
         declared: The declared columns.
+        outputs: The names of its results, if it has several; by default those of the class
+            statement or of an operator that it inherits from.
 
     Raises:
         OperatorDefinitionError: The class defines the methods of no kind, or of several.
@@ -139,6 +146,7 @@ def spec_of_class(
         streamed=tuple(wants_iterator(parameter) for parameter in parameters[:inputs]),
         asynchronous=_asynchronous(name, unbound, kind),
         declared=declared.checked(name),
+        outputs=_outputs(name, kind, outputs or getattr(cls, OUTPUTS, ())),
     )
 
 
@@ -225,6 +233,18 @@ def _checked_inputs(name: str, parameters: list[inspect.Parameter], kind: Operat
     if kind == "stream":
         return sum(one.kind in positional and one.default is one.empty for one in parameters)
     return max(1, count_inputs(parameters, dataset=kind == "dataset"))
+
+
+def _outputs(name: str, kind: OperatorKind, outputs: object) -> tuple[str, ...]:
+    if outputs == ():
+        return ()
+    if kind != "record":
+        reason = (
+            f"it is a {kind} operator and has one result; outputs= needs an operator that gets one "
+            "record at a time (forward)"
+        )
+        raise OperatorDefinitionError(name, reason)
+    return checked_outputs(name, outputs)
 
 
 def _asynchronous(name: str, function: Callable[..., Any], kind: OperatorKind) -> bool:

@@ -13,7 +13,7 @@ other inputs. After the block the pipeline cannot be changed. It may be a node o
 
 import inspect
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Self
@@ -39,9 +39,34 @@ _FUNCTIONS: Final = OperatorRegistry(
 
 
 class NodeReference(str):
-    """Name of a node, the value of ``ppl.upper``: an input for ``ppl.add(..., inputs=[...])``."""
+    """Name of a node, the value of ``ppl.upper``: an input for ``ppl.add(..., inputs=[...])``.
 
-    __slots__ = ()
+    Of a node with several results, ``ppl.split.train`` is the name of one of them.
+
+    Args:
+        name: The name.
+        outputs: The names of its outputs, if the node has several.
+    """
+
+    outputs: tuple[str, ...]
+
+    def __new__(cls, name: str, outputs: tuple[str, ...] = ()) -> "NodeReference":
+        """Return the name; `str` takes no second argument."""
+        made = super().__new__(cls, name)
+        made.outputs = outputs
+        return made
+
+    def __getattr__(self, output: str) -> "NodeReference":
+        if output.startswith("_") or output == "outputs" or output not in self.outputs:
+            known = ", ".join(vars(self).get("outputs", ()))
+            has = f"its results are {known}" if known else "it has one result"
+            msg = f"node {str(self)!r} has no output {output!r}; {has}"
+            raise AttributeError(msg)
+        return NodeReference(f"{self}.{output}")
+
+    @override
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self.outputs]
 
 
 class Pipeline:
@@ -73,12 +98,16 @@ class Pipeline:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
-            last = self._nested
             nodes = (
-                replace(node, inputs=tuple(last.get(name, name) for name in node.inputs))
+                replace(node, inputs=tuple(self._last_of_nested(name) for name in node.inputs))
                 for node in self._nodes.values()
             )
             self._set(_graph=OperatorGraph.of(self.name, nodes))
+
+    def _last_of_nested(self, wanted: str) -> str:
+        """Return the input, with the name of a nested pipeline replaced by its last node."""
+        node, dot, output = wanted.partition(".")
+        return f"{self._nested.get(node, node)}{dot}{output}"
 
     def add(
         self, name: str, operator: object, inputs: Sequence[str] | str | None = None
@@ -91,8 +120,9 @@ class Pipeline:
                 several nodes combined, such as ``combine.sample([ppl.a, ppl.b])``; a complete
                 pipeline, whose nodes become nodes of this one, named ``<name>_<node>``; or a
                 function of all records, or of one if its first parameter is annotated ``dict``.
-            inputs: Input nodes, by name or as ``ppl.<name>``; ``ppl.source`` is the input of the
-                pipeline. By default the node added last.
+            inputs: Input nodes, by name or as ``ppl.<name>``, of a node with several results as
+                ``ppl.<name>.<output>``; ``ppl.source`` is the input of the pipeline. By default the
+                node added last.
 
         Returns:
             The node, to use as an input of others; for a nested pipeline its last node.
@@ -116,7 +146,10 @@ class Pipeline:
         if constructed.__dataops__.spec.kind == "stream":
             check_stream(self.name, name, constructed, len(wanted))
         self._nodes[name] = OperatorNode(name, constructed, tuple(str(item) for item in wanted))
-        return NodeReference(name)
+        return self._reference(name)
+
+    def _reference(self, node: str) -> NodeReference:
+        return NodeReference(node, self._nodes[node].operator.__dataops__.spec.outputs)
 
     def _nest(self, name: str, inner: OperatorGraph, inputs: Sequence[str]) -> NodeReference:
         """Add the nodes of a pipeline; nodes that take its source take the one input."""
@@ -130,10 +163,10 @@ class Pipeline:
         for node in inner.nodes.values():
             self._check_name(names[node.name])
         for node in inner.nodes.values():
-            taken = tuple(names[wanted] for wanted in node.inputs)
+            taken = tuple(_renamed(wanted, names) for wanted in node.inputs)
             self._nodes[names[node.name]] = replace(node, name=names[node.name], inputs=taken)
         self._nested[name] = names[inner.last.name]
-        return NodeReference(self._nested[name])
+        return self._reference(self._nested[name])
 
     def _check_name(self, name: str) -> None:
         if name in self._nodes or name in self._nested:
@@ -182,12 +215,12 @@ class Pipeline:
 
     def __getattr__(self, name: str) -> NodeReference:
         if not name.startswith("_") and name in self._nested:
-            return NodeReference(self._nested[name])
+            return self._reference(self._nested[name])
         if name.startswith("_") or name not in self._nodes:
             known = ", ".join(self._nodes) if not name.startswith("_") else ""
             msg = f"pipeline {self.name!r} has no node {name!r}; its nodes: {known}"
             raise AttributeError(msg)
-        return NodeReference(name)
+        return self._reference(name)
 
     @override
     def __dir__(self) -> list[str]:
@@ -221,12 +254,15 @@ class Pipeline:
 
         Returns:
             The last node's records in order, as a list of dicts; the absolute path of the
-            exported jsonl if the last node has ``set_output``.
+            exported jsonl if the last node has ``set_output``. If it has several results, a dict
+            with one of these by the name of each output.
         """
         return run_graph(self.graph, data)
 
     def materialize(self, data: object) -> dict[str, RunReport]:
         """Run every node over ``data`` and return a report per node, by name, without records.
+
+        The report of a node with several results has a report of each in its ``outputs``.
 
         Raises:
             PipelineDefinitionError: A node has ``_save_data=False``, so its result has no file.
@@ -237,6 +273,14 @@ class Pipeline:
                 raise PipelineDefinitionError(self.name, reason)
         with tempfile.TemporaryDirectory(prefix="dataops-") as scratch:
             return materialize(self.graph, data, scratch=Path(scratch))
+
+
+def _renamed(wanted: str, names: Mapping[str, str]) -> str:
+    """Return an input of a nested node, with its new name or the input that replaces the source."""
+    if wanted in names:
+        return names[wanted]
+    node, _, output = wanted.partition(".")
+    return f"{names[node]}.{output}"
 
 
 def pipeline(name: str = "") -> Pipeline:

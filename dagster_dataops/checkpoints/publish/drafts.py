@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
-from dagster_dataops.checkpoints.folder.manifest import NodeFolder
+from dagster_dataops.checkpoints.folder.manifest import NodeFolder, OutputFacts
+from dagster_dataops.checkpoints.publish.routed_writer import RoutedWriter
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import draft_of, storage
 from dagster_dataops.datasets.writer import JsonlWriter
@@ -16,13 +17,14 @@ class Drafts:
     """The complete drafts of a result and its error file.
 
     Attributes:
-        dataset: The result, as it will be once in place.
-        modified_ns: Modification time of its file.
+        dataset: The result, as it will be once in place; of several outputs, all together.
+        modified_ns: Modification time of its file; 0 for several outputs.
         records: Input records.
         dropped: Input records that emitted nothing and did not fail.
         failed: Input records that failed; they are in the draft of the error file.
         outcomes: Whether the outcome of every record can be found by its input.
         seeds: Seeds that a stream has drawn, by the paths of its stages.
+        outputs: Facts about each named output, as in `Manifest.outputs`.
     """
 
     dataset: JsonlDataset
@@ -32,6 +34,7 @@ class Drafts:
     failed: int = 0
     outcomes: bool = False
     seeds: dict[str, int] = field(default_factory=dict)
+    outputs: dict[str, OutputFacts] = field(default_factory=dict)
 
 
 class DraftWriter:
@@ -42,14 +45,15 @@ class DraftWriter:
         action: What fails if the disk refuses, as in "compose the result".
 
     Attributes:
-        results: Writes result lines.
+        results: Writes result lines; those of a node with named outputs are tagged.
         errors: Writes rows of the error file.
     """
 
     def __init__(self, folder: NodeFolder, action: str) -> None:
         with ExitStack() as stack:
             stack.enter_context(storage(folder.path, action))
-            self.results = stack.enter_context(JsonlWriter(folder.result))
+            writer = RoutedWriter(folder) if folder.outputs else JsonlWriter(folder.result)
+            self.results: JsonlWriter | RoutedWriter = stack.enter_context(writer)
             self.errors = stack.enter_context(JsonlWriter(folder.errors))
             self._stack = stack.pop_all()
 
@@ -68,7 +72,8 @@ class DraftWriter:
             outcomes: Whether the outcome of every record can be found by its input.
         """
         dataset = self.results.finish()
-        modified_ns = draft_of(dataset.path).stat().st_mtime_ns
+        outputs = dict(self.results.outputs) if isinstance(self.results, RoutedWriter) else {}
+        modified_ns = 0 if outputs else draft_of(dataset.path).stat().st_mtime_ns
         if self.errors.rows:
             self.errors.finish()
         missing = max(0, records - failed - self.results.rows)
@@ -79,6 +84,7 @@ class DraftWriter:
             dropped=missing if dropped is None else dropped,
             failed=failed,
             outcomes=outcomes,
+            outputs=outputs,
         )
 
     def __enter__(self) -> Self:

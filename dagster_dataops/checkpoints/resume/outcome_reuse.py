@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent
-from dagster_dataops.checkpoints.folder.manifest import published
+from dagster_dataops.checkpoints.folder.manifest import published_manifest
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.journal.segments import checksum, segment_path
@@ -26,6 +26,7 @@ from dagster_dataops.checkpoints.journal.stored_outcomes import (
     outcomes_in,
 )
 from dagster_dataops.checkpoints.resume.outcome_index import OutcomeIndex
+from dagster_dataops.checkpoints.resume.result_segment import put_segment
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.checkpoints.resume.seeded_checkpoint import new_folder
 from dagster_dataops.checkpoints.resume.start_decision import (
@@ -48,12 +49,12 @@ class _Source:
     Attributes:
         content: The content of its journal.
         journal: The file of its journal.
-        segment: Return the file of a segment.
+        put: Put a segment at a path, as a link if possible.
     """
 
     content: CheckpointContent
     journal: Path
-    segment: Callable[[int], Path]
+    put: Callable[[int, Path], None]
 
 
 def reuse_outcomes(request: StartRequest, dataset: JsonlDataset) -> StartDecision | None:
@@ -132,12 +133,16 @@ def _sources(request: StartRequest) -> Iterator[_Source]:
     for content in request.found:
         if usable(content):
             place = content.folder
-            yield _Source(content, place / "journal", partial(segment_path, place))
-    result = published(folder)
-    if result is not None and result[1].outcomes:
+            yield _Source(content, place / "journal", partial(_link_segment, place))
+    manifest = published_manifest(folder)
+    if manifest is not None and manifest.outcomes:
         content = CheckpointContent.read(folder.path, folder.kept.name)
-        if usable(content) and content.result == result[1].fingerprint:
-            yield _Source(content, folder.kept, lambda _: folder.result.resolve())
+        if usable(content) and content.result == manifest.fingerprint:
+            yield _Source(content, folder.kept, lambda _, target: put_segment(folder, target))
+
+
+def _link_segment(folder: Path, number: int, target: Path) -> None:
+    link_or_copy(segment_path(folder, number), target)
 
 
 class _Seed:
@@ -181,7 +186,7 @@ class _Seed:
         known = self._segments.get((source, number))
         if known is None:
             known = self._segments[source, number] = len(self._segments) + 1
-            link_or_copy(self._sources[source].segment(number), segment_path(self._folder, known))
+            self._sources[source].put(number, segment_path(self._folder, known))
         return known
 
     def _write(self) -> None:
