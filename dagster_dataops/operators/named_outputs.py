@@ -120,7 +120,8 @@ def _line(sent: To, given: Record, tags: Mapping[str, bytes]) -> bytes:
         raise ContractError(msg)
     if sent.record is None:
         return tag + encode(given)
-    if not isinstance(sent.record, dict):
-        kind = type(sent.record).__name__
+    record: object = sent.record
+    if not isinstance(record, dict):
+        kind = type(record).__name__
         raise ContractError(f"sent a {kind} to {sent.output!r}; send a dict")
-    return tag + encode(sent.record)
+    return tag + encode(record)

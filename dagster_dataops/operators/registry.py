@@ -16,7 +16,12 @@ from dagster_dataops.errors import (
 from dagster_dataops.operators.bound_methods import dataset_function, record_function
 from dagster_dataops.operators.declared_columns import DECLARATIONS, ColumnDeclarations, Declaration
 from dagster_dataops.operators.decorated_function import P, R, RegisteredFunction
-from dagster_dataops.operators.operator import Operator, OperatorMeta, unknown_operator
+from dagster_dataops.operators.operator import (
+    OUTPUTS,
+    Operator,
+    OperatorMeta,
+    unknown_operator,
+)
 from dagster_dataops.operators.reader_base import FunctionReader, Readable, gives_stream
 from dagster_dataops.operators.settings import SETTING_NAMES
 from dagster_dataops.operators.signature import nearest, parameters_of
@@ -27,6 +32,7 @@ from dagster_dataops.operators.spec_builder import (
     checked_name,
     spec_of_class,
     spec_of_function,
+    with_outputs,
 )
 
 C = TypeVar("C", bound=type)
@@ -162,7 +168,7 @@ class OperatorRegistry:
     def add_class(self, operator: OperatorMeta, declared: ColumnDeclarations) -> None:
         """Register a class operator after its definition."""
         spec = spec_of_class(operator, operator.__dataops_group__, {}, declared=declared)
-        self._add(operator, spec)
+        self._add(operator, with_outputs(spec, getattr(operator, OUTPUTS, ())))
 
     def _add_plain_class(
         self,
@@ -181,9 +187,9 @@ class OperatorRegistry:
         bases = (target, Readable, base) if reads else (target, base)
         operator = OperatorMeta(target.__name__, bases, namespace)
         operator.__qualname__ = target.__qualname__
-        spec = spec_of_class(operator, group, settings, target, declared, outputs)
+        spec = spec_of_class(operator, group, settings, target, declared)
         self._add_group(base)
-        self._add(operator, spec)
+        self._add(operator, with_outputs(spec, outputs))
         return operator
 
     def _add_function(
@@ -198,7 +204,8 @@ class OperatorRegistry:
         function = getattr(function, "function", function)  # already registered in another group
         if not inspect.isfunction(function):
             raise OperatorDefinitionError(repr(function), "it is neither a function nor a class")
-        spec = spec_of_function(function, group, method, settings, declared, outputs=outputs)
+        spec = spec_of_function(function, group, method, settings, declared)
+        spec = with_outputs(spec, outputs)
         operator = _class_of_function(spec, self.new_group(group))
         self._add(operator, spec)
         first = next(iter(inspect.signature(function).parameters)) if spec.inputs else None

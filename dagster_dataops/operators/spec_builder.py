@@ -18,13 +18,14 @@ A class is of the kind whose methods it defines:
 """
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final, Literal
 
 from dagster_dataops.errors import OperatorDefinitionError
 from dagster_dataops.operators.declared_columns import NOTHING, ColumnDeclarations
 from dagster_dataops.operators.named_outputs import checked_outputs
-from dagster_dataops.operators.operator import OUTPUTS, Operator, init_parameters
+from dagster_dataops.operators.operator import Operator, init_parameters
 from dagster_dataops.operators.reader_base import Readable, gives_stream, returns_stream
 from dagster_dataops.operators.settings import SETTING_NAMES, parse_settings
 from dagster_dataops.operators.signature import (
@@ -63,7 +64,6 @@ def spec_of_function(
     settings: Mapping[str, Any],
     declared: ColumnDeclarations = NOTHING,
     name: str | None = None,
-    outputs: Sequence[str] = (),
 ) -> OperatorSpec:
     """Return the spec of a function operator.
 
@@ -74,7 +74,6 @@ def spec_of_function(
         settings: The execution settings given at registration.
         declared: The declared columns.
         name: The operator's name; by default the function's.
-        outputs: The names of its results, if it has several.
 
     Raises:
         OperatorDefinitionError: The function has no valid name, or takes no data.
@@ -97,7 +96,6 @@ def spec_of_function(
         streamed=tuple(wants_iterator(parameter) for parameter in parameters[:inputs]),
         asynchronous=_asynchronous(name, function, kind),
         declared=declared.checked(name),
-        outputs=_outputs(name, kind, outputs),
     )
 
 
@@ -107,7 +105,6 @@ def spec_of_class(
     settings: Mapping[str, Any],
     target: type | None = None,
     declared: ColumnDeclarations = NOTHING,
-    outputs: Sequence[str] = (),
 ) -> OperatorSpec:
     """Return the spec of a class operator.
 
@@ -118,8 +115,6 @@ def spec_of_class(
             names count too.
         target: The original class, if ``cls`` was derived from it.
         declared: The declared columns.
-        outputs: The names of its results, if it has several; by default those of the class
-            statement or of an operator that it inherits from.
 
     Raises:
         OperatorDefinitionError: The class defines the methods of no kind, or of several.
@@ -146,7 +141,6 @@ def spec_of_class(
         streamed=tuple(wants_iterator(parameter) for parameter in parameters[:inputs]),
         asynchronous=_asynchronous(name, unbound, kind),
         declared=declared.checked(name),
-        outputs=_outputs(name, kind, outputs or getattr(cls, OUTPUTS, ())),
     )
 
 
@@ -235,16 +229,25 @@ def _checked_inputs(name: str, parameters: list[inspect.Parameter], kind: Operat
     return max(1, count_inputs(parameters, dataset=kind == "dataset"))
 
 
-def _outputs(name: str, kind: OperatorKind, outputs: object) -> tuple[str, ...]:
+def with_outputs(spec: OperatorSpec, outputs: object) -> OperatorSpec:
+    """Return the spec of an operator with several results.
+
+    Args:
+        spec: The spec.
+        outputs: The names of its results; the empty tuple for one result without a name.
+
+    Raises:
+        OperatorDefinitionError: The names are invalid, or the operator gets all records at once.
+    """
     if outputs == ():
-        return ()
-    if kind != "record":
+        return spec
+    if spec.kind != "record":
         reason = (
-            f"it is a {kind} operator and has one result; outputs= needs an operator that gets one "
-            "record at a time (forward)"
+            f"it is a {spec.kind} operator and has one result; outputs= needs an operator that "
+            "gets one record at a time (forward)"
         )
-        raise OperatorDefinitionError(name, reason)
-    return checked_outputs(name, outputs)
+        raise OperatorDefinitionError(spec.name, reason)
+    return replace(spec, outputs=checked_outputs(spec.name, outputs))
 
 
 def _asynchronous(name: str, function: Callable[..., Any], kind: OperatorKind) -> bool:

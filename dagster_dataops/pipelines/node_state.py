@@ -55,9 +55,9 @@ def _rows_of(result: str, manifests: Mapping[str, Manifest | None]) -> int | Non
     """Return the rows of a result of a node; ``None`` if it is not published."""
     node, _, output = result.partition(".")
     manifest = manifests.get(node)
-    if manifest is None or not output:
-        return manifest and manifest.rows_out
-    return int(manifest.outputs[output]["rows_out"])
+    if manifest is None:
+        return None
+    return int(manifest.outputs[output]["rows_out"]) if output else manifest.rows_out
 
 
 def _unfinished(records: int, inputs: list[int | None]) -> str:

@@ -48,19 +48,19 @@ class NodeReference(str):
         outputs: The names of its outputs, if the node has several.
     """
 
+    __slots__ = ("outputs",)
     outputs: tuple[str, ...]
 
-    def __new__(cls, name: str, outputs: tuple[str, ...] = ()) -> "NodeReference":
+    def __new__(cls, name: str, outputs: tuple[str, ...] = ()) -> Self:
         """Return the name; `str` takes no second argument."""
         made = super().__new__(cls, name)
         made.outputs = outputs
         return made
 
     def __getattr__(self, output: str) -> "NodeReference":
-        if output.startswith("_") or output == "outputs" or output not in self.outputs:
-            known = ", ".join(vars(self).get("outputs", ()))
-            has = f"its results are {known}" if known else "it has one result"
-            msg = f"node {str(self)!r} has no output {output!r}; {has}"
+        if output.startswith("_") or output not in self.outputs:
+            has = f"its results are {', '.join(self.outputs)}" if self.outputs else "it has one"
+            msg = f"node {str(self)!r} has no result {output!r}; {has}"
             raise AttributeError(msg)
         return NodeReference(f"{self}.{output}")
 

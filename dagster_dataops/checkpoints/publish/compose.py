@@ -16,7 +16,7 @@ from dagster_dataops.checkpoints.stream_checkpoint import StreamCheckpoint
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import draft_of
 from dagster_dataops.datasets.lines import LineCounter
-from dagster_dataops.datasets.writer import JsonlWriter
+from dagster_dataops.datasets.writer import JsonlWriter, LineWriter
 
 
 class Select(Protocol):
@@ -26,7 +26,7 @@ class Select(Protocol):
         """Show progress and check for a stop request; called once a span."""
         ...
 
-    def write(self, results: JsonlWriter, failed: "array[int]") -> None:
+    def write(self, results: LineWriter, failed: "array[int]") -> None:
         """Write the chosen lines of the input.
 
         Args:

@@ -52,8 +52,11 @@ class DraftWriter:
     def __init__(self, folder: NodeFolder, action: str) -> None:
         with ExitStack() as stack:
             stack.enter_context(storage(folder.path, action))
-            writer = RoutedWriter(folder) if folder.outputs else JsonlWriter(folder.result)
-            self.results: JsonlWriter | RoutedWriter = stack.enter_context(writer)
+            self.results: JsonlWriter | RoutedWriter = (
+                stack.enter_context(RoutedWriter(folder))
+                if folder.outputs
+                else stack.enter_context(JsonlWriter(folder.result))
+            )
             self.errors = stack.enter_context(JsonlWriter(folder.errors))
             self._stack = stack.pop_all()
 
