@@ -16,21 +16,22 @@ from dagster_dataops.errors import ResultMissingError
 def check_alone(
     context: StepContext, plan: AssetPlan, dataops: DataOpsResource
 ) -> Iterator[dg.AssetCheckResult]:
-    """Yield the result of the check over the published result, if the check is selected.
+    """Yield the result of the check over each published result, if the check is selected.
 
     Raises:
         ResultMissingError: Nothing was published.
     """
-    key = plan.spec.key
-    if plan.error_rate is None or not is_selected(context, key):
-        return
-    partitions = partitions_to_check(context, key, plan.spec.partitions_def)
-    found = [_result_in(dataops.folder(key.path, partition)) for partition in partitions]
-    yield from error_rate_results(context, key, plan.error_rate, found)
+    for spec in plan.specs:
+        key = spec.key
+        if plan.error_rate is None or not is_selected(context, key):
+            continue
+        partitions = partitions_to_check(context, key, spec.partitions_def)
+        found = [_result_in(dataops.folder(key.path, partition)) for partition in partitions]
+        yield from error_rate_results(context, key, plan.error_rate, found)
 
 
 def _result_in(folder: NodeFolder) -> RunResult:
     manifest = Manifest.load(folder.manifest)
     if manifest is None:
         raise ResultMissingError(str(folder.result), "nothing was published there yet")
-    return manifest, folder.errors if manifest.failed and folder.errors.exists() else None
+    return manifest, manifest.error_file(folder)

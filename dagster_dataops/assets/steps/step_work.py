@@ -6,7 +6,7 @@ from typing import Any, Final, TypeAlias
 
 import dagster as dg
 
-from dagster_dataops.assets.checks.check_results import CheckedAsset, declared_results
+from dagster_dataops.assets.checks.check_results import declared_results
 from dagster_dataops.assets.inputs.partitions import ResultsByPartition
 from dagster_dataops.assets.launchpad.config_schema import config_of
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
@@ -70,21 +70,20 @@ class StepWork:
         made = dict(self.loaded)
         held: dict[dg.AssetKey, str] = {}
         for plan in self.plans:
-            key = plan.spec.key
+            keys = plan.arguments
             if not _is_selected(context, plan):
                 yield from check_alone(context, plan, dataops)
-                yield from declared_results(context, _checked(plan), dataops)
+                yield from _declared(context, plan, dataops)
             elif reason := self._why_held(plan, held):
-                held[key] = reason
+                held |= dict.fromkeys(keys, reason)
                 text = f"{plan.node.name} is not run: {reason}"
                 context.log.warning(text)
             else:
                 for event in self._run_one(context, dataops, plan, made):
-                    if _blocks(plan, event):
-                        held[key] = _BLOCKED
+                    if _blocks(plan, event) and event.asset_key is not None:
+                        held[event.asset_key] = _BLOCKED
                     yield event
-                if f"input_{plan.node.name}" not in made:
-                    held[key] = _NO_RESULT
+                held |= {key: _NO_RESULT for key, argument in keys.items() if argument not in made}
         if _BLOCKED in held.values() and not isinstance(context, dg.AssetExecutionContext):
             raise dg.Failure("a blocking check did not pass", allow_retries=False)
 
@@ -112,15 +111,18 @@ class StepWork:
                 continue  # the preview reads that preview
             made[source] = self.load(context, dataops, key)
         for event in run_step(context, plan, config, dataops, made):
-            if isinstance(event, dg.MaterializeResult):
-                made[f"input_{plan.node.name}"] = event.value
+            if isinstance(event, dg.MaterializeResult) and event.asset_key is not None:
+                made[plan.arguments[event.asset_key]] = event.value
             yield event
         if not config.limit:  # checks read published results only
-            yield from declared_results(context, _checked(plan), dataops)
+            yield from _declared(context, plan, dataops)
 
 
-def _checked(plan: AssetPlan) -> CheckedAsset:
-    return CheckedAsset(plan.spec.key, plan.checks, plan.spec.partitions_def)
+def _declared(
+    context: StepContext, plan: AssetPlan, dataops: DataOpsResource
+) -> Iterator[dg.AssetCheckResult]:
+    for asset in plan.checked_assets:
+        yield from declared_results(context, asset, dataops)
 
 
 def _blocks(plan: AssetPlan, event: StepEvent) -> bool:
@@ -134,7 +136,7 @@ def _blocks(plan: AssetPlan, event: StepEvent) -> bool:
 def _is_selected(context: StepContext, plan: AssetPlan) -> bool:
     if not isinstance(context, dg.AssetExecutionContext):
         return True
-    return plan.spec.key in context.selected_asset_keys
+    return not context.selected_asset_keys.isdisjoint(plan.arguments)
 
 
 def _previewed(context: StepContext, dataops: DataOpsResource, key: dg.AssetKey) -> bool:

@@ -353,8 +353,8 @@ def test_an_input_of_strangers_leaves_nothing_behind(tmp_path: Path) -> None:
 
 _MOMENTS = {
     "before the journal's draft": (outcome_reuse, "JournalWriter", 1, True),
-    "before a segment is linked": (outcome_reuse, "link_or_copy", 1, True),
-    "after a segment is linked": (outcome_reuse, "link_or_copy", 1, False),
+    "before a segment is linked": (result_segment, "link_or_copy", 1, True),
+    "after a segment is linked": (result_segment, "link_or_copy", 1, False),
     "after spans are written": (JournalWriter, "append", 1, False),
     "before the journal is synced": (JournalWriter, "sync", 1, True),
     "before the journal is in place": (Path, "replace", 1, True),
