@@ -66,11 +66,13 @@ def _without_equal_drafts(folder: NodeFolder, manifest: Manifest) -> Manifest:
 
 
 def _sync_folders(folder: NodeFolder, manifest: Manifest) -> None:
-    for place, _ in manifest.parts(folder).values():
-        sync_folder(place.path)
-        if place.path != folder.path:
-            sync_folder(place.path.parent)
-    sync_folder(folder.path)
+    """Sync the names in the folder of the node, and those of its outputs' folders."""
+    folders = [folder.path]
+    if manifest.outputs:
+        places = [place.path for place, _ in manifest.parts(folder).values()]
+        folders = [*places, *(path.parent for path in places), *folders]
+    for path in dict.fromkeys(folders):
+        sync_folder(path)
 
 
 def write_manifest(folder: NodeFolder, manifest: Manifest) -> None:

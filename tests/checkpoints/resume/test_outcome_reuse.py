@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, load_result, published
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
-from dagster_dataops.checkpoints.resume import outcome_reuse
+from dagster_dataops.checkpoints.resume import outcome_reuse, result_segment
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.data import data_register
 from dagster_dataops.datasets.dataset import JsonlDataset
