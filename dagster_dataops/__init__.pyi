@@ -47,6 +47,9 @@ from dagster_dataops.execution.run_report import RunReport as RunReport
 from dagster_dataops.hashing.operational import Operational as Operational
 from dagster_dataops.operators.named_outputs import To as To
 from dagster_dataops.operators.operator import Operator as Operator
+from dagster_dataops.operators.record_context import Drop as Drop
+from dagster_dataops.operators.record_context import OperatorContext as OperatorContext
+from dagster_dataops.operators.record_context import StopRun as StopRun
 from dagster_dataops.pipelines.pipeline import Pipeline as Pipeline
 from dagster_dataops.pipelines.pipeline import pipeline as pipeline
 from dagster_dataops.readers.numbers import parse_numbers as parse_numbers

@@ -34,12 +34,20 @@ class Configuration:
             DATAOPS_DATA_PROCESS_RESUME, default False.
         data_process_progress: Whether to draw progress bars: True, False, or None for "when
             standard error is a terminal". Environment DATAOPS_DATA_PROCESS_PROGRESS.
+        clients: Objects that operators get from their context by name, such as clients of model
+            servers: ``config.clients["default"] = ...``.
     """
 
-    __slots__ = ("_assigned",)  # a misspelt setting is an AttributeError
+    __slots__ = ("_assigned", "_clients")  # a misspelt setting is an AttributeError
 
     def __init__(self) -> None:
         self._assigned: Final[dict[str, object]] = {}
+        self._clients: Final[dict[str, object]] = {}
+
+    @property
+    def clients(self) -> dict[str, object]:
+        """Objects that operators get from their context by name."""
+        return self._clients
 
     @property
     def data_process_path(self) -> Path:

@@ -25,6 +25,8 @@
  |   |-- OutageError                  on every record, or on many in a row
  |   |-- DatasetOperatorError         on the whole dataset
  |   `-- PartitionsFailedError        on some partitions of a run over several
+ |-- OperatorOpenError            open() or close() of an operator failed
+ |-- OperatorContextError         an operator asked its context for something that is not there
  |-- StorageError                 a file operation failed
  |-- FolderLockedError            another run is using the folder
  |-- ResultMissingError           a result was never published, or is damaged
@@ -291,6 +293,26 @@ class WorkerError(DataOpsError):
     facts = ("operator", "reason")
     sentence = "Operator {operator}: worker processes cannot run it: {reason}"
     operator: str
+    reason: str
+
+
+class OperatorOpenError(DataOpsError):
+    """``open()`` or ``close()`` of an operator failed. No record is at fault."""
+
+    facts = ("operator", "method", "reason", "traceback_text")
+    sentence = "Operator {operator}: its {method}() failed: {reason}\n{traceback_text}"
+    operator: str
+    method: str
+    reason: str
+    traceback_text: str
+
+
+class OperatorContextError(DataOpsError):
+    """An operator asked its context for something that is not there."""
+
+    facts = ("wanted", "reason")
+    sentence = "context.{wanted} {reason}"
+    wanted: str
     reason: str
 
 

@@ -8,6 +8,7 @@ import os
 import re
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -21,6 +22,7 @@ from dagster_dataops.checkpoints.journal.journal_reader import (
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.journal.segments import SegmentWriter, segment_path
 from dagster_dataops.checkpoints.journal.span import ReopenedEntry, Span, SpansEntry, columns_of
+from dagster_dataops.checkpoints.journal.span_notes import SpanNotes, add_counts
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
 from dagster_dataops.concurrency.background import background
 from dagster_dataops.datasets.durable_files import make_folder, storage, sync_folder
@@ -61,7 +63,7 @@ class CheckpointContent:
         content = cls(folder, None, [], SpanTable())
         for entry in read_journal(folder / name):
             if isinstance(entry, SpansEntry):
-                content.table.add(entry.columns, entry.segment, entry.offset)
+                content.table.add(entry.columns, entry.segment, entry.offset, entry.notes)
                 content.digests = content.digests or entry.digests is not None
             elif isinstance(entry, ReopenedEntry):
                 content.table = content.table.without(entry.starts)
@@ -80,6 +82,7 @@ class CheckpointContent:
             self.kept_from = [dict(run) for run in attempt.get("kept_from", ())]
             self.retries = attempt.get("retries") is True
             self.result = str(attempt.get("result", ""))
+            add_counts(self.table.counts, attempt.get("counts", {}))
         except (ValueError, KeyError, TypeError, AttributeError):
             self.fingerprint = None
 
@@ -170,7 +173,12 @@ class Checkpoint:
         return SegmentWriter(self.folder, self.take_segment_number())
 
     def settle(
-        self, segment: int, offset: int, spans: list[Span], digests: list[bytes] | None = None
+        self,
+        segment: int,
+        offset: int,
+        spans: list[Span],
+        digests: list[bytes] | None = None,
+        notes: Sequence[SpanNotes | None] = (),
     ) -> None:
         """Journal spans whose outputs lie one after the other from ``offset`` of ``segment``.
 
@@ -179,14 +187,15 @@ class Checkpoint:
             offset: Where in it.
             spans: In that order.
             digests: Of their input, from `span_digests`, if outcomes are to be found by it.
+            notes: Of each span; empty if none has any.
         """
         if len(spans) == 1:  # the usual case of calls in flight
-            self._journal.span(segment, offset, spans[0], digests)
-            self.table.add_one(spans[0], segment, offset)
+            self._journal.span(segment, offset, spans[0], digests, notes)
+            self.table.add_one(spans[0], segment, offset, notes[0] if notes else None)
         else:
             columns = columns_of(spans)
-            self._journal.spans(segment, offset, columns, digests)
-            self.table.add(columns, segment, offset)
+            self._journal.spans(segment, offset, columns, digests, notes)
+            self.table.add(columns, segment, offset, notes)
         self._dirty.add(segment)
 
     def sync_if_due(self, now: float) -> None:
@@ -253,7 +262,14 @@ class Checkpoint:
         """Forget spans whose output is damaged; they are open again."""
         self.table = self.table.without(starts)
 
-    def reopen(self, entry: ReopenedEntry, segment: int, offset: int, spans: list[Span]) -> None:
+    def reopen(
+        self,
+        entry: ReopenedEntry,
+        segment: int,
+        offset: int,
+        spans: list[Span],
+        notes: Sequence[SpanNotes | None] = (),
+    ) -> None:
         """Replace spans in one step. Records that the new spans do not hold are open again.
 
         Args:
@@ -261,12 +277,13 @@ class Checkpoint:
             segment: Number of the segment with the outputs of the new spans.
             offset: Where in the segment these outputs lie, one after the other.
             spans: The new spans, in that order.
+            notes: Of each new span; empty if none has any.
         """
         self.table = self.table.without(entry.starts)
         if spans:
-            self.table.add(columns_of(spans), segment, offset)
+            self.table.add(columns_of(spans), segment, offset, notes)
             self._dirty.add(segment)
-        self._journal.reopened(entry, segment, offset, spans)
+        self._journal.reopened(entry, segment, offset, spans, notes)
         self._content.retries = self._content.retries or entry.retries
         self._count_resumed()
 

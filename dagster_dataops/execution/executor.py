@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent, existing
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
@@ -22,7 +23,8 @@ from dagster_dataops.execution.exporting import export_all
 from dagster_dataops.execution.run_report import RunContext, RunReport
 from dagster_dataops.execution.runners.concat_inputs import gathered, removed_afterwards
 from dagster_dataops.execution.runners.runner import Runner, make_runner, takes_separately
-from dagster_dataops.operators.operator import Operator
+from dagster_dataops.operators.operator import Operator, in_run
+from dagster_dataops.operators.record_context import RunFacts, RunLink
 
 
 class OperatorExecutor:
@@ -84,6 +86,7 @@ class OperatorExecutor:
         with removed_afterwards(folder.input), attempt.resources:
             separate = takes_separately(operator.__dataops__.spec, len(inputs))
             attempt.read(inputs if separate else [gathered(inputs, folder.input)])
+            attempt.operator = operator = in_run(operator, _link(attempt))
             runner = make_runner(operator, attempt.inputs)
             request = _start_request(attempt, runner, found, "" if late is None else late.run)
             attempt.start = decide_start(request)
@@ -91,6 +94,19 @@ class OperatorExecutor:
                 return _report(attempt, _take_over(attempt, attempt.start.published))
             drafts = runner.run(attempt)
             return _report(attempt, _publish(attempt, _manifest(attempt, drafts, runner)))
+
+
+def _link(attempt: Attempt) -> RunLink:
+    """Return what the operator's context says of the run."""
+    context, folder = attempt.context, attempt.folder
+    facts = RunFacts(
+        folder=str(folder.path),
+        root=str(context.root or folder.path),
+        run=context.run,
+        node=folder.name,
+        input=str(attempt.inputs[0].path) if attempt.inputs else "",
+    )
+    return RunLink(facts, context.clients)
 
 
 def _start_request(
@@ -171,7 +187,17 @@ def _manifest(attempt: Attempt, drafts: Drafts, runner: Runner) -> Manifest:
         seeds=drafts.seeds,
         outcomes=drafts.outcomes,
         outputs=drafts.outputs,
+        mapped=drafts.mapped,
+        inputs=[_input(dataset) for dataset in attempt.inputs],
+        counts=drafts.summary.counts,
+        drops=drafts.summary.drops,
+        drop_examples=drafts.summary.drop_examples,
     )
+
+
+def _input(dataset: JsonlDataset) -> dict[str, Any]:
+    identity = {"fingerprint": dataset.fingerprint or "", "rows": dataset.rows}
+    return {"path": str(dataset.path), **identity}
 
 
 def _report(attempt: Attempt, manifest: Manifest) -> RunReport:

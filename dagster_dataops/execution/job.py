@@ -1,11 +1,12 @@
 """Job: the unsettled records of one operator, and the methods by which backends settle them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
 from dagster_dataops.checkpoints.journal.span import Span
+from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.checkpoints.journal.stored_outcomes import digests_in
 from dagster_dataops.checkpoints.resume.checkpoint_match import holds_settled
 from dagster_dataops.checkpoints.resume.reopen_failed import first_failure
@@ -80,10 +81,12 @@ class Job:
         """Whether every record must be a span of its own, so that its digest identifies it."""
         return self.settings.reuse_outcomes
 
-    def settle(self, segment: int, offset: int, spans: list[Span]) -> None:
+    def settle(
+        self, segment: int, offset: int, spans: list[Span], notes: Sequence[SpanNotes | None] = ()
+    ) -> None:
         """Journal finished spans, whose outputs start at ``offset`` of ``segment``, in a row."""
         digests = digests_in(self.dataset.path, spans) if self.keeps_outcomes else None
-        self.checkpoint.settle(segment, offset, spans, digests)
+        self.checkpoint.settle(segment, offset, spans, digests, notes if any(notes) else ())
 
     def tick(self) -> None:
         """Show progress, sync the checkpoint and check for a stop request; see `Ticker.tick`."""

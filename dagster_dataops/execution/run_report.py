@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
@@ -38,6 +39,8 @@ class RunContext:
         progress: Shows the state of the run.
         should_stop: Return a reason to stop, or ``None``; called once a second.
         interrupts: Exceptions that signals raise in the main thread.
+        root: Root folder of all results; ``None`` for the folder of the node.
+        clients: Objects that operators get from their context, by name.
     """
 
     run: str
@@ -50,6 +53,8 @@ class RunContext:
     progress: Progress = field(default_factory=Quiet)
     should_stop: Callable[[], str | None] = _never
     interrupts: Interrupts = (KeyboardInterrupt,)
+    root: Path | None = None
+    clients: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

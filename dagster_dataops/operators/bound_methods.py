@@ -8,25 +8,37 @@ from typing import Any, Final
 
 from dagster_dataops.operators.named_outputs import routed, routed_async
 from dagster_dataops.operators.operator import Operator, init_parameters
+from dagster_dataops.operators.record_context import OperatorContext
 from dagster_dataops.records import Record
 
 SKETCH: Final = "sketch"
 
 
-def record_function(operator: Operator) -> Callable[[Record], Any]:
+def record_function(
+    operator: Operator, context: OperatorContext | None = None
+) -> Callable[[Record], Any]:
     """Return ``forward`` as a function of one record; a coroutine function if it is async.
 
     For a selection operator it is ``sketch``; it returns the sketch under the key `SKETCH`. That of
-    an operator with named outputs returns tagged lines.
+    an operator with named outputs returns `EncodedLines`.
+
+    Args:
+        operator: The operator.
+        context: Given to ``forward`` if that takes one.
     """
     spec = operator.__dataops__.spec
-    if spec.outputs:
-        route = routed_async if spec.asynchronous else routed
-        return route(_bound(operator, "forward"), spec.outputs)
     if spec.kind != "selection":
-        return _bound(operator, "forward")
+        forward = plain_function(operator)
+        forward = functools.partial(forward, context=context) if spec.takes_context else forward
+        route = routed_async if spec.asynchronous else routed
+        return route(forward, spec.outputs) if spec.outputs else forward
     sketch = _bound(operator, "sketch")
     return _async_sketches(sketch) if spec.asynchronous else _sketches(sketch)
+
+
+def plain_function(operator: Operator) -> Callable[..., Any]:
+    """Return ``forward`` as it is written, with all options bound."""
+    return _bound(operator, "forward")
 
 
 def keep_function(operator: Operator, scratch: Path) -> Callable[[Iterator[Any]], Any]:

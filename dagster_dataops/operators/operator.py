@@ -22,6 +22,7 @@ from dagster_dataops.errors import (
 )
 from dagster_dataops.operators.concurrency_modes import MODES
 from dagster_dataops.operators.declared_columns import DECLARATIONS, ColumnDeclarations
+from dagster_dataops.operators.record_context import RunLink
 from dagster_dataops.operators.secret_options import holds_secret, shown, without_secrets
 from dagster_dataops.operators.settings import SETTING_NAMES, ExecutionSettings, parse_settings
 from dagster_dataops.operators.signature import (
@@ -279,6 +280,15 @@ def raise_without_secrets(error: Exception, operator: str, options: Mapping[str,
     raise OperatorOptionError(
         operator, option, f"was rejected: {type(error).__name__}: {text}"
     ) from None
+
+
+def in_run(operator: Operator, link: RunLink) -> Operator:
+    """Return the operator as part of a run; itself if it does not ask for a context."""
+    if not operator.__dataops__.spec.contextual:
+        return operator
+    made = copy.copy(operator)
+    made.__dataops__ = replace(made.__dataops__, link=link)
+    return made
 
 
 def exporting(operator: Operator, output: Path | None) -> Operator:

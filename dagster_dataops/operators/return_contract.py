@@ -1,45 +1,87 @@
 """The return-value contract of record operators."""
 
-from typing import Any
+from typing import Any, Final, NamedTuple
 
+from dagster_dataops.operators.dispositions import USUAL, Disposition, dropped_for, emitting
+from dagster_dataops.operators.record_context import Drop
 from dagster_dataops.records import Record, encode
+
+_LONGEST_REASON: Final = 100
+# The attribute of an exception of a chain: name of the part that failed, disposition of the record.
+FAILED_PART: Final = "__dataops_failed_part__"
 
 
 class ContractError(TypeError):
     """``forward`` returned a value that the contract does not allow."""
 
 
-class EncodedLines(list[bytes]):
-    """Result lines that are encoded already, such as those of named outputs."""
+class Disposed(NamedTuple):
+    """Records together with the disposition of the record that they were made of.
+
+    A chain returns it, because it knows more than the number of records.
+    """
+
+    records: list[Record]
+    disposition: Disposition
 
 
-def encode_outcome(returned: object, given: Record) -> bytes:
-    """Return the result lines for the return value of ``forward``.
+class EncodedLines(NamedTuple):
+    """Result lines that are encoded already, together with the disposition of their record.
+
+    An operator with named outputs returns it.
+    """
+
+    lines: bytes
+    disposition: Disposition
+
+
+def encode_outcome(returned: object, given: Record) -> tuple[bytes, Disposition]:
+    """Return the result lines for the return value of ``forward``, and the disposition.
 
     Args:
         returned: ``None`` keeps ``given`` as ``forward`` left it, a dict replaces it, a list of
-            dicts replaces it by these records in this order, the empty list drops it.
+            dicts replaces it by these records in this order, the empty list drops it, and a `Drop`
+            drops it for a reason.
         given: The record that was passed to ``forward``.
 
     Returns:
-        One line per record; no bytes for a dropped record.
+        One line per record, no bytes for a dropped record; the disposition.
 
     Raises:
         ContractError: ``returned`` is none of these.
         UnencodableError: JSON cannot hold a record.
     """
     if isinstance(returned, EncodedLines):
-        return b"".join(returned)
+        return returned
+    if isinstance(returned, Disposed):
+        return b"".join(_lines(returned.records)), returned.disposition
     if isinstance(returned, list):
-        return b"".join(_lines(returned)) if returned else b""
+        return b"".join(_lines(returned)), emitting(len(returned))
     if isinstance(returned, dict):
-        return encode(returned)
+        return encode(returned), USUAL
     if returned is None:
-        return encode(given)
+        return encode(given), USUAL
+    if isinstance(returned, Drop):
+        return b"", dropped_for(_checked_reason(returned.reason))
     kind = type(returned).__name__
     msg = (
-        f"returned a {kind}; return a dict, a list of dicts, [] to drop the record, "
-        "or None to keep it"
+        f"returned a {kind}; return a dict, a list of dicts, [] or Drop(reason) to "
+        "drop the record, or None to keep it"
+    )
+    raise ContractError(msg)
+
+
+def _checked_reason(reason: object) -> str:
+    """Return the reason of a `Drop`.
+
+    Raises:
+        ContractError: It is no text, or too long to be the same for many records.
+    """
+    if isinstance(reason, str) and reason.isprintable() and 0 < len(reason) <= _LONGEST_REASON:
+        return reason
+    msg = (
+        f"returned a Drop whose reason is {str(reason)[:_LONGEST_REASON]!r}; give 1 to "
+        f"{_LONGEST_REASON} printable characters, the same for all records dropped for it"
     )
     raise ContractError(msg)
 

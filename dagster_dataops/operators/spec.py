@@ -10,6 +10,7 @@ from dagster_dataops.hashing.code import code_digest
 from dagster_dataops.hashing.operational import is_annotated_operational, is_operational
 from dagster_dataops.hashing.values import FormBuilder, digest_of_form
 from dagster_dataops.operators.declared_columns import NOTHING, ColumnDeclarations
+from dagster_dataops.operators.record_context import RunLink
 from dagster_dataops.operators.secret_options import (
     is_credential,
     is_inner_credential,
@@ -52,6 +53,8 @@ class OperatorSpec:
         asynchronous: Whether ``forward`` or ``sketch`` is ``async def``.
         declared: The declared columns.
         outputs: The names of the results of an operator with several; else empty.
+        opens: Whether it has ``open`` or ``close``.
+        takes_context: Whether its method has a parameter ``context``.
     """
 
     group: str
@@ -66,6 +69,13 @@ class OperatorSpec:
     asynchronous: bool
     declared: ColumnDeclarations = NOTHING
     outputs: tuple[str, ...] = ()
+    opens: bool = False
+    takes_context: bool = False
+
+    @property
+    def contextual(self) -> bool:
+        """Whether it gets an `OperatorContext`."""
+        return self.opens or self.takes_context
 
     @property
     def qualified_name(self) -> str:
@@ -110,6 +120,7 @@ class Invocation:
         settings: The execution settings of this use, merged over those of the registration.
         passed_up: Options for ``forward`` that ``__init__`` passed to the base class.
         output: The export path of the result, if any.
+        link: The run that it is part of; ``None`` outside a run.
     """
 
     spec: OperatorSpec
@@ -117,6 +128,7 @@ class Invocation:
     settings: ExecutionSettings
     passed_up: Mapping[str, Any] = field(default_factory=dict)
     output: Path | None = None
+    link: RunLink | None = None
 
     @property
     def resolved(self) -> ResolvedSettings:

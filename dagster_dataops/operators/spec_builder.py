@@ -49,6 +49,8 @@ _CONTRACTS: Final[dict[OperatorKind, tuple[str, ...]]] = {
     "selection": ("sketch", "keep"),
     "stream": ("stream",),
 }
+CONTEXT: Final = "context"  # name of the parameter that gets an OperatorContext
+_WITH_CONTEXT: Final[frozenset[OperatorKind]] = frozenset({"record"})
 _INPUTS: Final[dict[OperatorKind, str]] = {
     "record": "one record (a dict)",
     "dataset": "the records (a list of dicts)",
@@ -84,18 +86,20 @@ def spec_of_function(
     _check_reader(name, kind, settings)
     parameters = parameters_of(function)
     inputs = _checked_inputs(name, parameters, kind)
+    given = _given(kind, parameters[inputs:])
     return OperatorSpec(
         group=group,
         name=name,
         kind=kind,
         target=function,
-        options=tuple(options_of(parameters[inputs:], SETTING_NAMES)),
+        options=tuple(options_of(parameters[inputs:], SETTING_NAMES | given)),
         any_option=takes_any(parameters),
         settings=parse_settings(f"{group}.{name}", settings),
         inputs=inputs,
         streamed=tuple(wants_iterator(parameter) for parameter in parameters[:inputs]),
         asynchronous=_asynchronous(name, function, kind),
         declared=declared.checked(name),
+        takes_context=bool(given),
     )
 
 
@@ -127,8 +131,9 @@ def spec_of_class(
         _check_selection(name, cls, parameters)
     own = {key: getattr(cls, key) for key in SETTING_NAMES if hasattr(cls, key)}
     _check_reader(name, kind, {**own, **settings}, cls)
+    given = _given(kind, parameters[inputs:])
     init = options_of(init_parameters(cls).values(), SETTING_NAMES)
-    taken = {option.name for option in init} | SETTING_NAMES
+    taken = {option.name for option in init} | SETTING_NAMES | given
     return OperatorSpec(
         group=group,
         name=name,
@@ -141,7 +146,40 @@ def spec_of_class(
         streamed=tuple(wants_iterator(parameter) for parameter in parameters[:inputs]),
         asynchronous=_asynchronous(name, unbound, kind),
         declared=declared.checked(name),
+        opens=_opens(name, cls, kind),
+        takes_context=bool(given),
     )
+
+
+def _given(kind: OperatorKind, parameters: list[inspect.Parameter]) -> frozenset[str]:
+    """Return the names of the parameters that the engine gives; they are no options."""
+    if kind not in _WITH_CONTEXT:
+        return frozenset()
+    return frozenset(
+        one.name for one in parameters if one.name == CONTEXT and one.default is one.empty
+    )
+
+
+def _opens(name: str, cls: type, kind: OperatorKind) -> bool:
+    """Return whether a class has ``open`` or ``close``; check what they take.
+
+    Raises:
+        OperatorDefinitionError: They take something else, or the kind of operator has none.
+    """
+    methods = [method for method in ("open", "close") if _callable(cls, method)]
+    if not methods or issubclass(cls, Readable):
+        return False
+    if kind not in _WITH_CONTEXT:
+        reason = f"it has {methods[0]}(), which a {kind} operator has not; record operators have"
+        raise OperatorDefinitionError(name, reason)
+    for method, wanted in (("open", ["context"]), ("close", [])):
+        if method in methods:
+            parameters = _method_of(cls, method)[1]
+            needed = [one.name for one in parameters if one.default is one.empty]
+            if len(needed) != len(wanted):
+                shown = ", ".join(["self", *wanted])
+                raise OperatorDefinitionError(name, f"define {method}({shown})")
+    return True
 
 
 def checked_name(name: str, target: Any) -> str:

@@ -193,6 +193,8 @@ def plain_context() -> RunContext:
         resume=_policy(resume),
         reuse_finished=bool(resume),
         progress=ConsoleProgress(bar=config.data_process_progress),
+        root=config.data_process_path,
+        clients=config.clients,
     )
 
 

@@ -138,6 +138,7 @@ class DataOpsResource(dg.ConfigurableResource[None]):
             progress=DagsterProgress(context.log, observations, messenger),
             should_stop=RunMonitor(context, messenger),
             interrupts=(KeyboardInterrupt, dg.DagsterExecutionInterruptedError),
+            root=self.root_path,
         )
 
 

@@ -78,9 +78,10 @@ class NodeFolder:
 
     @property
     def kept(self) -> Path:
-        """The map from input records to result bytes, which a retry of failed records needs.
+        """The map from input records to result bytes, for retries of failed records and traces.
 
-        It exists only if records failed, or if outcomes are reused for other inputs.
+        It exists only if a record has not become exactly one line of the result, or if outcomes
+        are reused for other inputs.
         """
         return self.path / f".{self.name}_results.kept"
 
@@ -130,6 +131,14 @@ class Manifest:
             ``size_bytes`` are then those of all together.
         part_of: Of the result of a named output the path of the manifest of its node, relative to
             the folder of the result. The other numbers are those of the node.
+        mapped: Whether there is a map from input records to result lines, `NodeFolder.kept`.
+        inputs: Path, fingerprint and rows of each input.
+        counts: Sums of what the operator counted, in every try of every record.
+        drops: Number of dropped records by reason, the most frequent first.
+        drop_examples: The first dropped records of each reason; each with ``line``, counted from 1,
+            and ``input``, the text of the line, cut.
+        funnel: Of a chain: for each part its name, the records that it was called with, how many
+            it passed on, dropped and failed, and its seconds.
     """
 
     done: bool = True
@@ -152,6 +161,12 @@ class Manifest:
     outcomes: bool = False
     outputs: dict[str, OutputFacts] = field(default_factory=dict)
     part_of: str = ""
+    mapped: bool = False
+    inputs: list[dict[str, Any]] = field(default_factory=list)
+    counts: dict[str, Any] = field(default_factory=dict)
+    drops: dict[str, int] = field(default_factory=dict)
+    drop_examples: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    funnel: list[dict[str, Any]] = field(default_factory=list)
 
     def to_bytes(self) -> bytes:
         """Return the manifest as readable JSON."""
@@ -253,6 +268,9 @@ _KINDS: Final[dict[str, tuple[type, ...]]] = {
     "outcomes": (bool,),
     "outputs": (dict,),
     "part_of": (str,),
+    "mapped": (bool,),
+    **dict.fromkeys(("inputs", "funnel"), (list,)),
+    **dict.fromkeys(("counts", "drops", "drop_examples"), (dict,)),
 }
 _OWN_FACTS: Final = ("rows_out", "size_bytes", "modified_ns", "fingerprint")
 _OUTPUT_KINDS: Final[dict[str, tuple[type, ...]]] = {

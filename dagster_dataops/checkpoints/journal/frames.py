@@ -14,7 +14,7 @@ on are written twice. If the format changes, raise `FORMAT`.
 import struct
 import sys
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
@@ -22,7 +22,6 @@ import orjson
 import xxhash
 
 from dagster_dataops.checkpoints.journal.span import (
-    IntArray,
     ReopenedEntry,
     Span,
     SpansEntry,
@@ -30,11 +29,14 @@ from dagster_dataops.checkpoints.journal.span import (
     pack_one,
     unpack,
 )
+from dagster_dataops.checkpoints.journal.span_notes import IntArray, SpanNotes
 
-FORMAT: Final = f"4-{sys.byteorder}"  # of journals, kept journals and manifests
+FORMAT: Final = f"5-{sys.byteorder}"  # of journals, kept journals and manifests
 _MAGIC: Final = b"DOJ1"
 _HEAD: Final = struct.Struct("<4sBIQ")
-_PLACE: Final = struct.Struct("<IQI")
+_PLACE: Final = struct.Struct("<IQI?")  # segment, offset, number of spans, whether notes precede
+_NONE: Final = b"\0"  # a span without notes
+_SOME: Final = b"\1"
 DIGEST: Final = 16  # bytes of the digest of a record's line
 
 
@@ -48,6 +50,7 @@ class FrameKind(IntEnum):
     STAGES = 7  # JSON: the stages of the stream
     DIGESTS = 8  # of the input of the spans in the frame that follows, one record each
     REOPENED = 9  # starts of spans that count no more, as records in them are to be tried again
+    NOTES = 10  # of the spans in the frame that follows
 
 
 class JournalFrame(NamedTuple):
@@ -63,6 +66,14 @@ class PackedDigests(NamedTuple):
     segment: int
     offset: int
     digests: list[bytes]
+
+
+class PackedNotes(NamedTuple):
+    """The content of a notes frame; segment and offset are those of its spans."""
+
+    segment: int
+    offset: int
+    notes: list[SpanNotes | None]
 
 
 def frame(kind: FrameKind, payload: bytes) -> bytes:
@@ -101,47 +112,93 @@ def _whole_frames(data: bytes) -> Iterator[JournalFrame]:
 
 
 def spans_frame(
-    segment: int, offset: int, columns: list[IntArray], digests: list[bytes] | None = None
+    segment: int,
+    offset: int,
+    columns: list[IntArray],
+    digests: list[bytes] | None = None,
+    notes: Sequence[SpanNotes | None] = (),
 ) -> bytes:
-    """Return the frame of spans, after the frame of the digests of their input if there are any.
+    """Return the frame of spans, after the frames of the digests of their input and their notes.
 
     Args:
         segment: Number of the segment with their outputs.
         offset: Where in the segment the first output begins.
         columns: The fields of `Span`, an array each.
-        digests: One for each span.
+        digests: One for each span; ``None`` for no such frame.
+        notes: One for each span; empty if no span has any.
     """
-    return _spans_frame(_PLACE.pack(segment, offset, len(columns[0])), pack(columns), digests)
+    place = _PLACE.pack(segment, offset, len(columns[0]), any(notes))
+    return _spans_frame(place, pack(columns), digests, notes)
 
 
-def span_frame(segment: int, offset: int, span: Span, digests: list[bytes] | None = None) -> bytes:
+def span_frame(
+    segment: int,
+    offset: int,
+    span: Span,
+    digests: list[bytes] | None = None,
+    notes: Sequence[SpanNotes | None] = (),
+) -> bytes:
     """Return what `spans_frame` returns for the columns of one span."""
-    return _spans_frame(_PLACE.pack(segment, offset, 1), pack_one(span), digests)
+    place = _PLACE.pack(segment, offset, 1, any(notes))
+    return _spans_frame(place, pack_one(span), digests, notes)
 
 
-def _spans_frame(place: bytes, packed: bytes, digests: list[bytes] | None) -> bytes:
-    spans = frame(FrameKind.SPANS, place + packed)
-    return spans if digests is None else frame(FrameKind.DIGESTS, place + b"".join(digests)) + spans
+def _spans_frame(
+    place: bytes,
+    packed: bytes,
+    digests: list[bytes] | None,
+    notes: Sequence[SpanNotes | None],
+) -> bytes:
+    frames = frame(FrameKind.SPANS, place + packed)
+    if any(notes):
+        found = b"".join(_NONE if one is None else _SOME + one.pack() for one in notes)
+        frames = frame(FrameKind.NOTES, place + found) + frames
+    if digests is not None:
+        frames = frame(FrameKind.DIGESTS, place + b"".join(digests)) + frames
+    return frames
 
 
-def read_spans(payload: bytes) -> SpansEntry | None:
-    """Return the spans of a frame, or ``None`` if the payload is malformed."""
+def read_spans(payload: bytes, notes: PackedNotes | None = None) -> SpansEntry | None:
+    """Return the spans of a frame with their notes, or ``None`` if the payload is malformed.
+
+    Spans whose notes are missing or damaged count as damaged.
+    """
     try:
-        segment, offset, count = _PLACE.unpack_from(payload)
-        return SpansEntry(segment, offset, unpack(payload[_PLACE.size :], count))
+        segment, offset, count, noted = _PLACE.unpack_from(payload)
+        spans = SpansEntry(segment, offset, unpack(payload[_PLACE.size :], count))
     except (struct.error, ValueError):
         return None
+    if not noted:
+        return spans
+    if notes is None or notes[:2] != spans[:2] or len(notes.notes) != count:
+        return None
+    return spans._replace(notes=notes.notes)
 
 
 def read_digests(payload: bytes) -> PackedDigests | None:
     """Return the digests of a frame, or ``None`` if the payload is malformed."""
     try:
-        segment, offset, count = _PLACE.unpack_from(payload)
+        segment, offset, count, _ = _PLACE.unpack_from(payload)
     except struct.error:
         return None
     digests = [payload[at : at + DIGEST] for at in range(_PLACE.size, len(payload), DIGEST)]
     whole = len(payload) == _PLACE.size + count * DIGEST
     return PackedDigests(segment, offset, digests) if whole else None
+
+
+def read_notes(payload: bytes) -> PackedNotes | None:
+    """Return the notes of a frame, or ``None`` if the payload is malformed."""
+    notes: list[SpanNotes | None] = []
+    try:
+        segment, offset, count, _ = _PLACE.unpack_from(payload)
+        at = _PLACE.size
+        for _ in range(count):
+            some, at = payload[at : at + 1] == _SOME, at + 1
+            one, at = SpanNotes.unpack(payload, at) if some else (None, at)
+            notes.append(one)
+    except (struct.error, ValueError):
+        return None
+    return PackedNotes(segment, offset, notes) if at == len(payload) else None
 
 
 def json_frame(kind: FrameKind, content: dict[str, Any]) -> bytes:

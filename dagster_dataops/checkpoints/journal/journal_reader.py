@@ -2,16 +2,16 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import orjson
 
 from dagster_dataops.checkpoints.journal.frames import (
     FrameKind,
     JournalFrame,
-    PackedDigests,
     read_digests,
     read_frames,
+    read_notes,
     read_reopened,
     read_spans,
 )
@@ -38,6 +38,8 @@ class PositionEntry(NamedTuple):
     position: Position
 
 
+_Before: TypeAlias = dict[int, bytes]  # payloads of the frames about the spans that follow
+_ABOUT_SPANS: Final = {FrameKind.DIGESTS, FrameKind.NOTES}
 Entry: TypeAlias = AttemptEntry | SpansEntry | ReopenedEntry | StagesEntry | PositionEntry
 
 
@@ -47,17 +49,21 @@ def read_journal(path: Path) -> Iterator[Entry]:
     Raises:
         StorageError: The file cannot be read.
     """
-    digests: PackedDigests | None = None
+    before: _Before = {}
     for found in read_frames(read_if_there(path, "read the journal")):
-        entry = _spans(found, digests) if found.kind == FrameKind.SPANS else _entry(found)
-        digests = read_digests(found.payload) if found.kind == FrameKind.DIGESTS else None
+        if found.kind in _ABOUT_SPANS:
+            before[found.kind] = found.payload
+            continue
+        entry = _spans(found, before) if found.kind == FrameKind.SPANS else _entry(found)
+        before = {}
         if entry is not None:
             yield entry
 
 
-def _spans(found: JournalFrame, digests: PackedDigests | None) -> SpansEntry | None:
-    """Return spans with the digests of the frame before, if these are of the same spans."""
-    spans = read_spans(found.payload)
+def _spans(found: JournalFrame, before: _Before) -> SpansEntry | None:
+    """Return spans with the digests and notes of the frames before, if these are of them."""
+    spans = read_spans(found.payload, read_notes(before.get(FrameKind.NOTES, b"")))
+    digests = read_digests(before.get(FrameKind.DIGESTS, b""))
     if spans is None or digests is None or digests[:2] != spans[:2]:
         return spans
     whole = len(digests.digests) == len(spans.columns[0])

@@ -1,7 +1,7 @@
 """JournalWriter: appends entries to the journal of a checkpoint. `journal_reader` reads them."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,8 @@ from dagster_dataops.checkpoints.journal.frames import (
     spans_frame,
 )
 from dagster_dataops.checkpoints.journal.positions import Position, StageParts, pack_position
-from dagster_dataops.checkpoints.journal.span import IntArray, ReopenedEntry, Span, columns_of
+from dagster_dataops.checkpoints.journal.span import ReopenedEntry, Span, columns_of
+from dagster_dataops.checkpoints.journal.span_notes import IntArray, SpanNotes
 from dagster_dataops.datasets.durable_files import storage, write_all
 
 
@@ -36,13 +37,23 @@ class JournalWriter:
         self.append(json_frame(FrameKind.ATTEMPT, dict(content)))
 
     def span(
-        self, segment: int, offset: int, span: Span, digests: list[bytes] | None = None
+        self,
+        segment: int,
+        offset: int,
+        span: Span,
+        digests: list[bytes] | None = None,
+        notes: Sequence[SpanNotes | None] = (),
     ) -> None:
         """Append one settled span, in a third of the time of `spans`."""
-        self.append(span_frame(segment, offset, span, digests))
+        self.append(span_frame(segment, offset, span, digests, notes))
 
     def spans(
-        self, segment: int, offset: int, columns: list[IntArray], digests: list[bytes] | None = None
+        self,
+        segment: int,
+        offset: int,
+        columns: list[IntArray],
+        digests: list[bytes] | None = None,
+        notes: Sequence[SpanNotes | None] = (),
     ) -> None:
         """Append settled spans.
 
@@ -51,10 +62,18 @@ class JournalWriter:
             offset: Where in the segment the first output starts; the others follow.
             columns: The fields of the spans, an array each, in the order of their outputs.
             digests: Of the input of each span, so that outcomes are found by their input.
+            notes: Of each span; empty if none has any.
         """
-        self.append(spans_frame(segment, offset, columns, digests))
+        self.append(spans_frame(segment, offset, columns, digests, notes))
 
-    def reopened(self, entry: ReopenedEntry, segment: int, offset: int, spans: list[Span]) -> None:
+    def reopened(
+        self,
+        entry: ReopenedEntry,
+        segment: int,
+        offset: int,
+        spans: list[Span],
+        notes: Sequence[SpanNotes | None] = (),
+    ) -> None:
         """Append that spans count no more, and the spans that replace them, in one step.
 
         Args:
@@ -62,10 +81,11 @@ class JournalWriter:
             segment: Number of the segment with the outputs of the replacing spans.
             offset: Where in the segment the first of these outputs starts.
             spans: The replacing spans.
+            notes: Of each of these; empty if none has any.
         """
         frames = reopened_frame(entry.starts, retries=entry.retries)
         if spans:
-            frames += spans_frame(segment, offset, columns_of(spans))
+            frames += spans_frame(segment, offset, columns_of(spans), notes=notes)
         self.append(frames)
 
     def stages(self, stages: StageParts) -> None:

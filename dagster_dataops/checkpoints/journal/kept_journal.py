@@ -4,7 +4,7 @@ It is the journal of a checkpoint whose only segment is this output. Only the fa
 open in this checkpoint: a run that continues it retries them alone.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -16,6 +16,13 @@ from dagster_dataops.checkpoints.journal.failed_place import FailedPlace
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.journal.segments import checksum
 from dagster_dataops.checkpoints.journal.span import Span, columns_of
+from dagster_dataops.checkpoints.journal.span_notes import (
+    Counts,
+    Number,
+    SpanNotes,
+    add_counts,
+    joined,
+)
 from dagster_dataops.checkpoints.journal.stored_outcomes import span_digests
 from dagster_dataops.datasets.durable_files import read_range, storage
 
@@ -54,8 +61,20 @@ class _Piece:
         self.start = self.end = start
         self.records = self.emitted = self.dropped = self.size = 0
         self._digest = xxhash.xxh3_64()
+        self._notes: list[tuple[int, SpanNotes | None]] = []
+        self._counts: Counts = {}
 
-    def add(self, end: int, records: int, dropped: int, output: bytes) -> None:
+    @property
+    def notes(self) -> SpanNotes | None:
+        """The notes of the piece."""
+        return joined(self._notes, self._counts)
+
+    def add(
+        self, end: int, records: int, dropped: int, output: bytes, notes: SpanNotes | None
+    ) -> None:
+        self._notes.append((records, notes))
+        if notes is not None:
+            add_counts(self._counts, notes.counts)
         self.end = end
         self.records += records
         self.dropped += dropped
@@ -104,10 +123,18 @@ class KeptJournal:
         self._apart = apart
         self._piece: _Piece | None = None
         self._spans: list[Span] = []
+        self._notes: list[SpanNotes | None] = []
+        self._kept_counts: Counts = {}
         self._offset = 0  # of the first of these in the output
         self._finished = False
 
-    def add(self, span: Span, output: bytes, failed: Sequence[FailedPlace]) -> None:
+    def add(
+        self,
+        span: Span,
+        output: bytes,
+        failed: Sequence[FailedPlace],
+        notes: SpanNotes | None = None,
+    ) -> None:
         """Add the next span of the input.
 
         Args:
@@ -115,18 +142,20 @@ class KeptJournal:
             output: Its result lines, which are the next lines of the output; lines that follow
                 them are ignored.
             failed: The places of its failed records, in order.
+            notes: Its notes.
         """
         if self._apart and not failed:
-            self._take(span)
+            self._take(span, notes)
             return
         for number, (first, last) in enumerate(parts_between(span, failed)):
             if number:
                 self._end_piece()
-            self._keep(first, last, output)
+            part = notes.part(first.records, last.records) if notes and failed else notes
+            self._keep(first, last, output, part)
         if self._apart:
             self._end_piece()
 
-    def _keep(self, first: Cut, last: Cut, output: bytes) -> None:
+    def _keep(self, first: Cut, last: Cut, output: bytes, notes: SpanNotes | None) -> None:
         records = last.records - first.records
         if not records:  # there may be blank lines
             return
@@ -136,31 +165,44 @@ class KeptJournal:
         if self._piece is None:
             self._piece = _Piece(first.start)
         kept = output[first.output : last.output]
-        self._piece.add(last.start, records, last.dropped - first.dropped, kept)
+        self._piece.add(last.start, records, last.dropped - first.dropped, kept, notes)
 
     def _end_piece(self) -> None:
         if self._piece is not None:
-            self._take(self._piece.span(self._source if self._check_input else None))
+            source = self._source if self._check_input else None
+            self._take(self._piece.span(source), self._piece.notes)
             self._piece = None
 
-    def _take(self, span: Span) -> None:
+    def _take(self, span: Span, notes: SpanNotes | None) -> None:
         self._spans.append(span)
+        self._notes.append(notes)
+        if notes is not None:
+            add_counts(self._kept_counts, notes.counts)
         if len(self._spans) >= _BATCH_SPANS:
             self._write_spans()
 
     def _write_spans(self) -> None:
         if self._spans:
             digests = span_digests(self._source, self._spans) if self._apart else None
-            self._journal.spans(SEGMENT, self._offset, columns_of(self._spans), digests)
+            columns = columns_of(self._spans)
+            self._journal.spans(SEGMENT, self._offset, columns, digests, self._notes)
             self._offset += sum(span.output_bytes for span in self._spans)
             self._spans.clear()
+            self._notes.clear()
 
-    def finish(self, attempts: Sequence[dict[str, Any]]) -> None:
-        """Write the attempts that made the output, and make the journal durable."""
+    def finish(self, attempts: Sequence[dict[str, Any]], counts: Mapping[str, Number]) -> None:
+        """Make the journal durable.
+
+        Args:
+            attempts: The attempts that made the output.
+            counts: Sums of what their operator counted, also of failed records.
+        """
         self._end_piece()
         self._write_spans()
+        others = {name: one - self._kept_counts.get(name, 0) for name, one in counts.items()}
         for attempt in attempts:
-            self._journal.attempt(attempt)
+            last = {"counts": others} if attempt is attempts[-1] else {}
+            self._journal.attempt({**attempt, **last})
         self._journal.sync()
         self._finished = True
 

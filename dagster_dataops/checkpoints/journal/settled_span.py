@@ -5,14 +5,16 @@ from typing import NamedTuple
 import xxhash
 
 from dagster_dataops.checkpoints.journal.span import Span
+from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 
 
 class SettledSpan(NamedTuple):
-    """A span, its result lines and its error lines."""
+    """A span, its result lines, its error lines and its notes."""
 
     span: Span
     output: bytes | bytearray
     errors: bytes
+    notes: SpanNotes | None = None
 
     @classmethod
     def of(  # noqa: PLR0913 - the fields of a span
@@ -27,6 +29,7 @@ class SettledSpan(NamedTuple):
         output: bytes | bytearray,
         errors: bytes,
         source: bytes | memoryview | None = None,
+        notes: SpanNotes | None = None,
     ) -> "SettledSpan":
         """Return the span of ``length`` input bytes, newlines included, from ``start`` on.
 
@@ -40,6 +43,7 @@ class SettledSpan(NamedTuple):
             output: The result lines; handed over, not to be changed again.
             errors: The error lines.
             source: The input bytes, if the span is to carry their checksum.
+            notes: Its notes.
         """
         span = Span(
             start=start,
@@ -53,7 +57,7 @@ class SettledSpan(NamedTuple):
             input_check=_checksum(source) if source is not None else 0,
             output_check=_checksum(output, errors),
         )
-        return cls(span, output, errors)
+        return cls(span, output, errors, notes)
 
 
 def _checksum(data: bytes | bytearray | memoryview, more: bytes = b"") -> int:

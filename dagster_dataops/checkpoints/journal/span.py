@@ -3,9 +3,9 @@
 import struct
 import zlib
 from array import array
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
-IntArray: TypeAlias = "array[int]"
+from dagster_dataops.checkpoints.journal.span_notes import IntArray, SpanNotes
 
 
 class Span(NamedTuple):
@@ -44,12 +44,14 @@ class SpansEntry(NamedTuple):
         offset: Where in the segment the first output starts; the others follow.
         columns: The fields of `Span`, an array each.
         digests: Of the input of each span; ``None`` if they were not written.
+        notes: Of each span; ``None`` if no span has any.
     """
 
     segment: int
     offset: int
     columns: list[IntArray]
     digests: list[bytes] | None = None
+    notes: list[SpanNotes | None] | None = None
 
 
 class ReopenedEntry(NamedTuple):

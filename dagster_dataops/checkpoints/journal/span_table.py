@@ -5,12 +5,13 @@ spans take a fraction of a second.
 """
 
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, compress, islice
 from operator import add, gt, lt
 from typing import Final, NamedTuple
 
-from dagster_dataops.checkpoints.journal.span import COLUMN_TYPES, IntArray, Span
+from dagster_dataops.checkpoints.journal.span import COLUMN_TYPES, Span
+from dagster_dataops.checkpoints.journal.span_notes import Counts, IntArray, SpanNotes, add_counts
 from dagster_dataops.datasets.lines import Interval
 
 _PLACE: Final = [
@@ -27,7 +28,12 @@ class _Order(NamedTuple):
 
 
 class SpanTable:
-    """Every settled span and where its output lies."""
+    """Every settled span and where its output lies.
+
+    Attributes:
+        notes: The notes of spans that have any, by where the span starts.
+        counts: Sums of what the operator counted, also in spans that were removed since.
+    """
 
     def __init__(self) -> None:
         self._columns = [array(kind) for kind in COLUMN_TYPES]
@@ -36,14 +42,27 @@ class SpanTable:
         self.records = 0
         self.failed = 0
         self.input_bytes = 0
+        self.notes: dict[int, SpanNotes] = {}
+        self.counts: Counts = {}
         self._known_order: _Order | None = None  # reset when a span is added
 
     def __len__(self) -> int:
         return len(self._segments)
 
-    def add(self, columns: list[IntArray], segment: int, offset: int) -> None:
-        """Add spans whose outputs lie one after the other from ``offset`` in ``segment``."""
+    def add(
+        self,
+        columns: list[IntArray],
+        segment: int,
+        offset: int,
+        notes: Sequence[SpanNotes | None] | None = None,
+    ) -> None:
+        """Add spans whose outputs lie one after the other from ``offset`` in ``segment``.
+
+        The notes of the spans are ``None`` or empty if no span has any.
+        """
         self._known_order = None
+        if notes or self.notes:
+            self._add_notes(columns[0], notes or [None] * len(columns[0]))
         for mine, theirs in zip(self._columns, columns, strict=True):
             mine.extend(theirs)
         count = len(columns[0])
@@ -54,9 +73,22 @@ class SpanTable:
         self.records += sum(columns[2])
         self.failed += sum(columns[5])
 
-    def add_one(self, span: Span, segment: int, offset: int) -> None:
+    def _add_notes(self, starts: Iterable[int], notes: Iterable[SpanNotes | None]) -> None:
+        """Set the notes of spans; a span without notes may replace a damaged one with notes."""
+        for start, one in zip(starts, notes, strict=True):
+            if one is not None:
+                self.notes[start] = one
+                add_counts(self.counts, one.counts)
+            else:
+                self.notes.pop(start, None)
+
+    def add_one(
+        self, span: Span, segment: int, offset: int, notes: SpanNotes | None = None
+    ) -> None:
         """Add one span whose output lies at ``offset`` in ``segment``; quicker than `add`."""
         self._known_order = None
+        if notes is not None or self.notes:
+            self._add_notes((span.start,), (notes,))
         for column, value in zip(self._columns, span, strict=True):
             column.append(value)
         self._segments.append(segment)
@@ -150,6 +182,10 @@ class SpanTable:
         table.input_bytes = sum(table._columns[1])
         table.records = sum(table._columns[2])
         table.failed = sum(table._columns[5])
+        table.counts = self.counts
+        if self.notes:
+            starts = table._columns[0]
+            table.notes = {start: self.notes[start] for start in starts if start in self.notes}
         return table
 
     def gaps(self, content: Interval) -> list[Interval]:

@@ -104,7 +104,7 @@ def _put_in_place(folder: NodeFolder, manifest: Manifest) -> None:
         folder.routes.unlink(missing_ok=True)
     if not (manifest.failed and folder.errors.exists() and folder.errors.stat().st_size):
         folder.errors.unlink(missing_ok=True)
-        if not manifest.outcomes:
+        if not manifest.mapped:
             folder.kept.unlink(missing_ok=True)
     remove_checkpoints(folder)
     _sync_folders(folder, manifest)

@@ -2,6 +2,7 @@
 
 from array import array
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Protocol
 
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
@@ -64,7 +65,7 @@ def compose(
     with DraftWriter(folder, "compose the result") as drafts:
         if select is not None:
             return _compose_selected(checkpoint, dataset, drafts, select)
-        if checkpoint.table.failed or outcomes:
+        if checkpoint.table.failed or checkpoint.table.notes or outcomes:
             return _compose_keeping(folder, checkpoint, dataset, drafts, outcomes=outcomes)
         return _compose_plainly(checkpoint, drafts)
 
@@ -126,14 +127,16 @@ def _compose_keeping(
         ) as keeping,
     ):
         for span, output, failed in _spans(checkpoint, dataset, drafts.errors, damaged):
-            keeping.add(span, output, [record.place for record in failed])
+            notes = checkpoint.table.notes.get(span.start)
+            keeping.add(span, output, [record.place for record in failed], notes)
             if not damaged:
                 drafts.results.write(output[: span.output_bytes], span.emitted)
         if damaged:
             return damaged
         made = _finish(drafts, checkpoint, outcomes=outcomes)
-        keeping.finish(checkpoint.attempt_entries(result=made.dataset.fingerprint))
-        return made
+        entries = checkpoint.attempt_entries(result=made.dataset.fingerprint)
+        keeping.finish(entries, checkpoint.table.counts)
+        return replace(made, mapped=True)
 
 
 def _compose_selected(

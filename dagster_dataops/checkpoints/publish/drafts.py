@@ -7,6 +7,7 @@ from typing import Self
 
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, OutputFacts
 from dagster_dataops.checkpoints.publish.routed_writer import RoutedWriter
+from dagster_dataops.checkpoints.publish.record_summary import RecordSummary
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import draft_of, storage
 from dagster_dataops.datasets.writer import JsonlWriter
@@ -23,6 +24,8 @@ class Drafts:
         dropped: Input records that emitted nothing and did not fail.
         failed: Input records that failed; they are in the draft of the error file.
         outcomes: Whether the outcome of every record can be found by its input.
+        mapped: Whether there is a draft of the map from input records to result lines.
+        summary: What became of the records.
         seeds: Seeds that a stream has drawn, by the paths of its stages.
         outputs: Facts about each named output, as in `Manifest.outputs`.
     """
@@ -33,6 +36,8 @@ class Drafts:
     dropped: int = 0
     failed: int = 0
     outcomes: bool = False
+    mapped: bool = False
+    summary: RecordSummary = field(default_factory=RecordSummary)
     seeds: dict[str, int] = field(default_factory=dict)
     outputs: dict[str, OutputFacts] = field(default_factory=dict)
 

@@ -15,6 +15,7 @@ from dagster_dataops.checkpoints.journal.segment_reader import SegmentReader
 from dagster_dataops.checkpoints.journal.segments import checksum
 from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
 from dagster_dataops.checkpoints.journal.span import ReopenedEntry, Span
+from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import read_range
@@ -36,7 +37,7 @@ def reopen(
         retries: Whether a retry of the failed records alone begins here.
     """
     starts: list[int] = []
-    spans: list[Span] = []
+    parts: list[SettledSpan] = []
     with (
         dataset.path.open("rb") as source,
         closing(checkpoint.new_segment()) as segment,
@@ -48,10 +49,12 @@ def reopen(
             if again:
                 starts.append(span.start)
                 stay = [one for one in records if one not in again]
-                for part in _parts(span, output, again, stay, descriptor):
+                notes = checkpoint.table.notes.get(span.start)
+                for part in _parts(span, output, again, stay, descriptor, notes):
                     segment.append(part.output, part.errors)
-                    spans.append(part.span)
-    checkpoint.reopen(ReopenedEntry(starts, retries), segment.number, 0, spans)
+                    parts.append(part)
+    spans, found = [part.span for part in parts], [part.notes for part in parts]
+    checkpoint.reopen(ReopenedEntry(starts, retries), segment.number, 0, spans, found)
     checkpoint.sync()
 
 
@@ -80,10 +83,12 @@ def _parts(
     again: Sequence[FailedRecord],
     stay: Sequence[FailedRecord],
     source: int | None,
+    notes: SpanNotes | None,
 ) -> Iterator[SettledSpan]:
     """Yield a span in parts, without the records that are to be tried ``again``.
 
-    The parts carry a checksum of their input if its descriptor is given as ``source``.
+    The parts carry a checksum of their input if its descriptor is given as ``source``. The counts
+    of the span are not repeated in their notes.
     """
     for first, last in parts_between(span, [record.place for record in again]):
         records, length = last.records - first.records, last.start - first.start
@@ -105,6 +110,7 @@ def _parts(
             output=lines,
             errors=b"".join(error.line() for error in errors),
             source=None if source is None else read_range(source, first.start, length),
+            notes=notes.part(first.records, last.records) if notes else None,
         )
 
 

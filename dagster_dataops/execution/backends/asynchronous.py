@@ -6,14 +6,17 @@ interrupts reach the main thread at once.
 
 import asyncio
 import threading
+from functools import partial
 
 from dagster_dataops.errors import RunStoppedError
-from dagster_dataops.execution.backends.collector import Collector
+from dagster_dataops.execution.backends.collector import Collector, notes_of
 from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.records.async_settle import async_settler
+from dagster_dataops.execution.records.lifecycle import context_of, opened
 from dagster_dataops.execution.records.retries import Retries, retries_of, tell
 from dagster_dataops.execution.timeouts.event_loop import event_loop, run_through
 from dagster_dataops.execution.timeouts.record_timeout import TooManyStuckError
+from dagster_dataops.operators.record_context import StopRun, Tally
 
 
 def run(job: Job) -> None:
@@ -42,19 +45,26 @@ class _Calls:
     def __init__(self, job: Job, collector: Collector, retries: Retries | None) -> None:
         self._collector = collector
         self._name = job.name
-        self._settle = async_settler(job.operator, retries)
+        self._operator = job.operator
+        self._retries = retries
         self._workers = job.settings.max_workers
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
     def run(self) -> None:
+        context = context_of(self._operator)
         try:
             with event_loop() as loop:
-                run_through(loop, self._run())
+                run = partial(run_through, loop)
+                with opened(self._operator, run, context) as own:
+                    self._settle = async_settler(own, context, self._retries)
+                    run(self._run())
         except asyncio.CancelledError:
             pass
         except TooManyStuckError as error:
             self._collector.fail(RunStoppedError(self._name, str(error)))
+        except StopRun as stop:
+            self._collector.fail(RunStoppedError(self._name, stop.reason))
         except BaseException as error:  # noqa: BLE001 - handed to the main thread
             self._collector.fail(error)
 
@@ -65,7 +75,10 @@ class _Calls:
 
     async def _work(self) -> None:
         while (line := self._collector.take()) is not None:
-            self._collector.put(line, await self._settle(line.text))
+            tally = Tally()
+            tally.start = line.start
+            outcome = await self._settle(line.text, tally)
+            self._collector.put(line, outcome, notes_of(tally, outcome))
 
     def cancel(self) -> None:
         """Cancel the calls in flight; harmless after the end."""

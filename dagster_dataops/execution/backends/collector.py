@@ -18,11 +18,18 @@ from typing import Final, TypeAlias
 from dagster_dataops.checkpoints.journal.segments import checksum
 from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
 from dagster_dataops.checkpoints.journal.span import Span
+from dagster_dataops.checkpoints.journal.span_notes import (
+    Counts,
+    SpanNotes,
+    add_counts,
+    joined,
+)
 from dagster_dataops.datasets.lines import Line, iterate_lines
 from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.records.breaker import Breaker
 from dagster_dataops.execution.records.fork_guard import ForkGuard
 from dagster_dataops.execution.records.record_failures import Failed, Failure, Outcome, error_line
+from dagster_dataops.operators.record_context import Tally
 
 _LOOK_SECONDS: Final = 0.02  # after which the main thread settles what workers left
 _PERIOD_SECONDS: Final = 0.001  # of drains by workers, if records finish faster than that ...
@@ -36,7 +43,7 @@ class PauseEnded(BaseException):
     """The run stops while a record waits for its next try."""
 
 
-_Finished: TypeAlias = tuple[Line, Outcome]
+_Finished: TypeAlias = tuple[Line, Outcome, SpanNotes | None]
 
 
 class Collector:
@@ -112,14 +119,14 @@ class Collector:
             self.exhausted = not self._ready
             return not self.exhausted
 
-    def put(self, line: Line, outcome: Outcome) -> None:
-        """Take the outcome of ``line``, in the thread that finished it."""
+    def put(self, line: Line, outcome: Outcome, notes: SpanNotes | None = None) -> None:
+        """Take the outcome and the notes of ``line``, in the thread that finished it."""
         self._fork_guard.check()
         if isinstance(outcome, Failure) and not self._job.settings.ignore_errors:
             self._first_failure = self._first_failure or Failed(line.start, line.text, outcome)
             self._stop.set()
             return
-        self._finished.append((line, outcome))
+        self._finished.append((line, outcome, notes))
         self.breaker.count(outcome, line.start)
         if self._may_drain() and not self.stopped:
             try:
@@ -156,17 +163,19 @@ class Collector:
     def _settle(self, finished: list[_Finished]) -> None:
         spans: list[Span] = []
         parts: list[bytes | bytearray] = []
+        noted: list[SpanNotes | None] = []
         for run in [[one] for one in finished] if self._apart else _neighbours(finished):
-            line, outcome = run[0]
+            line, outcome, notes = run[0]
             if len(run) > 1 or isinstance(outcome, Failure):
-                span, output, errors = self._joined(run)
+                span, output, errors, notes = self._joined(run)
                 parts += (output, errors)
             else:  # the usual case with many calls in flight, in a third of the time
                 span = self._single(line, outcome or b"")
                 parts.append(outcome or b"")
             spans.append(span)
+            noted.append(notes)
         offset = self._segment.append(b"".join(parts))
-        self._job.settle(self._segment.number, offset, spans)
+        self._job.settle(self._segment.number, offset, spans, noted)
 
     def _single(self, line: Line, output: bytes) -> Span:
         source = checksum(line.raw) if self._job.check_input else 0
@@ -180,7 +189,7 @@ class Collector:
         output = bytearray()
         errors: list[bytes] = []
         dropped = 0
-        for position, (line, outcome) in enumerate(finished):
+        for position, (line, outcome, _) in enumerate(finished):
             if isinstance(outcome, Failure):
                 failed = Failed(line.start, line.text, outcome)
                 before = {"position": position, "output": len(output), "dropped": dropped}
@@ -200,6 +209,7 @@ class Collector:
             output=output,
             errors=b"".join(errors),
             source=_raw(finished) if self._job.check_input else None,
+            notes=_joined_notes(finished),
         )
 
     def raise_if_failed(self) -> None:
@@ -250,6 +260,24 @@ class Collector:
             os.close(self._descriptor)
 
 
+def notes_of(tally: Tally, outcome: Outcome) -> SpanNotes | None:
+    """Return the notes of one record, taken from its tally."""
+    unusual = [(0, one) for _, one in tally.take_unusual()]
+    if isinstance(outcome, Failure) and outcome.disposition:
+        unusual = [(0, outcome.disposition)]
+    return SpanNotes.of(1, unusual, tally.take_counts() if tally.used else {})
+
+
+def _joined_notes(finished: list[_Finished]) -> SpanNotes | None:
+    """Return the notes of records that form one span."""
+    if not any(notes for *_, notes in finished):
+        return None
+    counts: Counts = {}
+    for *_, notes in finished:
+        add_counts(counts, notes.counts if notes else {})
+    return joined([(1, notes) for *_, notes in finished], counts)
+
+
 def _neighbours(finished: list[_Finished]) -> Iterator[list[_Finished]]:
     """Yield runs of records that follow one another in the input without a gap."""
     run = [finished[0]]
@@ -264,5 +292,5 @@ def _neighbours(finished: list[_Finished]) -> Iterator[list[_Finished]]:
 
 def _raw(finished: list[_Finished]) -> bytes:
     """Return lines that follow one another as they stand in the file."""
-    last, _ = finished[-1]
-    return b"\n".join([line.text for line, _ in finished[:-1]] + [last.raw])
+    last = finished[-1][0]
+    return b"\n".join([line.text for line, *_ in finished[:-1]] + [last.raw])

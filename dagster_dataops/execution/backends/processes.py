@@ -17,7 +17,7 @@ from dagster_dataops.concurrency.cores import usable_cores
 from dagster_dataops.concurrency.fork_safety import may_fork
 from dagster_dataops.datasets.durable_files import read_range
 from dagster_dataops.datasets.lines import Interval, next_line_start
-from dagster_dataops.errors import StorageError, WorkerError
+from dagster_dataops.errors import RunStoppedError, StorageError, WorkerError
 from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.records.breaker import Breaker
 from dagster_dataops.execution.records.record_failures import Failed, Failure, error_line, timed_out
@@ -52,6 +52,8 @@ def run(job: Job) -> None:
         RecordError: A record failed and failures are not ignored.
         OutageError: Call after call of one worker failed, or worker after worker died.
         WorkerError: Workers cannot be started.
+        OperatorOpenError: The operator cannot be opened.
+        RunStoppedError: The operator stopped the run.
     """
     descriptor = os.open(job.dataset.path, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -213,6 +215,8 @@ class _Run:
                 self._start_worker()
             case Kind.FAILED | Kind.LAST_FAILED:
                 self._hear_failures(message)
+            case Kind.UNOPENED:
+                raise protocol.unpack_unopened(message)
             case _:
                 self._raise_fault(message[0], protocol.unpack_fault(message))
 
@@ -224,8 +228,8 @@ class _Run:
             self._last_failed += protocol.unpack_last_failed(message)
 
     def _settle(self, worker: WorkerProcess, message: bytes) -> Span:
-        offset, span = protocol.unpack_span(message)
-        self._job.settle(worker.segment, offset, [span])
+        offset, span, notes = protocol.unpack_span(message)
+        self._job.settle(worker.segment, offset, [span], [notes])
         if span.failed < span.records:
             self._deaths.succeeded()
         return span
@@ -257,6 +261,8 @@ class _Run:
             self._supply(other)
 
     def _raise_fault(self, kind: int, text: str) -> None:
+        if kind == Kind.STOPPED:
+            raise RunStoppedError(self._job.name, text)
         self._job.check_input_unchanged()
         if kind == Kind.UNABLE:
             raise WorkerError(self._job.name, text)

@@ -7,12 +7,14 @@ from typing import Final
 
 from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
 from dagster_dataops.datasets.lines import Interval, next_line_start
+from dagster_dataops.errors import RunStoppedError
 from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.records.breaker import Breaker
 from dagster_dataops.execution.records.retries import Retries, retries_of, tell
 from dagster_dataops.execution.records.settle import Settle, settling
 from dagster_dataops.execution.records.span_loop import SpanLoop
 from dagster_dataops.execution.timeouts.sigalrm import Alarm, alarm_obstacle
+from dagster_dataops.operators.record_context import StopRun, Tally
 
 _RANGE_BYTES = 4 << 20
 _SETTLE_SECONDS: Final = 0.01  # a call that takes longer is settled before the next one
@@ -25,19 +27,20 @@ def run(job: Job) -> None:
         RecordError: A record failed and failures are not ignored; its cause is the operator's
             exception.
         OutageError: Call after call failed.
+        RunStoppedError: The operator stopped the run.
     """
     segment = job.checkpoint.new_segment()
 
     def write(settled: SettledSpan) -> None:
         offset = segment.append(settled.output, settled.errors)
-        job.settle(segment.number, offset, [settled.span])
+        job.settle(segment.number, offset, [settled.span], [settled.notes])
         job.tick()
 
     descriptor = os.open(job.dataset.path, os.O_RDONLY | os.O_CLOEXEC)
     breaker = Breaker(job.settings.stop_after_failures)
-    retries = retries_of(job.settings, breaker=breaker)
+    retries, tally = retries_of(job.settings, breaker=breaker), Tally()
     try:
-        with _settling(job, retries) as settle:
+        with _settling(job, retries, tally) as settle:
             loop = SpanLoop(
                 settle,
                 descriptor,
@@ -47,12 +50,15 @@ def run(job: Job) -> None:
                 check_input=job.check_input,
                 breaker=breaker,
                 settle_seconds=_SETTLE_SECONDS,
+                tally=tally,
             )
             for start, end in _ranges(descriptor, job.todo):
                 failed = loop.run(start, end, one_by_one=job.keeps_outcomes)
                 if failed is not None:
                     job.last_failed = set(breaker.last_failed)
                     raise job.error_of(failed) from failed.failure.error
+    except StopRun as stop:
+        raise RunStoppedError(job.name, stop.reason) from stop
     finally:
         os.close(descriptor)
         segment.close()
@@ -60,16 +66,16 @@ def run(job: Job) -> None:
 
 
 @contextmanager
-def _settling(job: Job, retries: Retries | None) -> Iterator[Settle]:
+def _settling(job: Job, retries: Retries | None, tally: Tally) -> Iterator[Settle]:
     """Yield the function that settles lines, within the time limit if a timer can be used."""
     alarm = _alarm(job)
     if alarm is None:
-        with settling(job.operator, job.interrupts, retries=retries) as settle:
+        with settling(job.operator, job.interrupts, retries=retries, tally=tally) as settle:
             yield settle
         return
     with (
         alarm.installed(),
-        settling(job.operator, job.interrupts, alarm.around, retries) as settle,
+        settling(job.operator, job.interrupts, alarm.around, retries, tally) as settle,
     ):
         yield settle
 

@@ -14,12 +14,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from dagster_dataops.errors import RunStoppedError
-from dagster_dataops.execution.backends.collector import Collector, PauseEnded
+from dagster_dataops.execution.backends.collector import Collector, PauseEnded, notes_of
 from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.records.retries import Retries, retries_of, tell
 from dagster_dataops.execution.records.settle import Settle, settling
 from dagster_dataops.execution.timeouts.record_timeout import Stuck, TooManyStuckError
 from dagster_dataops.execution.timeouts.thread_calls import CallLimit, start_thread
+from dagster_dataops.operators.record_context import StopRun, Tally
 
 if TYPE_CHECKING:
     from dagster_dataops.datasets.lines import Line
@@ -34,18 +35,23 @@ def run(job: Job) -> None:
 
     Raises:
         RecordError: A record failed and failures are not ignored.
-        RunStoppedError: Too many calls went on after their time limit.
+        RunStoppedError: Too many calls went on after their time limit, or the operator stopped the
+            run.
+        OperatorOpenError: The operator cannot be opened.
     """
     collector = Collector(job)
     retries = retries_of(job.settings, collector.pause, collector.breaker)
     stuck = Stuck(job.settings.max_workers)
 
     def work() -> None:
+        tally = Tally()
         try:
-            with _settling(job, retries, stuck) as settle:
-                _settle_all(collector, settle)
+            with _settling(job, retries, stuck, tally) as settle:
+                _settle_all(collector, settle, tally)
         except PauseEnded:
             return
+        except StopRun as stop:
+            collector.fail(RunStoppedError(job.name, stop.reason))
         except TooManyStuckError as error:
             collector.fail(RunStoppedError(job.name, str(error)))
         except BaseException as error:  # noqa: BLE001 - handed to the main thread
@@ -59,7 +65,7 @@ def run(job: Job) -> None:
         tell(retries, job.progress)
 
 
-def _settle_all(collector: Collector, settle: Settle) -> None:
+def _settle_all(collector: Collector, settle: Settle, tally: Tally) -> None:
     """Settle one line after the other; take a line after the one before it is finished."""
     output = bytearray()
     line: Line | None = None
@@ -69,9 +75,10 @@ def _settle_all(collector: Collector, settle: Settle) -> None:
         nonlocal line, failed
         while (line := collector.take()) is not None:
             failed = False
+            tally.start = line.start
             yield line.text
             if not failed:
-                collector.put(line, bytes(output))
+                collector.put(line, bytes(output), notes_of(tally, b""))
                 output.clear()
 
     given = texts()
@@ -83,21 +90,21 @@ def _settle_all(collector: Collector, settle: Settle) -> None:
             return
         if stretch.line is not None:
             failed = True
-            collector.put(line, stretch.failure)
+            collector.put(line, stretch.failure, notes_of(tally, stretch.failure))
 
 
 @contextmanager
-def _settling(job: Job, retries: Retries | None, stuck: Stuck) -> Iterator[Settle]:
+def _settling(job: Job, retries: Retries | None, stuck: Stuck, tally: Tally) -> Iterator[Settle]:
     """Yield the function that settles lines in this thread, within the time limit if any."""
     interrupts = (PauseEnded, TooManyStuckError)
     seconds = job.settings.timeout
     if seconds is None or job.operator.__dataops__.spec.asynchronous:
-        with settling(job.operator, interrupts, retries=retries) as settle:
+        with settling(job.operator, interrupts, retries=retries, tally=tally) as settle:
             yield settle
         return
     with (
         closing(CallLimit(seconds, stuck)) as limit,
-        settling(job.operator, interrupts, limit.around, retries) as settle,
+        settling(job.operator, interrupts, limit.around, retries, tally) as settle,
     ):
         yield settle
 

@@ -10,7 +10,8 @@ import orjson
 from dagster_dataops.checkpoints.journal.failed_place import FailedPlace
 from dagster_dataops.errors import UnencodableError
 from dagster_dataops.execution.timeouts.record_timeout import RecordTimeout
-from dagster_dataops.operators.return_contract import ContractError
+from dagster_dataops.operators.dispositions import Disposition
+from dagster_dataops.operators.return_contract import FAILED_PART, ContractError
 from dagster_dataops.records import decode
 
 INVALID_LINE: Final = "InvalidLine"  # the exception of a line that is no record
@@ -31,6 +32,8 @@ class Failure(NamedTuple):
         traceback_text: The operator's part of the traceback; empty for a bad line.
         error: The exception, if it was raised in this process.
         attempts: Number of tries.
+        part: Name of the part of a chain that failed; empty for no chain.
+        disposition: Of the record; empty if it is only that it failed.
     """
 
     exception: str
@@ -38,6 +41,8 @@ class Failure(NamedTuple):
     traceback_text: str
     error: BaseException | None = None
     attempts: int = 1
+    part: str = ""
+    disposition: Disposition = b""
 
 
 # The outcome of a line: encoded records (empty for a dropped one), a failure, or None if blank.
@@ -51,7 +56,9 @@ def raised(error: BaseException) -> Failure:
     not need them.
     """
     odd_result = isinstance(error, (ContractError, UnencodableError))
-    return Failure("InvalidResult" if odd_result else type(error).__name__, "", "", error)
+    name = "InvalidResult" if odd_result else type(error).__name__
+    part, disposition = getattr(error, FAILED_PART, ("", b""))
+    return Failure(name, "", "", error, part=part, disposition=disposition)
 
 
 def in_full(failure: Failure) -> Failure:
@@ -149,8 +156,8 @@ def error_line(
 ) -> bytes:
     """Return the error line of a failure, which is written to the segment.
 
-    Keys: those of `FailedPlace`, then operator, exception, message, traceback, attempts, input
-    (the record; the raw text, cut at 64 KB, where it is none).
+    Keys: those of `FailedPlace`, then operator, part (of a chain only), exception, message,
+    traceback, attempts, input (the record; the raw text, cut at 64 KB, where it is none).
 
     Args:
         failed: The failure.
@@ -164,6 +171,7 @@ def error_line(
         {
             **place._asdict(),
             "operator": operator,
+            **({"part": failed.failure.part} if failed.failure.part else {}),
             "exception": failed.failure.exception,
             "message": failed.failure.message,
             "traceback": failed.failure.traceback_text,

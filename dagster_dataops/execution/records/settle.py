@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeAlias
 
 import orjson
 
+from dagster_dataops.execution.records.lifecycle import context_of, opened, run_alone
 from dagster_dataops.execution.records.record_failures import (
     Failure,
     Outcome,
@@ -23,9 +24,11 @@ from dagster_dataops.execution.records.record_failures import (
 from dagster_dataops.execution.records.retries import Retries, retries_of
 from dagster_dataops.execution.timeouts.record_timeout import Forward, TooManyStuckError
 from dagster_dataops.operators.bound_methods import record_function
+from dagster_dataops.operators.dispositions import USUAL
 from dagster_dataops.operators.operator import Operator
+from dagster_dataops.operators.record_context import OperatorContext, StopRun, Tally
 from dagster_dataops.operators.return_contract import encode_outcome
-from dagster_dataops.records import Record, encode
+from dagster_dataops.records import encode
 
 Interrupts: TypeAlias = tuple[type[BaseException], ...]
 
@@ -61,8 +64,9 @@ def settling(
     interrupts: Interrupts,
     around: Callable[[Forward], Forward] | None = None,
     retries: Retries | None = None,
+    tally: Tally | None = None,
 ) -> Iterator[Settle]:
-    """Yield the function that settles lines in this thread.
+    """Yield the function that settles lines in this thread; open the operator before.
 
     Args:
         operator: A record operator. An ``async def`` operator runs in an event loop of its own,
@@ -72,26 +76,47 @@ def settling(
         around: Wraps every call of the operator, such as in a time limit. It does not cover the
             pauses between tries.
         retries: Further tries of failed records; by default those of the operator's settings.
+        tally: Receives counts and dispositions.
+
+    Raises:
+        OperatorOpenError: The operator cannot be opened.
     """
     around = around or _as_it_is
+    tally = tally or Tally()
     settings = operator.__dataops__.resolved
     retries = retries or retries_of(settings)
-    forward = record_function(operator)
+    interrupts = (*interrupts, StopRun)
+    context = context_of(operator)
     if not operator.__dataops__.spec.asynchronous:
-        yield _retrying(_settler(around(forward), interrupts), retries, interrupts)
+        with opened(operator, run_alone, context) as own:
+            forward = _tallied(record_function(own, context), tally, context)
+            yield _retrying(
+                _settler(around(forward), interrupts, tally), retries, interrupts, tally
+            )
         return
     from dagster_dataops.execution.records.async_settle import calls_in_a_loop  # slow to import
 
     interrupts = (*interrupts, TooManyStuckError)
-    with calls_in_a_loop(operator) as call:
-        yield _retrying(_settler(around(call), interrupts), retries, interrupts)
+    with calls_in_a_loop(operator, context) as call:
+        forward = _tallied(call, tally, context)
+        yield _retrying(_settler(around(forward), interrupts, tally), retries, interrupts, tally)
 
 
 def _as_it_is(forward: Forward) -> Forward:
     return forward
 
 
-def _retrying(settle: Settle, retries: Retries | None, interrupts: Interrupts) -> Settle:
+def _tallied(forward: Forward, tally: Tally, context: OperatorContext | None) -> Forward:
+    """Return ``forward``, counting to ``tally`` if it has a context to count with."""
+    if context is None:
+        return forward
+    tally.used = True
+    return tally.around(forward)
+
+
+def _retrying(
+    settle: Settle, retries: Retries | None, interrupts: Interrupts, tally: Tally
+) -> Settle:
     """Return ``settle`` with further tries of failed lines, and with the texts of failures."""
 
     def settle_retrying(lines: Iterator[bytes], output: bytearray, until: float) -> Stretch:
@@ -101,10 +126,13 @@ def _retrying(settle: Settle, retries: Retries | None, interrupts: Interrupts) -
             return stretch
         if retries is None or not retries.worthwhile(failure):
             return stretch._replace(failure=in_full(failure))
+        before, tally.unusual[:] = tally.unusual[:], []
         try:
             outcome = retries.again(failure, lambda: settle_one(settle, line))
         except interrupts as error:
+            tally.unusual[:] = before
             return stretch._replace(failure=None, interrupt=error)
+        tally.unusual[:] = [*before, *((stretch.settled, one) for _, one in tally.unusual)]
         if isinstance(outcome, Failure):
             return stretch._replace(failure=in_full(outcome))
         output += outcome or b""
@@ -117,8 +145,8 @@ def _retrying(settle: Settle, retries: Retries | None, interrupts: Interrupts) -
     return settle_retrying
 
 
-def _settler(forward: Callable[[Record], object], interrupts: Interrupts) -> Settle:  # noqa: C901 - see settle()
-    loads, clock = orjson.loads, time.monotonic
+def _settler(forward: Forward, interrupts: Interrupts, tally: Tally) -> Settle:  # noqa: C901 - see settle()
+    loads, clock, unusual = orjson.loads, time.monotonic, tally.unusual
 
     def settle(lines: Iterator[bytes], output: bytearray, until: float) -> Stretch:  # noqa: C901, PLR0912 - each call a record costs 2 %
         settled = dropped = extra = 0
@@ -136,8 +164,10 @@ def _settler(forward: Callable[[Record], object], interrupts: Interrupts) -> Set
                 if type(kept) is dict:  # the usual case, without a further call
                     encoded = encode(kept)
                 else:
-                    encoded = encode_outcome(kept, record)
-                    extra += len(kept) - 1 if encoded and isinstance(kept, list) else 0
+                    encoded, disposition = encode_outcome(kept, record)
+                    if disposition is not USUAL:
+                        unusual.append((settled, disposition))
+                        extra += encoded.count(b"\n") - 1 if encoded else 0
             except interrupts as error:
                 return Stretch(settled, dropped, extra, line, interrupt=error)
             except BaseException as error:  # noqa: BLE001 - user code may raise anything

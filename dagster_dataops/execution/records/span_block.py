@@ -1,14 +1,16 @@
 """SpanBlock: a block of input lines, and the span that is being made of them."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
+from dagster_dataops.checkpoints.journal.span_notes import Counts, SpanNotes, add_counts
 from dagster_dataops.datasets.lines import split_lines
 from dagster_dataops.execution.records.breaker import Breaker
-from dagster_dataops.execution.records.record_failures import Failed, error_line
-from dagster_dataops.execution.records.settle import Settle
+from dagster_dataops.execution.records.record_failures import Failed, Failure, error_line
+from dagster_dataops.execution.records.settle import Settle, Stretch
+from dagster_dataops.operators.record_context import Tally
 
 
 class Terms(NamedTuple):
@@ -20,6 +22,7 @@ class Terms(NamedTuple):
         ignore_errors: Whether a failure becomes an error line or ends the range.
         check_input: Whether spans carry a checksum of their input.
         breaker: Counts failures; the failure that opens it ends the range.
+        tally: Counts and dispositions of the records that are being settled.
     """
 
     write: Callable[[SettledSpan], None]
@@ -27,6 +30,24 @@ class Terms(NamedTuple):
     ignore_errors: bool
     check_input: bool
     breaker: Breaker
+    tally: Tally
+
+
+class _Slice:
+    """Counts of a slice: lines that are done, blank ones among them, dropped and result records."""
+
+    def __init__(self) -> None:
+        self.done = self.blank = self.dropped = self.emitted = 0
+
+    @property
+    def records(self) -> int:
+        """Lines that are done and not blank."""
+        return self.done - self.blank
+
+    def add(self, stretch: Stretch) -> None:
+        self.done += stretch.settled
+        self.dropped += stretch.dropped
+        self.emitted += stretch.settled - stretch.dropped + stretch.extra
 
 
 class SpanBlock:
@@ -62,6 +83,8 @@ class SpanBlock:
         self._records = 0
         self._emitted = 0
         self._dropped = 0
+        self._unusual: list[tuple[int, bytes]] = []
+        self._counts: Counts = {}
         self._measured = 0
 
     @property
@@ -100,13 +123,16 @@ class SpanBlock:
             A failure that is not ignored, or that opened the breaker.
         """
         mark, errors_mark, anchor = len(self._output), len(self._errors), self._anchor
+        unusual_mark = len(self._unusual)
         lines = self._lines[self._next : self._begun]
         try:
             refused, interrupt = self._advance(settle, lines, until)
         except BaseException:  # an interrupt between two records
-            del self._output[mark:], self._errors[errors_mark:]
+            del self._output[mark:], self._errors[errors_mark:], self._unusual[unusual_mark:]
             self._anchor = anchor
+            self._terms.tally.clear()
             raise
+        add_counts(self._counts, self._terms.tally.take_counts())
         if interrupt is not None:
             raise interrupt
         return refused
@@ -115,45 +141,63 @@ class SpanBlock:
         self, settle: Settle, lines: list[bytes], until: float
     ) -> tuple[Failed | None, BaseException | None]:
         """Return the failure that ends the range, and the exception that interrupted it."""
-        iterator = iter(lines)
-        done = blank = dropped = emitted = 0
+        tally = self._terms.tally
+        iterator = self._located(lines) if tally.used else iter(lines)
+        part = _Slice()
         refused: Failed | None = None
         while True:
             stretch = settle(iterator, self._output, until)
-            done += stretch.settled
-            dropped += stretch.dropped
-            emitted += stretch.settled - stretch.dropped + stretch.extra
+            first = self._records + part.records
+            self._unusual += [(first + position, one) for position, one in tally.take_unusual()]
+            part.add(stretch)
             if stretch.settled:
                 self._terms.breaker.succeeded()
             if stretch.line is None or stretch.interrupt is not None:
                 break
             if stretch.failure is None:
-                blank += 1
+                part.blank += 1
             else:
-                failed = Failed(
-                    self._offset(self._next + done),
-                    stretch.line.removesuffix(b"\n"),
-                    stretch.failure,
-                )
-                if self._ends_range(failed):
-                    refused = failed
+                refused = self._fail(part, stretch.line, stretch.failure)
+                if refused is not None:
                     break
-                line = error_line(
-                    failed,
-                    self._terms.operator,
-                    position=self._records + done - blank,
-                    output=len(self._output),
-                    dropped=self._dropped + dropped,
-                )
-                self._errors.append(line)
-            done += 1
+            part.done += 1
             if time.monotonic() >= until:
                 break
-        self._next += done
-        self._records += done - blank
-        self._emitted += emitted
-        self._dropped += dropped
+        if stretch.interrupt is not None:
+            tally.forget_call()
+        self._next += part.done
+        self._records += part.records
+        self._emitted += part.emitted
+        self._dropped += part.dropped
         return refused, stretch.interrupt
+
+    def _fail(self, part: "_Slice", line: bytes, failure: Failure) -> Failed | None:
+        """Add a failed record to the span; return it instead if it ends the range."""
+        start = self._offset(self._next + part.done)
+        failed = Failed(start, line.removesuffix(b"\n"), failure)
+        if self._ends_range(failed):
+            return failed
+        position = self._records + part.records
+        self._errors.append(
+            error_line(
+                failed,
+                self._terms.operator,
+                position=position,
+                output=len(self._output),
+                dropped=self._dropped + part.dropped,
+            )
+        )
+        if failure.disposition:
+            self._unusual.append((position, failure.disposition))
+        return None
+
+    def _located(self, lines: list[bytes]) -> Iterator[bytes]:
+        """Yield lines; tell the tally where each starts."""
+        position = self._offset(self._next)
+        for line in lines:
+            self._terms.tally.start = position
+            yield line
+            position += len(line)
 
     def _ends_range(self, failed: Failed) -> bool:
         """Count a failure; return whether it ends the range."""
@@ -192,9 +236,12 @@ class SpanBlock:
             output=self._output,
             errors=b"".join(self._errors),
             source=source if self._terms.check_input else None,
+            notes=SpanNotes.of(self._records, self._unusual, self._counts),
         )
         self.start = end
         self._output = bytearray()
         self._errors = []
+        self._unusual = []
+        self._counts = {}
         self._records = self._emitted = self._dropped = self._measured = 0
         self._terms.write(settled)

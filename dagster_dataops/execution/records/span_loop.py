@@ -19,6 +19,7 @@ from dagster_dataops.execution.records.fork_guard import ForkGuard
 from dagster_dataops.execution.records.record_failures import Failed
 from dagster_dataops.execution.records.settle import Settle
 from dagster_dataops.execution.records.span_block import SpanBlock, Terms
+from dagster_dataops.operators.record_context import Tally
 
 SETTLE_SECONDS: Final = 0.5
 _PARTS: Final = 10  # of that time; a slice ends after the record during which one of them is over
@@ -45,6 +46,7 @@ class SpanLoop:
         shortened: Called with the new end of a range that takes too long; other workers may
             process the lines after it. The thread that calls `shorten_if_late` may call it while a
             record is being processed.
+        tally: Counts and dispositions of the records that ``settle`` settles.
 
     Attributes:
         position: The byte up to which the range of the last `run` is settled.
@@ -63,6 +65,7 @@ class SpanLoop:
         settle_seconds: float | None = None,
         announce: Callable[[int], None] | None = None,
         shortened: Callable[[int], None] | None = None,
+        tally: Tally | None = None,
     ) -> None:
         self._settle = settle
         self._descriptor = descriptor
@@ -77,7 +80,8 @@ class SpanLoop:
         self._until = math.inf
         self.position = 0
         breaker = breaker or Breaker(0)
-        self._terms = Terms(write, operator, ignore_errors, check_input, breaker)
+        tally = tally or Tally()
+        self._terms = Terms(write, operator, ignore_errors, check_input, breaker, tally)
 
     def run(
         self, start: int, end: int, *, one_by_one: bool = False, patience: float = math.inf

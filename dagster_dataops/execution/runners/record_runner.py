@@ -1,6 +1,7 @@
 """RecordRunner: settle every record by the backend of the concurrency mode, then compose."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from typing_extensions import override
@@ -9,6 +10,7 @@ from dagster_dataops.checkpoints.checkpoint import Checkpoint
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
 from dagster_dataops.checkpoints.publish.compose import compose
 from dagster_dataops.checkpoints.publish.drafts import Drafts
+from dagster_dataops.checkpoints.publish.record_summary import RecordSummary
 from dagster_dataops.checkpoints.resume.reopen_failed import reopen
 from dagster_dataops.checkpoints.resume.start_decision import StartKind
 from dagster_dataops.datasets.dataset import JsonlDataset
@@ -57,7 +59,7 @@ class RecordRunner(Runner):
                 checkpoint.check_synced()
                 made = self.compose(attempt, job)
                 if isinstance(made, Drafts):
-                    return made
+                    return replace(made, summary=RecordSummary.of(checkpoint.table, self._dataset))
                 attempt.note(f"{len(made)} settled spans are damaged on disk; doing them again")
                 checkpoint.reject(made)
         reason = "the output read back still differs from the output written; check the disk"

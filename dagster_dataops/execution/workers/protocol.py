@@ -12,6 +12,8 @@ from typing import Final, NamedTuple
 import orjson
 
 from dagster_dataops.checkpoints.journal.span import COLUMN_TYPES, Span
+from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
+from dagster_dataops.errors import OperatorOpenError
 from dagster_dataops.execution.records.record_failures import Failed, Failure
 
 
@@ -58,12 +60,15 @@ class Kind(IntEnum):
     STALE = 7  # the file of an imported module has changed
     IDLE = 8  # the run is forgotten; the worker can serve another one
     LAST_FAILED = 9  # the records that failed last, without a later success
+    STOPPED = 10  # the operator stops the run
+    UNOPENED = 11  # the operator cannot be opened
 
 
 _RANGE: Final = struct.Struct("<QQBd")
 _SPAN: Final = struct.Struct(f"<{''.join(COLUMN_TYPES)}")
 _POSITION: Final = struct.Struct("<BQ")
 _DONE: Final = struct.Struct("<Bd")
+_SENT: Final = Failure._fields.index("disposition")  # it is of no use where the run ends
 STOP: Final = b""
 
 
@@ -78,15 +83,18 @@ def unpack_range(message: bytes) -> Range:
     return Range(start, end, Mode(mode), patience)
 
 
-def pack_span(offset: int, span: Span) -> bytes:
+def pack_span(offset: int, span: Span, notes: SpanNotes | None = None) -> bytes:
     """Return the message for a settled span whose output lies at ``offset`` of the segment."""
-    return _POSITION.pack(Kind.SPAN, offset) + _SPAN.pack(*span)
+    packed = b"" if notes is None else notes.pack()
+    return _POSITION.pack(Kind.SPAN, offset) + _SPAN.pack(*span) + packed
 
 
-def unpack_span(message: bytes) -> tuple[int, Span]:
-    """Return offset and span of a message."""
+def unpack_span(message: bytes) -> tuple[int, Span, SpanNotes | None]:
+    """Return offset, span and notes of a message."""
     _, offset = _POSITION.unpack_from(message)
-    return offset, Span(*_SPAN.unpack_from(message, _POSITION.size))
+    at = _POSITION.size + _SPAN.size
+    notes = SpanNotes.unpack(message, at)[0] if len(message) > at else None
+    return offset, Span(*_SPAN.unpack_from(message, _POSITION.size)), notes
 
 
 def pack_done(seconds: float) -> bytes:
@@ -112,7 +120,7 @@ def unpack_shortened(message: bytes) -> int:
 def pack_failed(failed: Failed) -> bytes:
     """Return the message for the failure that ends the run."""
     failure = failed.failure
-    text = [failed.offset, *failure._replace(error=None)]
+    text = [failed.offset, *failure._replace(error=None)[:_SENT]]
     return bytes([Kind.FAILED]) + orjson.dumps(text)
 
 
@@ -131,6 +139,16 @@ def unpack_last_failed(message: bytes) -> list[int]:
     """Return the byte positions of the records that failed last."""
     starts: list[int] = orjson.loads(message[1:])
     return starts
+
+
+def pack_unopened(error: OperatorOpenError) -> bytes:
+    """Return the message that the operator cannot be opened."""
+    return bytes([Kind.UNOPENED]) + orjson.dumps(error.args)
+
+
+def unpack_unopened(message: bytes) -> OperatorOpenError:
+    """Return the error of a message."""
+    return OperatorOpenError(*orjson.loads(message[1:]))
 
 
 def pack_fault(text: str, kind: Kind = Kind.FAULT) -> bytes:

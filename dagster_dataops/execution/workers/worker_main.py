@@ -23,7 +23,7 @@ import orjson
 from dagster_dataops.checkpoints.journal.segments import SegmentWriter
 from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
 from dagster_dataops.concurrency.fork_safety import register_waiting_threads
-from dagster_dataops.errors import DataOpsError
+from dagster_dataops.errors import DataOpsError, OperatorOpenError
 from dagster_dataops.execution.records.breaker import Breaker
 from dagster_dataops.execution.records.retries import retries_of
 from dagster_dataops.execution.records.settle import Settle, settling
@@ -44,6 +44,7 @@ from dagster_dataops.execution.workers.standard_streams import (
 )
 from dagster_dataops.operators.operator import Operator
 from dagster_dataops.operators.pickling import receive
+from dagster_dataops.operators.record_context import StopRun, Tally
 
 _IDLE_MS: Final = 60_000  # without a run, after which the worker ends
 _TIDY_MS: Final = 1_000  # without a run, after which the worker collects garbage
@@ -88,27 +89,40 @@ def serve(
         Whether the parent stopped it, so that all its work is finished.
     """
     stopped = False
-    with (
-        suppress(Terminated, EOFError, ConnectionError),
-        _settling(operator, assignment) as means,
-    ):
+    with suppress(Terminated, EOFError, ConnectionError):
         try:
-            worker = _Worker(connection, assignment, operator, means, termination)
-        except (OSError, DataOpsError) as error:
-            connection.send_bytes(protocol.pack_fault(str(error)))
+            with _settling(operator, assignment) as means:
+                stopped = _serve(connection, assignment, operator, means, termination)
+        except OperatorOpenError as error:
+            connection.send_bytes(protocol.pack_unopened(error))
             return False
-        with closing(worker):
-            connection.send_bytes(bytes([Kind.READY]))
-            stopped = worker.run()
     return stopped
 
 
+def _serve(
+    connection: "Connection[bytes, bytes]",
+    assignment: Assignment,
+    operator: Operator,
+    means: "_Means",
+    termination: Termination,
+) -> bool:
+    try:
+        worker = _Worker(connection, assignment, operator, means, termination)
+    except (OSError, DataOpsError) as error:
+        connection.send_bytes(protocol.pack_fault(str(error)))
+        return False
+    with closing(worker):
+        connection.send_bytes(bytes([Kind.READY]))
+        return worker.run()
+
+
 class _Means(NamedTuple):
-    """The function that settles lines, the count of failures, and the heartbeat, if any."""
+    """The function that settles lines, and objects that take part in it."""
 
     settle: Settle
     breaker: Breaker
     heartbeat: Heartbeat | None
+    tally: Tally
 
 
 @contextmanager
@@ -120,23 +134,23 @@ def _settling(operator: Operator, assignment: Assignment) -> Iterator[_Means]:
     """
     resolved, interrupts = operator.__dataops__.resolved, (Terminated,)
     breaker = Breaker(resolved.stop_after_failures)
-    retries = retries_of(resolved, breaker=breaker)
+    retries, tally = retries_of(resolved, breaker=breaker), Tally()
     if resolved.timeout is None or assignment.heartbeat < 0:
-        with settling(operator, interrupts, retries=retries) as settle:
-            yield _Means(settle, breaker, None)
+        with settling(operator, interrupts, retries=retries, tally=tally) as settle:
+            yield _Means(settle, breaker, None, tally)
         return
     with closing(Heartbeat(assignment.heartbeat)) as heartbeat:
         if operator.__dataops__.spec.asynchronous:  # these have a time limit of their own
-            with settling(operator, interrupts, heartbeat.around, retries) as settle:
-                yield _Means(settle, breaker, heartbeat)
+            with settling(operator, interrupts, heartbeat.around, retries, tally) as settle:
+                yield _Means(settle, breaker, heartbeat, tally)
             return
         alarm = Alarm(resolved.timeout)
 
         def around(forward: Forward) -> Forward:
             return heartbeat.around(alarm.around(forward))
 
-        with alarm.installed(), settling(operator, interrupts, around, retries) as settle:
-            yield _Means(settle, breaker, heartbeat)
+        with alarm.installed(), settling(operator, interrupts, around, retries, tally) as settle:
+            yield _Means(settle, breaker, heartbeat, tally)
 
 
 class _Worker:
@@ -167,6 +181,7 @@ class _Worker:
             breaker=means.breaker,
             announce=means.heartbeat.announce if means.heartbeat else None,
             shortened=self._shorten,
+            tally=means.tally,
         )
         self._ended = Event()
         self._watch = Thread(target=self._watch_range, name="dataops-range", daemon=True)
@@ -185,6 +200,9 @@ class _Worker:
             finally:
                 if failed := self._breaker.last_failed:
                     self._say(protocol.pack_last_failed(failed))
+        except StopRun as stop:
+            self._say(protocol.pack_fault(stop.reason, Kind.STOPPED))
+            return False
         except DataOpsError as error:  # the disk
             self._say(protocol.pack_fault(str(error)))
             return False
@@ -242,7 +260,7 @@ class _Worker:
         if self._segment is None:
             self._segment = SegmentWriter(*self._segment_place)
         offset = self._segment.append(settled.output, settled.errors)
-        self._say(protocol.pack_span(offset, settled.span))
+        self._say(protocol.pack_span(offset, settled.span, settled.notes))
 
 
 register_waiting_threads(_watching.copy)

@@ -14,6 +14,7 @@ from dagster_dataops.execution.records.async_settle import async_settler
 from dagster_dataops.execution.records.record_failures import Failure
 from dagster_dataops.execution.records.retries import Retries, matches, retries_of
 from dagster_dataops.execution.records.settle import settle_one, settling
+from dagster_dataops.operators.record_context import Tally
 from dagster_dataops.operators.return_contract import ContractError
 from dagster_dataops.operators.settings import ExecutionSettings
 from tests.execution.helpers import (
@@ -228,7 +229,7 @@ def test_tries_of_many_coroutines_do_not_mix(tmp_path: Path) -> None:
     async def all_of_them() -> list[Any]:
         settle = async_settler(shaky_async(folder=str(tmp_path), _retries=3))
         return await asyncio.gather(
-            *(settle(b'{"n":%d,"good_at":%d}' % (n, n % 6 + 1)) for n in range(60))
+            *(settle(b'{"n":%d,"good_at":%d}' % (n, n % 6 + 1), Tally()) for n in range(60))
         )
 
     for n, outcome in enumerate(asyncio.run(all_of_them())):

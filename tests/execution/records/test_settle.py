@@ -14,6 +14,7 @@ from dagster_dataops.execution.records.record_failures import (
     failure_of,
 )
 from dagster_dataops.execution.records.settle import settle_one, settling
+from dagster_dataops.operators.record_context import Tally
 from tests.execution.helpers import act, act_async
 
 _GROUP = "data.settling"
@@ -54,7 +55,7 @@ def uses_orjson(record):
 
 
 async def _settled_async(operator: Any, line: bytes) -> Any:
-    return await async_settler(operator)(line)
+    return await async_settler(operator)(line, Tally())
 
 
 @pytest.mark.parametrize(

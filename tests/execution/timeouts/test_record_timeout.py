@@ -25,6 +25,7 @@ from dagster_dataops.execution.timeouts.record_timeout import (
 )
 from dagster_dataops.execution.timeouts.sigalrm import Alarm, alarm_obstacle
 from dagster_dataops.execution.timeouts.thread_calls import CallLimit
+from dagster_dataops.operators.record_context import Tally
 from tests.execution.helpers import Listener, error_rows, lines, node, run, write_input
 
 _GROUP = "data.limits"
@@ -265,7 +266,7 @@ def test_a_cancelled_coroutine_may_clean_up() -> None:
             await asyncio.sleep(0)
             cleaned.append(record)
 
-    outcome = asyncio.run(_awaited(async_settler(tidy())(b"{}")))
+    outcome = asyncio.run(_awaited(async_settler(tidy())(b"{}", Tally())))
     assert outcome.exception == "RecordTimeout"
     assert cleaned == [{}]
 

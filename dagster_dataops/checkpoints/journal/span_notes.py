@@ -1,0 +1,150 @@
+"""SpanNotes: what an operator counted in a span, and the dispositions of its records.
+
+Dispositions are held per record, so that a span can be divided and joined without loss.
+"""
+
+import struct
+import zlib
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, NamedTuple, TypeAlias
+
+import orjson
+
+from dagster_dataops.operators.dispositions import USUAL, Disposition
+
+IntArray: TypeAlias = "array[int]"
+Number: TypeAlias = "int | float"
+Counts: TypeAlias = "dict[str, int | float]"
+
+_HEAD: Final = struct.Struct("<III?")  # records, bytes of the JSON, bytes of the codes, compressed
+_COMPRESS_FROM: Final = 64
+
+
+class SpanNotes(NamedTuple):
+    """The notes of one span.
+
+    Attributes:
+        records: Number of records of the span.
+        counts: Sums of what the operator counted.
+        table: The unusual dispositions.
+        codes: For each record 0 for the usual disposition, n for the n-th of the table; empty if
+            all are usual.
+    """
+
+    records: int
+    counts: Counts
+    table: tuple[Disposition, ...]
+    codes: IntArray
+
+    @classmethod
+    def of(
+        cls,
+        records: int,
+        unusual: Iterable[tuple[int, Disposition]],
+        counts: Mapping[str, Number],
+    ) -> "SpanNotes | None":
+        """Return the notes of a span; ``None`` if there is nothing to note.
+
+        Args:
+            records: Number of records of the span.
+            unusual: Position in the span and disposition of every unusual record.
+            counts: Sums of what the operator counted.
+        """
+        found = {position: one for position, one in unusual if one != USUAL}
+        if not found and not counts:
+            return None
+        numbers = {one: number for number, one in enumerate(dict.fromkeys(found.values()), 1)}
+        codes = _usual_codes(records, len(numbers))
+        for position, one in found.items():
+            codes[position] = numbers[one]
+        return cls(records, dict(counts), tuple(numbers), codes)
+
+    def dispositions(self) -> Iterator[Disposition]:
+        """Yield the disposition of every record, in order."""
+        table = (USUAL, *self.table)
+        return map(table.__getitem__, self.codes)
+
+    def unusual(self) -> Iterator[tuple[int, Disposition]]:
+        """Yield position and disposition of every unusual record, in order."""
+        return (
+            (position, self.table[code - 1]) for position, code in enumerate(self.codes) if code
+        )
+
+    def tally(self) -> "Counter[Disposition]":
+        """Return how many records have each disposition, the usual one included."""
+        table = (USUAL, *self.table)
+        return Counter({table[code]: number for code, number in Counter(self.codes).items()})
+
+    def part(self, first: int, last: int) -> "SpanNotes | None":
+        """Return the notes of the records from position ``first`` to before ``last``.
+
+        The counts stay with the whole span.
+        """
+        chosen = ((at - first, one) for at, one in self.unusual() if first <= at < last)
+        return SpanNotes.of(last - first, chosen, {})
+
+    def pack(self) -> bytes:
+        """Return the notes as bytes, which know their own length."""
+        table = [orjson.Fragment(one) for one in self.table]
+        text = orjson.dumps({"counts": self.counts, "table": table})
+        codes = self.codes.tobytes()
+        pays = len(codes) >= _COMPRESS_FROM
+        codes = zlib.compress(codes, 1) if pays else codes
+        return _HEAD.pack(self.records, len(text), len(codes), pays) + text + codes
+
+    @classmethod
+    def unpack(cls, data: bytes, at: int = 0) -> "tuple[SpanNotes, int]":
+        """Return the notes at byte ``at`` of ``data``, and the byte after them.
+
+        Raises:
+            ValueError: There are no notes.
+        """
+        try:
+            records, size, length, compressed = _HEAD.unpack_from(data, at)
+            at += _HEAD.size
+            content = orjson.loads(data[at : at + size])
+            table = tuple(
+                orjson.dumps(one, option=orjson.OPT_SORT_KEYS) for one in content["table"]
+            )
+            packed = data[at + size : at + size + length]
+            codes = _usual_codes(0, len(table))
+            codes.frombytes(zlib.decompress(packed) if compressed else packed)
+            counts = dict(content["counts"])
+        except (struct.error, zlib.error, KeyError, TypeError) as error:
+            raise ValueError(str(error)) from None
+        if len(codes) not in {0, records} or len(packed) != length:
+            msg = f"{len(codes)} dispositions of {records} records"
+            raise ValueError(msg)
+        return cls(records, counts, table, codes), at + size + length
+
+
+def _usual_codes(records: int, unusual: int) -> IntArray:
+    """Return the codes of usual records, wide enough for a table of ``unusual`` dispositions."""
+    kind = "B" if unusual < 256 else "I"
+    return array(kind, bytes(records * array(kind).itemsize if unusual else 0))
+
+
+def joined(
+    parts: Iterable[tuple[int, SpanNotes | None]], counts: Mapping[str, Number]
+) -> SpanNotes | None:
+    """Return the notes of spans that are joined to one, in order.
+
+    Args:
+        parts: Number of records and notes of each span.
+        counts: The sums of their counts.
+    """
+    unusual: list[tuple[int, Disposition]] = []
+    before = 0
+    for records, notes in parts:
+        if notes is not None:
+            unusual += [(before + position, one) for position, one in notes.unusual()]
+        before += records
+    return SpanNotes.of(before, unusual, counts)
+
+
+def add_counts(total: Counts, more: Mapping[str, Number]) -> None:
+    """Add ``more`` to ``total``."""
+    for name, number in more.items():
+        total[name] = total.get(name, 0) + number

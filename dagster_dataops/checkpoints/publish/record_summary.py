@@ -1,0 +1,129 @@
+"""RecordSummary: what became of the records of a result, from the notes of its spans."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import orjson
+
+from dagster_dataops.checkpoints.journal.span import Span
+from dagster_dataops.checkpoints.journal.span_notes import Counts, SpanNotes
+from dagster_dataops.checkpoints.journal.span_table import SpanTable
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.durable_files import read_range
+from dagster_dataops.datasets.lines import LineCounter, split_lines
+
+_EXAMPLES: Final = 3
+_EXAMPLE_BYTES: Final = 400
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartCounts:
+    """The records of one part of a chain.
+
+    Attributes:
+        entered: Records that it was called with.
+        failed: How many of them failed.
+    """
+
+    entered: int = 0
+    failed: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordSummary:
+    """What became of the records of a result.
+
+    Attributes:
+        counts: Sums of what the operator counted, in every try of every record.
+        drops: Number of dropped records by reason, the most frequent first. Records that were
+            dropped without a reason do not count.
+        drop_examples: The first dropped records of each reason, in input order; each with ``line``,
+            counted from 1, and ``input``, the text of the line, cut.
+        parts: The records of each part of a chain.
+    """
+
+    counts: Counts = field(default_factory=dict)
+    drops: dict[str, int] = field(default_factory=dict)
+    drop_examples: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    parts: tuple[PartCounts, ...] = ()
+
+    @classmethod
+    def of(cls, table: SpanTable, dataset: JsonlDataset, parts: int = 0) -> "RecordSummary":
+        """Return the summary of a complete table.
+
+        Args:
+            table: The settled spans.
+            dataset: The input.
+            parts: Number of parts of the chain; 0 if the operator is none.
+        """
+        tally: Counter[bytes] = Counter()
+        for notes in table.notes.values():
+            tally.update(notes.tally())
+        drops = _drops(tally)
+        return cls(
+            counts=dict(table.counts),
+            drops=dict(drops.most_common()),
+            drop_examples=_examples(table, dataset) if drops else {},
+            parts=_parts(table, tally, parts),
+        )
+
+
+def _drops(tally: "Counter[bytes]") -> "Counter[str]":
+    drops: Counter[str] = Counter()
+    for disposition, number in tally.items():
+        for reason in orjson.loads(disposition).get("dropped", ()):
+            if reason:
+                drops[reason] += number
+    return drops
+
+
+def _parts(table: SpanTable, tally: "Counter[bytes]", parts: int) -> tuple[PartCounts, ...]:
+    entered, failed = [0] * parts, [0] * parts
+    usual = table.records - sum(tally.values())  # in spans without notes
+    for disposition, number in [(b"{}", usual), *tally.items()] if parts else ():
+        fields = orjson.loads(disposition)
+        for part, records in enumerate(fields.get("entered", [1] * parts)):
+            entered[part] += records * number
+        if "failed" in fields:
+            failed[fields["failed"]] += number
+    found = zip(entered, failed, strict=True)
+    return tuple(PartCounts(entered=one, failed=other) for one, other in found)
+
+
+def _examples(table: SpanTable, dataset: JsonlDataset) -> dict[str, list[dict[str, Any]]]:
+    """Return the first dropped records of each reason."""
+    examples: dict[str, list[dict[str, Any]]] = {}
+    full: set[bytes] = set()  # dispositions whose reasons have enough examples
+    with dataset.path.open("rb") as file:
+        counter = LineCounter(file.fileno())
+        for span, _, _ in table.ordered():
+            notes = table.notes.get(span.start)
+            if notes is None or full.issuperset(notes.table):
+                continue
+            for disposition, start, line in _unusual_lines(file.fileno(), span, notes):
+                reasons = [one for one in orjson.loads(disposition).get("dropped", ()) if one]
+                wanted = [one for one in reasons if len(examples.get(one, ())) < _EXAMPLES]
+                if not wanted:
+                    full.add(disposition)
+                for reason in dict.fromkeys(wanted):
+                    text = line[:_EXAMPLE_BYTES].decode(errors="replace")
+                    example = {"line": counter.line_at(start), "input": text}
+                    examples.setdefault(reason, []).append(example)
+    return examples
+
+
+def _unusual_lines(
+    descriptor: int, span: Span, notes: SpanNotes
+) -> "list[tuple[bytes, int, bytes]]":
+    """Return disposition, byte position and line of the unusual records of a span, in order."""
+    found = []
+    start, record = span.start, 0
+    table = (b"", *notes.table)
+    for line in split_lines(read_range(descriptor, span.start, span.length)):
+        if not line.isspace():
+            if notes.codes[record]:
+                found.append((table[notes.codes[record]], start, line.rstrip()))
+            record += 1
+        start += len(line)
+    return found

@@ -1,0 +1,103 @@
+"""Open and close operators: once per worker process, thread or event loop."""
+
+import copy
+import inspect
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from dagster_dataops.datasets.lines import Interval, content_interval, count_records
+from dagster_dataops.errors import OperatorOpenError
+from dagster_dataops.execution.records.record_failures import failure_of
+from dagster_dataops.execution.timeouts.event_loop import event_loop, run_through
+from dagster_dataops.operators.operator import Operator
+from dagster_dataops.operators.record_context import OperatorContext
+
+
+def context_of(operator: Operator) -> OperatorContext | None:
+    """Return the context of an operator in a run; ``None`` if it asks for none."""
+    link = operator.__dataops__.link
+    if link is None:
+        return None
+    return OperatorContext(link.facts, link.clients, _RecordIndex(Path(link.facts.input)).at)
+
+
+class _RecordIndex:
+    """Counts the records before a byte position of a file; from the last position it was asked."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._descriptor = -1
+        self._position = self._records = 0
+
+    def at(self, position: int) -> int:
+        """Return the number of records before ``position``."""
+        with self._lock:
+            if self._descriptor < 0 or position < self._position:
+                self._begin()
+            between = Interval(self._position, position)
+            self._records += count_records(self._descriptor, between)
+            self._position = position
+            return self._records
+
+    def _begin(self) -> None:
+        if self._descriptor < 0:
+            self._descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+        self._position, self._records = content_interval(self._path).start, 0
+
+    def __del__(self) -> None:
+        if self._descriptor >= 0:
+            with suppress(OSError):
+                os.close(self._descriptor)
+
+
+@contextmanager
+def opened(
+    operator: Operator, run: Callable[[Any], Any], context: OperatorContext | None
+) -> Iterator[Operator]:
+    """Yield the operator to call; a copy that is open where the operator has ``open`` or ``close``.
+
+    Each thread and process has a copy of its own, so that ``open`` can set attributes.
+
+    Args:
+        operator: The operator.
+        run: Runs a coroutine to its end; for ``async def`` methods.
+        context: Given to ``open``.
+
+    Raises:
+        OperatorOpenError: ``open`` failed.
+    """
+    if not operator.__dataops__.spec.opens:
+        yield operator
+        return
+    own = copy.copy(operator)
+    _call(own, "open", run, context)
+    try:
+        yield own
+    finally:
+        _call(own, "close", run)
+
+
+def _call(operator: Any, method: str, run: Callable[[Any], Any], *arguments: Any) -> None:
+    function = getattr(operator, method, None)
+    if function is None:
+        return
+    try:
+        returned = function(*arguments)
+        if inspect.isawaitable(returned):
+            run(returned)
+    except Exception as error:
+        name = operator.__dataops__.spec.qualified_name
+        failure = failure_of(error)
+        reason = f"{failure.exception}: {failure.message}"
+        raise OperatorOpenError(name, method, reason, failure.traceback_text) from error
+
+
+def run_alone(coroutine: Any) -> Any:
+    """Run a coroutine to its end in an event loop of its own."""
+    with event_loop() as loop:
+        return run_through(loop, coroutine)

@@ -1,0 +1,39 @@
+"""Dispositions: what became of an input record.
+
+Usually a record becomes one result line. Anything else is written down as a JSON object with some
+of these keys:
+
+* ``emitted``: Number of result lines, if it is not 1.
+* ``dropped``: Reasons for which the record, or records made of it in a chain, were dropped.
+* ``outputs``: Index of the named output of each result line.
+* ``entered``: Number of records that entered each part of a chain, up to the last part reached.
+* ``failed``: Index of the part of a chain that failed.
+"""
+
+from functools import cache
+from typing import Any, Final, TypeAlias
+
+import orjson
+
+Disposition: TypeAlias = bytes  # its JSON; equal dispositions have equal bytes
+
+USUAL: Final[Disposition] = b"{}"
+
+
+def disposition(**fields: Any) -> Disposition:
+    """Return the disposition with these fields."""
+    return orjson.dumps(fields, option=orjson.OPT_SORT_KEYS)
+
+
+@cache
+def emitting(lines: int) -> Disposition:
+    """Return the disposition of a record with ``lines`` result lines."""
+    if lines == 1:
+        return USUAL
+    return disposition(emitted=lines) if lines else dropped_for("")
+
+
+@cache
+def dropped_for(reason: str) -> Disposition:
+    """Return the disposition of a record that was dropped; ``reason`` may be empty."""
+    return disposition(emitted=0, dropped=[reason])
