@@ -78,7 +78,7 @@ class CheckpointContent:
         try:
             attempt = entry.content or {}
             self.fingerprint = RunFingerprint.from_json(attempt["fingerprint"])
-            self.attempts.append(str(attempt["run"]))
+            self.attempts = [str(run) for run in attempt["attempts"]]
             self.kept_from = [dict(run) for run in attempt.get("kept_from", ())]
             self.retries = attempt.get("retries") is True
             self.result = str(attempt.get("result", ""))
@@ -86,23 +86,19 @@ class CheckpointContent:
         except (ValueError, KeyError, TypeError, AttributeError):
             self.fingerprint = None
 
-    def attempt_entries(self, result: str | None = None) -> list[dict[str, Any]]:
-        """Return every attempt as the journal holds it.
+    def attempt_entry(self, result: str = "") -> dict[str, Any]:
+        """Return the attempts as the journal holds them.
 
         Args:
             result: Digest of the result that the attempts have made, if it is published.
         """
-        fingerprint = self.fingerprint.to_json() if self.fingerprint else None
-        return [
-            {
-                "run": run,
-                "fingerprint": fingerprint,
-                "kept_from": self.kept_from,
-                "retries": self.retries,
-                "result": result or "",
-            }
-            for run in self.attempts
-        ]
+        return {
+            "attempts": self.attempts,
+            "fingerprint": self.fingerprint.to_json() if self.fingerprint else None,
+            "kept_from": self.kept_from,
+            "retries": self.retries,
+            "result": result,
+        }
 
     def kept_runs(self, fingerprint: RunFingerprint) -> list[dict[str, str]]:
         """Return `Manifest.kept_from` of a run with this fingerprint that continues here."""
@@ -127,6 +123,12 @@ class Checkpoint:
         fingerprint: Of this run.
         run: Name of this run.
         flush_seconds: How much finished work may be lost to a power failure.
+
+    Attributes:
+        content: The content of the journal; its table is that of the start.
+        table: The settled spans.
+        resumed_records: Number of records that earlier runs settled.
+        resumed_from: These runs.
     """
 
     def __init__(
@@ -138,12 +140,11 @@ class Checkpoint:
     ) -> None:
         make_folder(content.folder)
         content = content.begun_by(run, fingerprint)
-        self._content = content
+        self.content = content
+        self._fingerprint = fingerprint
         self.folder = content.folder
         self.table = content.table
-        self.attempts = content.attempts
-        self.kept_from = content.kept_from
-        self._count_resumed()
+        self.count_resumed()
         self._flush_seconds = flush_seconds
         self._dirty: set[int] = set()
         self._unsynced_parents = [self.folder.parent, self.folder.parent.parent]
@@ -152,16 +153,29 @@ class Checkpoint:
         self._sync_fault: StorageError | None = None
         self._closed = False
         self._journal = JournalWriter(self.folder / "journal")
-        self._journal.attempt(self.attempt_entries()[-1])
+        self._journal.attempt(content.attempt_entry())
         self._next_segment = max(_numbers(self.folder, _SEGMENT), default=0) + 1
 
-    def _count_resumed(self) -> None:
+    def count_resumed(self) -> None:
+        """Count the records that are settled now as those of earlier runs."""
         self.resumed_records = self.table.records
-        self.resumed_from = list(dict.fromkeys(self.attempts[:-1])) if self.resumed_records else []
+        self.resumed_from = (
+            list(dict.fromkeys(self.content.attempts[:-1])) if self.resumed_records else []
+        )
 
-    def attempt_entries(self, result: str | None = None) -> list[dict[str, Any]]:
-        """Return every attempt as the journal holds it; see `CheckpointContent.attempt_entries`."""
-        return self._content.attempt_entries(result)
+    def use_outcomes_of(self, others: Sequence[CheckpointContent]) -> None:
+        """Journal that outcomes of other checkpoints are used, before the first one is settled.
+
+        Args:
+            others: All these checkpoints, the earliest first.
+        """
+        content = self.content
+        *earlier, run = content.attempts
+        runs = list(dict.fromkeys(other.attempts[-1] for other in others))
+        kept = [kept for other in others for kept in other.kept_runs(self._fingerprint)]
+        content.attempts = [*runs, *(one for one in earlier if one not in runs), run]
+        content.kept_from = [*kept, *(one for one in content.kept_from if one not in kept)]
+        self._journal.attempt(content.attempt_entry())
 
     def take_segment_number(self) -> int:
         """Return the number of a new segment."""
@@ -284,8 +298,8 @@ class Checkpoint:
             self.table.add(columns_of(spans), segment, offset, notes)
             self._dirty.add(segment)
         self._journal.reopened(entry, segment, offset, spans, notes)
-        self._content.retries = self._content.retries or entry.retries
-        self._count_resumed()
+        self.content.retries = self.content.retries or entry.retries
+        self.count_resumed()
 
     def close(self) -> None:
         """Close the journal. Settled records stay on disk."""

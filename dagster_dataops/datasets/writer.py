@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Self
 
 import xxhash
 
@@ -25,14 +25,6 @@ from dagster_dataops.hashing.file_digests import has_content
 from dagster_dataops.records import encode
 
 _BUFFER_BYTES = 1 << 20
-
-
-class LineWriter(Protocol):
-    """Takes result lines; a `JsonlWriter`, or a writer of several files."""
-
-    def write(self, lines: bytes, rows: int = 1) -> None:
-        """Append ``lines``, which hold ``rows`` records and end with a newline."""
-        ...
 
 
 class JsonlWriter:

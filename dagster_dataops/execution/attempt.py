@@ -79,6 +79,11 @@ class Attempt:
         self.checkpoint = checkpoint
         return checkpoint
 
+    def ticker(self, state: Callable[[], ProgressState]) -> Ticker:
+        """Return the ticker of the attempt; ``state`` returns the present progress."""
+        context = self.context
+        return Ticker(self.name, state, context.progress, context.should_stop, self.checkpoint)
+
     @contextmanager
     def shown(self, state: Callable[[], ProgressState]) -> Iterator[Ticker]:
         """Show progress, beginning with the note of the start, while the block runs.
@@ -93,7 +98,7 @@ class Attempt:
         context.progress.start(self.folder.name, state())
         try:
             self.note(self.start.note)
-            yield Ticker(self.name, state, context.progress, context.should_stop, self.checkpoint)
+            yield self.ticker(state)
         finally:
             context.progress.finish(state())
 

@@ -169,7 +169,7 @@ def _manifest(attempt: Attempt, drafts: Drafts, runner: Runner) -> Manifest:
     fingerprint, checkpoint = runner.fingerprint, attempt.checkpoint
     run = attempt.context.run
     return Manifest(
-        operator=fingerprint.operator,
+        operator=attempt.name,
         rows_in=drafts.records,
         rows_out=drafts.dataset.rows or 0,
         dropped=drafts.dropped,
@@ -179,10 +179,10 @@ def _manifest(attempt: Attempt, drafts: Drafts, runner: Runner) -> Manifest:
         modified_ns=drafts.modified_ns,
         fingerprint=drafts.dataset.fingerprint or "",
         run=run,
-        attempts=checkpoint.attempts if checkpoint else [run],
+        attempts=checkpoint.content.attempts if checkpoint else [run],
         seconds=round(time.monotonic() - attempt.began, 3),
         made_from=fingerprint.to_json(),
-        kept_from=checkpoint.kept_from if checkpoint else [],
+        kept_from=checkpoint.content.kept_from if checkpoint else [],
         resumed_from=checkpoint.resumed_from if checkpoint else [],
         seeds=drafts.seeds,
         outcomes=drafts.outcomes,

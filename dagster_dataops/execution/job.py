@@ -1,8 +1,6 @@
-"""Job: the unsettled records of one operator, and the methods by which backends settle them."""
+"""Job: the records of one attempt, and the methods by which backends settle them."""
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
 from dagster_dataops.checkpoints.journal.span import Span
@@ -10,66 +8,52 @@ from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.checkpoints.journal.stored_outcomes import digests_in
 from dagster_dataops.checkpoints.resume.checkpoint_match import holds_settled
 from dagster_dataops.checkpoints.resume.reopen_failed import first_failure
-from dagster_dataops.datasets.dataset import FileState, JsonlDataset
-from dagster_dataops.datasets.lines import Interval, LineCounter, count_records
+from dagster_dataops.datasets.lines import Interval, LineCounter, content_interval, count_records
 from dagster_dataops.errors import (
     OutageError,
     RecordError,
     WorkerError,
 )
-from dagster_dataops.execution.progress import Progress, ProgressState
-from dagster_dataops.execution.records.record_failures import Failed, Failure, told
-from dagster_dataops.execution.records.settle import Interrupts
-from dagster_dataops.execution.ticker import Ticker
+from dagster_dataops.execution.attempt import Attempt
+from dagster_dataops.execution.progress import ProgressState
+from dagster_dataops.execution.records.record_failures import Failure, failure_text
 from dagster_dataops.operators.concurrency_modes import MODES
-from dagster_dataops.operators.operator import Operator
-from dagster_dataops.operators.settings import ResolvedSettings
 
 
-@dataclass
 class Job:
-    """One operator over the unsettled part of one dataset.
+    """The records of one attempt.
+
+    Args:
+        attempt: Of a record operator, with one input.
+        checkpoint: Receives the settled spans.
 
     Attributes:
+        attempt: The attempt.
+        context: How it is made.
         operator: The operator.
         settings: Its settings.
+        name: Its qualified name.
         dataset: Its input.
-        stamp: State of the input file before the first read.
         content: Bytes of the input that hold lines.
         todo: The unsettled intervals, in order.
         checkpoint: Receives the settled spans.
-        progress: Receives the state of the job.
-        should_stop: Called once a second; returns a reason to stop, or ``None``.
-        interrupts: Exceptions that signals raise in the main thread.
-        unshared: Descriptors that forked workers must close, such as that of the folder's lock.
+        tick: Show progress, sync the checkpoint and check for a stop request; see `Ticker.tick`.
         last_failed: After an outage: byte positions of the failed records after which none
             succeeded; ``None`` for all failed records.
-        afterwards: Work that a backend leaves behind; it ends before the attempt does.
     """
 
-    operator: Operator
-    settings: ResolvedSettings
-    dataset: JsonlDataset
-    stamp: FileState
-    content: Interval
-    todo: list[Interval]
-    checkpoint: Checkpoint
-    progress: Progress
-    should_stop: Callable[[], str | None]
-    interrupts: Interrupts
-    unshared: tuple[int, ...] = ()
-    last_failed: "set[int] | None" = None
-    afterwards: ExitStack = field(default_factory=ExitStack)
-
-    def __post_init__(self) -> None:
-        self._ticker = Ticker(
-            self.name, self.state, self.progress, self.should_stop, self.checkpoint
-        )
-
-    @property
-    def name(self) -> str:
-        """Qualified name of the operator."""
-        return self.operator.__dataops__.spec.qualified_name
+    def __init__(self, attempt: Attempt, checkpoint: Checkpoint) -> None:
+        self.attempt = attempt
+        self.context = attempt.context
+        self.operator = attempt.operator
+        self.settings = attempt.settings
+        self.name = attempt.name
+        (self.dataset,) = attempt.inputs
+        self.content = content_interval(self.dataset.path)
+        self.checkpoint = attempt.open_checkpoint(checkpoint)
+        self.todo = checkpoint.table.gaps(self.content)
+        self.tick = attempt.ticker(self.state).tick
+        self.last_failed: set[int] | None = None
 
     @property
     def check_input(self) -> bool:
@@ -88,10 +72,6 @@ class Job:
         digests = digests_in(self.dataset.path, spans) if self.keeps_outcomes else None
         self.checkpoint.settle(segment, offset, spans, digests, notes if any(notes) else ())
 
-    def tick(self) -> None:
-        """Show progress, sync the checkpoint and check for a stop request; see `Ticker.tick`."""
-        self._ticker.tick()
-
     def state(self) -> ProgressState:
         """Return the progress of the job."""
         table = self.checkpoint.table
@@ -102,6 +82,7 @@ class Job:
             total_bytes=self.content.end - self.content.start,
             total_records=self.dataset.rows,
             resumed=self.checkpoint.resumed_records,
+            counts=table.counts,
         )
 
     def check_input_unchanged(self) -> None:
@@ -112,11 +93,11 @@ class Job:
         Raises:
             InputError: The file was replaced or changed while it was read.
         """
-        now = self.dataset.stamp()
-        touched = now != self.stamp and now.resembles(self.stamp)
+        (stamp,), now = self.attempt.stamps, self.dataset.stamp()
+        touched = now != stamp and now.resembles(stamp)
         if touched and self.check_input and holds_settled(self.dataset, self.checkpoint.table):
             return
-        self.dataset.check_unchanged(self.stamp)
+        self.dataset.check_unchanged(stamp)
 
     def check_complete(self) -> None:
         """Check that every record has an outcome; blank lines need none.
@@ -145,18 +126,18 @@ class Job:
         example = "What they failed with cannot be read back."
         first = first_failure(self.checkpoint.folder, table)
         if first is not None:
-            index, line = self._place_of(first.place.offset)
-            example = f"The first, record {index} ({self.dataset.path}, line {line}): " + told(
-                first.row["exception"], first.row["message"], first.row["traceback"]
+            index, line = self._place_of(first.offset)
+            example = (
+                f"The first, record {index} ({self.dataset.path}, line {line}): "
+                + failure_text(first.row["exception"], first.row["message"], first.row["traceback"])
             )
         raise OutageError(self.name, f"all records failed ({table.failed:,})", example)
 
-    def error_of(self, failed: Failed) -> RecordError | OutageError:
+    def error_of(self, failure: Failure) -> RecordError | OutageError:
         """Return the error for the failure that ended the run."""
-        failure = failed.failure
         if self.settings.ignore_errors:  # then only the breaker ends a run
             return self.outage_of(failure)
-        index, line = self._place_of(failed.offset)
+        index, line = self._place_of(failure.offset)
         return RecordError(
             self.name,
             index,
@@ -175,7 +156,7 @@ class Job:
             f"{self.settings.stop_after_failures:,} calls failed with {failure.exception}{where}, "
             f"and none succeeded in between; the records left of {self.dataset.path} were not tried"
         )
-        text = told(failure.exception, failure.message, failure.traceback_text)
+        text = failure_text(failure.exception, failure.message, failure.traceback_text)
         return OutageError(self.name, found, f"The last of these failures: {text}")
 
     def _place_of(self, offset: int) -> tuple[int, int]:

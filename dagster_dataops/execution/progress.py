@@ -3,7 +3,8 @@
 import logging
 import sys
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from typing_extensions import override
@@ -26,6 +27,7 @@ class ProgressState:
         total_bytes: Bytes of the whole input.
         total_records: Records of the whole input; ``None`` if they are not counted.
         resumed: Records that earlier attempts settled.
+        counts: Sums of what the operator counted.
     """
 
     records: int
@@ -34,6 +36,7 @@ class ProgressState:
     total_bytes: int
     total_records: int | None
     resumed: int
+    counts: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def estimated_records(self) -> int | None:
@@ -58,7 +61,7 @@ class ProgressState:
         return (total - self.records) / rate if total and rate else None
 
     def describe(self, seconds: float) -> str:
-        """Return one line: done, total, rate, time left, failed.
+        """Return one line: done, total, rate, time left, failed, counted numbers.
 
         Args:
             seconds: Duration of this attempt so far.
@@ -70,7 +73,8 @@ class ProgressState:
         rate = f"{self.records_per_second(seconds):,.1f} records/s"
         time_left = "" if left is None else f", {duration(left)} left"
         failed = f", {self.failed:,} failed" if self.failed else ""
-        return f"{self.records:,}{of_total} records{share}, {rate}{time_left}{failed}"
+        counted = "".join(f", {name} {_shown(number)}" for name, number in self.counts.items())
+        return f"{self.records:,}{of_total} records{share}, {rate}{time_left}{failed}{counted}"
 
 
 def duration(seconds: float) -> str:
@@ -81,6 +85,10 @@ def duration(seconds: float) -> str:
     if hours:
         return f"{hours} h {minutes:02d} min"
     return f"{minutes} min {seconds_left:02d} s" if minutes else f"{seconds_left} s"
+
+
+def _shown(number: float) -> str:
+    return f"{number:,}" if isinstance(number, int) else f"{number:,.4f}"
 
 
 class Progress(Protocol):

@@ -20,7 +20,7 @@ def record_function(
     """Return ``forward`` as a function of one record; a coroutine function if it is async.
 
     For a selection operator it is ``sketch``; it returns the sketch under the key `SKETCH`. That of
-    an operator with named outputs returns `EncodedLines`.
+    an operator with named outputs returns `Disposed`.
 
     Args:
         operator: The operator.

@@ -10,7 +10,7 @@ of these keys:
 * ``failed``: Index of the part of a chain that failed.
 """
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final, TypeAlias
 
 import orjson
@@ -37,3 +37,11 @@ def emitting(lines: int) -> Disposition:
 def dropped_for(reason: str) -> Disposition:
     """Return the disposition of a record that was dropped; ``reason`` may be empty."""
     return disposition(emitted=0, dropped=[reason])
+
+
+@lru_cache(1024)
+def sending(*outputs: int) -> Disposition:
+    """Return the disposition of a record with a result line in each of these named outputs."""
+    if not outputs:
+        return dropped_for("")
+    return disposition(outputs=outputs, **({} if len(outputs) == 1 else {"emitted": len(outputs)}))

@@ -4,8 +4,8 @@
     def split(record: dict):
         return To("test") if record["id"] % 10 == 0 else To("train")
 
-All result lines of the operator are settled in one segment. The first byte of a line is a tag: it
-says to which output the line belongs. Publishing removes the tags and writes a file an output.
+The result lines are settled together, in the order in which they are emitted. The disposition of
+each record says to which outputs its lines belong. Publishing writes a file for each output.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dagster_dataops.errors import OperatorDefinitionError
-from dagster_dataops.operators.return_contract import ContractError, EncodedLines
+from dagster_dataops.operators.dispositions import sending
+from dagster_dataops.operators.record_context import Drop
+from dagster_dataops.operators.return_contract import ContractError, Disposed
 from dagster_dataops.operators.signature import nearest
-from dagster_dataops.records import Record, encode
+from dagster_dataops.records import Record
 
-FIRST_TAG: Final = 0x30  # "0"; the tags of 64 outputs are printable
 _MOST: Final = 64
 _FOLDERS: Final = frozenset({"checkpoints", "partitions"})  # names of folders in a node's folder
 
@@ -60,46 +61,42 @@ def checked_outputs(operator: str, outputs: object) -> tuple[str, ...]:
     return tuple(outputs)
 
 
-def routed(forward: Callable[[Record], Any], outputs: tuple[str, ...]) -> Callable[[Record], Any]:
-    """Return ``forward`` with its returned value as tagged lines, for `encode_outcome`."""
-    tags = tags_of(outputs)
-    return lambda record: tagged(forward(record), record, tags)
+def routed(forward: Callable[..., Any], outputs: tuple[str, ...]) -> Callable[[Record], Any]:
+    """Return ``forward`` with its returned value as `Disposed`, for `encode_outcome`."""
+    indices = {name: index for index, name in enumerate(outputs)}
+    return lambda record: _disposed(forward(record), record, indices)
 
 
-def routed_async(
-    forward: Callable[[Record], Any], outputs: tuple[str, ...]
-) -> Callable[[Record], Any]:
-    """Return a coroutine function with its returned value as tagged lines."""
-    tags = tags_of(outputs)
+def routed_async(forward: Callable[..., Any], outputs: tuple[str, ...]) -> Callable[[Record], Any]:
+    """Return a coroutine function with the returned value of ``forward`` as `Disposed`."""
+    indices = {name: index for index, name in enumerate(outputs)}
 
     async def forwarded(record: Record) -> Any:
-        return tagged(await forward(record), record, tags)
+        return _disposed(await forward(record), record, indices)
 
     return forwarded
 
 
-def tags_of(outputs: tuple[str, ...]) -> dict[str, bytes]:
-    """Return the tag of each output."""
-    return {name: bytes([FIRST_TAG + index]) for index, name in enumerate(outputs)}
-
-
-def tagged(returned: object, given: Record, tags: Mapping[str, bytes]) -> EncodedLines:
-    """Return the tagged result lines for a returned value.
+def _disposed(returned: object, given: Record, indices: Mapping[str, int]) -> Disposed | Drop:
+    """Return the records that a returned value sends, with the disposition of the given record.
 
     Args:
-        returned: One `To`, or a list of them; the empty list drops the record.
+        returned: One `To`, or a list of them; the empty list or a `Drop` drops the record.
         given: The record that was passed to ``forward``.
-        tags: The tag of each output.
+        indices: The index of each output.
 
     Raises:
-        ContractError: ``returned`` is neither, or names an unknown output.
-        UnencodableError: JSON cannot hold a record.
+        ContractError: ``returned`` is none of these, or names an unknown output.
     """
     if type(returned) is To:
-        return EncodedLines([_line(returned, given, tags)])
+        record = _record(returned, given, indices)
+        return Disposed([record], sending(indices[returned.output]))
+    if isinstance(returned, Drop):
+        return returned
     if isinstance(returned, list) and all(type(one) is To for one in returned):
-        return EncodedLines([_line(one, given, tags) for one in returned])
-    names = list(tags)
+        records = [_record(one, given, indices) for one in returned]
+        return Disposed(records, sending(*(indices[one.output] for one in returned)))
+    names = list(indices)
     found = "None" if returned is None else f"a {type(returned).__name__}"
     if isinstance(returned, list):
         other = next(one for one in returned if type(one) is not To)
@@ -111,17 +108,15 @@ def tagged(returned: object, given: Record, tags: Mapping[str, bytes]) -> Encode
     raise ContractError(msg)
 
 
-def _line(sent: To, given: Record, tags: Mapping[str, bytes]) -> bytes:
-    tag = tags.get(sent.output)
-    if tag is None:
-        near = nearest(str(sent.output), tags)
+def _record(sent: To, given: Record, indices: Mapping[str, int]) -> Record:
+    if sent.output not in indices:
+        near = nearest(str(sent.output), indices)
         hint = f"; did you mean {near!r}?" if near else ""
-        msg = f"sent a record to {sent.output!r}; its outputs are {', '.join(tags)}{hint}"
+        msg = f"sent a record to {sent.output!r}; its outputs are {', '.join(indices)}{hint}"
         raise ContractError(msg)
-    if sent.record is None:
-        return tag + encode(given)
-    record: object = sent.record
+    record: object = given if sent.record is None else sent.record
     if not isinstance(record, dict):
         kind = type(record).__name__
-        raise ContractError(f"sent a {kind} to {sent.output!r}; send a dict")
-    return tag + encode(record)
+        msg = f"sent a {kind} to {sent.output!r}; send a dict"
+        raise ContractError(msg)
+    return record

@@ -13,7 +13,7 @@ from dagster_dataops.errors import (
     OperatorDefinitionError,
     OperatorOptionError,
 )
-from dagster_dataops.operators.bound_methods import dataset_function, record_function
+from dagster_dataops.operators.bound_methods import dataset_function, plain_function
 from dagster_dataops.operators.declared_columns import DECLARATIONS, ColumnDeclarations, Declaration
 from dagster_dataops.operators.decorated_function import P, R, RegisteredFunction
 from dagster_dataops.operators.operator import (
@@ -282,7 +282,7 @@ def _class_of_function(spec: OperatorSpec, group: OperatorMeta) -> OperatorMeta:
         case "reader":
             bases = (FunctionReader, group)
         case "record":
-            namespace[spec.method] = property(record_function)
+            namespace[spec.method] = property(plain_function)
         case _:
             namespace[spec.method] = property(dataset_function)
     operator = OperatorMeta(spec.name, bases, namespace)

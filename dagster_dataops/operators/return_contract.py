@@ -18,20 +18,10 @@ class ContractError(TypeError):
 class Disposed(NamedTuple):
     """Records together with the disposition of the record that they were made of.
 
-    A chain returns it, because it knows more than the number of records.
+    A chain and an operator with named outputs return it: they know more than the number of records.
     """
 
     records: list[Record]
-    disposition: Disposition
-
-
-class EncodedLines(NamedTuple):
-    """Result lines that are encoded already, together with the disposition of their record.
-
-    An operator with named outputs returns it.
-    """
-
-    lines: bytes
     disposition: Disposition
 
 
@@ -51,8 +41,6 @@ def encode_outcome(returned: object, given: Record) -> tuple[bytes, Disposition]
         ContractError: ``returned`` is none of these.
         UnencodableError: JSON cannot hold a record.
     """
-    if isinstance(returned, EncodedLines):
-        return returned
     if isinstance(returned, Disposed):
         return b"".join(_lines(returned.records)), returned.disposition
     if isinstance(returned, list):

@@ -161,8 +161,6 @@ class Invocation:
             former = FormBuilder(code, is_inner_credential)
             forms[name] = former.form(value)
             unknown += [f"{name!r} (a {kind})" for kind in sorted(former.unknown)]
-        if self.spec.outputs:  # their order is that of the tags in a checkpoint
-            forms["outputs of the operator"] = list(self.spec.outputs)
         return digest_of_form(forms), tuple(unknown)
 
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import orjson
 import pytest
@@ -14,10 +14,11 @@ import pytest
 from dagster_dataops.checkpoints.checkpoint import Checkpoint, fresh
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
+from dagster_dataops.checkpoints.folder_lock import FolderLock
 from dagster_dataops.concurrency.background import background, deleting
 from dagster_dataops.data import data_register
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.lines import content_interval
+from dagster_dataops.execution.attempt import Attempt
 from dagster_dataops.execution.backends import collector, single
 from dagster_dataops.execution.executor import OperatorExecutor
 from dagster_dataops.execution.job import Job
@@ -204,24 +205,14 @@ class Listener(Progress):
         self.states.append(state)
 
 
-def job_for(operator: Any, dataset: JsonlDataset, folder: NodeFolder, **given: Any) -> Job:
+def job_for(operator: Any, dataset: JsonlDataset, folder: NodeFolder, **context: Any) -> Job:
     """Return a job over all of ``dataset``, with a new checkpoint below ``folder``."""
     fingerprint = RunFingerprint.of(operator.__dataops__, dataset.identity)
     checkpoint = Checkpoint(fresh(folder.checkpoints), fingerprint, "test", 1.0)
-    content = content_interval(dataset.path)
-    fields = {
-        "operator": operator,
-        "settings": operator.__dataops__.resolved,
-        "dataset": dataset,
-        "stamp": dataset.stamp(),
-        "content": content,
-        "todo": [content] if content.end > content.start else [],
-        "checkpoint": checkpoint,
-        "progress": Listener(),
-        "should_stop": lambda: None,
-        "interrupts": (KeyboardInterrupt,),
-    }
-    return Job(**{**fields, **given})
+    how = RunContext(run="test", progress=Listener(), **context)
+    attempt = Attempt(operator=operator, context=how, folder=folder, lock=cast(FolderLock, None))
+    attempt.read([dataset])
+    return Job(attempt, checkpoint)
 
 
 def settled_output(job: Job) -> Iterator[bytes]:

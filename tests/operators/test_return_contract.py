@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagster_dataops.errors import UnencodableError
+from dagster_dataops.operators.dispositions import dropped_for
 from dagster_dataops.operators.return_contract import ContractError, encode_outcome
 
 GIVEN = {"given": True}
@@ -15,7 +16,7 @@ RECORDS = st.dictionaries(st.text(max_size=2), st.integers(-5, 5), max_size=2)
 
 
 def outcome(returned: object) -> list[dict]:
-    return [orjson.loads(line) for line in encode_outcome(returned, GIVEN).splitlines()]
+    return [orjson.loads(line) for line in encode_outcome(returned, GIVEN)[0].splitlines()]
 
 
 @given(RECORDS)
@@ -37,7 +38,7 @@ def test_none_keeps_the_record_as_it_is_now():
 
 
 def test_an_empty_list_drops_the_record():
-    assert encode_outcome([], GIVEN) == b""
+    assert encode_outcome([], GIVEN) == (b"", dropped_for(""))
 
 
 @pytest.mark.parametrize("returned", ["text", 1, True, 1.5, ({},), {1}, b"", iter([]), object()])

@@ -8,6 +8,7 @@ import dagster as dg
 from dagster_dataops.assets.metadata.failure_summary import failures
 from dagster_dataops.assets.metadata.markdown import cell, table
 from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
+from dagster_dataops.assets.metadata.record_counts import count_metadata
 from dagster_dataops.assets.metadata.resumed_records import resumed_metadata
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import InputError
@@ -79,6 +80,7 @@ def report_metadata(report: RunReport, partition: str | None = None) -> dict[str
         f"{METADATA_PREFIX}/rows_dropped": manifest.dropped,
         f"{METADATA_PREFIX}/rows_failed": manifest.failed,
         **resumed_metadata(report),
+        **count_metadata(manifest),
     }
     if manifest.seeds:  # as text: the UI rounds large numbers
         seeds = {stage: str(seed) for stage, seed in manifest.seeds.items()}

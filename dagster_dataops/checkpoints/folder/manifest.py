@@ -86,11 +86,6 @@ class NodeFolder:
         return self.path / f".{self.name}_results.kept"
 
     @property
-    def routes(self) -> Path:
-        """The output of each result line of a node with named outputs: a byte a line, in order."""
-        return self.path / f".{self.name}_results.routes"
-
-    @property
     def input(self) -> Path:
         """The concatenation of several inputs during a run; removed afterwards."""
         return self.checkpoints / "input.jsonl"
@@ -210,7 +205,9 @@ class Manifest:
             place = NodeFolder(Path(os.path.normpath(folder.path / facts["folder"])), facts["name"])
             own = {key: facts[key] for key in _OWN_FACTS}
             part_of = os.path.relpath(folder.manifest, place.path)
-            found[name] = place, replace(self, outputs={}, part_of=part_of, **own)
+            found[name] = place, replace(
+                self, outputs={}, part_of=part_of, mapped=False, outcomes=False, **own
+            )
         return found
 
     def error_file(self, folder: NodeFolder) -> Path | None:
@@ -299,8 +296,8 @@ def published_manifest(folder: NodeFolder) -> Manifest | None:
     manifest = Manifest.load(folder.manifest)
     if manifest is None:
         return None
-    places = {name: place_of(folder, place) for name, place in folder.outputs.items()}
-    if {name: _place_in(facts) for name, facts in manifest.outputs.items()} != places:
+    places = [(name, place_of(folder, place)) for name, place in folder.outputs.items()]
+    if [(name, _place_in(facts)) for name, facts in manifest.outputs.items()] != places:
         return None
     parts = manifest.parts(folder).values()
     return manifest if all(own.tells_of(place.result) for place, own in parts) else None

@@ -43,7 +43,7 @@ DIGEST: Final = 16  # bytes of the digest of a record's line
 class FrameKind(IntEnum):
     """Kinds of frames."""
 
-    ATTEMPT = 1  # JSON: run and fingerprint of the attempt that continues here
+    ATTEMPT = 1  # JSON: the runs so far and the fingerprint of the latest, which continues here
     SPANS = 2  # spans whose outputs lie one after the other in one segment
     COPY = 4  # kind and payload of the frame before; used if that frame is damaged
     POSITION = 6  # a position of a stream

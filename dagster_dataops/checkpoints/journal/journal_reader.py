@@ -21,7 +21,7 @@ from dagster_dataops.datasets.durable_files import read_if_there
 
 
 class AttemptEntry(NamedTuple):
-    """The start of an attempt: its run and fingerprint as JSON; ``None`` if malformed."""
+    """The attempts so far and the fingerprint of the latest, as JSON; ``None`` if malformed."""
 
     content: dict[str, Any] | None
 

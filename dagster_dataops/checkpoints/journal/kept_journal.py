@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, Self
 
 import xxhash
 
-from dagster_dataops.checkpoints.journal.failed_place import FailedPlace
+from dagster_dataops.checkpoints.journal.failed_record import FailedRecord
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.journal.segments import checksum
 from dagster_dataops.checkpoints.journal.span import Span, columns_of
@@ -40,17 +40,17 @@ class Cut(NamedTuple):
     dropped: int = 0
 
 
-def parts_between(span: Span, failed: Sequence[FailedPlace]) -> Iterator[tuple[Cut, Cut]]:
+def parts_between(span: Span, failed: Sequence[FailedRecord]) -> Iterator[tuple[Cut, Cut]]:
     """Yield start and end of each part of a span before, between and after its failed records.
 
     There is one part more than there are failed records. Some parts hold no records.
     """
     end = span.start + span.length
     before = Cut(span.start)
-    for place in failed:
-        yield before, Cut(place.offset, place.position, place.output, place.dropped)
-        after = min(place.offset + place.length + 1, end)
-        before = Cut(after, place.position + 1, place.output, place.dropped)
+    for record in failed:
+        yield before, Cut(record.offset, record.position, record.output, record.dropped)
+        after = min(record.offset + record.length + 1, end)
+        before = Cut(after, record.position + 1, record.output, record.dropped)
     yield before, Cut(end, span.records, span.output_bytes, span.dropped)
 
 
@@ -132,7 +132,7 @@ class KeptJournal:
         self,
         span: Span,
         output: bytes,
-        failed: Sequence[FailedPlace],
+        failed: Sequence[FailedRecord],
         notes: SpanNotes | None = None,
     ) -> None:
         """Add the next span of the input.
@@ -141,7 +141,7 @@ class KeptJournal:
             span: The span.
             output: Its result lines, which are the next lines of the output; lines that follow
                 them are ignored.
-            failed: The places of its failed records, in order.
+            failed: Its failed records, in order.
             notes: Its notes.
         """
         if self._apart and not failed:
@@ -190,7 +190,7 @@ class KeptJournal:
             self._spans.clear()
             self._notes.clear()
 
-    def finish(self, attempts: Sequence[dict[str, Any]], counts: Mapping[str, Number]) -> None:
+    def finish(self, attempts: dict[str, Any], counts: Mapping[str, Number]) -> None:
         """Make the journal durable.
 
         Args:
@@ -200,9 +200,7 @@ class KeptJournal:
         self._end_piece()
         self._write_spans()
         others = {name: one - self._kept_counts.get(name, 0) for name, one in counts.items()}
-        for attempt in attempts:
-            last = {"counts": others} if attempt is attempts[-1] else {}
-            self._journal.attempt({**attempt, **last})
+        self._journal.attempt({**attempts, "counts": others})
         self._journal.sync()
         self._finished = True
 

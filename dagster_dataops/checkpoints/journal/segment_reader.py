@@ -87,10 +87,15 @@ class SegmentReader:
 
     Spans of one record are read in input order, and were written in the order in which they
     finished: close to one another, but not in a row.
+
+    Args:
+        folder: Of the checkpoint.
+        result: The published result, if it is the only segment.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, result: Path | None = None) -> None:
         self._folder = folder
+        self._result = result
         self._files: OrderedDict[int, int] = OrderedDict()
         self._blocks: OrderedDict[tuple[int, int], bytes] = OrderedDict()
 
@@ -118,16 +123,14 @@ class SegmentReader:
 
     def _read(self, segment: int, offset: int, length: int) -> bytes:
         # An error is no damage: a network file system may be able to read the file later.
-        with storage(segment_path(self._folder, segment), "read it back"):
-            return read_range(self._file(segment), offset, length) if self._exists(segment) else b""
+        path = self._result or segment_path(self._folder, segment)
+        with storage(path, "read it back"):
+            exists = segment in self._files or path.exists()
+            return read_range(self._file(segment, path), offset, length) if exists else b""
 
-    def _exists(self, segment: int) -> bool:
-        return segment in self._files or segment_path(self._folder, segment).exists()
-
-    def _file(self, segment: int) -> int:
+    def _file(self, segment: int, path: Path) -> int:
         descriptor = self._files.get(segment)
         if descriptor is None:
-            path = segment_path(self._folder, segment)
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
             self._files[segment] = descriptor
             if len(self._files) > _FILES:

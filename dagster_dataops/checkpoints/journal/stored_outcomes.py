@@ -6,6 +6,7 @@ that another input holds again, at any place, is found by it.
 
 import os
 from collections.abc import Iterable, Iterator
+from itertools import repeat
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -30,6 +31,7 @@ class StoredOutcome(NamedTuple):
         size: Their bytes.
         emitted: How many there are.
         check: Their checksum, as in `Span`.
+        notes: The packed notes of the record; empty without any.
     """
 
     digest: bytes
@@ -38,6 +40,7 @@ class StoredOutcome(NamedTuple):
     size: int
     emitted: int
     check: int
+    notes: bytes = b""
 
 
 def line_digest(line: bytes) -> bytes:
@@ -85,10 +88,16 @@ def outcomes_in(journal: Path) -> Iterator[StoredOutcome]:
 
 def _outcomes(spans: SpansEntry, digests: list[bytes]) -> Iterator[StoredOutcome]:
     offset = spans.offset
-    rows = zip(digests, *spans.columns, strict=True)
-    for digest, span in ((digest, Span(*fields)) for digest, *fields in rows):
+    rows = zip(digests, spans.notes or repeat(None), *spans.columns, strict=False)
+    for digest, notes, span in ((digest, notes, Span(*fields)) for digest, notes, *fields in rows):
         if digest != _NONE and not span.failed:
             yield StoredOutcome(
-                digest, spans.segment, offset, span.output_bytes, span.emitted, span.output_check
+                digest,
+                spans.segment,
+                offset,
+                span.output_bytes,
+                span.emitted,
+                span.output_check,
+                b"" if notes is None else notes.pack(),
             )
         offset += span.output_bytes + span.error_bytes

@@ -96,12 +96,10 @@ def _finish(folder: NodeFolder, manifest: Manifest) -> None:
 
 def _put_in_place(folder: NodeFolder, manifest: Manifest) -> None:
     results = [place.result for place, _ in manifest.parts(folder).values()]
-    for path in (*results, folder.errors, folder.kept, folder.routes):
+    for path in (*results, folder.errors, folder.kept):
         _replace(path)
     if manifest.outputs:
         folder.result.unlink(missing_ok=True)  # of an operator with one result
-    else:
-        folder.routes.unlink(missing_ok=True)
     if not (manifest.failed and folder.errors.exists() and folder.errors.stat().st_size):
         folder.errors.unlink(missing_ok=True)
         if not manifest.mapped:
@@ -130,8 +128,7 @@ def finish_interrupted(folder: NodeFolder) -> Manifest | None:
     if manifest is None or not _is_there(folder, manifest):
         with storage(folder.path, "delete drafts of a run that was cut short"):
             draft.unlink(missing_ok=True)
-            for path in (folder.kept, folder.routes):  # only some operators replace them
-                draft_of(path).unlink(missing_ok=True)
+            draft_of(folder.kept).unlink(missing_ok=True)  # only some operators replace it
         delete_removed(folder)
         return None
     _finish(folder, manifest)

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
-from dagster_dataops.checkpoints.journal.failed_place import FailedRecord, failed_records
+from dagster_dataops.checkpoints.journal.failed_record import FailedRecord, failed_records
 from dagster_dataops.checkpoints.journal.kept_journal import KeptJournal
 from dagster_dataops.checkpoints.journal.segment_reader import joined_outputs, outputs
 from dagster_dataops.checkpoints.journal.span import Span
@@ -17,7 +17,7 @@ from dagster_dataops.checkpoints.stream_checkpoint import StreamCheckpoint
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import draft_of
 from dagster_dataops.datasets.lines import LineCounter
-from dagster_dataops.datasets.writer import JsonlWriter, LineWriter
+from dagster_dataops.datasets.writer import JsonlWriter
 
 
 class Select(Protocol):
@@ -27,7 +27,7 @@ class Select(Protocol):
         """Show progress and check for a stop request; called once a span."""
         ...
 
-    def write(self, results: LineWriter, failed: "array[int]") -> None:
+    def write(self, results: JsonlWriter, failed: "array[int]") -> None:
         """Write the chosen lines of the input.
 
         Args:
@@ -104,7 +104,7 @@ def _compose_plainly(checkpoint: Checkpoint, drafts: DraftWriter) -> Drafts | li
     damaged: list[int] = []
     for rows, output in joined_outputs(checkpoint.folder, checkpoint.table, damaged):
         if not damaged:  # else the remaining spans are only checked
-            drafts.results.write(output, rows)
+            drafts.write(output, rows)
     return damaged or _finish(drafts, checkpoint)
 
 
@@ -128,14 +128,14 @@ def _compose_keeping(
     ):
         for span, output, failed in _spans(checkpoint, dataset, drafts.errors, damaged):
             notes = checkpoint.table.notes.get(span.start)
-            keeping.add(span, output, [record.place for record in failed], notes)
+            keeping.add(span, output, failed, notes)
             if not damaged:
-                drafts.results.write(output[: span.output_bytes], span.emitted)
+                drafts.write(output[: span.output_bytes], span.emitted, notes)
         if damaged:
             return damaged
         made = _finish(drafts, checkpoint, outcomes=outcomes)
-        entries = checkpoint.attempt_entries(result=made.dataset.fingerprint)
-        keeping.finish(entries, checkpoint.table.counts)
+        attempts = checkpoint.content.attempt_entry(made.dataset.fingerprint or "")
+        keeping.finish(attempts, checkpoint.table.counts)
         return replace(made, mapped=True)
 
 
@@ -145,7 +145,7 @@ def _compose_selected(
     damaged: list[int] = []
     failed_at = array("Q")
     for _, _, failed in _spans(checkpoint, dataset, drafts.errors, damaged, select.tick):
-        failed_at.extend(record.place.offset for record in failed)
+        failed_at.extend(record.offset for record in failed)
     if damaged:
         return damaged
     select.write(drafts.results, failed_at)

@@ -6,8 +6,9 @@ from types import TracebackType
 from typing import Self
 
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, OutputFacts
-from dagster_dataops.checkpoints.publish.routed_writer import RoutedWriter
+from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.checkpoints.publish.record_summary import RecordSummary
+from dagster_dataops.checkpoints.publish.routed_writer import RoutedWriter
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import draft_of, storage
 from dagster_dataops.datasets.writer import JsonlWriter
@@ -50,20 +51,44 @@ class DraftWriter:
         action: What fails if the disk refuses, as in "compose the result".
 
     Attributes:
-        results: Writes result lines; those of a node with named outputs are tagged.
         errors: Writes rows of the error file.
     """
 
     def __init__(self, folder: NodeFolder, action: str) -> None:
         with ExitStack() as stack:
             stack.enter_context(storage(folder.path, action))
-            self.results: JsonlWriter | RoutedWriter = (
+            self._results: JsonlWriter | RoutedWriter = (
                 stack.enter_context(RoutedWriter(folder))
                 if folder.outputs
                 else stack.enter_context(JsonlWriter(folder.result))
             )
             self.errors = stack.enter_context(JsonlWriter(folder.errors))
             self._stack = stack.pop_all()
+
+    @property
+    def results(self) -> JsonlWriter:
+        """Writes the lines of an operator with one result.
+
+        Raises:
+            TypeError: The operator has several.
+        """
+        if isinstance(self._results, RoutedWriter):
+            msg = "an operator with several results writes lines with their notes"
+            raise TypeError(msg)
+        return self._results
+
+    def write(self, lines: bytes, rows: int, notes: SpanNotes | None = None) -> None:
+        """Append the lines of a span, each to the file of its output if there are several.
+
+        Args:
+            lines: The result lines.
+            rows: How many there are.
+            notes: Of the span.
+        """
+        if isinstance(self._results, RoutedWriter):
+            self._results.write(lines, notes.outputs() if notes else [])
+        else:
+            self._results.write(lines, rows)
 
     def finish(
         self, *, records: int, failed: int, dropped: int | None = None, outcomes: bool = False
@@ -79,12 +104,12 @@ class DraftWriter:
                 records that are missing from the result.
             outcomes: Whether the outcome of every record can be found by its input.
         """
-        dataset = self.results.finish()
-        outputs = dict(self.results.outputs) if isinstance(self.results, RoutedWriter) else {}
+        dataset = self._results.finish()
+        outputs = dict(self._results.outputs) if isinstance(self._results, RoutedWriter) else {}
         modified_ns = 0 if outputs else draft_of(dataset.path).stat().st_mtime_ns
         if self.errors.rows:
             self.errors.finish()
-        missing = max(0, records - failed - self.results.rows)
+        missing = max(0, records - failed - self._results.rows)
         return Drafts(
             dataset=dataset,
             modified_ns=modified_ns,

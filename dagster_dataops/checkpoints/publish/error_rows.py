@@ -6,7 +6,7 @@ from pathlib import Path
 
 import orjson
 
-from dagster_dataops.checkpoints.journal.failed_place import FailedRecord
+from dagster_dataops.checkpoints.journal.failed_record import FailedRecord
 from dagster_dataops.datasets.durable_files import draft_of
 from dagster_dataops.datasets.lines import LineCounter
 from dagster_dataops.datasets.writer import JsonlWriter
@@ -23,9 +23,9 @@ def error_row(record: FailedRecord, path: Path, records_before: int, counter: Li
         counter: Counts the lines of the input.
     """
     row = {
-        "index": records_before + record.place.position,
+        "index": records_before + record.position,
         "path": str(path),
-        "line": counter.line_at(record.place.offset),
+        "line": counter.line_at(record.offset),
         **record.row,
     }
     return orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)

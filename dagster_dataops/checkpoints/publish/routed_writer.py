@@ -1,10 +1,9 @@
-"""RoutedWriter: write tagged result lines as drafts, a file for each named output.
+"""RoutedWriter: write result lines as drafts, a file for each named output.
 
-The tags themselves are written too, a byte a line in the order of the lines: the routes. With them
-the files of the outputs can be merged again, as a retry of failed records needs.
+The disposition of a record says to which output each of its lines belongs.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Self
@@ -16,11 +15,10 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import draft_of
 from dagster_dataops.datasets.lines import split_lines
 from dagster_dataops.datasets.writer import JsonlWriter
-from dagster_dataops.operators.named_outputs import tags_of
 
 
 class RoutedWriter:
-    """Writes the results of a node with named outputs; used like a `JsonlWriter`.
+    """Writes the results of a node with named outputs; one after the other, in input order.
 
     Args:
         folder: Of the node, with the folders of its outputs.
@@ -35,26 +33,26 @@ class RoutedWriter:
         self.outputs: Mapping[str, OutputFacts] = {}
         self._folder = folder
         with ExitStack() as stack:
-            self._routes = stack.enter_context(JsonlWriter(folder.routes))
             self._writers = {
                 name: stack.enter_context(JsonlWriter(place.result))
                 for name, place in folder.outputs.items()
             }
             self._stack = stack.pop_all()
-        tags = tags_of(tuple(folder.outputs))
-        self._by_tag = [(tags[name][0], writer) for name, writer in self._writers.items()]
 
-    def write(self, lines: bytes, rows: int = 1) -> None:
-        """Append tagged lines, ``rows`` of them, to the files of their outputs."""
-        parts: dict[int, list[bytes]] = {tag: [] for tag, _ in self._by_tag}
-        tagged = split_lines(lines)
-        for line in tagged:
-            parts[line[0]].append(line[1:])
-        for tag, writer in self._by_tag:
-            if parts[tag]:
-                writer.write(b"".join(parts[tag]), len(parts[tag]))
-        self._routes.write(bytes([line[0] for line in tagged]), rows)
-        self.rows += rows
+    def write(self, lines: bytes, outputs: Sequence[int]) -> None:
+        """Append lines to the files of their outputs.
+
+        Args:
+            lines: The lines, in the order in which they were emitted.
+            outputs: The index of the output of each line.
+        """
+        parts: list[list[bytes]] = [[] for _ in self._writers]
+        for line, output in zip(split_lines(lines), outputs, strict=True):
+            parts[output].append(line)
+        for part, writer in zip(parts, self._writers.values(), strict=True):
+            if part:
+                writer.write(b"".join(part), len(part))
+        self.rows += len(outputs)
 
     def finish(self) -> JsonlDataset:
         """Make the drafts durable.
@@ -77,7 +75,6 @@ class RoutedWriter:
             }
             digest.update(f"{name}={made.fingerprint}\n".encode())
             size += made.size_bytes
-        digest.update((self._routes.finish().fingerprint or "").encode())
         self.outputs = facts
         return JsonlDataset(self._folder.result, size, self.rows, f"xxh3:{digest.hexdigest()}")
 

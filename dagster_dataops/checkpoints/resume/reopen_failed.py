@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
-from dagster_dataops.checkpoints.journal.failed_place import FailedRecord, failed_records
+from dagster_dataops.checkpoints.journal.failed_record import FailedRecord, failed_records
 from dagster_dataops.checkpoints.journal.kept_journal import Cut, parts_between
 from dagster_dataops.checkpoints.journal.segment_reader import SegmentReader
 from dagster_dataops.checkpoints.journal.segments import checksum
@@ -45,7 +45,7 @@ def reopen(
         descriptor = source.fileno() if dataset.fingerprint is None else None
         for span, output in _with_failed(checkpoint.folder, checkpoint.table):
             records = failed_records(output[span.output_bytes :])
-            again = [one for one in records if failed is None or one.place.offset in failed]
+            again = [one for one in records if failed is None or one.offset in failed]
             if again:
                 starts.append(span.start)
                 stay = [one for one in records if one not in again]
@@ -90,14 +90,12 @@ def _parts(
     The parts carry a checksum of their input if its descriptor is given as ``source``. The counts
     of the span are not repeated in their notes.
     """
-    for first, last in parts_between(span, [record.place for record in again]):
+    for first, last in parts_between(span, again):
         records, length = last.records - first.records, last.start - first.start
         if not records:
             continue
         errors = [
-            _moved(record, first)
-            for record in stay
-            if first.start <= record.place.offset < last.start
+            _moved(record, first) for record in stay if first.start <= record.offset < last.start
         ]
         lines = output[first.output : last.output]
         yield SettledSpan.of(
@@ -116,9 +114,8 @@ def _parts(
 
 def _moved(record: FailedRecord, first: Cut) -> FailedRecord:
     """Return a failed record with its place in the part of its span that starts at ``first``."""
-    place = record.place._replace(
-        position=record.place.position - first.records,
-        output=record.place.output - first.output,
-        dropped=record.place.dropped - first.dropped,
+    return record._replace(
+        position=record.position - first.records,
+        output=record.output - first.output,
+        dropped=record.dropped - first.dropped,
     )
-    return record._replace(place=place)

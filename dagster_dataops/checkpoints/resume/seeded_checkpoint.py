@@ -1,13 +1,12 @@
 """Make checkpoints whose segments are files of earlier runs, such as a published result."""
 
 import shutil
-from pathlib import Path
 
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent, folders, fresh
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.checkpoints.journal.kept_journal import SEGMENT
 from dagster_dataops.checkpoints.journal.segments import segment_path
-from dagster_dataops.checkpoints.resume.result_segment import put_segment
+from dagster_dataops.checkpoints.resume.merged_outputs import put_result
 from dagster_dataops.datasets.durable_files import (
     make_folder,
     storage,
@@ -19,11 +18,15 @@ from dagster_dataops.datasets.durable_files import (
 def seeded_by_result(folder: NodeFolder) -> CheckpointContent:
     """Return a new checkpoint whose only segment is the published result, as a link if possible.
 
-    The journal is written last: without it there is no checkpoint.
+    The journal is written last: without it there is no checkpoint. Folders without a journal are
+    deleted.
     """
-    new = new_folder(folder)
-    segment = segment_path(new, SEGMENT)
-    put_segment(folder, segment)
+    for path in folders(folder.checkpoints):
+        if not (path / "journal").exists():
+            shutil.rmtree(path, ignore_errors=True)
+    new = fresh(folder.checkpoints).folder
+    make_folder(new)
+    put_result(folder, segment_path(new, SEGMENT))
     with storage(folder.kept, "read the file"):
         journal = folder.kept.read_bytes()
     with storage(new, "sync"):
@@ -32,13 +35,3 @@ def seeded_by_result(folder: NodeFolder) -> CheckpointContent:
     content = CheckpointContent.read(new)
     content.retries = True
     return content
-
-
-def new_folder(folder: NodeFolder) -> Path:
-    """Make the folder of a new checkpoint and return it; delete folders without a journal."""
-    for path in folders(folder.checkpoints):
-        if not (path / "journal").exists():
-            shutil.rmtree(path, ignore_errors=True)
-    new = fresh(folder.checkpoints).folder
-    make_folder(new)
-    return new

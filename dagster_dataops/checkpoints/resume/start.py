@@ -1,4 +1,6 @@
-"""Decide how an attempt starts: fresh, resume, retry failed, reuse outcomes or done."""
+"""Decide how an attempt starts: fresh, resume, retry failed or done."""
+
+from dataclasses import replace
 
 from dagster_dataops.checkpoints.folder.manifest import Manifest, published_manifest
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
@@ -34,28 +36,24 @@ def decide_start(request: StartRequest) -> StartDecision:
     done = _published_before(request)
     if done is not None:
         return done
-    if request.policy is ResumePolicy.FAILED_RECORDS:
-        retry = _retry_failed(request)
-        if retry is not None:
-            return retry
-    return _unfinished(request)
+    retries = request.policy is ResumePolicy.FAILED_RECORDS
+    decision = (_retry_failed(request) if retries else None) or _unfinished(request)
+    if not request.reuse_outcomes or request.policy is ResumePolicy.NEVER:
+        return decision
+    from dagster_dataops.checkpoints.resume.record_cache import outcome_sources  # sqlite3
+
+    return replace(decision, sources=tuple(outcome_sources(request, decision.content)))
 
 
 def _unfinished(request: StartRequest) -> StartDecision:
-    """Return whether an unfinished run is resumed, outcomes are reused, or a fresh run starts."""
+    """Return whether an unfinished run is resumed, or a fresh run starts."""
     if request.stream is not None:
         from dagster_dataops.checkpoints.resume.unfinished_stream import resume_stream
 
         return resume_stream(request, request.stream)
     if request.records is None:
         return start_afresh(request)
-    decision = _resume_records(request, request.records)
-    reuses = request.policy in {ResumePolicy.AUTO, ResumePolicy.ACROSS_CODE}
-    if decision.content.table.records or not (request.reuse_outcomes and reuses):
-        return decision
-    from dagster_dataops.checkpoints.resume.outcome_reuse import reuse_outcomes  # sqlite3
-
-    return reuse_outcomes(request, request.records) or decision
+    return _resume_records(request, request.records)
 
 
 def _resume_records(request: StartRequest, dataset: JsonlDataset) -> StartDecision:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent, fresh
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
@@ -28,14 +28,12 @@ class StartKind(Enum):
         FRESH: Everything is to do.
         RESUME: An unfinished run is continued.
         RETRY_FAILED: The failed records of an earlier run are to do.
-        REUSE_OUTCOMES: The records that earlier runs over other inputs did not hold are to do.
         DONE: The published result is the result of this run.
     """
 
     FRESH = "fresh"
     RESUME = "resume"
     RETRY_FAILED = "retry failed"
-    REUSE_OUTCOMES = "reuse outcomes"
     DONE = "done"
 
 
@@ -69,7 +67,7 @@ class StartRequest:
         records: The input whose records are settled one by one; ``None`` for other kinds.
         stream: The stream that is to be written; ``None`` for other kinds.
         reuse_finished: Whether a finished result of the same fingerprint is the result at once.
-        reuse_outcomes: Whether outcomes of records of other inputs are used.
+        reuse_outcomes: Whether outcomes that earlier runs have stored are used.
         own_runs: This run and the runs that it continues.
         unreported: Return whether a run published without reporting its result.
     """
@@ -87,6 +85,20 @@ class StartRequest:
     unreported: Callable[[str], bool]
 
 
+class OutcomeSource(NamedTuple):
+    """A checkpoint or published result with outcomes of single records.
+
+    Attributes:
+        content: The content of its journal.
+        journal: The file of its journal.
+        result: The published result; ``None`` for a checkpoint, whose outcomes are in segments.
+    """
+
+    content: CheckpointContent
+    journal: Path
+    result: Path | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class StartDecision:
     """How an attempt starts.
@@ -98,6 +110,7 @@ class StartDecision:
         position: Where a resumed stream continues.
         published: The manifest of the result; only if done.
         takes_over: Whether this run becomes the publisher of the result; only if done.
+        sources: Where outcomes of open records are looked up, the latest first.
     """
 
     kind: StartKind
@@ -106,6 +119,7 @@ class StartDecision:
     position: Position | None = None
     published: Manifest | None = None
     takes_over: bool = False
+    sources: tuple[OutcomeSource, ...] = ()
 
 
 def start_afresh(request: StartRequest, note: str = "") -> StartDecision:

@@ -13,7 +13,7 @@ from dagster_dataops.execution.backends.collector import Collector, notes_of
 from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.records.async_settle import async_settler
 from dagster_dataops.execution.records.lifecycle import context_of, opened
-from dagster_dataops.execution.records.retries import Retries, retries_of, tell
+from dagster_dataops.execution.records.retries import Retries
 from dagster_dataops.execution.timeouts.event_loop import event_loop, run_through
 from dagster_dataops.execution.timeouts.record_timeout import TooManyStuckError
 from dagster_dataops.operators.record_context import StopRun, Tally
@@ -27,7 +27,7 @@ def run(job: Job) -> None:
         RunStoppedError: Too many cancelled calls go on.
     """
     collector = Collector(job)
-    retries = retries_of(job.settings, breaker=collector.breaker)
+    retries = Retries(job.settings, breaker=collector.breaker)
     calls = _Calls(job, collector, retries)
     thread = threading.Thread(target=calls.run, name=job.name, daemon=True)
     thread.start()
@@ -36,13 +36,13 @@ def run(job: Job) -> None:
     finally:
         calls.cancel()
         collector.close()
-        tell(retries, job.progress)
+        retries.report(job.context.progress)
 
 
 class _Calls:
     """The calls in flight: one task for each worker, which takes the next line when it is free."""
 
-    def __init__(self, job: Job, collector: Collector, retries: Retries | None) -> None:
+    def __init__(self, job: Job, collector: Collector, retries: Retries) -> None:
         self._collector = collector
         self._name = job.name
         self._operator = job.operator

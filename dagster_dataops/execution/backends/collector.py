@@ -28,7 +28,7 @@ from dagster_dataops.datasets.lines import Line, iterate_lines
 from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.records.breaker import Breaker
 from dagster_dataops.execution.records.fork_guard import ForkGuard
-from dagster_dataops.execution.records.record_failures import Failed, Failure, Outcome, error_line
+from dagster_dataops.execution.records.record_failures import Failure, Outcome, failed_record
 from dagster_dataops.operators.record_context import Tally
 
 _LOOK_SECONDS: Final = 0.02  # after which the main thread settles what workers left
@@ -70,7 +70,7 @@ class Collector:
         self._drain_lock = threading.Lock()
         self._finished: deque[_Finished] = deque()
         self._drained_until = 0.0  # end of the period that the drains so far have used
-        self._first_failure: Failed | None = None
+        self._first_failure: Failure | None = None
         self._fault: BaseException | None = None
         self._segment_closed = False
         self._stop = threading.Event()
@@ -123,7 +123,7 @@ class Collector:
         """Take the outcome and the notes of ``line``, in the thread that finished it."""
         self._fork_guard.check()
         if isinstance(outcome, Failure) and not self._job.settings.ignore_errors:
-            self._first_failure = self._first_failure or Failed(line.start, line.text, outcome)
+            self._first_failure = self._first_failure or outcome._replace(offset=line.start)
             self._stop.set()
             return
         self._finished.append((line, outcome, notes))
@@ -191,9 +191,10 @@ class Collector:
         dropped = 0
         for position, (line, outcome, _) in enumerate(finished):
             if isinstance(outcome, Failure):
-                failed = Failed(line.start, line.text, outcome)
+                failure = outcome._replace(offset=line.start)
                 before = {"position": position, "output": len(output), "dropped": dropped}
-                errors.append(error_line(failed, self._job.name, **before))
+                failed = failed_record(failure, line.text, self._job.name, **before)
+                errors.append(failed.line())
             elif outcome:
                 output += outcome
             else:
@@ -217,7 +218,7 @@ class Collector:
         if self._fault is not None:
             raise self._fault
         if self._first_failure is not None:
-            raise self._job.error_of(self._first_failure) from self._first_failure.failure.error
+            raise self._job.error_of(self._first_failure) from self._first_failure.error
         if self.breaker.failure is not None:
             self._job.last_failed = set(self.breaker.last_failed)
             raise self._job.outage_of(self.breaker.failure) from self.breaker.failure.error

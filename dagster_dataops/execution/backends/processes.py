@@ -20,7 +20,7 @@ from dagster_dataops.datasets.lines import Interval, next_line_start
 from dagster_dataops.errors import RunStoppedError, StorageError, WorkerError
 from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.records.breaker import Breaker
-from dagster_dataops.execution.records.record_failures import Failed, Failure, error_line, timed_out
+from dagster_dataops.execution.records.record_failures import Failure, failed_record, timed_out
 from dagster_dataops.execution.workers import fork_server, protocol
 from dagster_dataops.execution.workers.idle_workers import idle_workers
 from dagster_dataops.execution.workers.protocol import Kind, Range
@@ -67,11 +67,11 @@ class _Run:
         self._job = job
         self._descriptor = descriptor
         self._scheduler = Scheduler(descriptor, job.todo, job.settings.max_workers)
-        self._pool = WorkerPool(job.operator, job.unshared)
+        self._pool = WorkerPool(job.operator, (job.attempt.lock.descriptor,))
         self._own_segment: SegmentWriter | None = None
-        self._failed: Failed | None = None
+        self._failed: Failure | None = None
         self._deaths = Breaker(job.settings.stop_after_failures)
-        self._last_failed: list[int] = []  # records, told by workers that end
+        self._last_failed: list[int] = []  # byte positions of records, from workers that end
         self._ending = False
         self._stamp = job.dataset.stamp()
         self._ever_ready = False
@@ -316,10 +316,10 @@ class _Run:
     def _blame(self, killer: Range, failure: Failure) -> None:
         """Settle a record that killed its worker as failed, without running it again."""
         data = read_range(self._descriptor, killer.start, killer.end - killer.start)
-        failed = Failed(killer.start, data.rstrip(b"\n"), failure)
+        failure = failure._replace(offset=killer.start)
         self._deaths.count(failure, killer.start)
         if self._deaths.open or not self._job.settings.ignore_errors:
-            self._failed = failed
+            self._failed = failure
             return
         settled = SettledSpan.of(
             killer.start,
@@ -329,7 +329,7 @@ class _Run:
             dropped=0,
             failed=1,
             output=b"",
-            errors=error_line(failed, self._job.name),
+            errors=failed_record(failure, data.rstrip(b"\n"), self._job.name).line(),
             source=data if self._job.check_input else None,
         )
         if self._own_segment is None:
@@ -344,7 +344,7 @@ class _Run:
         """
         self._ending = True
         if not self._busy() and self._failed is None:
-            self._job.afterwards.callback(self._pool.close, _GRACE_SECONDS)
+            self._job.attempt.resources.callback(self._pool.close, _GRACE_SECONDS)
             self._close_own_segment()
             return
         try:

@@ -10,7 +10,7 @@ from dagster_dataops.datasets.lines import Interval, next_line_start
 from dagster_dataops.errors import RunStoppedError
 from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.records.breaker import Breaker
-from dagster_dataops.execution.records.retries import Retries, retries_of, tell
+from dagster_dataops.execution.records.retries import Retries
 from dagster_dataops.execution.records.settle import Settle, settling
 from dagster_dataops.execution.records.span_loop import SpanLoop
 from dagster_dataops.execution.timeouts.sigalrm import Alarm, alarm_obstacle
@@ -38,7 +38,7 @@ def run(job: Job) -> None:
 
     descriptor = os.open(job.dataset.path, os.O_RDONLY | os.O_CLOEXEC)
     breaker = Breaker(job.settings.stop_after_failures)
-    retries, tally = retries_of(job.settings, breaker=breaker), Tally()
+    retries, tally = Retries(job.settings, breaker=breaker), Tally()
     try:
         with _settling(job, retries, tally) as settle:
             loop = SpanLoop(
@@ -53,29 +53,29 @@ def run(job: Job) -> None:
                 tally=tally,
             )
             for start, end in _ranges(descriptor, job.todo):
-                failed = loop.run(start, end, one_by_one=job.keeps_outcomes)
-                if failed is not None:
+                failure = loop.run(start, end, one_by_one=job.keeps_outcomes)
+                if failure is not None:
                     job.last_failed = set(breaker.last_failed)
-                    raise job.error_of(failed) from failed.failure.error
+                    raise job.error_of(failure) from failure.error
     except StopRun as stop:
         raise RunStoppedError(job.name, stop.reason) from stop
     finally:
         os.close(descriptor)
         segment.close()
-        tell(retries, job.progress)
+        retries.report(job.context.progress)
 
 
 @contextmanager
-def _settling(job: Job, retries: Retries | None, tally: Tally) -> Iterator[Settle]:
+def _settling(job: Job, retries: Retries, tally: Tally) -> Iterator[Settle]:
     """Yield the function that settles lines, within the time limit if a timer can be used."""
     alarm = _alarm(job)
     if alarm is None:
-        with settling(job.operator, job.interrupts, retries=retries, tally=tally) as settle:
+        with settling(job.operator, job.context.interrupts, retries=retries, tally=tally) as settle:
             yield settle
         return
     with (
         alarm.installed(),
-        settling(job.operator, job.interrupts, alarm.around, retries, tally) as settle,
+        settling(job.operator, job.context.interrupts, alarm.around, retries, tally) as settle,
     ):
         yield settle
 
@@ -87,7 +87,7 @@ def _alarm(job: Job) -> Alarm | None:
     obstacle = alarm_obstacle()
     if obstacle is None:
         return Alarm(seconds)
-    job.progress.note(f"_timeout={seconds:g} is not kept in single mode here: {obstacle}")
+    job.context.progress.note(f"_timeout={seconds:g} is not kept in single mode here: {obstacle}")
     return None
 
 

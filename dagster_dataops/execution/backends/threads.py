@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from dagster_dataops.errors import RunStoppedError
 from dagster_dataops.execution.backends.collector import Collector, PauseEnded, notes_of
 from dagster_dataops.execution.job import Job
-from dagster_dataops.execution.records.retries import Retries, retries_of, tell
+from dagster_dataops.execution.records.retries import Retries
 from dagster_dataops.execution.records.settle import Settle, settling
 from dagster_dataops.execution.timeouts.record_timeout import Stuck, TooManyStuckError
 from dagster_dataops.execution.timeouts.thread_calls import CallLimit, start_thread
@@ -40,7 +40,7 @@ def run(job: Job) -> None:
         OperatorOpenError: The operator cannot be opened.
     """
     collector = Collector(job)
-    retries = retries_of(job.settings, collector.pause, collector.breaker)
+    retries = Retries(job.settings, collector.pause, collector.breaker)
     stuck = Stuck(job.settings.max_workers)
 
     def work() -> None:
@@ -62,7 +62,7 @@ def run(job: Job) -> None:
         collector.watch(crew.threads, partial(crew.gather, collector))
     finally:
         collector.close()
-        tell(retries, job.progress)
+        retries.report(job.context.progress)
 
 
 def _settle_all(collector: Collector, settle: Settle, tally: Tally) -> None:
@@ -94,7 +94,7 @@ def _settle_all(collector: Collector, settle: Settle, tally: Tally) -> None:
 
 
 @contextmanager
-def _settling(job: Job, retries: Retries | None, stuck: Stuck, tally: Tally) -> Iterator[Settle]:
+def _settling(job: Job, retries: Retries, stuck: Stuck, tally: Tally) -> Iterator[Settle]:
     """Yield the function that settles lines in this thread, within the time limit if any."""
     interrupts = (PauseEnded, TooManyStuckError)
     seconds = job.settings.timeout

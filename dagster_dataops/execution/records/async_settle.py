@@ -11,10 +11,9 @@ from dagster_dataops.execution.records.record_failures import (
     Failure,
     Outcome,
     failure_of_line,
-    in_full,
     raised,
 )
-from dagster_dataops.execution.records.retries import Retries, retries_of
+from dagster_dataops.execution.records.retries import Retries
 from dagster_dataops.execution.timeouts.event_loop import event_loop, run_through, within
 from dagster_dataops.execution.timeouts.record_timeout import Forward, Stuck, TooManyStuckError
 from dagster_dataops.operators.bound_methods import record_function
@@ -60,7 +59,7 @@ def async_settler(  # noqa: C901 - two short coroutines
         context: What was given to its ``open``.
         retries: Further tries of failed records; by default those of the operator's settings.
     """
-    retries = retries or retries_of(operator.__dataops__.resolved)
+    retries = retries or Retries(operator.__dataops__.resolved)
     forward = _limited(operator, context)
 
     async def attempt(line: bytes, tally: Tally) -> Outcome:
@@ -83,9 +82,9 @@ def async_settler(  # noqa: C901 - two short coroutines
     async def settle(line: bytes, tally: Tally) -> Outcome:
         tally.used = context is not None
         outcome = await attempt(line, tally)
-        if retries is not None and isinstance(outcome, Failure) and retries.worthwhile(outcome):
-            outcome = await retries.again_async(outcome, lambda: attempt(line, tally))
-        return in_full(outcome) if isinstance(outcome, Failure) else outcome
+        if isinstance(outcome, Failure):
+            return await retries.again_async(outcome, lambda: attempt(line, tally))
+        return outcome
 
     return settle
 

@@ -1,13 +1,11 @@
-"""Failures of records: their texts, and the error lines that are written for them."""
+"""Failures of records: their texts, and the failed records that error lines hold."""
 
 import traceback
 from pathlib import Path
 from types import TracebackType
 from typing import Final, NamedTuple, TypeAlias
 
-import orjson
-
-from dagster_dataops.checkpoints.journal.failed_place import FailedPlace
+from dagster_dataops.checkpoints.journal.failed_record import FailedRecord
 from dagster_dataops.errors import UnencodableError
 from dagster_dataops.execution.timeouts.record_timeout import RecordTimeout
 from dagster_dataops.operators.dispositions import Disposition
@@ -32,6 +30,7 @@ class Failure(NamedTuple):
         traceback_text: The operator's part of the traceback; empty for a bad line.
         error: The exception, if it was raised in this process.
         attempts: Number of tries.
+        offset: Byte position of the record's line in the input, once the record is settled.
         part: Name of the part of a chain that failed; empty for no chain.
         disposition: Of the record; empty if it is only that it failed.
     """
@@ -41,6 +40,7 @@ class Failure(NamedTuple):
     traceback_text: str
     error: BaseException | None = None
     attempts: int = 1
+    offset: int = 0
     part: str = ""
     disposition: Disposition = b""
 
@@ -132,54 +132,43 @@ def _message(error: BaseException) -> str:
     return text[:_MAX_TEXT].encode(errors="backslashreplace").decode()
 
 
-def told(exception: str, message: str, traceback_text: str) -> str:
+def failure_text(exception: str, message: str, traceback_text: str) -> str:
     """Return the text of a failure inside another error: exception, message, traceback."""
     return f"{exception}: {message}\n{traceback_text}".rstrip()
 
 
-class Failed(NamedTuple):
-    """A failure and its input line.
+def failed_record(
+    failure: Failure,
+    line: bytes,
+    operator: str,
+    *,
+    position: int = 0,
+    output: int = 0,
+    dropped: int = 0,
+) -> FailedRecord:
+    """Return a failed record as its error line holds it.
 
-    Attributes:
-        offset: Byte position of the line in the input.
-        line: The input line.
-        failure: The failure.
-    """
-
-    offset: int
-    line: bytes
-    failure: Failure
-
-
-def error_line(
-    failed: Failed, operator: str, *, position: int = 0, output: int = 0, dropped: int = 0
-) -> bytes:
-    """Return the error line of a failure, which is written to the segment.
-
-    Keys: those of `FailedPlace`, then operator, part (of a chain only), exception, message,
-    traceback, attempts, input (the record; the raw text, cut at 64 KB, where it is none).
+    Its row has the keys operator, part (of a chain only), exception, message, traceback, attempts,
+    input (the record; the raw text, cut at 64 KB, where it is none).
 
     Args:
-        failed: The failure.
+        failure: Its failure, with its place in the input.
+        line: Its line.
         operator: Qualified name.
         position: Number of records of the span before it.
         output: Bytes of result lines of these records.
         dropped: Number of these records that emitted nothing and did not fail.
     """
-    place = FailedPlace(failed.offset, len(failed.line), position, output, dropped)
-    return orjson.dumps(
-        {
-            **place._asdict(),
-            "operator": operator,
-            **({"part": failed.failure.part} if failed.failure.part else {}),
-            "exception": failed.failure.exception,
-            "message": failed.failure.message,
-            "traceback": failed.failure.traceback_text,
-            "attempts": failed.failure.attempts,
-            "input": _input_of(failed.line),
-        },
-        option=orjson.OPT_APPEND_NEWLINE,
-    )
+    row = {
+        "operator": operator,
+        **({"part": failure.part} if failure.part else {}),
+        "exception": failure.exception,
+        "message": failure.message,
+        "traceback": failure.traceback_text,
+        "attempts": failure.attempts,
+        "input": _input_of(line),
+    }
+    return FailedRecord(failure.offset, len(line), position, output, dropped, row)
 
 
 def _input_of(line: bytes) -> object:

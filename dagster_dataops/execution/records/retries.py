@@ -4,13 +4,14 @@ import random
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from dagster_dataops.errors import UnencodableError
 from dagster_dataops.execution.progress import Progress
 from dagster_dataops.execution.records.breaker import Breaker
-from dagster_dataops.execution.records.record_failures import Failure, Outcome
+from dagster_dataops.execution.records.record_failures import Failure, Outcome, in_full
 from dagster_dataops.operators.return_contract import ContractError
 from dagster_dataops.operators.settings import ResolvedSettings, RetryOn
 
@@ -42,32 +43,24 @@ class Retries:
         self._pause = pause
         self._breaker = breaker or Breaker(0)
 
-    def worthwhile(self, outcome: object) -> bool:
-        """Whether another try may succeed; not for a bad line or a bad result."""
-        return (
-            isinstance(outcome, Failure)
-            and outcome.error is not None
-            and not self._breaker.open
-            and matches(outcome.error, self._settings.retry_on)
-        )
-
     def again(self, failure: Failure, attempt: Callable[[], Outcome]) -> Outcome:
-        """Try a record until it succeeds, further tries are not worthwhile, or none is left.
+        """Try a record until it succeeds, no try is left, or another one cannot help.
+
+        A bad line or a bad result is not tried again.
 
         Args:
             failure: The outcome of the first try.
             attempt: Makes another try and returns its outcome.
 
         Returns:
-            The outcome of the last try.
+            The outcome of the last try; a failure with its texts.
         """
         tries = _Tries(failure)
-        while (seconds := self._next_pause(tries)) is not None:
+        for seconds in self._pauses(tries):
             self._pause(seconds)
-            if self._breaker.open:
-                break
-            tries.add(attempt())
-        return self._counted(tries)
+            if not self._breaker.open:
+                tries.add(attempt())
+        return tries.outcome
 
     async def again_async(
         self, failure: Failure, attempt: Callable[[], Awaitable[Outcome]]
@@ -76,77 +69,55 @@ class Retries:
         import asyncio  # slow to import, and loaded already where a loop runs
 
         tries = _Tries(failure)
-        while (seconds := self._next_pause(tries)) is not None:
+        for seconds in self._pauses(tries):
             await asyncio.sleep(seconds)
-            if self._breaker.open:
-                break
-            tries.add(await attempt())
-        return self._counted(tries)
+            if not self._breaker.open:
+                tries.add(await attempt())
+        return tries.outcome
 
-    def _next_pause(self, tries: "_Tries") -> float | None:
-        """Count a failed try and return the seconds before the next one; ``None`` for the last."""
-        outcome = tries.outcome
-        if tries.count > self._settings.retries or not self.worthwhile(outcome):
-            return None
-        if isinstance(outcome, Failure):
-            self._breaker.failed(outcome)
-        if self._breaker.open:
-            return None
-        doublings = min(tries.count - 1, _MOST_DOUBLINGS)
-        half = min(self._settings.backoff * 2.0**doublings, _LONGEST_PAUSE_SECONDS) / 2
-        return half + random.uniform(0, half)  # noqa: S311 - spreads calls, protects nothing
+    def _pauses(self, tries: "_Tries") -> Iterator[float]:
+        """Yield the seconds before each further try; complete the outcome after the last one."""
+        while tries.count <= self._settings.retries and self._may_help(tries.outcome):
+            doublings = min(tries.count - 1, _MOST_DOUBLINGS)
+            half = min(self._settings.backoff * 2.0**doublings, _LONGEST_PAUSE_SECONDS) / 2
+            yield half + random.uniform(0, half)  # noqa: S311 - spreads calls, protects nothing
+        failed = isinstance(tries.outcome, Failure)
+        if tries.count > 1:
+            with self._lock:
+                self._tried_again += 1
+                self._recovered += not failed
+        if isinstance(tries.outcome, Failure):
+            tries.outcome = in_full(tries.outcome)._replace(attempts=tries.count)
 
-    def _counted(self, tries: "_Tries") -> Outcome:
-        """Return the outcome of the last try, with the number of tries if it failed."""
-        outcome = tries.outcome
-        failed = isinstance(outcome, Failure)
-        with self._lock:
-            self._tried_again += 1
-            self._recovered += not failed
-        return outcome._replace(attempts=tries.count) if isinstance(outcome, Failure) else outcome
+    def _may_help(self, outcome: Outcome) -> bool:
+        """Count a failed try; return whether another one may succeed."""
+        if not isinstance(outcome, Failure) or outcome.error is None or self._breaker.open:
+            return False
+        if not matches(outcome.error, self._settings.retry_on):
+            return False
+        self._breaker.failed(outcome)
+        return not self._breaker.open
 
-    def summary(self) -> str | None:
-        """Return how many records were tried again and recovered; ``None`` without any."""
-        if not self._tried_again:
-            return None
-        return (
-            f"{self._tried_again:,} records failed and were tried again; "
-            f"{self._recovered:,} of them went well then"
-        )
+    def report(self, progress: Progress) -> None:
+        """Show how many records were tried again and recovered, if there were any."""
+        if self._tried_again:
+            progress.note(
+                f"{self._tried_again:,} records failed and were tried again; "
+                f"{self._recovered:,} of them went well then"
+            )
 
 
+@dataclass
 class _Tries:
-    """The tries of one record.
+    """The tries of one record: the outcome of the latest one, and their number."""
 
-    Attributes:
-        outcome: The outcome of the latest try.
-        count: Number of tries.
-    """
-
-    def __init__(self, failure: Failure) -> None:
-        self.outcome: Outcome = failure
-        self.count = 1
+    outcome: Outcome
+    count: int = 1
 
     def add(self, outcome: Outcome) -> None:
         """Record another try."""
         self.outcome = outcome
         self.count += 1
-
-
-def retries_of(
-    settings: ResolvedSettings,
-    pause: Callable[[float], None] = time.sleep,
-    breaker: Breaker | None = None,
-) -> Retries | None:
-    """Return the further tries of the settings; ``None`` without any."""
-    return Retries(settings, pause, breaker) if settings.retries else None
-
-
-def tell(retries: Retries | None, progress: Progress) -> None:
-    """Report the number of records that were tried again, if there were any."""
-    summary = retries.summary() if retries is not None else None
-    if summary is not None:
-        progress.note(summary)
 
 
 def matches(error: BaseException, retry_on: RetryOn | None) -> bool:

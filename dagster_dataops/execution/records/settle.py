@@ -18,10 +18,9 @@ from dagster_dataops.execution.records.record_failures import (
     Failure,
     Outcome,
     failure_of_line,
-    in_full,
     raised,
 )
-from dagster_dataops.execution.records.retries import Retries, retries_of
+from dagster_dataops.execution.records.retries import Retries
 from dagster_dataops.execution.timeouts.record_timeout import Forward, TooManyStuckError
 from dagster_dataops.operators.bound_methods import record_function
 from dagster_dataops.operators.dispositions import USUAL
@@ -83,8 +82,7 @@ def settling(
     """
     around = around or _as_it_is
     tally = tally or Tally()
-    settings = operator.__dataops__.resolved
-    retries = retries or retries_of(settings)
+    retries = retries or Retries(operator.__dataops__.resolved)
     interrupts = (*interrupts, StopRun)
     context = context_of(operator)
     if not operator.__dataops__.spec.asynchronous:
@@ -114,9 +112,7 @@ def _tallied(forward: Forward, tally: Tally, context: OperatorContext | None) ->
     return tally.around(forward)
 
 
-def _retrying(
-    settle: Settle, retries: Retries | None, interrupts: Interrupts, tally: Tally
-) -> Settle:
+def _retrying(settle: Settle, retries: Retries, interrupts: Interrupts, tally: Tally) -> Settle:
     """Return ``settle`` with further tries of failed lines, and with the texts of failures."""
 
     def settle_retrying(lines: Iterator[bytes], output: bytearray, until: float) -> Stretch:
@@ -124,8 +120,6 @@ def _retrying(
         failure, line = stretch.failure, stretch.line
         if failure is None or line is None:
             return stretch
-        if retries is None or not retries.worthwhile(failure):
-            return stretch._replace(failure=in_full(failure))
         before, tally.unusual[:] = tally.unusual[:], []
         try:
             outcome = retries.again(failure, lambda: settle_one(settle, line))
@@ -134,7 +128,7 @@ def _retrying(
             return stretch._replace(failure=None, interrupt=error)
         tally.unusual[:] = [*before, *((stretch.settled, one) for _, one in tally.unusual)]
         if isinstance(outcome, Failure):
-            return stretch._replace(failure=in_full(outcome))
+            return stretch._replace(failure=outcome)
         output += outcome or b""
         return Stretch(
             stretch.settled + 1,

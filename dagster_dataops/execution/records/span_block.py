@@ -8,7 +8,7 @@ from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
 from dagster_dataops.checkpoints.journal.span_notes import Counts, SpanNotes, add_counts
 from dagster_dataops.datasets.lines import split_lines
 from dagster_dataops.execution.records.breaker import Breaker
-from dagster_dataops.execution.records.record_failures import Failed, Failure, error_line
+from dagster_dataops.execution.records.record_failures import Failure, failed_record
 from dagster_dataops.execution.records.settle import Settle, Stretch
 from dagster_dataops.operators.record_context import Tally
 
@@ -116,7 +116,7 @@ class SpanBlock:
         self._limit = self._begun
         return self._block_start + sum(map(len, self._lines[: self._limit]))
 
-    def advance(self, settle: Settle, until: float) -> Failed | None:
+    def advance(self, settle: Settle, until: float) -> Failure | None:
         """Settle the current slice, or the part of it that is done at a monotonic time.
 
         Returns:
@@ -139,12 +139,12 @@ class SpanBlock:
 
     def _advance(
         self, settle: Settle, lines: list[bytes], until: float
-    ) -> tuple[Failed | None, BaseException | None]:
+    ) -> tuple[Failure | None, BaseException | None]:
         """Return the failure that ends the range, and the exception that interrupted it."""
         tally = self._terms.tally
         iterator = self._located(lines) if tally.used else iter(lines)
         part = _Slice()
-        refused: Failed | None = None
+        refused: Failure | None = None
         while True:
             stretch = settle(iterator, self._output, until)
             first = self._records + part.records
@@ -171,22 +171,21 @@ class SpanBlock:
         self._dropped += part.dropped
         return refused, stretch.interrupt
 
-    def _fail(self, part: "_Slice", line: bytes, failure: Failure) -> Failed | None:
+    def _fail(self, part: "_Slice", line: bytes, failure: Failure) -> Failure | None:
         """Add a failed record to the span; return it instead if it ends the range."""
-        start = self._offset(self._next + part.done)
-        failed = Failed(start, line.removesuffix(b"\n"), failure)
-        if self._ends_range(failed):
-            return failed
+        failure = failure._replace(offset=self._offset(self._next + part.done))
+        if self._ends_range(failure):
+            return failure
         position = self._records + part.records
-        self._errors.append(
-            error_line(
-                failed,
-                self._terms.operator,
-                position=position,
-                output=len(self._output),
-                dropped=self._dropped + part.dropped,
-            )
+        failed = failed_record(
+            failure,
+            line.removesuffix(b"\n"),
+            self._terms.operator,
+            position=position,
+            output=len(self._output),
+            dropped=self._dropped + part.dropped,
         )
+        self._errors.append(failed.line())
         if failure.disposition:
             self._unusual.append((position, failure.disposition))
         return None
@@ -199,11 +198,11 @@ class SpanBlock:
             yield line
             position += len(line)
 
-    def _ends_range(self, failed: Failed) -> bool:
+    def _ends_range(self, failure: Failure) -> bool:
         """Count a failure; return whether it ends the range."""
         if not self._terms.ignore_errors:
             return True
-        self._terms.breaker.count(failed.failure, failed.offset)
+        self._terms.breaker.count(failure, failure.offset)
         return self._terms.breaker.open
 
     def take_new_bytes(self) -> int:

@@ -16,7 +16,7 @@ from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
 from dagster_dataops.datasets.lines import Interval, next_line_start, read_lines
 from dagster_dataops.execution.records.breaker import Breaker
 from dagster_dataops.execution.records.fork_guard import ForkGuard
-from dagster_dataops.execution.records.record_failures import Failed
+from dagster_dataops.execution.records.record_failures import Failure
 from dagster_dataops.execution.records.settle import Settle
 from dagster_dataops.execution.records.span_block import SpanBlock, Terms
 from dagster_dataops.operators.record_context import Tally
@@ -85,7 +85,7 @@ class SpanLoop:
 
     def run(
         self, start: int, end: int, *, one_by_one: bool = False, patience: float = math.inf
-    ) -> Failed | None:
+    ) -> Failure | None:
         """Settle the lines of [start, end).
 
         Args:
@@ -118,7 +118,7 @@ class SpanLoop:
                 return failed
         return None
 
-    def _run(self, pending: SpanBlock, fixed_slice: int) -> Failed | None:
+    def _run(self, pending: SpanBlock, fixed_slice: int) -> Failure | None:
         self._pending = pending
         settled_at = began = time.monotonic()
         while not pending.exhausted:

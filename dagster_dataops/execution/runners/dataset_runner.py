@@ -11,7 +11,6 @@ import orjson
 from typing_extensions import override
 
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
-from dagster_dataops.checkpoints.journal.failed_place import failed_records
 from dagster_dataops.checkpoints.publish.drafts import Drafts, DraftWriter
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import Line, LineCounter, content_interval, iterate_lines
@@ -25,9 +24,8 @@ from dagster_dataops.errors import (
 from dagster_dataops.execution.attempt import Attempt
 from dagster_dataops.execution.progress import ProgressState
 from dagster_dataops.execution.records.record_failures import (
-    Failed,
     Failure,
-    error_line,
+    failed_record,
     failure_of,
 )
 from dagster_dataops.execution.runners.runner import Runner
@@ -159,8 +157,8 @@ class _Call:
             raise RecordError(
                 self._name, index, str(dataset.path), number, "InvalidLine", reason, ""
             )
-        failed = Failed(line.start, line.text, Failure("InvalidLine", reason, ""))
-        (record,) = failed_records(error_line(failed, self._name))
+        failure = Failure("InvalidLine", reason, "", offset=line.start)
+        record = failed_record(failure, line.text, self._name)
         row = {"index": index, "path": str(dataset.path), "line": number, **record.row}
         self._drafts.errors.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
         self._failed += 1

@@ -12,9 +12,8 @@ from dagster_dataops.checkpoints.publish.compose import compose
 from dagster_dataops.checkpoints.publish.drafts import Drafts
 from dagster_dataops.checkpoints.publish.record_summary import RecordSummary
 from dagster_dataops.checkpoints.resume.reopen_failed import reopen
-from dagster_dataops.checkpoints.resume.start_decision import StartKind
+from dagster_dataops.checkpoints.resume.start_decision import StartDecision, StartKind
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.lines import content_interval
 from dagster_dataops.errors import OutageError, StorageError
 from dagster_dataops.execution.attempt import Attempt, synced_on_failure
 from dagster_dataops.execution.backends.backend import run_backend
@@ -48,9 +47,11 @@ class RecordRunner(Runner):
         context = attempt.context
         content, flush_seconds = attempt.start.content, context.flush_seconds
         checkpoint = Checkpoint(content, self.fingerprint, context.run, flush_seconds)
-        job = self._job(attempt, attempt.open_checkpoint(checkpoint))
+        job = Job(attempt, checkpoint)
         if attempt.start.kind is StartKind.RETRY_FAILED and checkpoint.table.failed:
             reopen(checkpoint, self._dataset, retries=True)
+        if attempt.start.sources:
+            attempt.start = self._with_known(attempt.start, checkpoint)
         with attempt.shown(job.state):
             for _ in range(1 + _MOST_REPAIRS):
                 job.todo = checkpoint.table.gaps(job.content)
@@ -65,21 +66,14 @@ class RecordRunner(Runner):
         reason = "the output read back still differs from the output written; check the disk"
         raise StorageError(str(checkpoint.folder), "compose the result", reason)
 
-    def _job(self, attempt: Attempt, checkpoint: Checkpoint) -> Job:
-        return Job(
-            operator=attempt.operator,
-            settings=attempt.settings,
-            dataset=self._dataset,
-            stamp=attempt.stamps[0],
-            content=content_interval(self._dataset.path),
-            todo=[],
-            checkpoint=checkpoint,
-            progress=attempt.context.progress,
-            should_stop=attempt.context.should_stop,
-            interrupts=attempt.context.interrupts,
-            unshared=(attempt.lock.descriptor,),
-            afterwards=attempt.resources,
-        )
+    def _with_known(self, start: StartDecision, checkpoint: Checkpoint) -> StartDecision:
+        """Settle records with known outcomes; return ``start`` with a note of them."""
+        from dagster_dataops.checkpoints.resume.record_cache import settle_known  # sqlite3
+
+        note = settle_known(checkpoint, self._dataset, start.sources)
+        if note and start.kind is not StartKind.FRESH:
+            note = f"{start.note}; {note}"
+        return replace(start, note=note or start.note)
 
     def compose(self, attempt: Attempt, job: Job) -> Drafts | list[int]:
         """Return the drafts of the settled records, or the starts of damaged spans."""

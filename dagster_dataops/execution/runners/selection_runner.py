@@ -28,7 +28,7 @@ from dagster_dataops.datasets.lines import (
     read_lines,
     split_lines,
 )
-from dagster_dataops.datasets.writer import LineWriter
+from dagster_dataops.datasets.writer import JsonlWriter
 from dagster_dataops.errors import DataOpsError, DatasetOperatorError, UnencodableError
 from dagster_dataops.execution.attempt import Attempt
 from dagster_dataops.execution.job import Job
@@ -63,7 +63,7 @@ class _Selection:
         self._job = job
         self.tick = job.tick
 
-    def write(self, results: LineWriter, failed: "array[int]") -> None:
+    def write(self, results: JsonlWriter, failed: "array[int]") -> None:
         """Write the lines of kept records.
 
         Raises:
@@ -144,7 +144,7 @@ class _Verdicts:
             return function(given)
         except DataOpsError:
             raise
-        except self._job.interrupts:
+        except self._job.context.interrupts:
             raise
         except BaseException as error:
             failure = failure_of(error)
@@ -155,7 +155,7 @@ class _Verdicts:
         return DatasetOperatorError(self._job.name, reason, "")
 
 
-def _copy(job: Job, failed: "array[int]", verdicts: _Verdicts, results: LineWriter) -> None:
+def _copy(job: Job, failed: "array[int]", verdicts: _Verdicts, results: JsonlWriter) -> None:
     """Write the lines of kept records, block by block."""
     ours = _canonical(job.dataset)
     with job.dataset.path.open("rb") as source:

@@ -22,12 +22,15 @@ from typing import Any, Final
 
 import orjson
 
-from dagster_dataops.execution.workers.process_environment import environment, surroundings
+from dagster_dataops.execution.workers.process_environment import (
+    environment,
+    start_interpreter,
+    surroundings,
+)
 
 _BOOT: Final = (
-    "import sys, json; a = json.loads(sys.argv[1]); sys.path[:] = a['path']; "
     "from dagster_dataops.execution.workers.fork_server_main import main; "
-    "main(a['channel'], a['modules'])"
+    "main(given['channel'], given['modules'])"
 )
 _PATIENCE_SECONDS: Final = 30.0  # for an answer; the first one includes its start
 _PARTING_SECONDS: Final = 0.5
@@ -54,12 +57,12 @@ class ServedProcess:
     def poll(self) -> int | None:
         """Return the exit code, negative for a signal; ``None`` while it runs.
 
-        One whose server was killed counts as killed with it.
+        If the server was killed, the code is that of SIGKILL.
         """
         if not _readable(self.pidfd, 0):
             return None
-        told = os.read(self._status, 16) if _readable(self._status, _LAST_WORDS_MS) else b""
-        return int(told) if told else -signal.SIGKILL
+        code = os.read(self._status, 16) if _readable(self._status, _LAST_WORDS_MS) else b""
+        return int(code) if code else -signal.SIGKILL
 
     def close(self) -> None:
         """Close its descriptors."""
@@ -73,13 +76,9 @@ class ForkServer:
         self.surroundings = surroundings()
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._channel.settimeout(_PATIENCE_SECONDS)
-        boot = {"path": sys.path, "channel": theirs.fileno(), "modules": _engine()}
         with theirs:
-            self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and code
-                [sys.executable, "-c", _BOOT, orjson.dumps(boot).decode()],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-            )
+            channel = theirs.fileno()
+            self._process = start_interpreter(_BOOT, [channel], channel=channel, modules=_engine())
 
     @property
     def pid(self) -> int:
@@ -97,15 +96,15 @@ class ForkServer:
             EOFError: The server is gone.
             OSError: It cannot fork, does not answer, or is gone.
         """
-        status, told = os.pipe()
+        status, write_status = os.pipe()
         try:
-            socket.send_fds(self._channel, [environment()], [connection, lifeline, told])
+            socket.send_fds(self._channel, [environment()], [connection, lifeline, write_status])
             pid, pidfd = self._answer()
         except BaseException:
             os.close(status)
             raise
         finally:
-            os.close(told)
+            os.close(write_status)
         return ServedProcess(pid, pidfd, status)
 
     def _answer(self) -> tuple[int, int]:

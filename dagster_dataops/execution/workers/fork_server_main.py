@@ -17,6 +17,7 @@ from typing import Final, NoReturn
 import orjson
 
 from dagster_dataops.execution.workers import worker_main
+from dagster_dataops.execution.workers.standard_streams import leave_streams
 
 _REQUEST_BYTES: Final = 1 << 20  # five times the largest environment with its message
 _MOST_DESCRIPTORS: Final = 3  # connection, lifeline, status
@@ -33,19 +34,11 @@ def main(channel: int, modules: Sequence[str]) -> NoReturn:
     for name in modules:
         with suppress(ImportError):  # a worker that needs the module reports the error
             importlib.import_module(name)
-    _hush()
+    leave_streams()
     gc.collect()
     gc.freeze()  # garbage collection in workers copies none of this memory
     _Service(socket.socket(fileno=channel)).serve()
     os._exit(0)
-
-
-def _hush() -> None:
-    """Close the parent's standard output and error, whose readers wait until all writers end."""
-    null = os.open(os.devnull, os.O_RDWR)
-    for standard in (1, 2):
-        os.dup2(null, standard)
-    os.close(null)
 
 
 class _Service:
@@ -53,9 +46,8 @@ class _Service:
         self._channel = channel
         self._poll = select.poll()
         self._poll.register(channel.fileno(), select.POLLIN)
-        self._forked: dict[
-            int, tuple[int, int]
-        ] = {}  # pidfd: (pid, descriptor for the exit status)
+        # By its pidfd: the id of a forked process, and the descriptor for its exit status.
+        self._forked: dict[int, tuple[int, int]] = {}
 
     def serve(self) -> None:
         """Answer requests until the parent has ended."""
@@ -95,9 +87,11 @@ class _Service:
         self, environment: bytes, connection: int, lifeline: int, status: int
     ) -> NoReturn:
         try:
-            others = [each for pidfd, (_, told) in self._forked.items() for each in (pidfd, told)]
-            for descriptor in (self._channel.fileno(), status, *others):
+            for descriptor in (self._channel.fileno(), status):
                 os.close(descriptor)
+            for pidfd, (_, other_status) in self._forked.items():
+                os.close(pidfd)
+                os.close(other_status)
             _take_environment(environment)
             worker_main.main(connection, lifeline)
         except BaseException:  # noqa: BLE001 - nothing may reach the code above, no worker's
@@ -105,13 +99,13 @@ class _Service:
         os._exit(70)
 
     def _reap(self, pidfd: int) -> None:
-        pid, told = self._forked.pop(pidfd)
+        pid, status = self._forked.pop(pidfd)
         self._poll.unregister(pidfd)
         os.close(pidfd)
         _, ended = os.waitpid(pid, 0)
         with suppress(OSError):  # the parent has ended
-            os.write(told, str(os.waitstatus_to_exitcode(ended)).encode())
-        os.close(told)
+            os.write(status, str(os.waitstatus_to_exitcode(ended)).encode())
+        os.close(status)
 
 
 def _take_environment(given: bytes) -> None:

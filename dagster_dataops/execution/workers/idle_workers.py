@@ -7,11 +7,10 @@ worker.
 
 import atexit
 import os
-import sys
 import threading
 from typing import Final
 
-from dagster_dataops.execution.workers.process_environment import environment, surroundings
+from dagster_dataops.execution.workers.process_environment import circumstances
 from dagster_dataops.execution.workers.worker_process import WorkerProcess, close_all
 
 _GRACE_SECONDS: Final = 1.0
@@ -67,14 +66,6 @@ class IdleWorkers:
     def _pop(self) -> WorkerProcess | None:
         with self._lock:
             return self._workers.pop() if self._workers else None
-
-
-def circumstances() -> object:
-    """Return the environment that a worker inherits at its start; ``None`` if unknown.
-
-    A worker with unknown circumstances serves a single run.
-    """
-    return (surroundings(), environment()) if sys.platform == "linux" else None
 
 
 idle_workers: Final = IdleWorkers()

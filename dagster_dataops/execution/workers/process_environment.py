@@ -7,10 +7,15 @@ A running worker receives the variables (`environment`) by message. All other pr
 import os
 import resource
 import sys
-from typing import Final
+from collections.abc import Sequence
+from subprocess import DEVNULL, Popen
+from typing import Any, Final
+
+import orjson
 
 # Variables that an interpreter or a library reads at its start; workers receive all others.
 _AT_START: Final = ("PYTHON", "LD_", "LC_", "LANG", "TZ", "MALLOC_", "GLIBC_")
+_PREPARE: Final = "import sys, json; given = json.loads(sys.argv[1]); sys.path[:] = given['path']; "
 _LIMITS: Final = sorted(
     {value for name, value in vars(resource).items() if name.startswith("RLIMIT_")}
 )
@@ -34,6 +39,27 @@ def surroundings() -> tuple[object, ...]:
         [resource.getrlimit(limit) for limit in _LIMITS],
         (os.getresuid(), os.getresgid()),
     )
+
+
+def circumstances() -> object:
+    """Return the environment that a worker inherits at its start; ``None`` if unknown.
+
+    A worker with unknown circumstances serves a single run.
+    """
+    return (surroundings(), environment()) if sys.platform == "linux" else None
+
+
+def start_interpreter(code: str, descriptors: Sequence[int], **given: Any) -> Popen[bytes]:
+    """Start an interpreter with the module path of this one, and without its main module.
+
+    Args:
+        code: Its program. The dict ``given`` holds the given values.
+        descriptors: Descriptors that it inherits.
+        given: Values that JSON can hold.
+    """
+    values = orjson.dumps({"path": sys.path, **given}).decode()
+    command = [sys.executable, "-c", _PREPARE + code, values]
+    return Popen(command, pass_fds=descriptors, stdin=DEVNULL)  # noqa: S603 - our own code
 
 
 def environment() -> bytes:

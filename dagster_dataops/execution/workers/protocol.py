@@ -14,7 +14,7 @@ import orjson
 from dagster_dataops.checkpoints.journal.span import COLUMN_TYPES, Span
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.errors import OperatorOpenError
-from dagster_dataops.execution.records.record_failures import Failed, Failure
+from dagster_dataops.execution.records.record_failures import Failure
 
 
 class Mode(IntEnum):
@@ -117,17 +117,14 @@ def unpack_shortened(message: bytes) -> int:
     return int(_POSITION.unpack(message)[1])
 
 
-def pack_failed(failed: Failed) -> bytes:
+def pack_failed(failure: Failure) -> bytes:
     """Return the message for the failure that ends the run."""
-    failure = failed.failure
-    text = [failed.offset, *failure._replace(error=None)[:_SENT]]
-    return bytes([Kind.FAILED]) + orjson.dumps(text)
+    return bytes([Kind.FAILED]) + orjson.dumps(failure._replace(error=None)[:_SENT])
 
 
-def unpack_failed(message: bytes) -> Failed:
-    """Return the failure of a message, without its line."""
-    offset, *fields = orjson.loads(message[1:])
-    return Failed(offset, b"", Failure(*fields))
+def unpack_failed(message: bytes) -> Failure:
+    """Return the failure of a message, without its exception."""
+    return Failure(*orjson.loads(message[1:]))
 
 
 def pack_last_failed(starts: list[int]) -> bytes:

@@ -20,7 +20,7 @@ _MIN_BYTES: Final = 64 << 10
 _GROWTH: Final = 16
 _RANGES_A_WORKER: Final = 8
 _QUICK_SECONDS: Final = 0.1
-_TELLING_SECONDS: Final = 0.002
+_MEASURABLE_SECONDS: Final = 0.002
 _TAIL: Final = 64  # a range is at least this part of a small input
 _BRIEF_SECONDS: Final = 0.05  # less than the start of a second worker takes
 _TRIAL_SECONDS: Final = 0.008
@@ -48,7 +48,7 @@ class Scheduler:
         self._size = 1
         self._seconds_per_byte: float | None = None
         self._measured = 0  # ranges
-        self._telling = False  # whether the measurements tell how long the rest takes
+        self._reliable = False  # whether a range took long enough to estimate the time left
 
     def __bool__(self) -> bool:
         return bool(self._gaps or self._returned)
@@ -63,7 +63,7 @@ class Scheduler:
     @property
     def seconds_left(self) -> float:
         """Seconds that one worker would take for the rest; 0 if unknown."""
-        return self._left * (self._seconds_per_byte or 0.0) if self._telling else 0.0
+        return self._left * (self._seconds_per_byte or 0.0) if self._reliable else 0.0
 
     def has_more_than(self, ranges: int) -> bool:
         """Return whether the first lines are enough for more than ``ranges`` ranges."""
@@ -110,9 +110,9 @@ class Scheduler:
         """Record that ``length`` bytes took ``seconds``."""
         self._measured += 1
         # The first record includes imports and set-up. A very short time is the overhead of a range
-        # and tells nothing about its records.
-        if self._measured > 1 and seconds >= _TELLING_SECONDS:
-            self._telling = True
+        # and says nothing about its records.
+        if self._measured > 1 and seconds >= _MEASURABLE_SECONDS:
+            self._reliable = True
         pace = max(seconds, 1e-6) / max(length, 1)
         known = self._seconds_per_byte if self._measured != 2 else None
         self._seconds_per_byte = pace if known is None else (known + pace) / 2

@@ -25,7 +25,7 @@ from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
 from dagster_dataops.concurrency.fork_safety import register_waiting_threads
 from dagster_dataops.errors import DataOpsError, OperatorOpenError
 from dagster_dataops.execution.records.breaker import Breaker
-from dagster_dataops.execution.records.retries import retries_of
+from dagster_dataops.execution.records.retries import Retries
 from dagster_dataops.execution.records.settle import Settle, settling
 from dagster_dataops.execution.records.span_loop import SpanLoop
 from dagster_dataops.execution.timeouts.record_timeout import Forward
@@ -134,7 +134,7 @@ def _settling(operator: Operator, assignment: Assignment) -> Iterator[_Means]:
     """
     resolved, interrupts = operator.__dataops__.resolved, (Terminated,)
     breaker = Breaker(resolved.stop_after_failures)
-    retries, tally = retries_of(resolved, breaker=breaker), Tally()
+    retries, tally = Retries(resolved, breaker=breaker), Tally()
     if resolved.timeout is None or assignment.heartbeat < 0:
         with settling(operator, interrupts, retries=retries, tally=tally) as settle:
             yield _Means(settle, breaker, None, tally)
@@ -243,14 +243,14 @@ class _Worker:
     def _work(self, order: Range) -> bool:
         """Settle one range; return whether to go on."""
         began = time.monotonic()
-        failed = self._loop.run(
+        failure = self._loop.run(
             order.start,
             order.end,
             one_by_one=order.mode is not Mode.NORMAL or self._one_by_one,
             patience=order.patience,
         )
-        if failed is not None:
-            self._say(protocol.pack_failed(failed))
+        if failure is not None:
+            self._say(protocol.pack_failed(failure))
             return False
         self._say(protocol.pack_done(time.monotonic() - began))
         return True
@@ -327,8 +327,8 @@ def _serve_next(
     if operator is None:
         return False
     modules.take_note(began)
-    told = {**fields, "stamp": tuple(fields["stamp"]), "heartbeat": heartbeat}
-    stopped = serve(connection, Assignment(**told), operator, termination)
+    fields = {**fields, "stamp": tuple(fields["stamp"]), "heartbeat": heartbeat}
+    stopped = serve(connection, Assignment(**fields), operator, termination)
     modules.take_note(began)  # modules that were imported during the run
     return stopped and place() == before
 

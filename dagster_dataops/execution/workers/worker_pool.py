@@ -9,7 +9,6 @@ server, a lean interpreter is started.
 import os
 import select
 import signal
-import subprocess
 import sys
 import time
 from contextlib import suppress
@@ -22,8 +21,12 @@ import orjson
 from dagster_dataops.concurrency.fork_safety import may_fork
 from dagster_dataops.execution.workers import fork_server
 from dagster_dataops.execution.workers.heartbeat import Heartbeat
-from dagster_dataops.execution.workers.idle_workers import circumstances, idle_workers
+from dagster_dataops.execution.workers.idle_workers import idle_workers
 from dagster_dataops.execution.workers.parent_death import bind_to_lifeline
+from dagster_dataops.execution.workers.process_environment import (
+    circumstances,
+    start_interpreter,
+)
 from dagster_dataops.execution.workers.protocol import STOP
 from dagster_dataops.execution.workers.signals import set_signals, signals_held_back
 from dagster_dataops.execution.workers.standard_streams import send_streams
@@ -36,9 +39,8 @@ _GRACE_SECONDS: Final = 1.0
 _FORGET_SECONDS: Final = 5.0  # a busy machine takes a while; starting a new worker takes longer
 _SERVERS: Final = 2  # the first may have been killed
 _BOOT: Final = (
-    "import sys, json; a = json.loads(sys.argv[1]); sys.path[:] = a['path']; "
     "from dagster_dataops.execution.workers.worker_main import main; "
-    "main(a['connection'], a['lifeline'])"
+    "main(given['connection'], given['lifeline'])"
 )
 _NO_SEGMENT: Final = -1
 
@@ -93,7 +95,7 @@ class WorkerPool:
         """Record that a worker is ready."""
         worker.welcome()
         if worker.circumstances is not None:
-            seconds = worker.ready_at - worker.told_at
+            seconds = worker.ready_at - worker.begun_at
             known = 0.0 if worker.fresh else self.start_seconds
             _start_seconds[self._module] = max(known, seconds)
 
@@ -136,7 +138,7 @@ class WorkerPool:
 
     def _forked(self, assignment: Assignment, heartbeat: Heartbeat | None) -> WorkerProcess:
         """Return a worker that is a copy of this process and has the operator in its memory."""
-        told = replace(assignment, heartbeat=_descriptor_of(heartbeat))
+        assignment = replace(assignment, heartbeat=_descriptor_of(heartbeat))
         mine, theirs = Pipe()
         reader, writer = os.pipe()
         sys.stdout.flush()
@@ -144,7 +146,7 @@ class WorkerPool:
         try:
             pid = os.fork()
             if not pid:
-                self._live_as_worker(told, theirs, reader, (mine.fileno(), writer))
+                self._live_as_worker(assignment, theirs, reader, (mine.fileno(), writer))
         except OSError:
             os.close(writer)
             raise
@@ -264,11 +266,9 @@ def _served(lifeline: int, writer: int) -> WorkerProcess | None:
 def _spawned(lifeline: int, writer: int) -> WorkerProcess:
     mine, theirs = Pipe()
     with theirs:  # closed before sending: a full pipe without a reader would block
-        boot = {"path": sys.path, "connection": theirs.fileno(), "lifeline": lifeline}
-        process = subprocess.Popen(  # noqa: S603 - our own interpreter and code
-            [sys.executable, "-c", _BOOT, orjson.dumps(boot).decode()],
-            pass_fds=[theirs.fileno(), lifeline],
-            stdin=subprocess.DEVNULL,
+        connection = theirs.fileno()
+        process = start_interpreter(
+            _BOOT, [connection, lifeline], connection=connection, lifeline=lifeline
         )
     process.returncode = 0  # it is reaped by its pid
     return WorkerProcess(

@@ -46,7 +46,7 @@ class WorkerProcess:
 
     Attributes:
         segment: Number of its segment in the current run.
-        told_at: When it received that run; a monotonic time.
+        begun_at: When it was given that run; a monotonic time.
         ready: Whether it has reported that it is ready.
         ready_at: When it did; a monotonic time.
         fresh: Whether this is its first run.
@@ -98,7 +98,7 @@ class WorkerProcess:
             self.heartbeat.close()
         self.segment = segment
         self.heartbeat = heartbeat
-        self.told_at = time.monotonic()
+        self.begun_at = time.monotonic()
         self.ready = False
         self.ready_at = math.inf
         self.ranges: deque[Range] = deque()

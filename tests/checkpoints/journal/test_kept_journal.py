@@ -19,5 +19,5 @@ def test_a_journal_that_was_not_finished_is_removed(tmp_path: Path) -> None:
             raise KeyboardInterrupt
         assert not path.exists()
         with KeptJournal(path, source.fileno(), check_input=False) as keeping:
-            keeping.finish([], {})
+            keeping.finish({}, {})
     assert path.exists()

@@ -93,7 +93,7 @@ def test_without_a_choice_everything_that_failed_is_open_again(tmp_path: Path) -
     single.run(job)
     first = first_failure(job.checkpoint.folder, job.checkpoint.table)
     assert first is not None
-    assert (first.place.offset, first.row["exception"]) == (0, "ValueError")
+    assert (first.offset, first.row["exception"]) == (0, "ValueError")
     reopen(job.checkpoint, dataset, None)
     job.checkpoint.close()
     assert (settled(dataset, tmp_path).table.records, job.checkpoint.table.failed) == (1, 0)

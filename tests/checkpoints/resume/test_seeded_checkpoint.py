@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from dagster_dataops.checkpoints.resume.seeded_checkpoint import new_folder
+from dagster_dataops.checkpoints.resume.seeded_checkpoint import seeded_by_result
 from tests.execution.helpers import node
 
 
@@ -12,5 +12,7 @@ def test_a_new_checkpoint_removes_those_whose_making_was_cut_short(tmp_path: Pat
         (folder.checkpoints / name).mkdir(parents=True)
         (folder.checkpoints / name / "segment-00001.jsonl").write_bytes(b"{}\n")
     (folder.checkpoints / "2" / "journal").touch()
-    new = new_folder(folder)
+    folder.result.write_bytes(b"{}\n")
+    folder.kept.touch()
+    new = seeded_by_result(folder).folder
     assert sorted(folder.checkpoints.iterdir()) == [folder.checkpoints / "2", new]

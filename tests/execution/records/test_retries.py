@@ -12,7 +12,7 @@ from dagster_dataops.data import data_register
 from dagster_dataops.errors import RecordError, RunStoppedError, UnencodableError
 from dagster_dataops.execution.records.async_settle import async_settler
 from dagster_dataops.execution.records.record_failures import Failure
-from dagster_dataops.execution.records.retries import Retries, matches, retries_of
+from dagster_dataops.execution.records.retries import Retries, matches
 from dagster_dataops.execution.records.settle import settle_one, settling
 from dagster_dataops.operators.record_context import Tally
 from dagster_dataops.operators.return_contract import ContractError
@@ -267,5 +267,11 @@ def test_what_is_tried_again(error: BaseException, retry_on: Any, expected: bool
     assert matches(error, retry_on) is expected
 
 
-def test_no_retries_are_none() -> None:
-    assert retries_of(ExecutionSettings().resolved(asynchronous=False)) is None
+def test_without_retries_the_first_failure_stands_and_nothing_is_reported() -> None:
+    retries = Retries(ExecutionSettings().resolved(asynchronous=False), pytest.fail)
+    outcome = retries.again(_failure(BusyError("told")), pytest.fail)
+    assert isinstance(outcome, Failure)
+    assert (outcome.message, outcome.attempts) == ("told", 1)
+    listener = Listener()
+    retries.report(listener)
+    assert listener.notes == []

@@ -8,9 +8,8 @@ import pytest
 from dagster_dataops.data import data_register
 from dagster_dataops.execution.records.async_settle import async_settler
 from dagster_dataops.execution.records.record_failures import (
-    Failed,
     Failure,
-    error_line,
+    failed_record,
     failure_of,
 )
 from dagster_dataops.execution.records.settle import settle_one, settling
@@ -168,8 +167,9 @@ def test_messages_are_cut_and_always_text() -> None:
 
 
 def test_an_error_line_holds_the_record_and_where_it_was() -> None:
-    line = error_line(Failed(17, b'{"a": 1}', Failure("E", "m", "t")), "g.o", position=3, output=9)
-    assert orjson.loads(line) == {
+    failure = Failure("E", "m", "t", offset=17)
+    failed = failed_record(failure, b'{"a": 1}', "g.o", position=3, output=9)
+    assert orjson.loads(failed.line()) == {
         "offset": 17,
         "length": 8,
         "position": 3,
@@ -182,8 +182,8 @@ def test_an_error_line_holds_the_record_and_where_it_was() -> None:
         "attempts": 1,
         "input": {"a": 1},
     }
-    raw = error_line(Failed(0, b"\xffx" * 50_000, Failure("E", "m", "t")), "g.o")
-    assert orjson.loads(raw)["input"] == "\\xffx" * (32 << 10)
+    raw = failed_record(failure, b"\xffx" * 50_000, "g.o")
+    assert orjson.loads(raw.line())["input"] == "\\xffx" * (32 << 10)
 
 
 def _chain(length: int) -> ValueError:

@@ -47,7 +47,7 @@ def test_a_worker_settles_a_range_into_its_own_segment(tmp_path: Path) -> None:
     size = (tmp_path / "input.jsonl").stat().st_size
     ready, spans, done = _served(assignment, protocol.pack_range(Range(0, size)), STOP)
     assert ready == bytes([Kind.READY])
-    offset, span = protocol.unpack_span(spans)
+    offset, span, _ = protocol.unpack_span(spans)
     assert (offset, span.records, span.failed, span.dropped) == (0, 4, 1, 1)
     content = segment_path(tmp_path, 5).read_bytes()
     assert content[: span.output_bytes] == expected_results(_RECORDS)
@@ -75,7 +75,7 @@ def test_a_worker_stops_at_a_failure_that_is_not_ignored(tmp_path: Path) -> None
     said = _served(assignment, protocol.pack_range(Range(0, size)))
     assert [message[0] for message in said] == [Kind.READY, Kind.SPAN, Kind.FAILED]
     assert protocol.unpack_span(said[1])[1].records == 2
-    assert protocol.unpack_failed(said[2]).failure.exception == "ValueError"
+    assert protocol.unpack_failed(said[2]).exception == "ValueError"
 
 
 def test_another_input_than_was_promised_is_a_fault(tmp_path: Path) -> None:

@@ -1,12 +1,12 @@
-"""FailedPlace: the place of a failed record in its span. FailedRecord: its error line."""
+"""FailedRecord: a failed record of a span, and its error line."""
 
 from typing import Any, NamedTuple
 
 import orjson
 
 
-class FailedPlace(NamedTuple):
-    """The place of a failed record, where a retry puts its result.
+class FailedRecord(NamedTuple):
+    """A failed record, and the place in its span where a retry puts its result.
 
     Attributes:
         offset: Byte position of its line in the input.
@@ -14,24 +14,21 @@ class FailedPlace(NamedTuple):
         position: Records of the span before it.
         output: Bytes of the result lines of the span before it.
         dropped: Records of the span before it that emitted nothing and did not fail.
+        row: Its fields in the error file.
     """
 
     offset: int
     length: int
-    position: int = 0
-    output: int = 0
-    dropped: int = 0
-
-
-class FailedRecord(NamedTuple):
-    """An error line: the place of the record, and its fields in the error file."""
-
-    place: FailedPlace
+    position: int
+    output: int
+    dropped: int
     row: dict[str, Any]
 
     def line(self) -> bytes:
         """Return the error line as a segment holds it."""
-        return orjson.dumps({**self.place._asdict(), **self.row}, option=orjson.OPT_APPEND_NEWLINE)
+        fields = self._asdict()
+        row = fields.pop("row")
+        return orjson.dumps(fields | row, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def failed_records(lines: bytes) -> list[FailedRecord]:
@@ -40,4 +37,5 @@ def failed_records(lines: bytes) -> list[FailedRecord]:
 
 
 def _failed_record(row: dict[str, Any]) -> FailedRecord:
-    return FailedRecord(FailedPlace(*map(row.pop, FailedPlace._fields)), row)
+    place: dict[str, int] = {name: row.pop(name) for name in FailedRecord._fields[:-1]}
+    return FailedRecord(**place, row=row)

@@ -1,6 +1,7 @@
 """What became of records is used again for other inputs, and never for other records."""
 
 import os
+import pickle
 from collections import Counter
 from collections.abc import Iterable
 from itertools import accumulate
@@ -12,15 +13,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dagster_dataops.checkpoints.checkpoint import CheckpointContent
+from dagster_dataops.checkpoints.checkpoint import Checkpoint, CheckpointContent, existing
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, load_result, published
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
-from dagster_dataops.checkpoints.resume import outcome_reuse, result_segment
+from dagster_dataops.checkpoints.journal.segments import SegmentWriter
+from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
+from dagster_dataops.checkpoints.journal.stored_outcomes import line_digest
+from dagster_dataops.checkpoints.resume import record_cache
+from dagster_dataops.checkpoints.resume.record_cache import RecordCache
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops.checkpoints.resume.start_decision import OutcomeSource
 from dagster_dataops.data import data_register
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.writer import write_records
-from dagster_dataops.errors import OperatorOptionError, RecordError, RunStoppedError
+from dagster_dataops.errors import (
+    OperatorOptionError,
+    OutageError,
+    RecordError,
+    RunStoppedError,
+    StorageError,
+)
 from dagster_dataops.execution.run_report import RunReport
 from tests.execution.helpers import (
     MODES,
@@ -325,22 +337,6 @@ def test_failed_records_are_retried_alone_and_all_outcomes_stay_known(tmp_path: 
     this.check(rows)
 
 
-def test_where_there_are_no_links_files_are_copied(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    this = _Node(tmp_path)
-    records = plan(("keep", "expand") * 4)
-    this.run(records)
-
-    def refuse(*_: object, **__: object) -> None:
-        raise PermissionError(1, "Operation not permitted")
-
-    monkeypatch.setattr(os, "link", refuse)
-    this.run(records[1:])
-    assert this.asked == []
-    this.check(records[1:])
-
-
 def test_an_input_of_strangers_leaves_nothing_behind(tmp_path: Path) -> None:
     this = _Node(tmp_path)
     this.run(plan(("keep",) * 3))
@@ -352,13 +348,12 @@ def test_an_input_of_strangers_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 _MOMENTS = {
-    "before the journal's draft": (outcome_reuse, "JournalWriter", 1, True),
-    "before a segment is linked": (result_segment, "link_or_copy", 1, True),
-    "after a segment is linked": (result_segment, "link_or_copy", 1, False),
-    "after spans are written": (JournalWriter, "append", 1, False),
-    "before the journal is synced": (JournalWriter, "sync", 1, True),
-    "before the journal is in place": (Path, "replace", 1, True),
-    "after the journal is in place": (Path, "replace", 1, False),
+    "before the index is filled": (RecordCache, "_add", 1, True),
+    "after a record is found": (RecordCache, "find", 1, False),
+    "before the runs are journalled": (JournalWriter, "attempt", 2, True),
+    "before records are settled": (Checkpoint, "settle", 1, True),
+    "after some records are settled": (Checkpoint, "settle", 1, False),
+    "before the index is deleted": (RecordCache, "close", 1, True),
 }
 
 
@@ -373,6 +368,7 @@ def test_a_death_while_looking_up_costs_no_outcome(tmp_path: Path, moment: str) 
         patch = pytest.MonkeyPatch()
         owner, name, calls, before = _MOMENTS[moment]
         patch.setattr(owner, name, DyingAfter(getattr(owner, name), calls, before=before))
+        patch.setattr(record_cache, "_BATCH_BYTES", 120)
         this.run(rows, run="killed")
 
     assert in_child(die) == DyingAfter.STATUS
@@ -470,3 +466,112 @@ def test_a_run_begun_without_the_setting_goes_on_with_it(tmp_path: Path) -> None
     this.check(rows)
     this.run(rows[1:], run="changed")
     this.check(rows[1:])
+
+
+def test_records_that_old_code_made_are_known_as_such_after_a_kill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    this = _Node(tmp_path)
+    records = plan(("keep", "drop") * 4)
+    this.run(records[1:], run="old")
+    monkeypatch.setitem(vars(asked(log="x").__dataops__.spec), "code_version", "edited")
+
+    def die() -> None:
+        patch = pytest.MonkeyPatch()
+        settle = DyingAfter(Checkpoint.settle, 1, before=False)
+        patch.setattr(Checkpoint, "settle", settle)
+        this.run(records, run="killed", resume=ResumePolicy.ACROSS_CODE)
+
+    assert in_child(die) == DyingAfter.STATUS
+    (content,) = existing(this.folder.checkpoints)
+    assert content.table.records == 7
+    assert [run["run"] for run in content.kept_from] == ["old"]
+    this.run(records, run="strict")
+    assert this.asked == list(range(8))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_known_outcomes_between_failing_calls_do_not_hide_an_outage(
+    tmp_path: Path, mode: str
+) -> None:
+    this = _Node(tmp_path, asked_async if mode == "async" else asked)
+    records = plan(("keep", "fail") * 30)
+    this.run([record for record in records if record["do"] == "keep"])
+    with pytest.raises(OutageError, match="4 calls failed"):
+        this.run(records, mode, run="second", _stop_after_failures=4, _max_workers=1)
+    assert len(this.asked) == 4
+
+
+def test_a_run_that_is_resumed_looks_up_the_rest(tmp_path: Path) -> None:
+    this = _Node(tmp_path)
+    records = plan(("keep", "expand", "drop") * 4)
+    this.run(records, run="first")
+
+    def die() -> None:
+        patch = pytest.MonkeyPatch()
+        patch.setattr(record_cache, "_BATCH_BYTES", 120)
+        patch.setattr(Checkpoint, "settle", DyingAfter(Checkpoint.settle, 1, before=False))
+        this.run(records[1:], run="killed")
+
+    assert in_child(die) == DyingAfter.STATUS
+    report = this.run(records[1:], run="next")
+    assert this.asked == []
+    assert report.resumed_from == ("first", "killed")
+    assert report.rows_resumed == 11
+    assert this.notes[0] == (
+        "resuming: 4 of 11 records settled by run killed and 1 before it; "
+        "7 of 11 records are as they were for run first: what became of them is kept"
+    )
+    this.check(records[1:])
+
+
+def _source(folder: Path, outcomes: dict[bytes, bytes], at: int = 0) -> OutcomeSource:
+    """Return a checkpoint with the outcomes of lines, from byte ``at`` of its segment."""
+    folder.mkdir()
+    journal, segment = JournalWriter(folder / "journal"), SegmentWriter(folder, 1)
+    segment.offset = at
+    for line, output in outcomes.items():
+        span = SettledSpan.of(
+            0,
+            len(line),
+            records=1,
+            emitted=1,
+            dropped=0,
+            failed=0,
+            output=output,
+            errors=b"",
+        ).span
+        journal.span(1, segment.append(output), span, [line_digest(line)])
+    segment.close()
+    return OutcomeSource(CheckpointContent.read(folder), folder / "journal")
+
+
+def test_an_outcome_is_found_by_its_line_in_the_first_source_that_has_it(tmp_path: Path) -> None:
+    sources = [
+        _source(tmp_path / "1", {b"a": b"new"}),
+        _source(tmp_path / "2", {b"a": b"old", b"b": b"other"}),
+    ]
+    (tmp_path / "index").write_bytes(b"of a run that was killed")
+    with RecordCache(tmp_path / "index", sources) as cache:
+        found = [cache.find(line) for line in (b"a", b" b\r\n", b"c")]
+    assert [one and (one[0], one[2]) for one in found] == [(0, b"new"), (1, b"other"), None]
+    assert not (tmp_path / "index").exists()
+
+
+def test_a_place_beyond_four_gigabytes_is_kept(tmp_path: Path) -> None:
+    far = _source(tmp_path / "1", {b"far": b"away"}, at=5 << 30)
+    with RecordCache(tmp_path / "index", [far]) as cache:
+        found = cache.find(b"far")
+    assert found
+    assert found[2] == b"away"
+
+
+def test_a_disk_that_refuses_is_an_error_that_names_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = {**record_cache._SETTINGS, "max_page_count": "3"}
+    monkeypatch.setattr(record_cache, "_SETTINGS", settings)
+    source = _source(tmp_path / "1", {b"%d" % number: b"x" for number in range(1_000)})
+    with pytest.raises(StorageError, match="index.*write the index of outcomes.*full") as found:
+        RecordCache(tmp_path / "index", [source])
+    assert str(pickle.loads(pickle.dumps(found.value))) == str(found.value)

@@ -1,0 +1,217 @@
+"""RecordCache: find outcomes of earlier runs by their records, and settle records with them.
+
+Often only a few records of an input have changed: a file grows every night, or an earlier operator
+was corrected. The outcomes of the other records, made with the same options and code, are found by
+digests of their lines, in the published result and in unfinished runs. They are settled before any
+record is processed. So they are no calls of the operator: they reset no count of failures, and
+change no estimate of time. `Checkpoint.settle` remembers new outcomes.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Final, Self
+
+from dagster_dataops.checkpoints.checkpoint import Checkpoint, CheckpointContent
+from dagster_dataops.checkpoints.folder.manifest import published_manifest
+from dagster_dataops.checkpoints.journal.segment_reader import SegmentReader
+from dagster_dataops.checkpoints.journal.segments import checksum
+from dagster_dataops.checkpoints.journal.span import Span
+from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
+from dagster_dataops.checkpoints.journal.stored_outcomes import (
+    StoredOutcome,
+    line_digest,
+    outcomes_in,
+)
+from dagster_dataops.checkpoints.resume.merged_outputs import put_result
+from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops.checkpoints.resume.start_decision import OutcomeSource, StartRequest
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.lines import Line, content_interval, iterate_lines
+from dagster_dataops.errors import StorageError
+
+_BATCH_BYTES: Final = 256 << 10  # of the input; its known records are settled together
+_SETTINGS: Final = {"journal_mode": "OFF", "synchronous": "OFF"}  # not read after a crash
+_COLUMNS: Final = "source, segment, place, size, emitted, checksum, notes"
+
+
+class RecordCache:
+    """The outcomes of records in several sources; the index of their digests is on disk.
+
+    Args:
+        path: The file of the index; replaced, and deleted at the end of the ``with`` block.
+        sources: Where the outcomes are. The first source with a record is used.
+    """
+
+    def __init__(self, path: Path, sources: Sequence[OutcomeSource]) -> None:
+        self._path = path
+        self._readers = [SegmentReader(one.content.folder, one.result) for one in sources]
+        with self._storage("create the index of outcomes"):
+            path.unlink(missing_ok=True)
+            self._database = sqlite3.connect(path, isolation_level=None)
+            for name, value in _SETTINGS.items():
+                self._database.execute(f"PRAGMA {name} = {value}")
+            table = f"CREATE TABLE outcome (digest BLOB PRIMARY KEY, {_COLUMNS}) WITHOUT ROWID"
+            self._database.execute(table)
+        try:
+            for number, source in enumerate(sources):
+                self._add(number, source.journal)
+        except BaseException:
+            self.close()
+            raise
+
+    def _add(self, source: int, journal: Path) -> None:
+        rows = ((one.digest, source, *one[1:]) for one in outcomes_in(journal))
+        with self._storage("write the index of outcomes"):
+            self._database.execute("BEGIN")
+            insert = "INSERT OR IGNORE INTO outcome VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+            self._database.executemany(insert, rows)
+            self._database.execute("COMMIT")
+
+    def find(self, line: bytes) -> tuple[int, StoredOutcome, bytes] | None:
+        """Find an input line.
+
+        Returns:
+            The index of a source, the outcome there and its result lines; ``None`` if the outcome
+            is unknown or damaged on disk.
+
+        Raises:
+            StorageError: The disk refuses.
+        """
+        digest = line_digest(line)
+        select = f"SELECT {_COLUMNS} FROM outcome WHERE digest = ?"  # noqa: S608 - of constants
+        with self._storage("read the index of outcomes"):
+            row = self._database.execute(select, (digest,)).fetchone()
+        if row is None:
+            return None
+        source, outcome = row[0], StoredOutcome(digest, *row[1:])
+        output = self._readers[source].read(outcome.segment, outcome.offset, outcome.size)
+        return (source, outcome, output) if checksum(output) == outcome.check else None
+
+    @contextmanager
+    def _storage(self, action: str) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            raise StorageError(str(self._path), action, str(error)) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all files, and delete the index."""
+        for reader in self._readers:
+            reader.close()
+        self._database.close()
+        with suppress(OSError):  # it goes with the checkpoint
+            self._path.unlink(missing_ok=True)
+
+
+def outcome_sources(request: StartRequest, continued: CheckpointContent) -> Iterator[OutcomeSource]:
+    """Yield where a run finds outcomes of earlier runs, the latest first.
+
+    Args:
+        request: Of the start.
+        continued: The checkpoint that the run writes to. What it holds needs no source.
+    """
+    folder, fingerprint = request.folder, request.fingerprint
+    across = request.policy is ResumePolicy.ACROSS_CODE
+    accepted = {"input", "code"} if across else {"input"}
+
+    def usable(content: CheckpointContent) -> bool:
+        before = content.fingerprint
+        if before is None or not content.digests:
+            return False
+        differing = [*before.differences(fingerprint), *fingerprint.differs_from(content.kept_from)]
+        return set(differing) <= accepted
+
+    for content in request.found:
+        if content.folder != continued.folder and usable(content):
+            yield OutcomeSource(content, content.folder / "journal")
+    manifest = published_manifest(folder)
+    if manifest is None or not manifest.outcomes or continued.result == manifest.fingerprint:
+        return
+    content = CheckpointContent.read(folder.path, folder.kept.name)
+    if usable(content) and content.result == manifest.fingerprint:
+        result = folder.result.resolve()
+        if manifest.outputs:
+            result = continued.folder / "outcomes.jsonl"  # it goes with the checkpoint
+            put_result(folder, result)
+        yield OutcomeSource(content, folder.kept, result)
+
+
+def settle_known(
+    checkpoint: Checkpoint, dataset: JsonlDataset, sources: Sequence[OutcomeSource]
+) -> str:
+    """Settle the open records of a checkpoint whose outcomes are known.
+
+    Args:
+        checkpoint: Of this run.
+        dataset: The input.
+        sources: Where the outcomes are, from `outcome_sources`.
+
+    Returns:
+        The line for the log; empty if no outcome is known.
+    """
+    gaps = checkpoint.table.gaps(content_interval(dataset.path))
+    before = records = checkpoint.table.records
+    check_input = dataset.fingerprint is None
+    used: set[int] = set()
+    made_by: list[CheckpointContent] = []
+    with (
+        dataset.path.open("rb") as file,
+        RecordCache(checkpoint.folder / "outcomes.db", sources) as cache,
+        closing(checkpoint.new_segment()) as segment,
+    ):
+        for lines in _batches(iterate_lines(file.fileno(), gaps)):
+            records += len(lines)
+            known = [(line, *one) for line in lines if (one := cache.find(line.text))]
+            if not known:
+                continue
+            if not used.issuperset(source for _, source, _, _ in known):
+                used.update(source for _, source, _, _ in known)
+                made_by = [sources[number].content for number in sorted(used, reverse=True)]
+                checkpoint.use_outcomes_of(made_by)
+            offset = segment.append(b"".join(output for *_, output in known))
+            spans = [_span(line, one, check_input=check_input) for line, _, one, _ in known]
+            digests = [one.digest for _, _, one, _ in known]
+            notes = [SpanNotes.unpack(one.notes)[0] if one.notes else None for *_, one, _ in known]
+            checkpoint.settle(segment.number, offset, spans, digests, notes if any(notes) else ())
+    if not used:
+        return ""
+    checkpoint.count_resumed()
+    runs = " and ".join(dict.fromkeys(content.attempts[-1] for content in made_by))
+    return (
+        f"{checkpoint.table.records - before:,} of {records:,} records are as they were for run "
+        f"{runs}: what became of them is kept"
+    )
+
+
+def _batches(lines: Iterable[Line]) -> Iterator[list[Line]]:
+    batch, size = [], 0
+    for line in lines:
+        batch.append(line)
+        size += len(line.text)
+        if size >= _BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    yield batch
+
+
+def _span(line: Line, outcome: StoredOutcome, *, check_input: bool) -> Span:
+    return Span(
+        start=line.start,
+        length=line.end - line.start,
+        records=1,
+        emitted=outcome.emitted,
+        dropped=not outcome.emitted,
+        failed=0,
+        output_bytes=outcome.size,
+        error_bytes=0,
+        input_check=checksum(line.raw) if check_input else 0,
+        output_check=outcome.check,
+    )

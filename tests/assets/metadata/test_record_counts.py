@@ -1,0 +1,42 @@
+"""Tests of dagster_dataops.assets.metadata.record_counts."""
+
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from dagster_dataops import (
+    DataOpsResource,
+    OperatorContext,
+    build_definitions,
+    data_register,
+    pipeline,
+)
+from tests.assets.helpers import write_jsonl
+
+data_register.new_group("counted")
+
+
+@data_register("data.counted", _concurrency_mode="single")
+def long_enough(record: dict[str, Any], context: OperatorContext) -> Any:
+    context.count(words=len(record["text"].split()), cost=0.25)
+    return record if len(record["text"]) > 3 else context.drop("too_short")
+
+
+def test_sums_and_drops_are_metadata_of_the_asset(tmp_path: Path) -> None:
+    source = write_jsonl(tmp_path / "in.jsonl", [{"text": "a"}, {"text": "a b c"}, {"text": "b"}])
+    with pipeline("counted") as ppl:
+        ppl.long = long_enough()
+    defs = build_definitions(
+        ppl, source=str(source), resource=DataOpsResource(root=str(tmp_path / "root"))
+    )
+    result = defs.resolve_implicit_global_asset_job_def().execute_in_process(
+        instance=dg.DagsterInstance.ephemeral()
+    )
+    (made,) = result.asset_materializations_for_node("counted__long")
+    metadata = made.metadata
+    assert metadata["dagster_dataops/counted_words"].value == 5
+    assert metadata["dagster_dataops/counted_cost"].value == 0.75
+    drops = str(metadata["dagster_dataops/drops"].value)
+    assert "too\\_short | 2 | 66.7%" in drops
+    assert "examples in the input: too\\_short: lines 1, 3" in drops
