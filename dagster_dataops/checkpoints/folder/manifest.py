@@ -205,8 +205,9 @@ class Manifest:
             place = NodeFolder(Path(os.path.normpath(folder.path / facts["folder"])), facts["name"])
             own = {key: facts[key] for key in _OWN_FACTS}
             part_of = os.path.relpath(folder.manifest, place.path)
-            found[name] = place, replace(
-                self, outputs={}, part_of=part_of, mapped=False, outcomes=False, **own
+            found[name] = (
+                place,
+                replace(self, outputs={}, part_of=part_of, mapped=False, outcomes=False, **own),
             )
         return found
 
