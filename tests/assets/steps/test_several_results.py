@@ -1,7 +1,5 @@
 """Operators with several results as assets: one step, an asset an output."""
 
-import os
-import signal
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +9,7 @@ import dagster as dg
 import pytest
 
 from dagster_dataops import (
+    DataOpsIOManager,
     DataOpsTranslator,
     JsonlDataset,
     Pipeline,
@@ -239,18 +238,11 @@ def test_a_run_killed_before_all_outputs_were_reported_is_taken_over(
     definitions = definitions_of(ppl, records(10), root)
 
     def killed() -> None:
-        report = dg.DagsterInstance.report_dagster_event
-
-        def reported(self: Any, event: Any, *more: Any, **keywords: Any) -> Any:
-            done = report(self, event, *more, **keywords)
-            if event.is_step_materialization and event.asset_key == TRAIN:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return done
-
-        pytest.MonkeyPatch().setattr(dg.DagsterInstance, "report_dagster_event", reported)
+        dying = DyingAfter(DataOpsIOManager.handle_output, 2, before=True)
+        pytest.MonkeyPatch().setattr(DataOpsIOManager, "handle_output", dying)
         execute(definitions, stored)
 
-    assert in_child(killed) == -signal.SIGKILL
+    assert in_child(killed) == DyingAfter.STATUS
     assert stored.get_latest_materialization_event(TRAIN) is not None
     assert stored.get_latest_materialization_event(TEST) is None
     execute(definitions, stored)
