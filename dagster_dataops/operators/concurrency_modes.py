@@ -12,6 +12,7 @@ from dagster_dataops.concurrency.cores import usable_cores
 _STOP_AFTER_CALLS: Final = 150  # at least
 _STOP_AFTER_ROUNDS: Final = 4  # times the calls in flight
 _STOP_AFTER_COMPUTING: Final = 1000  # of all worker processes
+_DRAIN_SECONDS: Final = 20.0  # less than the 30 that Docker and Kubernetes give a process to end
 
 
 class ConcurrencyMode(NamedTuple):
@@ -22,11 +23,14 @@ class ConcurrencyMode(NamedTuple):
         separate_processes: Whether workers are processes, which compute and count their own
             failures; otherwise they are calls in flight.
         only_coroutines: Whether it runs ``async def`` operators alone.
+        drain_seconds: How long a run that stops waits for its calls in flight, if the settings do
+            not say.
     """
 
     default_workers: Callable[[], int]
     separate_processes: bool = False
     only_coroutines: bool = False
+    drain_seconds: float = 0.0
 
 
 def _calls_in_flight() -> int:
@@ -36,8 +40,8 @@ def _calls_in_flight() -> int:
 
 MODES: Final[Mapping[str, ConcurrencyMode]] = {
     "process": ConcurrencyMode(usable_cores, separate_processes=True),
-    "thread": ConcurrencyMode(_calls_in_flight),
-    "async": ConcurrencyMode(_calls_in_flight, only_coroutines=True),
+    "thread": ConcurrencyMode(_calls_in_flight, drain_seconds=_DRAIN_SECONDS),
+    "async": ConcurrencyMode(_calls_in_flight, only_coroutines=True, drain_seconds=_DRAIN_SECONDS),
     "single": ConcurrencyMode(lambda: 1),
 }
 

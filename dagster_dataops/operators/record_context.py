@@ -5,7 +5,9 @@ An operator gets it in ``open(context)``, or in a parameter of its function that
 """
 
 import math
+import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,19 +53,54 @@ class StopRun(BaseException):
 class Call:
     """One call of an operator. A call that is abandoned counts to nothing any more.
 
+    Args:
+        start: Byte position of its record in the input.
+        waits: Called with True when the call begins to wait, and with False when it goes on.
+
     Attributes:
         counts: What it has counted.
         start: Byte position of its record in the input.
     """
 
-    __slots__ = ("counts", "start")
+    __slots__ = ("_depth", "_since", "_waited", "_waits", "counts", "start")
 
-    def __init__(self, start: int) -> None:
+    def __init__(self, start: int, waits: Callable[[bool], None] | None = None) -> None:
         self.counts: dict[str, int | float] = {}
         self.start = start
+        self._waits = waits
+        self._depth = 0
+        self._since = self._waited = 0.0
+
+    @property
+    def waited(self) -> float:
+        """Seconds that the call has spent in ``waiting()`` so far."""
+        return self._waited + (time.monotonic() - self._since if self._depth else 0.0)
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Do not count the block towards the time limit."""
+        if not self._depth:
+            self._since = time.monotonic()
+        self._depth += 1
+        if self._waits is not None:
+            self._waits(True)  # noqa: FBT003
+        try:
+            yield
+        finally:
+            self._depth -= 1
+            if not self._depth:
+                self._waited += time.monotonic() - self._since
+                if self._waits is not None:
+                    self._waits(False)  # noqa: FBT003
 
 
 _current: Final[ContextVar[Call]] = ContextVar("dataops_call")
+
+
+def current_waited() -> float:
+    """Return the seconds that the call of this coroutine has spent in ``waiting()``."""
+    call = _current.get(None)
+    return 0.0 if call is None else call.waited
 
 
 class Tally:
@@ -72,23 +109,30 @@ class Tally:
     Attributes:
         used: Whether the operator has a context, so that it can count.
         start: Byte position of the next record in the input.
+        waits: Called with True when a call begins to wait, and with False when it goes on.
         unusual: Position and disposition of records with an unusual one.
     """
 
-    __slots__ = ("_call", "_counts", "start", "unusual", "used")
+    __slots__ = ("_call", "_counts", "start", "unusual", "used", "waits")
 
     def __init__(self) -> None:
         self._counts: dict[str, int | float] = {}
         self._call: Call | None = None
         self.used = False
         self.start = 0
+        self.waits: Callable[[bool], None] | None = None
         self.unusual: list[tuple[int, bytes]] = []
 
     def begin(self) -> None:
         """Begin a call in this thread or coroutine. What the call before it counted stays."""
         self._end_call()
-        self._call = Call(self.start)
+        self._call = Call(self.start, self.waits)
         _current.set(self._call)
+
+    @property
+    def waited(self) -> float:
+        """Seconds that the current call has spent in ``waiting()``."""
+        return 0.0 if self._call is None else self._call.waited
 
     def _end_call(self) -> None:
         if self._call is not None:
@@ -214,6 +258,14 @@ class OperatorContext:
                 msg = f"count({name}=...) takes a finite number; got {number!r}"
                 raise TypeError(msg)
             counts[name] = counts.get(name, 0) + number
+
+    def waiting(self) -> AbstractContextManager[None]:
+        """Return a context manager for a block that does not count towards ``_timeout``.
+
+        Use it around the wait for a rate limit or a free connection:
+        ``with context.waiting(): await limiter``.
+        """
+        return _call("waiting()").waiting()
 
     def drop(self, reason: str) -> Drop:
         """Return what the operator returns to drop the record for a reason."""

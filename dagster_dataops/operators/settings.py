@@ -101,6 +101,9 @@ class ExecutionSettings:
         stop_after_failures: Number of calls that must fail with one exception, without a success
             in between, to stop the run; a later run resumes there. 0 never stops it, and
             publishes even a result whose records all failed.
+        drain_seconds: How long a run that is canceled or stops waits for the calls in flight, so
+            that none has to be made again. No new call is begun. 0 abandons them at once. 20 for
+            threads and asyncio, otherwise 0; in single mode it has no effect.
     """
 
     concurrency_mode: str | None = field(default=None, metadata=_of(MODE))
@@ -114,6 +117,7 @@ class ExecutionSettings:
     reuse_outcomes: bool | None = field(default=None, metadata=_of(FLAG, launchpad=False))
     fresh_workers: bool | None = field(default=None, metadata=_of(FLAG, launchpad=False))
     stop_after_failures: int | None = field(default=None, metadata=_of(COUNT))
+    drain_seconds: float | None = field(default=None, metadata=_of(SECONDS))
 
     def over(self, lower: "ExecutionSettings") -> "ExecutionSettings":
         """Return these settings, with those of ``lower`` where these are not given."""
@@ -130,6 +134,7 @@ class ExecutionSettings:
         workers = self.max_workers or MODES[mode].default_workers()
         filled: dict[str, Any] = {
             "stop_after_failures": default_stop_after(mode, workers),
+            "drain_seconds": MODES[mode].drain_seconds,
             **self.given(),
             "concurrency_mode": mode,
             "max_workers": workers,
@@ -156,6 +161,7 @@ class ResolvedSettings:
     reuse_outcomes: bool = False
     fresh_workers: bool = False
     stop_after_failures: int
+    drain_seconds: float
 
 
 class Setting(NamedTuple):

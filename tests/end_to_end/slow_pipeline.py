@@ -33,14 +33,14 @@ from dagster_dataops import (
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 
 
-@data_register("data.slow")
+@data_register("data.slow", _drain_seconds=0)
 def shout(record: dict, node: str) -> dict:
     """Make a text loud, at the pace of its node."""
     time.sleep(called(record, node))
     return record | {"text": record["text"].upper()}
 
 
-@data_register("data.slow")
+@data_register("data.slow", _drain_seconds=0)
 async def shout_async(record: dict, node: str) -> dict:
     """Do the same on an event loop."""
     await asyncio.sleep(called(record, node))

@@ -38,7 +38,7 @@ IN_WORKER: Final[dict[str, tuple[str, str, str, int]]] = {
     "ready": ("execution.workers.worker_main", "_Worker", "__init__", 1),
     "report": ("execution.workers.worker_main", "_Worker", "_settle", 20),
     "append": ("checkpoints.journal.segments", "SegmentWriter", "append", 20),
-    "tell": ("execution.workers.protocol", "", "pack_done", 10),
+    "tell": ("execution.workers.worker_main", "_Worker", "_report_done", 10),
 }
 
 IN_STREAM: Final[dict[str, tuple[str, str, str, int]]] = {

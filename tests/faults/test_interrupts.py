@@ -61,11 +61,11 @@ def act(record):
     log("calls.log", record["n"])
     return {"n": record["n"]}
 
-@data_register("data.interrupted", _max_workers=3)
+@data_register("data.interrupted", _max_workers=3, _drain_seconds=0)
 def work(record):
     return act(record)
 
-@data_register("data.interrupted", _max_workers=3)
+@data_register("data.interrupted", _max_workers=3, _drain_seconds=0)
 async def work_async(record):
     if record["n"] >= 40 and KIND == "sleeps" and not (HOME / "at once").exists():
         log("pids.log", record["n"])
@@ -233,7 +233,7 @@ def test_a_worker_that_is_terminated_is_replaced_and_what_it_finished_is_settled
 
 
 _STEADY = """
-@data_register("data.interrupted", _max_workers=3)
+@data_register("data.interrupted", _max_workers=3, _drain_seconds=0)
 def steady(record):
     time.sleep(0.01)
     log("calls.log", record["n"])

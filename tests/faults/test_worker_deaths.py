@@ -12,7 +12,7 @@ import pytest
 from dagster_dataops.checkpoints.journal.segments import SegmentWriter
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import WorkerError
-from dagster_dataops.execution.workers import fork_server, protocol, worker_main, worker_pool
+from dagster_dataops.execution.workers import fork_server, worker_main, worker_pool
 from tests.execution.helpers import error_rows, lines, node, run, second_thread, write_input
 from tests.faults.crashing import wait_until
 
@@ -99,8 +99,9 @@ def test_a_worker_that_dies_after_its_last_span_leaves_nothing_to_do_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its spans are settled, and it has not reported that the range is finished."""
-    dying = _Dying(protocol.pack_done, 1, before=True, flag=tmp_path / "died")
-    monkeypatch.setattr(protocol, "pack_done", dying._call)
+    report_done = worker_main._Worker._report_done
+    dying = _Dying(report_done, 1, before=True, flag=tmp_path / "died")
+    monkeypatch.setattr(worker_main._Worker, "_report_done", dying)
     dataset = write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(_RECORDS)])
     report = run(waits_first(until=str(tmp_path / "died")), dataset, node(tmp_path))
     assert (tmp_path / "died").exists()

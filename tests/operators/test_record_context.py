@@ -3,6 +3,7 @@
 import asyncio
 import json
 import threading
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -139,3 +140,89 @@ def test_an_operator_stops_the_run_and_the_next_run_resumes(
     with config.temporary(data_process_path=root, data_process_resume=True):
         results = data.contexts.Opened(log=log, **settings)(str(source))
     assert len(results) == 200
+
+
+@data_register("data.contexts", _timeout=0.3, _concurrency_mode="thread")
+def waits_long(record: dict[str, Any], context: OperatorContext) -> Any:
+    with context.waiting():
+        time.sleep(record["waits"])
+    time.sleep(record["works"])
+    return record
+
+
+@data_register("data.contexts", _timeout=0.3)
+async def waits_long_async(record: dict[str, Any], context: OperatorContext) -> Any:
+    with context.waiting():
+        await asyncio.sleep(record["waits"])
+    await asyncio.sleep(record["works"])
+    return record
+
+
+@pytest.mark.parametrize("mode", ["thread", "process", "async"])
+def test_waiting_does_not_count_towards_the_time_limit(root: Path, mode: str) -> None:
+    make = data.contexts.waits_long_async if mode == "async" else data.contexts.waits_long
+    records = [{"waits": 0.7, "works": 0.01}, {"waits": 0.4, "works": 5}]
+    results = make(_concurrency_mode=mode, _max_workers=1)(records)
+    assert results == records[:1]
+    (errors,) = root.rglob("*_error.jsonl")
+    assert json.loads(errors.read_text())["exception"] == "RecordTimeout"
+
+
+class BusyError(Exception):
+    retry_after = 0.5
+
+
+@data_register("data.contexts", _retries=1, _backoff=0)
+def busy_once(record: dict[str, Any], path: str) -> Any:
+    if not Path(path).exists():
+        Path(path).write_text(str(time.monotonic()))
+        raise BusyError
+    return {"after": time.monotonic() - float(Path(path).read_text())}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_retry_waits_as_long_as_the_error_asks(root: Path, mode: str, tmp_path: Path) -> None:
+    operator = data.contexts.busy_once(path=str(tmp_path / "seen"), _concurrency_mode=mode)
+    (record,) = operator([{}])
+    assert record["after"] >= 0.5
+
+
+@pytest.mark.parametrize("mode", ["thread", "async"])
+def test_calls_in_flight_are_waited_for_when_the_run_stops(
+    root: Path, mode: str, tmp_path: Path
+) -> None:
+    log = tmp_path / "calls"
+    source = tmp_path / "in.jsonl"
+    source.write_text("".join(json.dumps({"n": n}) + "\n" for n in range(60)))
+    make = data.contexts.pays_async if mode == "async" else data.contexts.pays
+    settings = {"log": str(log), "_concurrency_mode": mode, "_max_workers": 20}
+    broke = tmp_path / "calls.broke"
+    broke.touch()
+    with pytest.raises(RunStoppedError, match="no money left"):
+        make(**settings)(str(source))
+    broke.unlink()
+    with config.temporary(data_process_path=root, data_process_resume=True):
+        assert len(make(**settings)(str(source))) == 60
+    called = [int(line) for line in log.read_text().split()]
+    assert sorted(called) == sorted([*range(60), 19])
+
+
+@data_register("data.contexts")
+def pays(record: dict[str, Any], log: str) -> Any:
+    _pay(log, record["n"])
+    time.sleep(0.4)
+    return record
+
+
+@data_register("data.contexts")
+async def pays_async(record: dict[str, Any], log: str) -> Any:
+    _pay(log, record["n"])
+    await asyncio.sleep(0.4)
+    return record
+
+
+def _pay(log: str, number: int) -> None:
+    with Path(log).open("a") as file:
+        file.write(f"{number}\n")
+    if number == 19 and Path(f"{log}.broke").exists():
+        raise StopRun("no money left")

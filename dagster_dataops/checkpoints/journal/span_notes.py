@@ -104,6 +104,15 @@ class SpanNotes(NamedTuple):
         codes = zlib.compress(codes, 1) if pays else codes
         return _HEAD.pack(self.records, len(text), len(codes), pays) + text + codes
 
+    def to_text(self) -> str:
+        """Return the notes as text, for messages in JSON."""
+        return self.pack().decode("latin-1")
+
+    @classmethod
+    def from_text(cls, text: str) -> "SpanNotes | None":
+        """Return the notes of a text; ``None`` if it is empty."""
+        return cls.unpack(text.encode("latin-1"))[0] if text else None
+
     @classmethod
     def unpack(cls, data: bytes, at: int = 0) -> "tuple[SpanNotes, int]":
         """Return the notes at byte ``at`` of ``data``, and the byte after them.

@@ -9,7 +9,7 @@ import threading
 from functools import partial
 
 from dagster_dataops.errors import RunStoppedError
-from dagster_dataops.execution.backends.collector import Collector, notes_of
+from dagster_dataops.execution.backends.collector import Collector, PauseEnded, notes_of
 from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.records.async_settle import async_settler
 from dagster_dataops.execution.records.lifecycle import context_of, opened
@@ -27,7 +27,7 @@ def run(job: Job) -> None:
         RunStoppedError: Too many cancelled calls go on.
     """
     collector = Collector(job)
-    retries = Retries(job.settings, breaker=collector.breaker)
+    retries = Retries(job.settings, collector.pause, collector.breaker)
     calls = _Calls(job, collector, retries)
     thread = threading.Thread(target=calls.run, name=job.name, daemon=True)
     thread.start()
@@ -63,8 +63,6 @@ class _Calls:
             pass
         except TooManyStuckError as error:
             self._collector.fail(RunStoppedError(self._name, str(error)))
-        except StopRun as stop:
-            self._collector.fail(RunStoppedError(self._name, stop.reason))
         except BaseException as error:  # noqa: BLE001 - handed to the main thread
             self._collector.fail(error)
 
@@ -77,7 +75,13 @@ class _Calls:
         while (line := self._collector.take()) is not None:
             tally = Tally()
             tally.start = line.start
-            outcome = await self._settle(line.text, tally)
+            try:
+                outcome = await self._settle(line.text, tally)
+            except PauseEnded:
+                return
+            except StopRun as stop:
+                self._collector.fail(RunStoppedError(self._name, stop.reason), drains=True)
+                return
             self._collector.put(line, outcome, notes_of(tally, outcome))
 
     def cancel(self) -> None:

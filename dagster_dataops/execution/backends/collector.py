@@ -34,6 +34,7 @@ from dagster_dataops.operators.record_context import Tally
 _LOOK_SECONDS: Final = 0.02  # after which the main thread settles what workers left
 _PERIOD_SECONDS: Final = 0.001  # of drains by workers, if records finish faster than that ...
 _BURST_SECONDS: Final = 0.05  # ... for longer than this takes at one drain a period
+_NOTE_SECONDS: Final = 0.5
 _READY_LINES: Final = 256
 _READY_BYTES: Final = 1 << 20
 _START: Final = itemgetter(0)  # of its line: lines compare by where they start
@@ -72,6 +73,7 @@ class Collector:
         self._drained_until = 0.0  # end of the period that the drains so far have used
         self._first_failure: Failure | None = None
         self._fault: BaseException | None = None
+        self._drains = True
         self._segment_closed = False
         self._stop = threading.Event()
         settings = job.settings
@@ -142,9 +144,15 @@ class Collector:
         self._drained_until = max(self._drained_until, now) + _PERIOD_SECONDS
         return True
 
-    def fail(self, error: BaseException) -> None:
-        """Stop the run for an error that no record caused; the main thread raises it."""
-        self._fault = self._fault or error
+    def fail(self, error: BaseException, *, drains: bool = False) -> None:
+        """Stop the run for an error that no record caused; the main thread raises it.
+
+        Args:
+            error: The error.
+            drains: Whether to wait for the calls in flight.
+        """
+        if self._fault is None:
+            self._fault, self._drains = error, drains
         self._stop.set()
 
     def drain(self) -> None:
@@ -230,8 +238,9 @@ class Collector:
 
         ``gather`` runs first and may start more of them.
 
-        Any exception, an interrupt included, stops the run after the finished records are settled.
-        Calls in flight are abandoned.
+        Any exception, an interrupt included, stops the run: no call is begun, and the calls in
+        flight have ``_drain_seconds`` to end. Finished records are settled. Calls that go on are
+        abandoned.
         """
         try:
             if gather is not None:
@@ -244,10 +253,26 @@ class Collector:
         finally:
             self._stop.set()
             try:
+                self._await_calls(running)
                 self.drain()
             finally:
                 self._close_segment()
         self.raise_if_failed()
+
+    def _await_calls(self, running: "list[threading.Thread]") -> None:
+        """Wait for the calls in flight, and settle them; a second interrupt ends the wait."""
+        seconds = self._job.settings.drain_seconds if self._drains else 0.0
+        began, noted = time.monotonic(), False
+        for thread in running:
+            while thread.is_alive() and (waited := time.monotonic() - began) < seconds:
+                if waited > _NOTE_SECONDS and not noted:
+                    noted = True
+                    self._job.context.progress.note(
+                        f"stopping: waiting up to {seconds:g} s for the calls in flight; "
+                        "interrupt again to abandon them"
+                    )
+                thread.join(_LOOK_SECONDS)
+                self.drain()
 
     def _close_segment(self) -> None:
         with self._drain_lock:  # abandoned calls go on; their outcomes are ignored

@@ -13,11 +13,17 @@ from typing import TYPE_CHECKING, Final
 
 from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
 from dagster_dataops.checkpoints.journal.span import Span
+from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.concurrency.cores import usable_cores
 from dagster_dataops.concurrency.fork_safety import may_fork
 from dagster_dataops.datasets.durable_files import read_range
 from dagster_dataops.datasets.lines import Interval, next_line_start
-from dagster_dataops.errors import RunStoppedError, StorageError, WorkerError
+from dagster_dataops.errors import (
+    OperatorOpenError,
+    RunStoppedError,
+    StorageError,
+    WorkerError,
+)
 from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.records.breaker import Breaker
 from dagster_dataops.execution.records.record_failures import Failure, failed_record, timed_out
@@ -207,29 +213,30 @@ class _Run:
             case Kind.SPAN:
                 worker.take_note(self._settle(worker, message))
             case Kind.DONE:
-                self._finished(worker, protocol.unpack_done(message))
+                self._finished(worker, *protocol.unpack(message))
             case Kind.SHORTENED:
-                self._shorten(worker, protocol.unpack_shortened(message))
+                self._shorten(worker, *protocol.unpack(message))
             case Kind.STALE:
                 self._pool.discard(worker)
                 self._start_worker()
             case Kind.FAILED | Kind.LAST_FAILED:
                 self._hear_failures(message)
             case Kind.UNOPENED:
-                raise protocol.unpack_unopened(message)
+                raise OperatorOpenError(*protocol.unpack(message))
             case _:
-                self._raise_fault(message[0], protocol.unpack_fault(message))
+                self._raise_fault(message[0], *protocol.unpack(message))
 
     def _hear_failures(self, message: bytes) -> None:
         """Record the failure that ends the run, or the records that failed last in a worker."""
         if message[0] == Kind.FAILED:
-            self._failed = self._failed or protocol.unpack_failed(message)
+            self._failed = self._failed or Failure(*protocol.unpack(message))
         else:
-            self._last_failed += protocol.unpack_last_failed(message)
+            self._last_failed += protocol.unpack(message)
 
     def _settle(self, worker: WorkerProcess, message: bytes) -> Span:
-        offset, span, notes = protocol.unpack_span(message)
-        self._job.settle(worker.segment, offset, [span], [notes])
+        offset, notes, *fields = protocol.unpack(message)
+        span = Span(*fields)
+        self._job.settle(worker.segment, offset, [span], [SpanNotes.from_text(notes)])
         if span.failed < span.records:
             self._deaths.succeeded()
         return span

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Final
 
 from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
@@ -68,25 +68,23 @@ def run(job: Job) -> None:
 @contextmanager
 def _settling(job: Job, retries: Retries, tally: Tally) -> Iterator[Settle]:
     """Yield the function that settles lines, within the time limit if a timer can be used."""
-    alarm = _alarm(job)
-    if alarm is None:
-        with settling(job.operator, job.context.interrupts, retries=retries, tally=tally) as settle:
-            yield settle
-        return
+    alarm, interrupts = _alarm(job, tally), job.context.interrupts
     with (
-        alarm.installed(),
-        settling(job.operator, job.context.interrupts, alarm.around, retries, tally) as settle,
+        alarm.installed() if alarm else nullcontext(),
+        settling(
+            job.operator, interrupts, alarm.around if alarm else None, retries, tally
+        ) as settle,
     ):
         yield settle
 
 
-def _alarm(job: Job) -> Alarm | None:
+def _alarm(job: Job, tally: Tally) -> Alarm | None:
     seconds = job.settings.timeout
     if seconds is None or job.operator.__dataops__.spec.asynchronous:
         return None
     obstacle = alarm_obstacle()
     if obstacle is None:
-        return Alarm(seconds)
+        return Alarm(seconds, tally)
     job.context.progress.note(f"_timeout={seconds:g} is not kept in single mode here: {obstacle}")
     return None
 

@@ -9,7 +9,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -51,7 +51,7 @@ def run(job: Job) -> None:
         except PauseEnded:
             return
         except StopRun as stop:
-            collector.fail(RunStoppedError(job.name, stop.reason))
+            collector.fail(RunStoppedError(job.name, stop.reason), drains=True)
         except TooManyStuckError as error:
             collector.fail(RunStoppedError(job.name, str(error)))
         except BaseException as error:  # noqa: BLE001 - handed to the main thread
@@ -96,17 +96,12 @@ def _settle_all(collector: Collector, settle: Settle, tally: Tally) -> None:
 @contextmanager
 def _settling(job: Job, retries: Retries, stuck: Stuck, tally: Tally) -> Iterator[Settle]:
     """Yield the function that settles lines in this thread, within the time limit if any."""
-    interrupts = (PauseEnded, TooManyStuckError)
-    seconds = job.settings.timeout
-    if seconds is None or job.operator.__dataops__.spec.asynchronous:
-        with settling(job.operator, interrupts, retries=retries, tally=tally) as settle:
-            yield settle
-        return
-    with (
-        closing(CallLimit(seconds, stuck)) as limit,
-        settling(job.operator, interrupts, limit.around, retries, tally) as settle,
-    ):
-        yield settle
+    interrupts, seconds = (PauseEnded, TooManyStuckError), job.settings.timeout
+    around = None
+    with ExitStack() as stack:
+        if seconds is not None and not job.operator.__dataops__.spec.asynchronous:
+            around = stack.enter_context(closing(CallLimit(seconds, stuck, tally))).around
+        yield stack.enter_context(settling(job.operator, interrupts, around, retries, tally))
 
 
 class _Crew:

@@ -1,5 +1,6 @@
 """Retries: try failed records again, with growing pauses."""
 
+import math
 import random
 import sys
 import threading
@@ -17,6 +18,8 @@ from dagster_dataops.operators.settings import ResolvedSettings, RetryOn
 
 _LONGEST_PAUSE_SECONDS: Final = 60.0
 _MOST_DOUBLINGS: Final = 60
+_LONGEST_ASKED_SECONDS: Final = 3600.0
+_LOOK_SECONDS: Final = 0.1  # after which a pausing coroutine looks whether the run stops
 
 
 class Retries:
@@ -25,6 +28,8 @@ class Retries:
     Args:
         settings: How many, after which exceptions, how soon. Each pause is about twice the one
             before it and a minute at most. A random half of it spreads the calls of many callers.
+            It is longer if the exception asks for that in its attribute ``retry_after``, in
+            seconds, as servers do; an hour at most.
         pause: Waits for a number of seconds; an exception that it raises ends the tries.
         breaker: Counts every failed try but a record's last, which is counted with the record. No
             further try is made once it is open.
@@ -70,7 +75,10 @@ class Retries:
 
         tries = _Tries(failure)
         for seconds in self._pauses(tries):
-            await asyncio.sleep(seconds)
+            until = time.monotonic() + seconds
+            while (left := until - time.monotonic()) > 0:
+                await asyncio.sleep(min(left, _LOOK_SECONDS))
+                self._pause(0.0)
             if not self._breaker.open:
                 tries.add(await attempt())
         return tries.outcome
@@ -80,7 +88,8 @@ class Retries:
         while tries.count <= self._settings.retries and self._may_help(tries.outcome):
             doublings = min(tries.count - 1, _MOST_DOUBLINGS)
             half = min(self._settings.backoff * 2.0**doublings, _LONGEST_PAUSE_SECONDS) / 2
-            yield half + random.uniform(0, half)  # noqa: S311 - spreads calls, protects nothing
+            pause = half + random.uniform(0, half)  # noqa: S311 - spreads calls, protects nothing
+            yield max(pause, _asked_pause(tries.outcome))
         failed = isinstance(tries.outcome, Failure)
         if tries.count > 1:
             with self._lock:
@@ -105,6 +114,14 @@ class Retries:
                 f"{self._tried_again:,} records failed and were tried again; "
                 f"{self._recovered:,} of them went well then"
             )
+
+
+def _asked_pause(outcome: Outcome) -> float:
+    """Return the seconds that an exception asks to wait, in its attribute ``retry_after``."""
+    asked = getattr(outcome.error, "retry_after", None) if isinstance(outcome, Failure) else None
+    if isinstance(asked, (int, float)) and 0 <= asked < math.inf:
+        return min(float(asked), _LONGEST_ASKED_SECONDS)
+    return 0.0
 
 
 @dataclass

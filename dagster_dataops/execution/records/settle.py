@@ -30,6 +30,7 @@ from dagster_dataops.operators.return_contract import encode_outcome
 from dagster_dataops.records import encode
 
 Interrupts: TypeAlias = tuple[type[BaseException], ...]
+Around: TypeAlias = Callable[[Forward], Forward]  # wraps every call of an operator
 
 
 class Stretch(NamedTuple):
@@ -61,7 +62,7 @@ Settle: TypeAlias = Callable[[Iterator[bytes], bytearray, float], Stretch]
 def settling(
     operator: Operator,
     interrupts: Interrupts,
-    around: Callable[[Forward], Forward] | None = None,
+    around: Around | None = None,
     retries: Retries | None = None,
     tally: Tally | None = None,
 ) -> Iterator[Settle]:
@@ -80,28 +81,24 @@ def settling(
     Raises:
         OperatorOpenError: The operator cannot be opened.
     """
-    around = around or _as_it_is
-    tally = tally or Tally()
-    retries = retries or Retries(operator.__dataops__.resolved)
+    retries, tally = retries or Retries(operator.__dataops__.resolved), tally or Tally()
     interrupts = (*interrupts, StopRun)
     context = context_of(operator)
+
+    def settler(forward: Forward) -> Settle:
+        call = _tallied(forward, tally, context)
+        call = call if around is None else around(call)
+        return _retrying(_settler(call, interrupts, tally), retries, interrupts, tally)
+
     if not operator.__dataops__.spec.asynchronous:
         with opened(operator, run_alone, context) as own:
-            forward = _tallied(record_function(own, context), tally, context)
-            yield _retrying(
-                _settler(around(forward), interrupts, tally), retries, interrupts, tally
-            )
+            yield settler(record_function(own, context))
         return
     from dagster_dataops.execution.records.async_settle import calls_in_a_loop  # slow to import
 
     interrupts = (*interrupts, TooManyStuckError)
     with calls_in_a_loop(operator, context) as call:
-        forward = _tallied(call, tally, context)
-        yield _retrying(_settler(around(forward), interrupts, tally), retries, interrupts, tally)
-
-
-def _as_it_is(forward: Forward) -> Forward:
-    return forward
+        yield settler(call)
 
 
 def _tallied(forward: Forward, tally: Tally, context: OperatorContext | None) -> Forward:

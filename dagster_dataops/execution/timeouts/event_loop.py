@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from typing import Any, Final, TypeVar, cast
 from typing_extensions import override
 
 from dagster_dataops.execution.timeouts.record_timeout import RecordTimeout, Stuck
+from dagster_dataops.operators.record_context import current_waited
 
 T = TypeVar("T")
 _GRACE_SECONDS: Final = 1.0
@@ -106,7 +108,7 @@ async def within(seconds: float, coroutine: Coroutine[Any, Any, T], stuck: Stuck
     """Return what ``coroutine`` returns; cancel it when its time is over.
 
     Args:
-        seconds: Time limit.
+        seconds: Time limit, without what the call waits in ``context.waiting()``.
         coroutine: The coroutine; one that blocks its loop cannot be cancelled.
         stuck: Receives the coroutine if it goes on although it was cancelled.
 
@@ -116,7 +118,11 @@ async def within(seconds: float, coroutine: Coroutine[Any, Any, T], stuck: Stuck
     """
     task = asyncio.ensure_future(_ended(coroutine))
     try:
-        done, _ = await asyncio.wait({task}, timeout=seconds)
+        began, left = time.monotonic(), seconds
+        done: set[asyncio.Future[Any]] = set()
+        while left > 0 and not done:  # again if it has waited outside its time
+            done, _ = await asyncio.wait({task}, timeout=left)
+            left = seconds - (time.monotonic() - began - current_waited())
         if done:
             returned, raised = task.result()
             if raised is not None:

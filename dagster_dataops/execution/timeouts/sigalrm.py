@@ -14,6 +14,7 @@ from types import FrameType
 from typing import Final
 
 from dagster_dataops.execution.timeouts.record_timeout import Forward, RecordTimeout
+from dagster_dataops.operators.record_context import Tally
 from dagster_dataops.records import Record
 
 _AGAIN_SECONDS: Final = 1.0  # the operator may catch the first exception
@@ -36,10 +37,12 @@ class Alarm:
 
     Args:
         seconds: Time limit of a call.
+        tally: Knows the time that a call waits, which does not count.
     """
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, tally: Tally | None = None) -> None:
         self._seconds = seconds
+        self._tally = tally or Tally()
         self._deadline = math.inf
 
     @contextmanager
@@ -66,10 +69,10 @@ class Alarm:
         return limited
 
     def _ring(self, _number: int, frame: FrameType | None) -> None:
-        late = time.monotonic() - self._deadline
+        late = time.monotonic() - self._deadline - self._tally.waited
         if not _is_inside(frame):
             return  # the call has returned
-        if late < 0:  # the next call has begun: restart its timer
+        if late < 0:  # the next call has begun, or this one has waited: restart its timer
             signal.setitimer(signal.ITIMER_REAL, -late)
             return
         signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS)

@@ -8,6 +8,7 @@ made in a new thread.
 import gc
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from queue import Empty, SimpleQueue
 from typing import Final, NamedTuple
 
 from dagster_dataops.execution.timeouts.record_timeout import Forward, RecordTimeout, Stuck
+from dagster_dataops.operators.record_context import Tally
 from dagster_dataops.records import Record
 
 _STACK_BYTES: Final = 1 << 20
@@ -43,11 +45,13 @@ class CallLimit:
     Args:
         seconds: Time limit of a call.
         stuck: Receives the calls that do not return.
+        tally: Knows the time that a call waits, which does not count.
     """
 
-    def __init__(self, seconds: float, stuck: Stuck) -> None:
+    def __init__(self, seconds: float, stuck: Stuck, tally: Tally | None = None) -> None:
         self._seconds = seconds
         self._stuck = stuck
+        self._tally = tally or Tally()
         self._caller: _Caller | None = None
 
     def around(self, forward: Forward) -> Forward:
@@ -58,7 +62,7 @@ class CallLimit:
             if caller is None:
                 caller = self._caller = _Caller(forward, self._stuck)
             try:
-                answer = caller.call(record, self._seconds)
+                answer = caller.call(record, self._seconds, self._tally)
             except Empty:
                 self._caller = None
                 error = RecordTimeout(self._seconds)
@@ -88,14 +92,21 @@ class _Caller:
         self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
         start_thread(self._thread)
 
-    def call(self, record: Record, seconds: float) -> _Answer:
+    def call(self, record: Record, seconds: float, tally: Tally) -> _Answer:
         """Return the answer of a call.
 
         Raises:
-            Empty: It took longer than ``seconds``.
+            Empty: It took longer than ``seconds``, without what it waited.
         """
         self._records.put(record)
-        return self._answers.get(timeout=seconds)
+        began, left = time.monotonic(), seconds
+        while True:
+            try:
+                return self._answers.get(timeout=left)
+            except Empty:
+                left = seconds - (time.monotonic() - began - tally.waited)
+                if left <= 0:
+                    raise
 
     def abandon(self) -> str:
         """Abandon the thread, which ends with its call; return the text of its stack."""

@@ -51,6 +51,10 @@ class Heartbeat:
 
         return timed
 
+    def pause(self, waits: bool) -> None:  # noqa: FBT001 - a callback
+        """Show no call while the current one waits; then show that it starts again."""
+        _SINCE.pack_into(self._memory, _OFFSET.size, 0.0 if waits else time.monotonic())
+
     def read(self) -> tuple[int, float]:
         """Return the byte position of the latest record, and when its call started (or 0)."""
         offset: int = _OFFSET.unpack_from(self._memory, 0)[0]

@@ -11,7 +11,7 @@ import select
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -26,9 +26,8 @@ from dagster_dataops.concurrency.fork_safety import register_waiting_threads
 from dagster_dataops.errors import DataOpsError, OperatorOpenError
 from dagster_dataops.execution.records.breaker import Breaker
 from dagster_dataops.execution.records.retries import Retries
-from dagster_dataops.execution.records.settle import Settle, settling
+from dagster_dataops.execution.records.settle import Around, Settle, settling
 from dagster_dataops.execution.records.span_loop import SpanLoop
-from dagster_dataops.execution.timeouts.record_timeout import Forward
 from dagster_dataops.execution.timeouts.sigalrm import Alarm
 from dagster_dataops.execution.workers import protocol
 from dagster_dataops.execution.workers.heartbeat import Heartbeat
@@ -94,7 +93,7 @@ def serve(
             with _settling(operator, assignment) as means:
                 stopped = _serve(connection, assignment, operator, means, termination)
         except OperatorOpenError as error:
-            connection.send_bytes(protocol.pack_unopened(error))
+            connection.send_bytes(protocol.pack(Kind.UNOPENED, *error.args))
             return False
     return stopped
 
@@ -112,7 +111,7 @@ def _serve(
         connection.send_bytes(protocol.pack_fault(str(error)))
         return False
     with closing(worker):
-        connection.send_bytes(bytes([Kind.READY]))
+        connection.send_bytes(protocol.pack(Kind.READY))
         return worker.run()
 
 
@@ -135,22 +134,23 @@ def _settling(operator: Operator, assignment: Assignment) -> Iterator[_Means]:
     resolved, interrupts = operator.__dataops__.resolved, (Terminated,)
     breaker = Breaker(resolved.stop_after_failures)
     retries, tally = Retries(resolved, breaker=breaker), Tally()
-    if resolved.timeout is None or assignment.heartbeat < 0:
-        with settling(operator, interrupts, retries=retries, tally=tally) as settle:
-            yield _Means(settle, breaker, None, tally)
-        return
-    with closing(Heartbeat(assignment.heartbeat)) as heartbeat:
-        if operator.__dataops__.spec.asynchronous:  # these have a time limit of their own
-            with settling(operator, interrupts, heartbeat.around, retries, tally) as settle:
-                yield _Means(settle, breaker, heartbeat, tally)
-            return
-        alarm = Alarm(resolved.timeout)
+    heartbeat: Heartbeat | None = None
+    around: Around | None = None
+    with ExitStack() as stack:
+        if resolved.timeout is not None and assignment.heartbeat >= 0:
+            heartbeat = stack.enter_context(closing(Heartbeat(assignment.heartbeat)))
+            around = heartbeat.around
+            tally.waits = heartbeat.pause
+            if not operator.__dataops__.spec.asynchronous:  # these have a time limit of their own
+                alarm = Alarm(resolved.timeout, tally)
+                stack.enter_context(alarm.installed())
+                around = _both(heartbeat.around, alarm.around)
+        settle = stack.enter_context(settling(operator, interrupts, around, retries, tally))
+        yield _Means(settle, breaker, heartbeat, tally)
 
-        def around(forward: Forward) -> Forward:
-            return heartbeat.around(alarm.around(forward))
 
-        with alarm.installed(), settling(operator, interrupts, around, retries, tally) as settle:
-            yield _Means(settle, breaker, heartbeat, tally)
+def _both(outer: Around, inner: Around) -> Around:
+    return lambda forward: outer(inner(forward))
 
 
 class _Worker:
@@ -199,7 +199,7 @@ class _Worker:
                 return self._obey()
             finally:
                 if failed := self._breaker.last_failed:
-                    self._say(protocol.pack_last_failed(failed))
+                    self._say(protocol.pack(Kind.LAST_FAILED, *failed))
         except StopRun as stop:
             self._say(protocol.pack_fault(stop.reason, Kind.STOPPED))
             return False
@@ -228,7 +228,7 @@ class _Worker:
 
     def _shorten(self, end: int) -> None:
         with suppress(OSError):  # the parent has ended
-            self._say(protocol.pack_shortened(end))
+            self._say(protocol.pack(Kind.SHORTENED, end))
 
     def _obey(self) -> bool:
         while (message := self._next_order()) != STOP:
@@ -250,17 +250,21 @@ class _Worker:
             patience=order.patience,
         )
         if failure is not None:
-            self._say(protocol.pack_failed(failure))
+            self._say(protocol.pack(Kind.FAILED, *failure._replace(error=None)[:-1]))
             return False
-        self._say(protocol.pack_done(time.monotonic() - began))
+        self._report_done(time.monotonic() - began)
         return True
+
+    def _report_done(self, seconds: float) -> None:
+        self._say(protocol.pack(Kind.DONE, seconds))
 
     def _settle(self, settled: SettledSpan) -> None:
         """Append a finished span to the segment and report it."""
         if self._segment is None:
             self._segment = SegmentWriter(*self._segment_place)
         offset = self._segment.append(settled.output, settled.errors)
-        self._say(protocol.pack_span(offset, settled.span, settled.notes))
+        notes = "" if settled.notes is None else settled.notes.to_text()
+        self._say(protocol.pack(Kind.SPAN, offset, notes, *settled.span))
 
 
 register_waiting_threads(_watching.copy)
@@ -296,7 +300,7 @@ def main(connection_descriptor: int, lifeline: int) -> NoReturn:
     with suppress(Terminated, EOFError, ConnectionError):
         while _is_wanted(connection, termination) and _serve_next(connection, termination, modules):
             leave_streams()
-            connection.send_bytes(bytes([Kind.IDLE]))
+            connection.send_bytes(protocol.pack(Kind.IDLE))
     end()
 
 
@@ -320,7 +324,7 @@ def _serve_next(
     termination.install()  # the last operator may have changed the handlers
     before, began = place(), time.time_ns()
     if modules.changed():
-        connection.send_bytes(bytes([Kind.STALE]))
+        connection.send_bytes(protocol.pack(Kind.STALE))
         return False
     importlib.invalidate_caches()  # there may be new files
     operator = _received(connection, payload)

@@ -389,6 +389,7 @@ def test_the_launchpad_schema_names_every_option(tag: Any, root: Path) -> None:
         "retry_on",
         "backoff",
         "stop_after_failures",
+        "drain_seconds",
         "limit",
         "resume",
     }

@@ -63,14 +63,14 @@ def cancelling(tmp_path: Path) -> Cancelling:
 def operator(registry: OperatorRegistry, cancelling: Cancelling, mode: Any) -> Any:
     if mode == "async":
 
-        @registry("data.text", _max_workers=4)
+        @registry("data.text", _max_workers=4, _drain_seconds=0)
         async def waiting(record: dict) -> dict:
             await asyncio.sleep(30 if cancelling.called(record) else PACE)
             return record | {"done": True}
 
         return waiting()
 
-    @registry("data.text", _concurrency_mode=mode, _max_workers=4)
+    @registry("data.text", _concurrency_mode=mode, _max_workers=4, _drain_seconds=0)
     def working(record: dict) -> dict:
         time.sleep(30 if cancelling.called(record) else PACE)
         return record | {"done": True}

@@ -44,7 +44,7 @@ def test_it_runs_where_a_loop_is_running_already(tmp_path: Path) -> None:
 def test_a_failure_ends_the_step_and_cancels_what_is_in_flight(tmp_path: Path) -> None:
     cancelled = threading.Semaphore(0)
 
-    @data_register(_GROUP, _max_workers=5)
+    @data_register(_GROUP, _max_workers=5, _drain_seconds=0)
     async def one_fails(record):
         if record["n"] == 2:
             await asyncio.sleep(0.1)

@@ -58,7 +58,7 @@ def test_a_slow_call_holds_up_nobody(tmp_path: Path) -> None:
 def test_the_first_failure_ends_the_step_with_calls_still_in_flight(tmp_path: Path) -> None:
     release, begun = threading.Event(), threading.Semaphore(0)
 
-    @data_register(_GROUP, _concurrency_mode="thread", _max_workers=4)
+    @data_register(_GROUP, _concurrency_mode="thread", _max_workers=4, _drain_seconds=0)
     def one_fails(record, fixed=False):
         if record["n"] == 3:
             for _ in range(3):  # by those who have settled what comes before

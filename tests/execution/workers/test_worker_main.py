@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from dagster_dataops.checkpoints.journal.segments import segment_path
+from dagster_dataops.checkpoints.journal.span import Span
+from dagster_dataops.execution.records.record_failures import Failure
 from dagster_dataops.execution.workers import protocol
 from dagster_dataops.execution.workers.parent_death import bind_to_lifeline
 from dagster_dataops.execution.workers.protocol import STOP, Kind, Mode, Range
@@ -46,13 +48,14 @@ def test_a_worker_settles_a_range_into_its_own_segment(tmp_path: Path) -> None:
     assignment = _assignment(tmp_path)
     size = (tmp_path / "input.jsonl").stat().st_size
     ready, spans, done = _served(assignment, protocol.pack_range(Range(0, size)), STOP)
-    assert ready == bytes([Kind.READY])
-    offset, span, _ = protocol.unpack_span(spans)
+    assert ready == protocol.pack(Kind.READY)
+    offset, _, *fields = protocol.unpack(spans)
+    span = Span(*fields)
     assert (offset, span.records, span.failed, span.dropped) == (0, 4, 1, 1)
     content = segment_path(tmp_path, 5).read_bytes()
     assert content[: span.output_bytes] == expected_results(_RECORDS)
     assert len(content) == span.output_bytes + span.error_bytes
-    assert protocol.unpack_done(done) >= 0
+    assert protocol.unpack(done)[0] >= 0
 
 
 def test_a_worker_that_is_given_nothing_makes_no_segment(tmp_path: Path) -> None:
@@ -74,14 +77,14 @@ def test_a_worker_stops_at_a_failure_that_is_not_ignored(tmp_path: Path) -> None
     size = (tmp_path / "input.jsonl").stat().st_size
     said = _served(assignment, protocol.pack_range(Range(0, size)))
     assert [message[0] for message in said] == [Kind.READY, Kind.SPAN, Kind.FAILED]
-    assert protocol.unpack_span(said[1])[1].records == 2
-    assert protocol.unpack_failed(said[2]).exception == "ValueError"
+    assert Span(*protocol.unpack(said[1])[2:]).records == 2
+    assert Failure(*protocol.unpack(said[2])).exception == "ValueError"
 
 
 def test_another_input_than_was_promised_is_a_fault(tmp_path: Path) -> None:
     (said,) = _served(replace(_assignment(tmp_path), stamp=(1, 2, 3, 4)))
     assert said[0] == Kind.FAULT
-    assert "changed while it was being processed" in protocol.unpack_fault(said)
+    assert "changed while it was being processed" in protocol.unpack(said)[0]
 
 
 @pytest.mark.parametrize("gone", ["input", "folder"])

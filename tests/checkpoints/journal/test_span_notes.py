@@ -1,0 +1,77 @@
+"""Tests of dagster_dataops.checkpoints.journal.span_notes."""
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dagster_dataops.checkpoints.journal.span_notes import SpanNotes, joined
+from dagster_dataops.operators.dispositions import USUAL, disposition, dropped_for, emitting
+
+_DISPOSITIONS = st.one_of(
+    st.integers(0, 400).map(emitting),
+    st.sampled_from(["too_short", "a: b", "é"]).map(dropped_for),
+    st.lists(st.integers(0, 9), max_size=3).map(lambda parts: disposition(entered=parts)),
+)
+_RECORDS = st.lists(st.one_of(st.just(USUAL), _DISPOSITIONS), max_size=600)
+_COUNTS = st.dictionaries(st.text(max_size=5), st.integers(-5, 5) | st.floats(-1, 1), max_size=3)
+
+
+def noted(records: list[bytes], counts: dict[str, float] | None = None) -> SpanNotes | None:
+    return SpanNotes.of(len(records), enumerate(records), counts or {})
+
+
+def dispositions(notes: SpanNotes | None, records: int) -> list[bytes]:
+    if notes is None or not notes.table:
+        return [USUAL] * records
+    return list(notes.dispositions())
+
+
+@given(_RECORDS, _COUNTS)
+def test_notes_are_read_as_they_were_packed(records: list[bytes], counts: dict[str, float]) -> None:
+    notes = noted(records, counts)
+    if notes is None:
+        assert set(records) <= {USUAL}
+        return
+    packed = notes.pack()
+    assert SpanNotes.unpack(b"x" + packed + b"y", 1) == (notes, 1 + len(packed))
+    assert SpanNotes.from_text(notes.to_text()) == notes
+    assert dispositions(notes, len(records)) == records
+
+
+@given(_RECORDS, st.integers(0, 600), st.integers(0, 600))
+def test_parts_that_are_joined_again_are_the_whole(records: list[bytes], a: int, b: int) -> None:
+    notes = noted(records)
+    cuts = sorted([0, min(a, len(records)), min(b, len(records)), len(records)])
+    parts = [
+        (last - first, notes.part(first, last) if notes else None)
+        for first, last in itertools.pairwise(cuts)
+    ]
+    assert dispositions(joined(parts, {}), len(records)) == records
+
+
+@given(st.binary(max_size=60))
+def test_bytes_that_are_no_notes_are_refused(data: bytes) -> None:
+    with pytest.raises(ValueError, match=r".*"):
+        SpanNotes.unpack(data)
+
+
+@given(_RECORDS.filter(bool), st.data())
+def test_damaged_notes_are_refused_or_have_as_many_records(
+    records: list[bytes], data: st.DataObject
+) -> None:
+    notes = noted(records, {"a": 1})
+    assert notes is not None
+    packed = bytearray(notes.pack())
+    packed[data.draw(st.integers(0, len(packed) - 1))] ^= data.draw(st.integers(1, 255))
+    try:
+        found, _ = SpanNotes.unpack(bytes(packed))
+    except ValueError:
+        return
+    assert len(found.codes) in {0, found.records}
+
+
+def test_usual_records_without_counts_have_no_notes() -> None:
+    assert noted([USUAL] * 3) is None
+    assert joined([(3, None), (2, None)], {}) is None
