@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent, existing
+from dagster_dataops.checkpoints.folder.joint_results import check_together
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.checkpoints.folder_lock import FolderLock
 from dagster_dataops.checkpoints.publish.commit import (
@@ -84,6 +85,7 @@ class OperatorExecutor:
             )
         found = existing(folder.checkpoints)
         with removed_afterwards(folder.input), attempt.resources:
+            check_together(inputs)
             separate = takes_separately(operator.__dataops__.spec, len(inputs))
             attempt.read(inputs if separate else [gathered(inputs, folder.input)])
             attempt.operator = operator = in_run(operator, _link(attempt))
