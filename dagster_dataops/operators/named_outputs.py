@@ -9,8 +9,7 @@ each record says to which outputs its lines belong. Publishing writes a file for
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from dagster_dataops.errors import OperatorDefinitionError
 from dagster_dataops.operators.dispositions import sending
@@ -23,8 +22,7 @@ _MOST: Final = 64
 _FOLDERS: Final = frozenset({"checkpoints", "partitions"})  # names of folders in a node's folder
 
 
-@dataclass(frozen=True, slots=True)
-class To:
+class To(NamedTuple):
     """A record for one output of an operator; returned by ``forward``.
 
     Attributes:
