@@ -62,7 +62,7 @@ def checked_outputs(operator: str, outputs: object) -> tuple[str, ...]:
 def routed(forward: Callable[..., Any], outputs: tuple[str, ...]) -> Callable[[Record], Any]:
     """Return ``forward`` with its returned value as `Disposed`, for `encode_outcome`."""
     indices = {name: index for index, name in enumerate(outputs)}
-    return lambda record: _disposed(forward(record), record, indices)
+    return lambda record: disposed(forward(record), record, indices)
 
 
 def routed_async(forward: Callable[..., Any], outputs: tuple[str, ...]) -> Callable[[Record], Any]:
@@ -70,12 +70,12 @@ def routed_async(forward: Callable[..., Any], outputs: tuple[str, ...]) -> Calla
     indices = {name: index for index, name in enumerate(outputs)}
 
     async def forwarded(record: Record) -> Any:
-        return _disposed(await forward(record), record, indices)
+        return disposed(await forward(record), record, indices)
 
     return forwarded
 
 
-def _disposed(returned: object, given: Record, indices: Mapping[str, int]) -> Disposed | Drop:
+def disposed(returned: object, given: Record, indices: Mapping[str, int]) -> Disposed | Drop:
     """Return the records that a returned value sends, with the disposition of the given record.
 
     Args:
