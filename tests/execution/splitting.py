@@ -50,7 +50,7 @@ def sent(record: dict[str, Any]) -> Any:  # noqa: C901 - a table
         case "fail":
             raise ValueError(record["n"])
         case "lost":
-            return To("trian")
+            return To("tran")
     return record
 
 

@@ -521,7 +521,7 @@ def test_an_operator_with_several_results_gives_an_asset_for_each(project, insta
     ("before", "after", "told"),
     [
         ("inputs: [split.train]", "inputs: [split]", "has several results; name one of them"),
-        ("inputs: [split.train]", "inputs: [split.trian]", "has the results split.train"),
+        ("inputs: [split.train]", "inputs: [split.tran]", "has the results split.train"),
         ("output: test", "output: tset", "checks names 'split.tset'"),
     ],
 )
