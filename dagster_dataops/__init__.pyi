@@ -31,6 +31,7 @@ from dagster_dataops.datasets.dataset import JsonlDataset as JsonlDataset
 from dagster_dataops.errors import DataOpsError as DataOpsError
 from dagster_dataops.execution.run_report import RunReport as RunReport
 from dagster_dataops.hashing.operational import Operational as Operational
+from dagster_dataops.operators.named_outputs import To as To
 from dagster_dataops.operators.operator import Operator as Operator
 from dagster_dataops.operators.record_context import Drop as Drop
 from dagster_dataops.operators.record_context import OperatorContext as OperatorContext

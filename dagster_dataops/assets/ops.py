@@ -2,7 +2,7 @@
 
 import inspect
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -13,7 +13,7 @@ from dagster_dataops.assets.inputs.source_results import source_result
 from dagster_dataops.assets.launchpad.operator_config import checked, config_type_of, resume_policy
 from dagster_dataops.assets.metadata.column_metadata import column_metadata
 from dagster_dataops.assets.metadata.materialization import dataset_metadata, report_metadata
-from dagster_dataops.assets.planning.asset_plan import AssetPlan
+from dagster_dataops.assets.planning.asset_plan import AssetPlan, argument_of
 from dagster_dataops.assets.runtime.asset_paths import key_of
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.steps.preview_step import limit_over, run_preview
@@ -72,10 +72,7 @@ def build_operator_job(
     dependencies: dict[str, dict[str, dg.DependencyDefinition]] = {}
     for node in graph.ordered():
         dependencies[node.name] = {
-            f"input_{upstream}": dg.DependencyDefinition(
-                origin.name if upstream == SOURCE else upstream
-            )
-            for upstream in node.inputs
+            argument_of(upstream): _made_by(upstream, origin.name) for upstream in node.inputs
         } | {f"artefact_{name}": dg.DependencyDefinition(name) for name in node.artefacts}
     definition = dg.GraphDefinition(
         name=name or f"{graph.name or 'dataops'}_job",
@@ -83,6 +80,13 @@ def build_operator_job(
         dependencies=dependencies,
     )
     return definition.to_job(resource_defs=resources, executor_def=dg.in_process_executor)
+
+
+def _made_by(result: str, source: str) -> dg.DependencyDefinition:
+    """Return the op, and its output if it has several, that makes an input of another op."""
+    node, _, output = result.partition(".")
+    op = source if node == SOURCE else node
+    return dg.DependencyDefinition(op, output) if output else dg.DependencyDefinition(op)
 
 
 def _operator_op(pipeline: str, node: OperatorNode) -> dg.OpDefinition:
@@ -93,9 +97,10 @@ def _operator_op(pipeline: str, node: OperatorNode) -> dg.OpDefinition:
         name=node.name,
         description=spec.description or None,
         ins={
-            **{f"input_{upstream}": dg.In() for upstream in node.inputs},
+            **{argument_of(upstream): dg.In() for upstream in node.inputs},
             **{f"artefact_{name}": dg.In() for name in node.artefacts},
         },
+        out={output: dg.Out(JsonlDataset) for output in spec.outputs} or dg.Out(JsonlDataset),
         code_version=spec.code_version[:12],
     )
     def _run(
@@ -103,19 +108,20 @@ def _operator_op(pipeline: str, node: OperatorNode) -> dg.OpDefinition:
         config: config_type,
         dataops: DataOpsResource,
         **inputs: Any,
-    ) -> JsonlDataset:
+    ) -> Iterator[dg.Output[JsonlDataset]]:
         listings = {name: inputs[f"artefact_{name}"] for name in node.artefacts}
         folders = {name: NodeFolder.at(listing.path) for name, listing in listings.items()}
         operator = with_loaded(node.name, checked(node.name, node.operator, config), folders)
-        given = [inputs[f"input_{upstream}"] for upstream in node.inputs]
-        folder = dataops.folder(key_of(pipeline, node.name))
+        given = [inputs[argument_of(upstream)] for upstream in node.inputs]
+        folder = dataops.folder(key_of(pipeline, node.name)).with_outputs(spec.outputs)
         if limit := limit_over([*given, *listings.values()], config.limit):
             report = run_preview(context, dataops, operator, given, folder, limit)
         else:
             report = dataops.run_operator(context, operator, given, folder, resume_policy(config))
-        columns = _columns(pipeline, node, operator, given, report.dataset)
-        context.add_output_metadata({**report_metadata(report), **columns})
-        return report.dataset
+        for output, one in (report.outputs or {"result": report}).items():
+            columns = _columns(pipeline, node, operator, given, one.dataset)
+            metadata = {**report_metadata(one), **columns}
+            yield dg.Output(one.dataset, output_name=output, metadata=metadata)
 
     return _run
 
@@ -129,7 +135,7 @@ def _columns(
 ) -> dict[str, Any]:
     """Return the column metadata of an asset without lineage: ops have no asset keys."""
     invocation = operator.__dataops__
-    keys = [dg.AssetKey(key_of(pipeline, upstream)) for upstream in node.inputs]
+    keys = [dg.AssetKey(key_of(pipeline, name)) for name in node.inputs]
     upstream = list(zip(keys, given, strict=True))
     found = column_metadata(invocation.options, upstream, result, invocation.spec.kind)
     return {name: value for name, value in found.items() if name != "dagster/column_lineage"}

@@ -3,18 +3,23 @@
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent, existing
+from dagster_dataops.checkpoints.folder.joint_results import check_together
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.checkpoints.folder_lock import FolderLock
-from dagster_dataops.checkpoints.publish.commit import commit, finish_interrupted
+from dagster_dataops.checkpoints.publish.commit import (
+    commit,
+    finish_interrupted,
+    write_manifest,
+)
 from dagster_dataops.checkpoints.publish.drafts import Drafts
 from dagster_dataops.checkpoints.resume.start import decide_start
 from dagster_dataops.checkpoints.resume.start_decision import StartRequest
 from dagster_dataops.datasets.artefact import held
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.durable_files import write_durably
 from dagster_dataops.datasets.exporters import export
 from dagster_dataops.errors import RunStoppedError
 from dagster_dataops.execution.attempt import Attempt
@@ -63,6 +68,7 @@ class OperatorExecutor:
             ResultMissingError: An option is the path of an artefact that is missing or was
                 changed.
         """
+        folder = folder.with_outputs(operator.__dataops__.spec.outputs)
         with held(versions_in(operator.__dataops__.options)):
             return self._run_locked(operator, inputs, folder)
 
@@ -73,9 +79,7 @@ class OperatorExecutor:
         try:
             report = self._run(operator, inputs, folder, lock)
             output = operator.__dataops__.output
-            if output is None:
-                return report
-            return replace(report, exported=export(report.dataset, output, folder.name))
+            return report if output is None else _exported(report, output, folder)
         finally:
             lock.release()
 
@@ -94,6 +98,7 @@ class OperatorExecutor:
             )
         found = existing(folder.checkpoints)
         with removed_afterwards(folder.input), attempt.resources:
+            check_together(inputs)
             separate = takes_separately(operator.__dataops__.spec, len(inputs))
             attempt.read(inputs if separate else [gathered(inputs, folder.input)])
             attempt.operator = operator = in_run(operator, _link(attempt))
@@ -155,7 +160,7 @@ def _take_over(attempt: Attempt, manifest: Manifest) -> Manifest:
     run = attempt.context.run
     if attempt.start.takes_over and manifest.run != run:
         attempt.lock.check()
-        write_durably(attempt.folder.manifest, replace(manifest, run=run).to_bytes())
+        write_manifest(attempt.folder, replace(manifest, run=run))
     attempt.note(attempt.start.note)
     return manifest
 
@@ -179,7 +184,7 @@ def _manifest(attempt: Attempt, drafts: Drafts, runner: Runner) -> Manifest:
     fingerprint, checkpoint = runner.fingerprint, attempt.checkpoint
     run = attempt.context.run
     return Manifest(
-        operator=fingerprint.operator,
+        operator=attempt.name,
         rows_in=drafts.records,
         rows_out=drafts.dataset.rows or 0,
         dropped=drafts.dropped,
@@ -196,6 +201,7 @@ def _manifest(attempt: Attempt, drafts: Drafts, runner: Runner) -> Manifest:
         resumed_from=checkpoint.resumed_from if checkpoint else [],
         seeds=drafts.seeds,
         outcomes=drafts.outcomes,
+        outputs=drafts.outputs,
         mapped=drafts.mapped,
         inputs=[_input(dataset) for dataset in attempt.inputs],
         counts=drafts.summary.counts,
@@ -211,13 +217,38 @@ def _input(dataset: JsonlDataset) -> dict[str, Any]:
     return {"path": str(dataset.path), **identity}
 
 
+def _exported(report: RunReport, output: Path, folder: NodeFolder) -> RunReport:
+    """Export the result of a run, or each of its results; return the report with the files.
+
+    Several results are files of a folder that is named after the node.
+    """
+    if not report.outputs:
+        return replace(report, exported=export(report.dataset, output, folder.name))
+    outputs = {
+        name: replace(one, exported=export(one.dataset, output / folder.name, name))
+        for name, one in report.outputs.items()
+    }
+    return replace(report, outputs=outputs)
+
+
 def _report(attempt: Attempt, manifest: Manifest) -> RunReport:
     folder = attempt.folder
+    whole = _report_of(attempt, folder.name, folder, manifest)
+    if not manifest.outputs:
+        return whole
+    outputs = {
+        name: _report_of(attempt, f"{folder.name}.{name}", place, own)
+        for name, (place, own) in manifest.parts(folder).items()
+    }
+    return replace(whole, outputs=outputs)
+
+
+def _report_of(attempt: Attempt, node: str, folder: NodeFolder, manifest: Manifest) -> RunReport:
     return RunReport(
-        node=folder.name,
+        node=node,
         dataset=manifest.dataset(folder.result),
         manifest=manifest,
-        error_path=folder.errors if manifest.failed and folder.errors.exists() else None,
+        error_path=manifest.error_file(folder),
         reused=attempt.start.published is not None,
         notes=tuple(attempt.notes),
         seconds=time.monotonic() - attempt.began,

@@ -63,13 +63,15 @@ class RunReport:
 
     Attributes:
         node: Name of the node.
-        dataset: The published result; of an artefact the list of its files.
+        dataset: The published result; of an artefact the list of its files. Of a node with several
+            results see ``outputs``: there is no file at the path of this handle.
         manifest: Facts about the result, such as counts.
         error_path: The file with the failed records, if any failed.
         reused: Whether the result was published before this attempt.
         notes: The log lines that were shown to the user.
         seconds: Duration of this attempt.
         exported: The file to which the result was exported, if any.
+        outputs: Of a node with several results a report of each, by the name of its output.
     """
 
     node: str
@@ -80,6 +82,14 @@ class RunReport:
     notes: tuple[str, ...]
     seconds: float
     exported: Path | None = None
+    outputs: "Mapping[str, RunReport]" = field(default_factory=dict)
+
+    @property
+    def results(self) -> "Mapping[str, RunReport]":
+        """The report of each result, by the name that other nodes use for it as an input."""
+        if not self.outputs:
+            return {self.node: self}
+        return {report.node: report for report in self.outputs.values()}
 
     @property
     def artefact(self) -> Path | None:

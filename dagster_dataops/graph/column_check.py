@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
 from dagster_dataops.errors import PipelineDefinitionError
+from dagster_dataops.graph.result_names import results_of
 from dagster_dataops.operators.declared_columns import (
     NOTHING,
     accepts_type,
@@ -106,7 +107,8 @@ def check_columns(graph: Graph, source: KnownColumns = _UNKNOWN) -> None:
         if spec.inputs == 1:  # declarations do not say which of several inputs they apply to
             for where, found in zip(node.inputs, inputs, strict=True):
                 _check_reads(graph.name, node, where, found)
-        results[node.name] = _columns_after(node, inputs)
+        columns = _columns_after(node, inputs)
+        results |= dict.fromkeys(results_of(node), columns)
 
 
 def _declares(node: Node) -> bool:

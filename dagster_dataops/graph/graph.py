@@ -1,6 +1,6 @@
 """`OperatorGraph`: an immutable graph of operator nodes, checked on construction."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from types import MappingProxyType
@@ -10,8 +10,8 @@ from dagster_dataops.datasets.exporters import names_file
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.graph import column_check
 from dagster_dataops.graph.artefact_check import check_artefacts
+from dagster_dataops.graph.result_names import all_results, unknown_input
 from dagster_dataops.operators.operator import Operator
-from dagster_dataops.operators.signature import nearest
 
 SOURCE: Final = column_check.SOURCE
 # File systems allow 255 bytes, and the names of a node's files start with its name.
@@ -26,7 +26,8 @@ class OperatorNode:
     Attributes:
         name: The name, unique in the graph; also of the node's folder and asset.
         operator: The operator.
-        inputs: The names of the input nodes, in order; ``source`` for the graph's own input.
+        inputs: The names of the input nodes, in order, such as ``upper``, or ``split.train`` for
+            an output of a node with several; ``source`` for the graph's own input.
     """
 
     name: str
@@ -71,8 +72,9 @@ class OperatorGraph:
             by_name[node.name] = node
         if not by_name:
             raise PipelineDefinitionError(name, "it has no nodes")
+        results = {SOURCE, *all_results(by_name.values())}
         for node in by_name.values():
-            _check_inputs(name, node, by_name)
+            _check_inputs(name, node, by_name, results)
             check_artefacts(name, node, by_name)
         _check_order(name, by_name)
         _check_exports(name, by_name)
@@ -82,7 +84,7 @@ class OperatorGraph:
 
     def ordered(self) -> list[OperatorNode]:
         """Return the nodes in topological order; otherwise in the order they were added."""
-        sorter = TopologicalSorter({n.name: _upstream(n) for n in self.nodes.values()})
+        sorter = TopologicalSorter(_upstream(self.nodes))
         position = {name: place for place, name in enumerate(self.nodes)}
         sorter.prepare()
         ordered: list[OperatorNode] = []
@@ -98,6 +100,11 @@ class OperatorGraph:
         """The node that was added last. Its result is the result of the pipeline."""
         return list(self.nodes.values())[-1]
 
+    @property
+    def results(self) -> dict[str, str]:
+        """The names of all results, each with the name of its node."""
+        return all_results(self.nodes.values())
+
 
 def _check_name(graph: str, name: str) -> None:
     """Raise an error for a name that cannot be the name of a folder."""
@@ -110,20 +117,24 @@ def _check_name(graph: str, name: str) -> None:
         raise PipelineDefinitionError(graph[:_MAX_NAME_BYTES], reason)
 
 
-def _upstream(node: OperatorNode) -> list[str]:
-    return [name for name in (*node.inputs, *node.artefacts) if name != SOURCE]
+def _upstream(nodes: Mapping[str, OperatorNode]) -> dict[str, list[str]]:
+    """Return the nodes that each node takes its inputs and artefacts from."""
+    makers = all_results(nodes.values())
+    return {
+        node.name: [
+            *(makers[name] for name in node.inputs if name != SOURCE),
+            *node.artefacts,
+        ]
+        for node in nodes.values()
+    }
 
 
-def _check_inputs(graph: str, node: OperatorNode, known: Mapping[str, OperatorNode]) -> None:
-    names = [SOURCE, *known]
+def _check_inputs(
+    graph: str, node: OperatorNode, known: Mapping[str, OperatorNode], results: Container[str]
+) -> None:
     for wanted in node.inputs:
-        if wanted not in names:
-            near = nearest(wanted, names)
-            hint = f"; did you mean {near!r}?" if near else f". Nodes: {', '.join(known)}"
-            reason = (
-                f"node {node.name!r} takes its input from {wanted!r}, which is not a node{hint}"
-            )
-            raise PipelineDefinitionError(graph, reason)
+        if wanted not in results:
+            raise unknown_input(graph, node.name, wanted, SOURCE, known)
     spec = node.operator.__dataops__.spec
     if spec.inputs > 1 and len(node.inputs) != spec.inputs:
         reason = (
@@ -146,7 +157,7 @@ def _check_exports(graph: str, nodes: Mapping[str, OperatorNode]) -> None:
 
 def _check_order(graph: str, nodes: Mapping[str, OperatorNode]) -> None:
     try:
-        TopologicalSorter({node.name: _upstream(node) for node in nodes.values()}).prepare()
+        TopologicalSorter(_upstream(nodes)).prepare()
     except CycleError as error:
         circle = " -> ".join(error.args[1])
         raise PipelineDefinitionError(graph, f"its inputs form a cycle: {circle}") from None

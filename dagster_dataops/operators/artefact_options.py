@@ -7,7 +7,7 @@ node has this value only in a run, so the operator is constructed by then.
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from typing_extensions import override
 
@@ -19,10 +19,33 @@ _MAX_DEPTH: Final = 8  # containers may contain themselves
 class NodeReference(str):
     """Name of a node, the value of ``ppl.upper``: an input for ``ppl.add(..., inputs=[...])``.
 
-    Given to an operator as an option, it stands for the folder of an artefact.
+    Given to an operator as an option, it stands for the folder of an artefact. Of a node with
+    several results, ``ppl.split.train`` is the name of one of them.
+
+    Args:
+        name: The name.
+        outputs: The names of its outputs, if the node has several.
     """
 
-    __slots__ = ()
+    __slots__ = ("outputs",)
+    outputs: tuple[str, ...]
+
+    def __new__(cls, name: str, outputs: tuple[str, ...] = ()) -> Self:
+        """Return the name; `str` takes no second argument."""
+        made = super().__new__(cls, name)
+        made.outputs = outputs
+        return made
+
+    def __getattr__(self, output: str) -> "NodeReference":
+        if output.startswith("_") or output not in self.outputs:
+            has = f"its results are {', '.join(self.outputs)}" if self.outputs else "it has one"
+            msg = f"node {str(self)!r} has no result {output!r}; {has}"
+            raise AttributeError(msg)
+        return NodeReference(f"{self}.{output}")
+
+    @override
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self.outputs]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from dagster_dataops.operators.chain_calls import (
     async_chain_function,
     chain_function,
 )
+from dagster_dataops.operators.named_outputs import routed, routed_async
 from dagster_dataops.operators.operator import Operator, init_parameters
 from dagster_dataops.operators.record_context import OperatorContext
 from dagster_dataops.records import Record
@@ -25,7 +26,8 @@ def record_function(
 ) -> Callable[..., Any]:
     """Return ``forward`` as a function of one record; a coroutine function if it is async.
 
-    For a selection operator it is ``sketch``; it returns the sketch under the key `SKETCH`.
+    For a selection operator it is ``sketch``; it returns the sketch under the key `SKETCH`. That of
+    an operator with named outputs returns `Disposed`.
 
     Args:
         operator: The operator.
@@ -36,8 +38,10 @@ def record_function(
     if isinstance(operator, Chain):
         return _through_parts(operator, context, times or PartTimes(len(operator.parts)))
     if spec.kind != "selection":
-        forward = _bound(operator, "forward")
-        return functools.partial(forward, context=context) if spec.takes_context else forward
+        forward = plain_function(operator)
+        forward = functools.partial(forward, context=context) if spec.takes_context else forward
+        route = routed_async if spec.asynchronous else routed
+        return route(forward, spec.outputs) if spec.outputs else forward
     sketch = _bound(operator, "sketch")
     return _async_sketches(sketch) if spec.asynchronous else _sketches(sketch)
 
@@ -51,6 +55,11 @@ def _through_parts(
     ]
     made = async_chain_function if operator.__dataops__.spec.asynchronous else chain_function
     return made(calls, times)
+
+
+def plain_function(operator: Operator) -> Callable[..., Any]:
+    """Return ``forward`` as it is written, with all options bound."""
+    return _bound(operator, "forward")
 
 
 def keep_function(operator: Operator, scratch: Path) -> Callable[[Iterator[Any]], Any]:

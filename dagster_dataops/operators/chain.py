@@ -232,10 +232,16 @@ def checked_part(chain: str, operator: Operator, *, last: bool = False) -> Opera
         last: Whether its export can become that of the chain.
 
     Raises:
-        ChainDefinitionError: It is of another kind, takes an artefact, or exports a result.
+        ChainDefinitionError: It is of another kind, has several results, takes an artefact, or
+            exports a result.
     """
     use = operator.__dataops__
     reason = _REFUSED.get(use.spec.kind)
+    if use.spec.outputs:
+        reason = (
+            f"has several results ({', '.join(use.spec.outputs)}), and a chain has one; make it a "
+            "node of its own, after the chain"
+        )
     if use.artefacts:
         reason = f"takes the artefact of node {use.artefacts[0]!r} as an option; make it a node"
     if use.output is not None and not last:

@@ -13,7 +13,7 @@ of these keys:
 """
 
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final, TypeAlias
 
 import orjson
@@ -49,3 +49,11 @@ def reasons_in(fields: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
         yield from dropped.items()
     else:
         yield from ((reason, 1) for reason in dropped)
+
+
+@lru_cache(1024)
+def sending(*outputs: int) -> Disposition:
+    """Return the disposition of a record with a result line in each of these named outputs."""
+    if not outputs:
+        return dropped_for("")
+    return disposition(outputs=outputs, **({} if len(outputs) == 1 else {"emitted": len(outputs)}))

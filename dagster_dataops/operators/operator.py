@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self, cast
 from typing_extensions import override
 
 from dagster_dataops.configuration import check_local
+from dagster_dataops.datasets.exporters import names_file
 from dagster_dataops.errors import (
+    ConfigurationError,
     OperatorDefinitionError,
     OperatorOptionError,
     UnknownOperatorError,
@@ -40,6 +42,7 @@ from dagster_dataops.operators.type_checks import check_types
 if TYPE_CHECKING:
     import os
 
+OUTPUTS: Final = "__dataops_outputs__"  # the attribute with the outputs of a class statement
 _MAX_CAUSES: Final = 20  # the maximum number of chained exceptions to inspect
 
 
@@ -75,8 +78,11 @@ class OperatorMeta(type):
     ) -> "OperatorMeta":
         """Create the class. A class statement below a group also registers it.
 
-        The keywords ``reads``, ``writes`` and ``columns`` of the statement declare columns.
+        The keywords ``reads``, ``writes`` and ``columns`` of the statement declare columns,
+        ``outputs`` the names of several results.
         """
+        if "outputs" in keywords:
+            namespace[OUTPUTS] = keywords.pop("outputs")
         declared = {key: keywords.pop(key) for key in DECLARATIONS & keywords.keys()}
         created = super().__new__(cls, name, bases, namespace, **keywords)
         # Only class statements set __qualname__; unpickling and generated classes do not.
@@ -213,10 +219,12 @@ class Operator(metaclass=OperatorMeta):
             path: A file if it ends in ``.jsonl``; otherwise a folder, in which the file gets the
                 name of the operator or node. The file is replaced atomically after the result is
                 published. Partitioned nodes need a folder and write ``<node>/<partition>.jsonl`` in
-                it. Previews export nothing.
+                it. An operator with several results needs a folder, too, and writes
+                ``<node>/<output>.jsonl`` in it, below a folder a partition if there are partitions.
+                Previews export nothing.
 
         Raises:
-            ConfigurationError: ``path`` is a URL.
+            ConfigurationError: ``path`` is a URL, or a file for several results.
             OperatorOptionError: The operator builds an artefact.
         """
         check_local("set_output", path)
@@ -224,6 +232,9 @@ class Operator(metaclass=OperatorMeta):
         if spec.kind == "artefact":
             reason = "exports records; copy the folder of the artefact instead"
             raise OperatorOptionError(spec.qualified_name, "set_output", reason)
+        if spec.outputs and names_file(Path(path)):
+            names = ", ".join(spec.outputs)
+            raise ConfigurationError("set_output", path, f"a folder, for the results {names}")
         self.__dataops__ = replace(self.__dataops__, output=Path(path))
         return self
 

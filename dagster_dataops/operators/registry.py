@@ -13,10 +13,15 @@ from dagster_dataops.errors import (
     OperatorDefinitionError,
     OperatorOptionError,
 )
-from dagster_dataops.operators.bound_methods import dataset_function, record_function
+from dagster_dataops.operators.bound_methods import dataset_function, plain_function
 from dagster_dataops.operators.declared_columns import DECLARATIONS, ColumnDeclarations, Declaration
 from dagster_dataops.operators.decorated_function import P, R, RegisteredFunction
-from dagster_dataops.operators.operator import Operator, OperatorMeta, unknown_operator
+from dagster_dataops.operators.operator import (
+    OUTPUTS,
+    Operator,
+    OperatorMeta,
+    unknown_operator,
+)
 from dagster_dataops.operators.reader_base import FunctionReader, Readable, gives_stream
 from dagster_dataops.operators.settings import SETTING_NAMES
 from dagster_dataops.operators.signature import nearest, parameters_of
@@ -27,6 +32,7 @@ from dagster_dataops.operators.spec_builder import (
     checked_name,
     spec_of_class,
     spec_of_function,
+    with_outputs,
 )
 
 C = TypeVar("C", bound=type)
@@ -79,6 +85,7 @@ class OperatorRegistry:
         reads: Declaration | None = None,
         writes: Declaration | None = None,
         columns: Declaration | None = None,
+        outputs: Sequence[str] = (),
         **settings: Any,
     ) -> "Registration":
         """Return a decorator that registers a function or a class.
@@ -93,12 +100,14 @@ class OperatorRegistry:
                 alone for any type; or a function of the options that returns either form.
             writes: The columns that the operator adds to the existing ones.
             columns: All columns of the result, for example of a reader or a decoder.
+            outputs: The names of several results, such as ``("train", "test")``; ``forward`` then
+                returns `To` or a list of them.
             **settings: Execution settings such as ``_concurrency_mode``.
         """
         name = _group_name(group)
         _check_registration(name, rewrite_func, settings)
         declared = ColumnDeclarations(reads=reads, writes=writes, columns=columns)
-        return Registration(self, name, rewrite_func, settings, declared)
+        return Registration(self, name, rewrite_func, settings, declared, outputs)
 
     def forward_batch_input(self, group: str, **given: Any) -> "Registration":
         """Return ``self(group, rewrite_func="forward_batch_input")``, LazyLLM's notation."""
@@ -111,11 +120,12 @@ class OperatorRegistry:
         method: Method,
         settings: dict[str, Any],
         declared: ColumnDeclarations,
+        outputs: Sequence[str] = (),
     ) -> Any:
         """Register a function or a plain class; return the object that replaces it."""
         if inspect.isclass(target):
-            return self._add_plain_class(target, group, settings, declared)
-        return self._add_function(target, group, method, settings, declared)
+            return self._add_plain_class(target, group, settings, declared, outputs)
+        return self._add_function(target, group, method, settings, declared, outputs)
 
     @override
     def __reduce__(self) -> Any:
@@ -158,10 +168,15 @@ class OperatorRegistry:
     def add_class(self, operator: OperatorMeta, declared: ColumnDeclarations) -> None:
         """Register a class operator after its definition."""
         spec = spec_of_class(operator, operator.__dataops_group__, {}, declared=declared)
-        self._add(operator, spec)
+        self._add(operator, with_outputs(spec, getattr(operator, OUTPUTS, ())))
 
     def _add_plain_class(
-        self, target: type, group: str, settings: dict[str, Any], declared: ColumnDeclarations
+        self,
+        target: type,
+        group: str,
+        settings: dict[str, Any],
+        declared: ColumnDeclarations,
+        outputs: Sequence[str],
     ) -> type:
         if isinstance(target, OperatorMeta):
             reason = "it inherits from a group, which registers it; leave the decorator off"
@@ -174,7 +189,7 @@ class OperatorRegistry:
         operator.__qualname__ = target.__qualname__
         spec = spec_of_class(operator, group, settings, target, declared)
         self._add_group(base)
-        self._add(operator, spec)
+        self._add(operator, with_outputs(spec, outputs))
         return operator
 
     def _add_function(
@@ -184,11 +199,13 @@ class OperatorRegistry:
         method: Method,
         settings: dict[str, Any],
         declared: ColumnDeclarations,
+        outputs: Sequence[str],
     ) -> RegisteredFunction[Any, Any]:
         function = getattr(function, "function", function)  # already registered in another group
         if not inspect.isfunction(function):
             raise OperatorDefinitionError(repr(function), "it is neither a function nor a class")
         spec = spec_of_function(function, group, method, settings, declared)
+        spec = with_outputs(spec, outputs)
         operator = _class_of_function(spec, self.new_group(group))
         self._add(operator, spec)
         first = next(iter(inspect.signature(function).parameters)) if spec.inputs else None
@@ -241,9 +258,10 @@ class Registration:
         method: Method,
         settings: dict[str, Any],
         declared: ColumnDeclarations,
+        outputs: Sequence[str],
     ) -> None:
         self._registry = registry
-        self._given = (group, method, settings, declared)
+        self._given = (group, method, settings, declared, outputs)
 
     @overload
     def __call__(self, target: C) -> C: ...  # type: ignore[overload-overlap]
@@ -264,7 +282,7 @@ def _class_of_function(spec: OperatorSpec, group: OperatorMeta) -> OperatorMeta:
         case "reader":
             bases = (FunctionReader, group)
         case "record":
-            namespace[spec.method] = property(record_function)
+            namespace[spec.method] = property(plain_function)
         case _:
             namespace[spec.method] = property(dataset_function)
     operator = OperatorMeta(spec.name, bases, namespace)
@@ -301,7 +319,7 @@ def _check_registration(group: str, method: str, settings: dict[str, Any]) -> No
         raise OperatorOptionError(where, "rewrite_func", reason)
     for name in settings:
         if name not in SETTING_NAMES:
-            allowed = sorted(SETTING_NAMES | DECLARATIONS | {"rewrite_func"})
+            allowed = sorted(SETTING_NAMES | DECLARATIONS | {"outputs", "rewrite_func"})
             near = nearest(name, allowed)
             hint = f"; did you mean {near!r}?" if near else "."
             reason = f"is unknown{hint} Allowed: {', '.join(allowed)}"

@@ -19,7 +19,7 @@ class ContractError(TypeError):
 class Disposed(NamedTuple):
     """Records together with the disposition of the record that they were made of.
 
-    A chain returns it, because it knows more than the number of records.
+    A chain and an operator with named outputs return it: they know more than the number of records.
     """
 
     records: list[Record]

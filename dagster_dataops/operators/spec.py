@@ -55,6 +55,7 @@ class OperatorSpec:
         streamed: For each input, whether it is passed as an iterator instead of a list.
         asynchronous: Whether ``forward`` or ``sketch`` is ``async def``.
         declared: The declared columns.
+        outputs: The names of the results of an operator with several; else empty.
         opens: Whether it has ``open`` or ``close``.
         takes_context: Whether its method has a parameter ``context``.
     """
@@ -70,6 +71,7 @@ class OperatorSpec:
     streamed: tuple[bool, ...]
     asynchronous: bool
     declared: ColumnDeclarations = NOTHING
+    outputs: tuple[str, ...] = ()
     opens: bool = False
     takes_context: bool = False
 

@@ -22,10 +22,12 @@ A class is of the kind whose methods it defines:
 
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final, Literal
 
 from dagster_dataops.errors import OperatorDefinitionError
 from dagster_dataops.operators.declared_columns import NOTHING, ColumnDeclarations
+from dagster_dataops.operators.named_outputs import checked_outputs
 from dagster_dataops.operators.operator import Operator, init_parameters
 from dagster_dataops.operators.reader_base import Readable, gives_stream, returns_stream
 from dagster_dataops.operators.settings import SETTING_NAMES, parse_settings
@@ -290,6 +292,27 @@ def _inputs_of_build(name: str, parameters: list[inspect.Parameter]) -> int:
 
 def _streamed(inputs: list[inspect.Parameter], kind: OperatorKind) -> tuple[bool, ...]:
     return tuple(kind == "artefact" or wants_iterator(parameter) for parameter in inputs)
+
+
+def with_outputs(spec: OperatorSpec, outputs: object) -> OperatorSpec:
+    """Return the spec of an operator with several results.
+
+    Args:
+        spec: The spec.
+        outputs: The names of its results; the empty tuple for one result without a name.
+
+    Raises:
+        OperatorDefinitionError: The names are invalid, or the operator gets all records at once.
+    """
+    if outputs == ():
+        return spec
+    if spec.kind != "record":
+        reason = (
+            f"it is a {spec.kind} operator and has one result; outputs= needs an operator that "
+            "gets one record at a time (forward)"
+        )
+        raise OperatorDefinitionError(spec.name, reason)
+    return replace(spec, outputs=checked_outputs(spec.name, outputs))
 
 
 def _asynchronous(name: str, function: Callable[..., Any], kind: OperatorKind) -> bool:

@@ -65,9 +65,10 @@ def chained(pipeline: str, graph: OperatorGraph) -> OperatorGraph:
         OperatorOptionError: A setting differs between the nodes.
     """
     nodes = graph.ordered()
+    makers = {SOURCE: SOURCE, **graph.results}
     before = SOURCE
     for node in nodes:
-        if node.inputs != (before,):
+        if [makers[wanted] for wanted in node.inputs] != [before]:
             reason = (
                 f"it cannot be chained: node {node.name!r} takes {' and '.join(node.inputs)}, "
                 f"and in a line it would take {before}; chain the operators of a line with chain()"

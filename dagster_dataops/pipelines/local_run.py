@@ -33,7 +33,8 @@ def run_operator(operator: Operator, data: object) -> Any:
     """Run one operator over ``data``, as calling an operator does.
 
     Returns:
-        The resulting records, or the path of the exported file after ``set_output``.
+        The resulting records, or the path of the exported file after ``set_output``; of an operator
+        with several results a dict of these by the name of the output.
     """
     name = operator.__dataops__.spec.name
     graph = OperatorGraph.of("", [OperatorNode(name, operator, (SOURCE,))])
@@ -45,17 +46,24 @@ def run_graph(graph: OperatorGraph, data: object) -> Any:
 
     Returns:
         The last node's records, or the path of its exported file after ``set_output``, or the
-        path of its artefact.
+        path of its artefact; of a node with several results a dict of these by the name of the
+        output.
     """
     with tempfile.TemporaryDirectory(prefix="dataops-") as scratch:
         report = materialize(graph, data, scratch=Path(scratch))[graph.last.name]
-        if report.exported is not None:
-            return str(report.exported)
-        if report.artefact is not None:
-            return report.artefact
-        records = report.dataset.read()
-        _check_ours(report)
-        return records
+        if report.outputs:
+            return {name: _result(one) for name, one in report.outputs.items()}
+        return _result(report)
+
+
+def _result(report: RunReport) -> Any:
+    if report.exported is not None:
+        return str(report.exported)
+    if report.artefact is not None:
+        return report.artefact
+    records = report.dataset.read()
+    _check_ours(report)
+    return records
 
 
 def materialize(graph: OperatorGraph, data: object, *, scratch: Path) -> dict[str, RunReport]:
@@ -73,18 +81,19 @@ def materialize(graph: OperatorGraph, data: object, *, scratch: Path) -> dict[st
     saved = config.data_process_path / graph.name
     source = as_dataset(_without_streams(context, data, saved), scratch / f"{SOURCE}.jsonl")
     results: dict[str, JsonlDataset] = {SOURCE: source}
+    makers = graph.results
     reports: dict[str, RunReport] = {}
     for given in graph.ordered():
         built = {name: reports[name].artefact for name in given.artefacts}
         node = replace(given, operator=with_artefacts(given.operator, built))
         folder = NodeFolder((saved if _saves(node) else scratch) / node.name, node.name)
         inputs = [results[name] for name in node.inputs]
-        remade = any(not reports[name].reused for name in node.inputs if name != SOURCE)
+        remade = any(not reports[makers[name]].reused for name in node.inputs if name != SOURCE)
         whole = node.operator.__dataops__.spec.kind != "record" and len(graph.nodes) > 1
         report = _run_node(context, node, inputs, folder, else_anew=remade or whole)
         if report.error_path is not None:
             _warn_of_failures(node, report, report.error_path)
-        results[node.name] = report.dataset
+        results |= {name: one.dataset for name, one in report.results.items()}
         reports[node.name] = report
     deleting.finish()  # the caller may delete the folders next
     return reports

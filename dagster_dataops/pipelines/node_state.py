@@ -1,9 +1,10 @@
 """node_states: the progress of each node, read from its folder."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from dagster_dataops.checkpoints.checkpoint import existing
-from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, published
+from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, published_manifest
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.graph.graph import OperatorGraph, OperatorNode
 
@@ -22,8 +23,8 @@ def node_states(graph: OperatorGraph, root: Path) -> dict[str, str]:
     for node in graph.ordered():
         folder = NodeFolder(root / node.name, node.name)
         try:
-            found = published(folder)
-            manifests[node.name] = found and found[1]
+            folder = folder.with_outputs(node.operator.__dataops__.spec.outputs)
+            manifests[node.name] = published_manifest(folder)
             states[node.name] = _state(node, folder, manifests)
         except (DataOpsError, OSError) as error:
             manifests[node.name] = None
@@ -37,7 +38,7 @@ def _state(node: OperatorNode, folder: NodeFolder, manifests: dict[str, Manifest
     checkpoints = existing(folder.checkpoints)
     if checkpoints:
         records = max(checkpoint.table.records for checkpoint in checkpoints)
-        parts.append(_unfinished(records, [manifests.get(name) for name in node.inputs]))
+        parts.append(_unfinished(records, [_rows_of(name, manifests) for name in node.inputs]))
     if not parts and not node.operator.__dataops__.resolved.save_data:
         return "not saved"
     return "; ".join(parts) or "not run"
@@ -46,10 +47,21 @@ def _state(node: OperatorNode, folder: NodeFolder, manifests: dict[str, Manifest
 def _done(manifest: Manifest) -> str:
     failed = f", {manifest.failed:,} failed" if manifest.failed else ""
     unit = "files" if manifest.artefact else "rows"
-    return f"done, {manifest.rows_out:,} {unit}{failed}"
+    each = [f"{facts['rows_out']:,} {name}" for name, facts in manifest.outputs.items()]
+    outputs = f" ({', '.join(each)})" if each else ""
+    return f"done, {manifest.rows_out:,} {unit}{outputs}{failed}"
 
 
-def _unfinished(records: int, inputs: list[Manifest | None]) -> str:
-    known = [manifest.rows_out for manifest in inputs if manifest is not None]
+def _rows_of(result: str, manifests: Mapping[str, Manifest | None]) -> int | None:
+    """Return the rows of a result of a node; ``None`` if it is not published."""
+    node, _, output = result.partition(".")
+    manifest = manifests.get(node)
+    if manifest is None:
+        return None
+    return int(manifest.outputs[output]["rows_out"]) if output else manifest.rows_out
+
+
+def _unfinished(records: int, inputs: list[int | None]) -> str:
+    known = [rows for rows in inputs if rows is not None]
     total = f" of {sum(known):,}" if len(known) == len(inputs) else ""
     return f"unfinished, {records:,}{total} records"

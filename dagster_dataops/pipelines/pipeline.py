@@ -14,7 +14,7 @@ A node that builds an artefact is the value of an option of others: ``Search(ind
 """
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Self
@@ -66,12 +66,16 @@ class Pipeline:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
-            last = self._nested
             nodes = (
-                replace(node, inputs=tuple(last.get(name, name) for name in node.inputs))
+                replace(node, inputs=tuple(self._last_of_nested(name) for name in node.inputs))
                 for node in self._nodes.values()
             )
             self._set(_graph=OperatorGraph.of(self.name, nodes))
+
+    def _last_of_nested(self, wanted: str) -> str:
+        """Return the input, with the name of a nested pipeline replaced by its last node."""
+        node, dot, output = wanted.partition(".")
+        return f"{self._nested.get(node, node)}{dot}{output}"
 
     def add(
         self, name: str, operator: object, inputs: Sequence[str] | str | None = None
@@ -85,8 +89,9 @@ class Pipeline:
                 ppl.b])``. A complete pipeline, whose nodes become nodes of this one, named
                 ``<name>_<node>``. A function of all records, or of one record if its first
                 parameter is annotated ``dict``.
-            inputs: Input nodes, by name or as ``ppl.<name>``; ``ppl.source`` is the input of the
-                pipeline. By default the node added last, artefacts apart.
+            inputs: Input nodes, by name or as ``ppl.<name>``, of a node with several results as
+                ``ppl.<name>.<output>``; ``ppl.source`` is the input of the pipeline. By default the
+                node added last, artefacts apart.
 
         Returns:
             The node, to use as an input of others; for a nested pipeline its last node.
@@ -112,7 +117,10 @@ class Pipeline:
         if invocation.spec.kind == "stream" and not invocation.artefacts:
             check_stream(self.name, name, found, len(wanted))
         self._nodes[name] = OperatorNode(name, found, tuple(str(item) for item in wanted))
-        return NodeReference(name)
+        return self._reference(name)
+
+    def _reference(self, node: str) -> NodeReference:
+        return NodeReference(node, self._nodes[node].operator.__dataops__.spec.outputs)
 
     def _nest(self, name: str, inner: OperatorGraph, inputs: Sequence[str]) -> NodeReference:
         """Add the nodes of a pipeline. Nodes that take its source take the one input instead."""
@@ -126,13 +134,13 @@ class Pipeline:
         for node in inner.nodes.values():
             self._check_name(names[node.name])
         for node in inner.nodes.values():
-            taken = tuple(names[wanted] for wanted in node.inputs)
+            taken = tuple(_renamed(wanted, names) for wanted in node.inputs)
             renamed = {old: ArtefactReference(new) for old, new in names.items()}
             self._nodes[names[node.name]] = OperatorNode(
                 names[node.name], with_artefacts(node.operator, renamed), taken
             )
         self._nested[name] = names[inner.last.name]
-        return NodeReference(self._nested[name])
+        return self._reference(self._nested[name])
 
     def _last_records(self) -> str:
         """Return the node added last whose result is records; else the source."""
@@ -200,12 +208,12 @@ class Pipeline:
 
     def __getattr__(self, name: str) -> NodeReference:
         if not name.startswith("_") and name in self._nested:
-            return NodeReference(self._nested[name])
+            return self._reference(self._nested[name])
         if name.startswith("_") or name not in self._nodes:
             known = ", ".join(self._nodes) if not name.startswith("_") else ""
             msg = f"pipeline {self.name!r} has no node {name!r}; its nodes: {known}"
             raise AttributeError(msg)
-        return NodeReference(name)
+        return self._reference(name)
 
     @override
     def __dir__(self) -> list[str]:
@@ -240,12 +248,15 @@ class Pipeline:
         Returns:
             The last node's records in order, as a list of dicts; the absolute path of the
             exported jsonl if the last node has ``set_output``; the path of the folder if the last
-            node builds an artefact.
+            node builds an artefact. If it has several results, a dict with one of these by the
+            name of each output.
         """
         return run_graph(self.graph, data)
 
     def materialize(self, data: object) -> dict[str, RunReport]:
         """Run every node over ``data`` and return a report per node, by name, without records.
+
+        The report of a node with several results has a report of each in its ``outputs``.
 
         Raises:
             PipelineDefinitionError: A node has ``_save_data=False``, so its result has no file.
@@ -256,6 +267,14 @@ class Pipeline:
                 raise PipelineDefinitionError(self.name, reason)
         with tempfile.TemporaryDirectory(prefix="dataops-") as scratch:
             return materialize(self.graph, data, scratch=Path(scratch))
+
+
+def _renamed(wanted: str, names: Mapping[str, str]) -> str:
+    """Return an input of a nested node, with its new name or the input that replaces the source."""
+    if wanted in names:
+        return names[wanted]
+    node, _, output = wanted.partition(".")
+    return f"{names[node]}.{output}"
 
 
 def pipeline(name: str = "") -> Pipeline:

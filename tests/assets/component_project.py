@@ -20,7 +20,11 @@ WARNED_OF = [
 ]
 
 OPERATORS = '''
-from dagster_dataops import data_register
+from dagster_dataops import To, data_register
+
+@data_register("data.{group}", outputs=("train", "test"), _concurrency_mode="single")
+def split(record: dict):
+    return To("test" if record["id"] % 2 else "train")
 
 @data_register("data.{group}", _concurrency_mode="single")
 def mark(record: dict, key: str = "mark", value: object = 1) -> dict:

@@ -14,13 +14,14 @@ import orjson
 import pytest
 from typing_extensions import override
 
-from dagster_dataops import Operational
+from dagster_dataops import Operational, To
 from dagster_dataops.checkpoints.checkpoint import existing
 from dagster_dataops.checkpoints.folder.manifest import (
     Manifest,
     NodeFolder,
     load_artefact,
     published,
+    published_manifest,
     write_result,
 )
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
@@ -95,6 +96,14 @@ async def work_async(record):
 def join(left: list[dict], right: list[dict]):
     found = {row["n"]: row for row in right}
     return [{**row, "right": found.get(row["n"])} for row in left]
+
+
+@data_register("data.scenarios", outputs=("left", "right"), _max_workers=2)
+def send(record):
+    made = _become(record)
+    records = [record] if made is None else made if isinstance(made, list) else [made]
+    outputs = ("left", "right") if record["n"] % 2 else ("right", "left")
+    return [To(outputs[place % 2], one) for place, one in enumerate(records)]
 
 
 _selections: Any = data_register.new_group("scenario_selections")
@@ -249,9 +258,17 @@ class Scenario:
             "result": folder.result.read_bytes() if folder.result.exists() else None,
             "errors": folder.errors.read_bytes() if folder.errors.exists() else b"",
             "manifest": manifest and {name: getattr(manifest, name) for name in counts},
-            "published": published(folder) is not None,
+            "published": self.is_published(),
             "names": sorted(names - {".lock"}),
         }
+
+    def is_published(self) -> bool:
+        """Return whether a whole result counts as published."""
+        return published(self.folder) is not None
+
+    def is_whole(self, result: Any, known: Sequence[Any]) -> bool:
+        """Return whether what is found as the result is one of those that are ``known``."""
+        return result in known
 
     def paid(self) -> set[int]:
         """Return the records that need no call, by the files of earlier attempts."""
@@ -368,6 +385,45 @@ class Selection(Over):
     @override
     def operator(self, mode: str) -> Any:
         return Select(_concurrency_mode=mode, _max_workers=2)
+
+
+class Split(Over):
+    """An operator with two outputs, in place of older results."""
+
+    modes = ("single", "process")
+
+    @override
+    def __init__(self, home: Path, mode: str) -> None:
+        super().__init__(home, mode)
+        self.folder = self.folder.with_outputs(("left", "right"))
+
+    @override
+    def operator(self, mode: str) -> Any:
+        return send(_concurrency_mode=mode)
+
+    @override
+    def state(self) -> dict[str, Any]:
+        found = super().state()
+        places = [place for place in self.folder.outputs.values() if place.path.exists()]
+        names = [f"{place.name}/{path.name}" for place in places for path in place.path.iterdir()]
+        results = [place.result.read_bytes() for place in places if place.result.exists()]
+        return {**found, "result": results, "names": sorted([*found["names"], *names])}
+
+    @override
+    def is_published(self) -> bool:
+        return published_manifest(self.folder) is not None
+
+    @override
+    def is_whole(self, result: Any, known: Sequence[Any]) -> bool:
+        """Each output is old or new; only together they count as published."""
+        parts = zip(result, *known, strict=True)
+        return all(found in states for found, *states in parts)
+
+
+class RetrySplit(Retry, Split):
+    """Failed records of two published outputs are retried."""
+
+    modes = ("single",)
 
 
 class Join(Over):
@@ -498,6 +554,8 @@ SCENARIOS: Final[dict[str, type[Scenario]]] = {
     "retry-unfinished": RetryUnfinished,
     "reuse": Reuse,
     "selection": Selection,
+    "split": Split,
+    "retry-split": RetrySplit,
     "join": Join,
     "artefact": Artefact,
     "gather": Gather,

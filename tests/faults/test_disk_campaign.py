@@ -20,6 +20,8 @@ _POWER = {
     "retry-unfinished": ["single"],
     "reuse": ["single", "thread"],
     "selection": ["single"],
+    "split": ["single"],
+    "retry-split": ["single"],
     "join": ["single"],
     "artefact": ["single"],
     "gather": ["single"],
@@ -35,6 +37,8 @@ _DISTURBED = {
     "retry": ["single"],
     "reuse": ["single"],
     "selection": ["single"],
+    "split": ["single"],
+    "retry-split": ["single"],
     "join": ["single"],
     "artefact": ["single"],
     "stream-over": ["single"],
@@ -83,8 +87,11 @@ def test_a_loss_of_power_at_any_call_loses_no_safe_data(run: Run, scenario: str)
     run("power", scenario, _POWER[scenario], "--cases", "20")
 
 
-def test_a_loss_of_power_at_any_call_of_publishing_leaves_one_whole_result(run: Run) -> None:
-    run("power", "over", ["single"], "--late", "18")
+@pytest.mark.parametrize("scenario", ["over", "split"])
+def test_a_loss_of_power_at_any_call_of_publishing_leaves_one_whole_result(
+    run: Run, scenario: str
+) -> None:
+    run("power", scenario, ["single"], "--late", "18")
 
 
 @pytest.mark.parametrize("scenario", _DISTURBED)

@@ -103,13 +103,15 @@ def preview_job(
             results = {SOURCE: upstream.datasets}
             for plan in plans:
                 part = None if plan.spec.partitions_def is None else partition
-                folder = dataops.folder(plan.spec.key.path, part)
+                folder = plan.folder(dataops, part)
                 inputs = [dataset for name in plan.node.inputs for dataset in results[name]]
                 folders = {each: NodeFolder.at(results[each][0].path) for each in plan.artefacts}
                 operator = with_loaded(plan.node.name, operators[plan.node.name], folders)
                 report = run_preview(context, dataops, operator, inputs, folder, limit)
-                observe_preview(context, plan.spec.key, report, limit, part)
-                results[plan.node.name] = [report.dataset]
+                made = zip(plan.results.items(), report.results.values(), strict=True)
+                for (result, spec), one in made:
+                    observe_preview(context, spec.key, one, limit, part)
+                    results[result] = [one.dataset]
 
     made = dg.GraphDefinition(
         name=name or f"{title}_preview",

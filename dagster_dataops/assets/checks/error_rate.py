@@ -106,7 +106,7 @@ def check_nodes(
     Raises:
         PipelineDefinitionError: A name is neither of these.
     """
-    known = [*graph.nodes, *others]
+    known = list(dict.fromkeys([*graph.nodes, *others]))
     for name in given:
         if name not in known:
             reason = f"{argument} names {name!r}; its nodes are {', '.join(known)}"

@@ -12,6 +12,7 @@ from dagster_dataops.assets.checks.error_rate import ErrorRates
 from dagster_dataops.assets.components.check_fields import (
     CheckModel,
     YamlChecks,
+    checks_by_result,
     constructed,
     rate_of,
     resolve_checks,
@@ -138,10 +139,14 @@ class PipelineAttributes(dg.Resolvable):
         return dict.fromkeys([node.name for node in self.operators], common) | own
 
     def _checks(self) -> dict[str, Sequence[DeclaredCheck]]:
-        """Return the checks of the nodes that have any, by node."""
-        found = {SOURCE: constructed(self.source_checks, SOURCE)}
-        found |= {node.name: constructed(node.checks, node.subject) for node in self.operators}
-        return {name: checks for name, checks in found.items() if checks}
+        """Return the checks of the nodes and results that have any, by node or result."""
+        given = [(SOURCE, SOURCE, self.source_checks)]
+        given += [(node.name, node.subject, node.checks) for node in self.operators]
+        return {
+            result: constructed(checks, subject)
+            for name, subject, all_checks in given
+            for result, checks in checks_by_result(name, all_checks).items()
+        }
 
     def _error_rates(self, given: Any) -> dict[str, ErrorRates]:
         """Return one rate for all nodes, or rates by node; empty without any."""

@@ -58,6 +58,10 @@ class _AnyCheck(SeverityModel):
     name: str = Field(
         default=_UNSET, description="Unique among the checks of the asset; by default its kind."
     )
+    output: str = Field(
+        default=_UNSET,
+        description="Of an operator with several results, the one to check; by default each.",
+    )
 
     @model_validator(mode="after")
     def _is_one(self) -> Self:
@@ -132,12 +136,14 @@ class CheckDeclaration:
         value: The value of the field that is named after the kind.
         options: ``name``, ``severity`` and ``blocking``, as far as they are given.
         place: The position of the check.
+        output: The output to check; empty for each result.
     """
 
     kind: str
     value: Any
     options: Mapping[str, Any]
     place: YamlPlace
+    output: str = ""
 
     def construct(self, subject: str) -> DeclaredCheck:
         """Return the check.
@@ -166,6 +172,15 @@ class CheckDeclaration:
 YamlChecks: TypeAlias = "Sequence[DeclaredCheck | CheckDeclaration]"
 
 
+def checks_by_result(node: str, given: YamlChecks) -> dict[str, YamlChecks]:
+    """Return the checks of a node by the result that they apply to; by the node for each result."""
+    found: dict[str, list[DeclaredCheck | CheckDeclaration]] = {}
+    for one in given:
+        output = one.output if isinstance(one, CheckDeclaration) else ""
+        found.setdefault(f"{node}.{output}" if output else node, []).append(one)
+    return dict(found)
+
+
 def constructed(given: YamlChecks, subject: str) -> Sequence[DeclaredCheck]:
     """Return the checks of one asset.
 
@@ -187,7 +202,7 @@ def _declared(context: dg.ResolutionContext, model: CheckModel) -> CheckDeclarat
     if CHECK_KINDS[kind].yaml.get("format") == "path" and isinstance(value, str):
         value = beside(context, value)
     options = {name: value for name, value in given.items() if name in _OPTIONS}
-    return CheckDeclaration(kind, value, options, YamlPlace(context))
+    return CheckDeclaration(kind, value, options, YamlPlace(context), given.get("output") or "")
 
 
 @dataclass(frozen=True, slots=True)

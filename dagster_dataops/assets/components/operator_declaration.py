@@ -100,8 +100,9 @@ class _OperatorModel(dg.Model):
     )
     inputs: Annotated[list[str] | None, _NAMES] = Field(
         default=None,
-        description="Input nodes in order; `source` is the input of the pipeline. By default the "
-        "node before it, artefacts apart.",
+        description="Input nodes in order, such as `clean`, or `split.train` for one result of an "
+        "operator with several; `source` is the input of the pipeline. By default the node before "
+        "it, artefacts apart.",
     )
     output: str | None = Field(
         default=None,
@@ -118,7 +119,7 @@ class _OperatorModel(dg.Model):
     )
     checks: list[CheckModel] = Field(
         default=[],
-        description="Checks of its result, after its step.",
+        description="Checks of its result, after its step; of each result if it has several.",
         examples=[[{"row_count": {"min": 1}}, {"no_nulls": ["text"]}]],
     )
     unpartitioned: Annotated[bool | str, or_template("boolean")] = Field(

@@ -31,7 +31,19 @@ class PartitionResult:
 def materialize(
     context: StepContext, spec: dg.AssetSpec, make: Callable[[str | None], PartitionResult]
 ) -> Iterator[dg.MaterializeResult[Any]]:
-    """Materialize the partitions of the run and yield one result for all of them.
+    """Materialize the partitions of one asset; see `materialize_all`."""
+    return materialize_all(context, [spec], lambda partition: [make(partition)])
+
+
+def materialize_all(
+    context: StepContext,
+    specs: Sequence[dg.AssetSpec],
+    make: Callable[[str | None], Sequence[PartitionResult]],
+) -> Iterator[dg.MaterializeResult[Any]]:
+    """Materialize the partitions of the run and yield one result for all of them, for each asset.
+
+    The assets are made together. Those that the run did not select are recorded as well, since
+    their results are new, too.
 
     Several partitions are materialized one after another. If some fail, the others are still
     materialized and reported, and the step fails at the end.
@@ -41,35 +53,65 @@ def materialize(
 
     Args:
         context: The context of the step.
-        spec: The spec of the asset.
-        make: Makes the result of one partition; its argument is ``None`` for an unpartitioned
-            asset.
+        specs: The specs of the assets, with the same partitions.
+        make: Makes the results of one partition, one for each asset in order; its argument is
+            ``None`` for unpartitioned assets.
 
     Raises:
         PartitionsFailedError: Some partitions failed; the others were reported to Dagster.
     """
-    partitions = partitions_of(context, spec)
+    partitions = partitions_of(context, specs[0])
     several = [partition for partition in partitions if partition is not None]
     if len(several) > 1:
-        yield from _materialize_each(context, spec, several, make)
+        yield from _materialize_each(context, specs, several, make)
         return
-    made = make(partitions[0])
-    yield dg.MaterializeResult(
-        asset_key=spec.key,
-        value=made.dataset,
-        metadata=made.metadata,
-        data_version=dg.DataVersion(made.dataset.fingerprint or ""),
-        tags=made.tags,
-    )
+    results = make(partitions[0])
+    for spec, made in zip(specs, results, strict=True):
+        if not _is_selected(context, spec):
+            _record(context, spec, {partitions[0]: made})
+    for spec, made in zip(specs, results, strict=True):
+        if _is_selected(context, spec):
+            yield dg.MaterializeResult(
+                asset_key=spec.key,
+                value=made.dataset,
+                metadata=made.metadata,
+                data_version=dg.DataVersion(made.dataset.fingerprint or ""),
+                tags=made.tags,
+            )
+
+
+def _is_selected(context: StepContext, spec: dg.AssetSpec) -> bool:
+    if not isinstance(context, dg.AssetExecutionContext):
+        return True
+    return spec.key in context.selected_asset_keys
 
 
 def _materialize_each(
     context: StepContext,
-    spec: dg.AssetSpec,
+    specs: Sequence[dg.AssetSpec],
     partitions: Sequence[str],
-    make: Callable[[str], PartitionResult],
+    make: Callable[[str], Sequence[PartitionResult]],
 ) -> Iterator[dg.MaterializeResult[Any]]:
-    made: dict[str, PartitionResult] = {}
+    made, failed = _make_each(context, partitions, make)
+    by_asset = [{key: each[at] for key, each in made.items()} for at in range(len(specs))]
+    assets = list(zip(specs, by_asset, strict=True))
+    for spec, parts in assets:
+        if failed or not _is_selected(context, spec):
+            _record(context, spec, parts)
+    if failed:
+        raise _failure(specs[0], failed, len(made)) from next(iter(failed.values()))
+    for spec, parts in assets:
+        if _is_selected(context, spec):
+            yield _result_of(context, spec, parts)
+
+
+def _make_each(
+    context: StepContext,
+    partitions: Sequence[str],
+    make: Callable[[str], Sequence[PartitionResult]],
+) -> tuple[dict[str, Sequence[PartitionResult]], dict[str, Exception]]:
+    """Return the results of the partitions that were made, and the errors of the others."""
+    made: dict[str, Sequence[PartitionResult]] = {}
     failed: dict[str, Exception] = {}
     for number, key in enumerate(partitions, 1):
         text = f"partition {key} ({number:,} of {len(partitions):,})"
@@ -82,21 +124,27 @@ def _materialize_each(
             text = f"partition {key} failed: {error}"
             context.log.warning(text)
             failed[key] = error
-    if failed:
-        _record(context, spec, made)
-        raise _failure(spec, failed, len(made)) from next(iter(failed.values()))
+    return made, failed
+
+
+def _result_of(
+    context: StepContext, spec: dg.AssetSpec, made: Mapping[str, PartitionResult]
+) -> dg.MaterializeResult[Any]:
     if isinstance(context, dg.AssetExecutionContext):
         for key, one in made.items():
             context.add_asset_metadata(one.metadata, asset_key=spec.key, partition_key=key)
-    yield dg.MaterializeResult(
+    return dg.MaterializeResult(
         asset_key=spec.key,
         value=ResultsByPartition({key: one.dataset for key, one in made.items()}),
         data_version=dg.DataVersion(_digest(made)),
     )
 
 
-def _record(context: StepContext, spec: dg.AssetSpec, made: Mapping[str, PartitionResult]) -> None:
-    """Record the finished partitions; the failed step itself yields no result."""
+def _record(context: StepContext, spec: dg.AssetSpec, made: Mapping[Any, PartitionResult]) -> None:
+    """Record partitions of an asset that the step yields no result for.
+
+    The step failed on other partitions, or the run did not select the asset.
+    """
     for key, one in made.items():
         tags = {**one.tags, "dagster/data_version": one.dataset.fingerprint or ""}
         if spec.code_version is not None:

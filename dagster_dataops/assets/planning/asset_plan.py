@@ -6,11 +6,13 @@ Both layouts, one step per operator and one step for a whole pipeline, are made 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final
 
 import dagster as dg
 
+from dagster_dataops.assets.checks.check_results import CheckedAsset
 from dagster_dataops.assets.checks.declared_check import DeclaredCheck
 from dagster_dataops.assets.checks.error_rate import (
     ErrorRateCheck,
@@ -27,9 +29,12 @@ from dagster_dataops.assets.planning.asset_options import (
 )
 from dagster_dataops.assets.planning.translator import DataOpsTranslator, DataOpsTranslatorData
 from dagster_dataops.assets.runtime.asset_paths import address_of
+from dagster_dataops.assets.runtime.resource import DataOpsResource
+from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.datasets.exporters import names_file
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.graph.graph import SOURCE, OperatorGraph, OperatorNode
+from dagster_dataops.graph.result_names import results_of
 
 IO_MANAGER: Final = "dataops_io"
 _IO_MANAGER_METADATA: Final = "dagster/io_manager_key"  # of `with_io_manager_key`
@@ -41,13 +46,16 @@ class AssetPlan:
 
     Attributes:
         node: The operator node.
-        spec: Spec of the translator, with dependencies and IO manager added.
+        spec: Spec of the translator, with dependencies and IO manager added. Of a node with several
+            results it is that of the first one; partitions, code version and dependencies are those
+            of all of them.
         ins: Inputs that IO managers load, by argument.
         inputs: The key of every input in order, with its argument in ``ins`` or with its file. A
             pattern means one file per partition.
         error_rate: Check of failed records; ``None`` for an operator without it.
         checks: Declared checks that the operator's own step runs, because they block nodes of the
-            same step.
+            same step; by the name of the result.
+        outputs: The spec of each result of a node with several, by the name of its output.
         artefacts: Specs of the assets whose artefacts are options of the operator, by node.
     """
 
@@ -56,8 +64,55 @@ class AssetPlan:
     ins: Mapping[str, dg.AssetIn]
     inputs: Sequence[tuple[dg.AssetKey, str | Path | PathPattern]]
     error_rate: ErrorRateCheck | None = None
-    checks: Sequence[DeclaredCheck] = ()
+    checks: Mapping[str, Sequence[DeclaredCheck]] = field(default_factory=dict)
+    outputs: Mapping[str, dg.AssetSpec] = field(default_factory=dict)
     artefacts: Mapping[str, dg.AssetSpec] = field(default_factory=dict)
+
+    @property
+    def results(self) -> dict[str, dg.AssetSpec]:
+        """The spec of each result, by the name that other nodes use for it as an input."""
+        if not self.outputs:
+            return {self.node.name: self.spec}
+        return {f"{self.node.name}.{name}": spec for name, spec in self.outputs.items()}
+
+    @property
+    def specs(self) -> list[dg.AssetSpec]:
+        """The spec of each result."""
+        return list(self.results.values())
+
+    @property
+    def arguments(self) -> dict[dg.AssetKey, str]:
+        """The argument of each result in the steps of other nodes, by asset key."""
+        return {spec.key: argument_of(name) for name, spec in self.results.items()}
+
+    def folder(self, dataops: DataOpsResource, partition: str | None) -> NodeFolder:
+        """Return the folder of the node, with those of its outputs if it has several results.
+
+        The node's own folder is then the one that the outputs' folders are in.
+        """
+        if not self.outputs:
+            return dataops.folder(self.spec.key.path, partition)
+        places = {
+            name: dataops.folder(spec.key.path, partition) for name, spec in self.outputs.items()
+        }
+        own = dataops.folder(self.node_key, partition)
+        return replace(own, outputs=places)
+
+    @property
+    def node_key(self) -> list[str]:
+        """What the keys of all outputs begin with; its last part is the name of the node."""
+        parents = [spec.key.path[:-1] for spec in self.outputs.values()]
+        same = takewhile(lambda parts: len(set(parts)) == 1, zip(*parents, strict=False))
+        common = [parts[0] for parts in same]
+        return common if common[-1:] == [self.node.name] else [*common, self.node.name]
+
+    @property
+    def checked_assets(self) -> list[CheckedAsset]:
+        """Every result with the declared checks that the operator's own step runs."""
+        return [
+            CheckedAsset(spec.key, self.checks.get(name, ()), spec.partitions_def)
+            for name, spec in self.results.items()
+        ]
 
     @property
     def deps(self) -> list[dg.AssetDep]:
@@ -78,9 +133,11 @@ class AssetPlan:
     @property
     def check_specs(self) -> list[dg.AssetCheckSpec]:
         """The specs of the checks that the operator's own step runs."""
-        key = self.spec.key
-        own = [check.spec(key) for check in self.checks]
-        return [*error_rate_specs(key, self.error_rate), *own]
+        found: list[dg.AssetCheckSpec] = []
+        for asset in self.checked_assets:
+            found += error_rate_specs(asset.key, self.error_rate)
+            found += [check.spec(asset.key) for check in asset.checks]
+        return found
 
 
 @dataclass(frozen=True)
@@ -127,8 +184,9 @@ def plan_assets(
     whole: set[str] = set()
     plans: list[AssetPlan] = []
     for node in graph.ordered():
-        if node.name in options.get("unpartitioned", ()) or whole.issuperset(node.inputs):
-            whole.add(node.name)
+        unpartitioned = options.get("unpartitioned", ())
+        if node.name in unpartitioned or whole.issuperset(node.inputs):
+            whole |= {node.name, *results_of(node)}
         data = DataOpsTranslatorData(
             pipeline=graph.name,
             node=node,
@@ -138,13 +196,23 @@ def plan_assets(
             automation_condition=automation_condition_of(options, node.name),
             freshness_policy=options.get("freshness_policy"),
         )
-        spec = _completed(translator.get_asset_spec(data), data, root_of(options))
+        results = {
+            output: _completed(
+                translator.get_asset_spec(replace(data, output=output)), data, root_of(options)
+            )
+            for output in node.operator.__dataops__.spec.outputs or ("",)
+        }
+        spec = next(iter(results.values()))
         artefacts = {name: specs[name] for name in node.artefacts}
         _check_export(graph, node, spec)
         _check_partitions(graph, node, spec, artefacts)
         plan = _plan(data, spec, origin, options)
-        plans.append(replace(plan, error_rate=rates[node.name], artefacts=artefacts))
-        keys[node.name], specs[node.name] = spec.key, spec
+        outputs = results if len(results) > 1 else {}
+        plans.append(
+            replace(plan, error_rate=rates[node.name], artefacts=artefacts, outputs=outputs)
+        )
+        keys |= {name: one.key for name, one in plans[-1].results.items()}
+        specs[node.name] = spec
     return plans
 
 
@@ -192,6 +260,11 @@ def _completed(spec: dg.AssetSpec, data: DataOpsTranslatorData, root: Path | Non
     )
 
 
+def argument_of(result: str) -> str:
+    """Return the argument by which a step takes a result, such as ``input_split__train``."""
+    return f"input_{result.replace('.', '__')}"
+
+
 def _check_named(graph: OperatorGraph, options: AssetOptions) -> None:
     wrong = sorted(named_nodes(options) - graph.nodes.keys())
     if wrong:
@@ -214,10 +287,10 @@ def _plan(
         if name == SOURCE and origin.path is not None:
             inputs.append((key, origin.path))
         else:
-            ins[f"input_{name}"] = dg.AssetIn(
+            ins[argument_of(name)] = dg.AssetIn(
                 key=key,
                 metadata={"allow_missing_partitions": True} if skips else None,
                 partition_mapping=mappings.get(key),
             )
-            inputs.append((key, f"input_{name}"))
+            inputs.append((key, argument_of(name)))
     return AssetPlan(data.node, spec, ins, inputs)

@@ -35,6 +35,7 @@ class DataOpsTranslatorData:
         partitions_def: Partitions of the pipeline, ``None`` for an unpartitioned node.
         automation_condition: Automation condition of this node.
         freshness_policy: Freshness policy of the pipeline.
+        output: Name of the output; empty for a node with one result.
     """
 
     pipeline: str
@@ -44,6 +45,7 @@ class DataOpsTranslatorData:
     partitions_def: dg.PartitionsDefinition | None = None
     automation_condition: dg.AutomationCondition[dg.AssetKey] | None = None
     freshness_policy: dg.FreshnessPolicy | None = None
+    output: str = ""
 
 
 class DataOpsTranslator:
@@ -59,25 +61,30 @@ class DataOpsTranslator:
     """
 
     def get_asset_spec(self, data: DataOpsTranslatorData) -> dg.AssetSpec:
-        """Return the spec of one operator node.
+        """Return the spec of one operator node, or of one output of a node with several results.
 
-        By default the key is ``[pipeline, node]``, the group the pipeline's name, the
-        description the operator's docstring as Markdown, the code version a digest of its source.
+        By default the key is ``[pipeline, node]`` or ``[pipeline, node, output]``, the group the
+        pipeline's name, the description the operator's docstring as Markdown, the code version a
+        digest of its source.
         """
         node = data.node
         invocation = node.operator.__dataops__
         return dg.AssetSpec(
-            key=dg.AssetKey(key_of(data.pipeline, node.name)),
+            key=dg.AssetKey([*key_of(data.pipeline, node.name), *filter(None, [data.output])]),
             deps=list(dict.fromkeys([*data.upstream, *data.artefacts])),
             description=described(invocation.spec.description),
             group_name=data.pipeline or "dataops",
             code_version=code_version(invocation),
             kinds={"python", "artefact" if invocation.spec.kind == "artefact" else "json"},
-            metadata=definition_metadata(node),
+            metadata={**definition_metadata(node), **_output_metadata(data.output)},
             partitions_def=data.partitions_def,
             automation_condition=data.automation_condition,
             freshness_policy=data.freshness_policy,
         )
+
+
+def _output_metadata(output: str) -> Mapping[str, Any]:
+    return {f"{METADATA_PREFIX}/output": output} if output else {}
 
 
 def code_version(invocation: Invocation) -> str:

@@ -6,7 +6,7 @@ from typing import Any, Final
 import dagster as dg
 
 from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
-from dagster_dataops.assets.runtime.step_assets import asset_in
+from dagster_dataops.assets.runtime.step_assets import assets_in
 from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.execution.progress import LogPace, ProgressState
@@ -78,12 +78,14 @@ def progress_metadata(state: ProgressState, seconds: float) -> dict[str, Any]:
 def observations_of(context: StepContext, root: Path, folder: NodeFolder) -> Observations | None:
     """Return the observations for the asset of a folder; ``None`` if the step has none there.
 
+    Of several results of one operator the first has the observations.
+
     Args:
         context: The context of the step.
         root: The folder of all results.
         folder: The folder of the operator; that of an op belongs to no asset.
     """
-    found = asset_in(context, root, folder)
-    if found is None or not isinstance(context, dg.AssetExecutionContext):
+    found = assets_in(context, root, folder)
+    if not found or not isinstance(context, dg.AssetExecutionContext):
         return None
-    return Observations(context, *found)
+    return Observations(context, *found[0])

@@ -12,6 +12,21 @@ from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 
 
+def assets_in(
+    context: StepContext, root: Path, folder: NodeFolder
+) -> list[tuple[dg.AssetKey, str | None]]:
+    """Return key and partition of each selected asset of the step whose files are in ``folder``.
+
+    Args:
+        context: The context of the step.
+        root: The folder of all results.
+        folder: The folder of an operator; of one with several results, with their folders.
+    """
+    places = folder.outputs.values() or [folder]
+    found = (asset_in(context, root, place) for place in places)
+    return [one for one in found if one is not None]
+
+
 def asset_in(
     context: StepContext, root: Path, folder: NodeFolder
 ) -> tuple[dg.AssetKey, str | None] | None:

@@ -12,7 +12,7 @@ from typing import Final
 
 import dagster as dg
 
-from dagster_dataops.assets.runtime.step_assets import asset_in
+from dagster_dataops.assets.runtime.step_assets import assets_in
 from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 
@@ -36,17 +36,20 @@ def unreported_in(context: StepContext, root: Path, folder: NodeFolder) -> Calla
     """
 
     def unreported(run: str) -> bool:
-        found = asset_in(context, root, folder)
-        if found is None:
+        found = assets_in(context, root, folder)
+        if not found or _all_reported(context.instance, run):
             return False
-        if _all_reported(context.instance, run):
-            return False
-        key, partition = found
-        wanted = dg.AssetRecordsFilter(key, None if partition is None else [partition])
-        records = context.instance.fetch_materializations(wanted, limit=_LATEST).records
-        return all(record.run_id != run for record in records)
+        return any(not _is_reported(context.instance, run, *one) for one in found)
 
     return unreported
+
+
+def _is_reported(
+    instance: dg.DagsterInstance, run: str, key: dg.AssetKey, partition: str | None
+) -> bool:
+    wanted = dg.AssetRecordsFilter(key, None if partition is None else [partition])
+    records = instance.fetch_materializations(wanted, limit=_LATEST).records
+    return any(record.run_id == run for record in records)
 
 
 def _all_reported(instance: dg.DagsterInstance, run: str) -> bool:

@@ -30,7 +30,8 @@ def build_operator_checks(
     Args:
         ppl: A complete pipeline.
         source: As for `build_definitions`.
-        checks: Checks by node; by ``source`` for the source, if it is a file or a function.
+        checks: Checks by node, or by result such as ``split.train``; by ``source`` for the source,
+            if it is a file or a function. The checks of a node with several results apply to each.
         **options: See `AssetOptions`; give the same options as for the assets.
 
     Raises:
@@ -49,11 +50,16 @@ def check_steps(planned: PlannedPipeline, checks: Checks) -> list[dg.AssetChecks
     _check_declared(planned, checks)
     assets = [
         CheckedAsset(
-            plan.spec.key,
-            [check for check in checks.get(plan.node.name, ()) if check not in plan.checks],
-            plan.spec.partitions_def,
+            spec.key,
+            [
+                check
+                for check in _checks_of(plan.node.name, result, checks)
+                if check not in plan.checks.get(result, ())
+            ],
+            spec.partitions_def,
         )
         for plan in planned.plans
+        for result, spec in plan.results.items()
     ]
     if SOURCE in checks:
         assets.insert(0, _checked_source(planned, checks[SOURCE]))
@@ -69,18 +75,34 @@ def hold_within_step(planned: PlannedPipeline, checks: Checks) -> PlannedPipelin
     nodes = planned.graph.nodes.values()
     upstream = {name for node in nodes for name in (*node.inputs, *node.artefacts)}
     plans = [
-        replace(plan, checks=[each for each in checks[plan.node.name] if each.blocking])
-        if plan.node.name in upstream and plan.node.name in checks
-        else plan
+        replace(
+            plan,
+            checks={
+                result: [
+                    each
+                    for each in _checks_of(plan.node.name, result, checks)
+                    if each.blocking and result in upstream
+                ]
+                for result in plan.results
+            },
+        )
         for plan in planned.plans
     ]
     return replace(planned, plans=plans)
 
 
+def _checks_of(node: str, result: str, checks: Checks) -> list[DeclaredCheck]:
+    """Return the checks of a result: those of its node, and its own."""
+    own = checks.get(result, ()) if result != node else ()
+    return [*checks.get(node, ()), *own]
+
+
 def _check_declared(planned: PlannedPipeline, checks: Checks) -> None:
-    check_nodes(planned.graph, checks, "checks", SOURCE)
-    for node, declared in checks.items():
-        _check_names(planned.graph.name, node, [check.name for check in declared])
+    check_nodes(planned.graph, checks, "checks", SOURCE, *planned.graph.results)
+    for name, declared in checks.items():
+        node = planned.graph.results.get(name, name)
+        given = declared if name == SOURCE else _checks_of(node, name, checks)
+        _check_names(planned.graph.name, name, [check.name for check in given])
 
 
 def _check_names(pipeline: str, node: str, names: Sequence[str]) -> None:

@@ -55,21 +55,16 @@ def operator_step(plan: AssetPlan, options: StepOptions) -> dg.AssetsDefinition:
     loaded = {argument: key for key, argument in plan.inputs if isinstance(argument, str)}
     waited = {dep.asset_key.to_python_identifier(): dep.asset_key for dep in plan.deps}
     checks = {check.get_python_identifier(): check for check in plan.check_specs}
+    outs = plan.outputs or {"result": spec}
     op = dg.OpDefinition(
         _compute_of(plan),
-        name=spec.key.to_python_identifier(),
+        name=_name_of(plan),
         ins={
             **{name: dg.In(metadata=plan.ins[name].metadata) for name in loaded},
             **dict.fromkeys(waited, dg.In(dg.Nothing)),
         },
         outs={
-            "result": dg.Out(
-                is_required=False,  # a preview materializes nothing
-                io_manager_key=plan.io_manager_key,
-                description=spec.description,
-                metadata=spec.metadata,
-                code_version=spec.code_version,
-            ),
+            **{name: _out_of(one, plan.io_manager_key) for name, one in outs.items()},
             **{name: dg.Out(dg.Nothing, is_required=False) for name in checks},
         },
         description=spec.description,
@@ -82,12 +77,30 @@ def operator_step(plan: AssetPlan, options: StepOptions) -> dg.AssetsDefinition:
     )
     return dg.AssetsDefinition(
         keys_by_input_name={**loaded, **waited},
-        keys_by_output_name={"result": spec.key},
+        keys_by_output_name={name: one.key for name, one in outs.items()},
         node_def=op,
-        specs=[spec],
+        specs=plan.specs,
         check_specs_by_output_name=checks,
-        can_subset=bool(checks),  # a run may select only the asset or only its check
+        # A run may select only an asset or only its check. All results of a node are made together.
+        can_subset=bool(checks) or len(outs) > 1,
         backfill_policy=options.backfills(spec),
+    )
+
+
+def _name_of(plan: AssetPlan) -> str:
+    """Return the name of the op: that of the asset, or of what all its assets begin with."""
+    if not plan.outputs:
+        return plan.spec.key.to_python_identifier()
+    return dg.AssetKey(plan.node_key).to_python_identifier()
+
+
+def _out_of(spec: dg.AssetSpec, io_manager_key: str) -> dg.Out:
+    return dg.Out(
+        is_required=False,  # a preview materializes nothing
+        io_manager_key=io_manager_key,
+        description=spec.description,
+        metadata=spec.metadata,
+        code_version=spec.code_version,
     )
 
 

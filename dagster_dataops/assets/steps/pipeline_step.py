@@ -53,7 +53,7 @@ def _by_partitions(plans: Sequence[AssetPlan]) -> list[list[AssetPlan]]:
         upstream += [spec.key for spec in plan.artefacts.values()]
         before = [levels[key] for key in upstream if key in levels]
         level = max((number + (known != partitions) for number, known in before), default=0)
-        levels[plan.spec.key] = (level, partitions)
+        levels |= dict.fromkeys(plan.arguments, (level, partitions))
         for number, known, group in groups:
             if (number, known) == (level, partitions):
                 group.append(plan)
@@ -78,7 +78,7 @@ def pipeline_step(
         name: The name of the op, which is its key in the launch config.
         options: Dagster's options of the step.
     """
-    specs = [plan.spec for plan in plans]
+    specs = [spec for plan in plans for spec in plan.specs]
     own = {spec.key for spec in specs}
     ins = {
         argument: dg.AssetIn(given.key)  # the deps of the specs hold its partition mapping

@@ -34,7 +34,8 @@ _LOGGED_CHARACTERS: Final = 500
 
 def preview_folder(folder: NodeFolder) -> NodeFolder:
     """Return the folder for previews of an asset."""
-    return NodeFolder(folder.path / _FOLDER, folder.name)
+    outputs = {name: preview_folder(output) for name, output in folder.outputs.items()}
+    return NodeFolder(folder.path / _FOLDER, folder.name, outputs)
 
 
 def earlier_preview(

@@ -7,7 +7,7 @@ from typing import Any
 from dagster_dataops.assets.checks.error_rate import RunResult, error_rate_results
 from dagster_dataops.assets.inputs.artefact_inputs import folder_of_artefact, with_loaded
 from dagster_dataops.assets.inputs.external_files import ExternalFiles
-from dagster_dataops.assets.inputs.multi_partition import PartitionResult, materialize
+from dagster_dataops.assets.inputs.multi_partition import PartitionResult, materialize_all
 from dagster_dataops.assets.inputs.partitions import loaded_parts, partitions_of, pattern_paths
 from dagster_dataops.assets.inputs.path_pattern import PathPattern
 from dagster_dataops.assets.inputs.step_inputs import StepInputs
@@ -63,8 +63,9 @@ def run_step(
     if limit := limit_of(config.limit):
         step.preview(partitions_of(context, plan.spec), limit)
         return
-    yield from materialize(context, plan.spec, step.make)
-    yield from error_rate_results(context, plan.spec.key, plan.error_rate, step.results)
+    yield from materialize_all(context, plan.specs, step.make)
+    for spec in plan.specs:
+        yield from error_rate_results(context, spec.key, plan.error_rate, step.results)
 
 
 class _OperatorRun:
@@ -92,7 +93,7 @@ class _OperatorRun:
         self._operator = checked(key, plan.node.operator, config)
 
     def _folder(self, partition: str | None) -> NodeFolder:
-        return self._dataops.folder(self._plan.spec.key.path, partition)
+        return self._plan.folder(self._dataops, partition)
 
     def _parts(self, given: str | Path | PathPattern, partition: str | None) -> Sequence[object]:
         """Return the parts of an input for one partition, as `StepInputs.add` takes them."""
@@ -117,7 +118,8 @@ class _OperatorRun:
                     )
                 operator = of_partition(self._previewing(partition), partition)
                 report = run_preview(context, dataops, operator, upstream.datasets, folder, limit)
-            observe_preview(context, plan.spec.key, report, limit, partition)
+            for spec, one in zip(plan.specs, report.results.values(), strict=True):
+                observe_preview(context, spec.key, one, limit, partition)
 
     def _previewing(self, partition: str | None) -> Operator:
         """Return the operator with artefacts that this run previewed, or else published ones."""
@@ -132,8 +134,8 @@ class _OperatorRun:
         key = self._plan.spec.key.to_user_string()
         return with_loaded(key, self._operator, folders)
 
-    def make(self, partition: str | None) -> PartitionResult:
-        """Make the result of one partition, or of an asset without partitions."""
+    def make(self, partition: str | None) -> list[PartitionResult]:
+        """Make the results of one partition, or of an operator without partitions."""
         with StepInputs(
             self._folder(partition), len(self._plan.inputs), self._context.run.run_id
         ) as upstream:
@@ -141,7 +143,7 @@ class _OperatorRun:
                 upstream.add(key, self._parts(given, partition))
             return self._made_of(upstream, partition)
 
-    def _made_of(self, upstream: StepInputs, partition: str | None) -> PartitionResult:
+    def _made_of(self, upstream: StepInputs, partition: str | None) -> list[PartitionResult]:
         files = ExternalFiles(self._plan.inputs)
         folder = self._folder(partition)
         folders = {
@@ -151,18 +153,32 @@ class _OperatorRun:
         operator = of_partition(self._with(folders), partition)
         output = operator.__dataops__.output
         if output is not None and partition is not None:
-            operator = exporting(operator, output / folder.name / f"{folder.path.name}.jsonl")
+            operator = exporting(operator, _export_of(output, folder))
         report = run_or_retry(
             self._dataops, self._context, operator, upstream.datasets, folder, self._resume
         )
         self.results.append((report.manifest, report.error_path))
+        tags = files.report(self._context, report.manifest.rows_in)
+        return [
+            PartitionResult(one.dataset, self._metadata(one, upstream, partition), tags)
+            for one in report.results.values()
+        ]
+
+    def _metadata(
+        self, report: RunReport, upstream: StepInputs, partition: str | None
+    ) -> dict[str, Any]:
         invocation = self._operator.__dataops__
         columns = column_metadata(
             invocation.options, upstream.by_key, report.dataset, invocation.spec.kind
         )
-        metadata = {**report_metadata(report, partition), **columns}
-        tags = files.report(self._context, report.manifest.rows_in)
-        return PartitionResult(report.dataset, metadata, tags)
+        return {**report_metadata(report, partition), **columns}
+
+
+def _export_of(output: Path, folder: NodeFolder) -> Path:
+    """Return the file that a partition is exported to; the folder of several results."""
+    if folder.outputs:
+        return output / folder.path.name
+    return output / folder.name / f"{folder.path.name}.jsonl"
 
 
 def run_or_retry(

@@ -6,7 +6,7 @@ from typing import Any, Final, TypeAlias
 
 import dagster as dg
 
-from dagster_dataops.assets.checks.check_results import CheckedAsset, declared_results
+from dagster_dataops.assets.checks.check_results import declared_results
 from dagster_dataops.assets.checks.checked_partitions import partitions_to_check
 from dagster_dataops.assets.checks.error_rate import RunResult, error_rate_results, is_selected
 from dagster_dataops.assets.inputs.partitions import ResultsByPartition
@@ -74,21 +74,20 @@ class StepWork:
         made = dict(self.loaded)
         held: dict[dg.AssetKey, str] = {}
         for plan in self.plans:
-            key = plan.spec.key
+            keys = plan.arguments
             if not _is_selected(context, plan):
                 yield from check_alone(context, plan, dataops)
-                yield from declared_results(context, _checked(plan), dataops)
+                yield from _declared(context, plan, dataops)
             elif reason := self._why_held(plan, held):
-                held[key] = reason
+                held |= dict.fromkeys(keys, reason)
                 text = f"{plan.node.name} is skipped: {reason}"
                 context.log.warning(text)
             else:
                 for event in self._run_one(context, dataops, plan, made):
-                    if _blocks(plan, event):
-                        held[key] = _BLOCKED
+                    if _blocks(plan, event) and event.asset_key is not None:
+                        held[event.asset_key] = _BLOCKED
                     yield event
-                if f"input_{plan.node.name}" not in made:
-                    held[key] = _NO_RESULT
+                held |= {key: _NO_RESULT for key, argument in keys.items() if argument not in made}
         if _BLOCKED in held.values() and not isinstance(context, dg.AssetExecutionContext):
             raise dg.Failure("a blocking check failed", allow_retries=False)
 
@@ -116,15 +115,18 @@ class StepWork:
                 continue  # the preview reads that preview
             made[source] = self.load(context, dataops, key)
         for event in run_step(context, plan, config, dataops, made):
-            if isinstance(event, dg.MaterializeResult):
-                made[f"input_{plan.node.name}"] = event.value
+            if isinstance(event, dg.MaterializeResult) and event.asset_key is not None:
+                made[plan.arguments[event.asset_key]] = event.value
             yield event
         if not config.limit:  # checks read published results only
-            yield from declared_results(context, _checked(plan), dataops)
+            yield from _declared(context, plan, dataops)
 
 
-def _checked(plan: AssetPlan) -> CheckedAsset:
-    return CheckedAsset(plan.spec.key, plan.checks, plan.spec.partitions_def)
+def _declared(
+    context: StepContext, plan: AssetPlan, dataops: DataOpsResource
+) -> Iterator[dg.AssetCheckResult]:
+    for asset in plan.checked_assets:
+        yield from declared_results(context, asset, dataops)
 
 
 def _blocks(plan: AssetPlan, event: StepEvent) -> bool:
@@ -138,7 +140,7 @@ def _blocks(plan: AssetPlan, event: StepEvent) -> bool:
 def _is_selected(context: StepContext, plan: AssetPlan) -> bool:
     if not isinstance(context, dg.AssetExecutionContext):
         return True
-    return plan.spec.key in context.selected_asset_keys
+    return not context.selected_asset_keys.isdisjoint(plan.arguments)
 
 
 def _previewed(context: StepContext, dataops: DataOpsResource, key: dg.AssetKey) -> bool:
@@ -149,21 +151,22 @@ def _previewed(context: StepContext, dataops: DataOpsResource, key: dg.AssetKey)
 def check_alone(
     context: StepContext, plan: AssetPlan, dataops: DataOpsResource
 ) -> Iterator[dg.AssetCheckResult]:
-    """Yield the result of the check over the published result, if the check is selected.
+    """Yield the result of the check over each published result, if the check is selected.
 
     Raises:
         ResultMissingError: Nothing was published.
     """
-    key = plan.spec.key
-    if plan.error_rate is None or not is_selected(context, key):
-        return
-    partitions = partitions_to_check(context, key, plan.spec.partitions_def)
-    found = [_result_in(dataops.folder(key.path, partition)) for partition in partitions]
-    yield from error_rate_results(context, key, plan.error_rate, found)
+    for spec in plan.specs:
+        key = spec.key
+        if plan.error_rate is None or not is_selected(context, key):
+            continue
+        partitions = partitions_to_check(context, key, spec.partitions_def)
+        found = [_result_in(dataops.folder(key.path, partition)) for partition in partitions]
+        yield from error_rate_results(context, key, plan.error_rate, found)
 
 
 def _result_in(folder: NodeFolder) -> RunResult:
     manifest = Manifest.load(folder.manifest)
     if manifest is None:
         raise ResultMissingError(str(folder.result), "nothing was published there yet")
-    return manifest, folder.errors if manifest.failed and folder.errors.exists() else None
+    return manifest, manifest.error_file(folder)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import orjson
 
@@ -19,6 +19,7 @@ from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import ResultMissingError
 
 _SUFFIX: Final = "_results.jsonl"
+OutputFacts: TypeAlias = dict[str, Any]  # the keys of `_OUTPUT_KINDS`
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +29,13 @@ class NodeFolder:
     Attributes:
         path: The folder, ``<root>/<...>/<name>``.
         name: The node's name. All file names begin with it.
+        outputs: The folders of the results of a node with named outputs, by name; else empty. The
+            node's own folder then has checkpoints, error file and manifest.
     """
 
     path: Path
     name: str
+    outputs: Mapping[str, "NodeFolder"] = field(default_factory=dict, hash=False)
 
     @classmethod
     def at(cls, path: str | os.PathLike[str]) -> "NodeFolder":
@@ -45,9 +49,18 @@ class NodeFolder:
         given = Path(path).expanduser().absolute()
         found = [given] if given.name.endswith(_SUFFIX) else sorted(given.glob(f"*{_SUFFIX}"))
         if not found:
-            reason = f"no *{_SUFFIX} is there; for a partitioned node, give a partition's folder"
+            reason = (
+                f"no *{_SUFFIX} is there; for a partitioned node, give a partition's folder, for a "
+                "node with several results the folder of one of them"
+            )
             raise ResultMissingError(str(given), reason)
         return cls(found[0].parent, found[0].name.removesuffix(_SUFFIX))
+
+    def with_outputs(self, names: Iterable[str]) -> "NodeFolder":
+        """Return the folder with a folder in it for each named output, unless it has them."""
+        if tuple(self.outputs) == tuple(names):
+            return self
+        return replace(self, outputs={name: NodeFolder(self.path / name, name) for name in names})
 
     @property
     def result(self) -> Path:
@@ -115,6 +128,10 @@ class Manifest:
         resumed_from: The runs that had settled the ``resumed`` records, in order.
         seeds: Random seeds that the stages of a stream have generated, by stage path.
         outcomes: Whether the outcome of each record can be reused for other inputs.
+        outputs: Of a node with named outputs the facts about each result, by name; ``rows_out`` and
+            ``size_bytes`` are then those of all together.
+        part_of: Of the result of a named output the path of the manifest of its node, relative to
+            the folder of the result. The other numbers are those of the node.
         mapped: Whether there is a map from input records to result lines, `NodeFolder.kept`.
         inputs: Path, fingerprint and rows of each input.
         counts: Sums of what the operator counted, in every try of every record.
@@ -145,6 +162,8 @@ class Manifest:
     resumed_from: list[str] = field(default_factory=list)
     seeds: dict[str, int] = field(default_factory=dict)
     outcomes: bool = False
+    outputs: dict[str, OutputFacts] = field(default_factory=dict)
+    part_of: str = ""
     mapped: bool = False
     inputs: list[dict[str, Any]] = field(default_factory=list)
     counts: dict[str, Any] = field(default_factory=dict)
@@ -176,7 +195,42 @@ class Manifest:
         wrong = [name for name, kind in _KINDS.items() if type(getattr(loaded, name)) not in kind]
         if wrong or not all(isinstance(run, dict) for run in loaded.kept_from):
             return None
-        return loaded
+        return loaded if all(map(_is_output, loaded.outputs.values())) else None
+
+    def parts(self, folder: NodeFolder) -> dict[str, "tuple[NodeFolder, Manifest]"]:
+        """Return folder and manifest of each result, by the name of its output.
+
+        Args:
+            folder: Of the node that this manifest is of.
+
+        Returns:
+            The named outputs; the folder and this manifest, under the empty name, if the node has
+            one result.
+        """
+        if not self.outputs:
+            return {"": (folder, self)}
+        found = {}
+        for name, facts in self.outputs.items():
+            place = NodeFolder(Path(os.path.normpath(folder.path / facts["folder"])), facts["name"])
+            own = {key: facts[key] for key in _OWN_FACTS}
+            part_of = os.path.relpath(folder.manifest, place.path)
+            found[name] = (
+                place,
+                replace(self, outputs={}, part_of=part_of, mapped=False, outcomes=False, **own),
+            )
+        return found
+
+    def error_file(self, folder: NodeFolder) -> Path | None:
+        """Return the file with the failed records; ``None`` if there are none.
+
+        Args:
+            folder: The folder of the result that this manifest is of.
+        """
+        path = folder.errors
+        if self.part_of:
+            node = Path(os.path.normpath(folder.path / self.part_of))
+            path = NodeFolder(node.parent, node.name.removesuffix(f"{_SUFFIX}.json")).errors
+        return path if self.failed and path.exists() else None
 
     def dataset(self, path: Path) -> JsonlDataset:
         """Return the handle of the result at ``path``.
@@ -219,18 +273,61 @@ _KINDS: Final[dict[str, tuple[type, ...]]] = {
     "made_from": (dict,),
     "seeds": (dict,),
     "outcomes": (bool,),
+    "outputs": (dict,),
+    "part_of": (str,),
     "mapped": (bool,),
     **dict.fromkeys(("inputs", "funnel"), (list,)),
     **dict.fromkeys(("counts", "drops", "drop_examples"), (dict,)),
 }
+_OWN_FACTS: Final = ("rows_out", "size_bytes", "modified_ns", "fingerprint")
+_OUTPUT_KINDS: Final[dict[str, tuple[type, ...]]] = {
+    **dict.fromkeys(("folder", "name"), (str,)),
+    **{fact: _KINDS[fact] for fact in _OWN_FACTS},
+}
+
+
+def _is_output(facts: object) -> bool:
+    if not isinstance(facts, dict) or set(facts) != set(_OUTPUT_KINDS):
+        return False
+    return all(type(facts[name]) in kind for name, kind in _OUTPUT_KINDS.items())
+
+
+def place_of(folder: NodeFolder, output: NodeFolder) -> OutputFacts:
+    """Return the first facts of a named output: its folder, from that of the node, and its name."""
+    return {"folder": os.path.relpath(output.path, folder.path), "name": output.name}
+
+
+def published_manifest(folder: NodeFolder) -> Manifest | None:
+    """Return the manifest of a node; ``None`` if a result is missing, edited or at another place.
+
+    Args:
+        folder: Of the node, with the folders of its outputs if it has several.
+    """
+    manifest = Manifest.load(folder.manifest)
+    if manifest is None:
+        return None
+    places = [(name, place_of(folder, place)) for name, place in folder.outputs.items()]
+    if [(name, _place_in(facts)) for name, facts in manifest.outputs.items()] != places:
+        return None
+    parts = manifest.parts(folder).values()
+    return manifest if all(_is_intact(place, own) for place, own in parts) else None
+
+
+def _is_intact(folder: NodeFolder, manifest: Manifest) -> bool:
+    """Whether a result and the files of an artefact are as they were published."""
+    if not manifest.tells_of(folder.result):
+        return False
+    return not (manifest.artefact and damage(folder.artefact / manifest.artefact))
+
+
+def _place_in(facts: OutputFacts) -> OutputFacts:
+    return {"folder": facts["folder"], "name": facts["name"]}
 
 
 def published(folder: NodeFolder) -> tuple[JsonlDataset, Manifest] | None:
     """Return a node's published result and manifest; ``None`` if it has no intact result."""
     manifest = Manifest.load(folder.manifest)
-    if manifest is None or not manifest.tells_of(folder.result):
-        return None
-    if manifest.artefact and damage(folder.artefact / manifest.artefact):
+    if manifest is None or not _is_intact(folder, manifest):
         return None
     return manifest.dataset(folder.result), manifest
 

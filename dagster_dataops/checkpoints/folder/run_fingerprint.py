@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from dagster_dataops.checkpoints.journal.frames import FORMAT
-from dagster_dataops.operators.spec import Invocation
+from dagster_dataops.operators.spec import Invocation, OperatorSpec
 
 _UNKNOWN: Final = "unknown "  # followed by a random number and the reason
 _WORDS: Final = {
@@ -35,7 +35,7 @@ class RunFingerprint:
         """Return the fingerprint of running ``invocation`` over one input."""
         return cls(
             format=FORMAT,
-            operator=invocation.spec.qualified_name,
+            operator=_operator(invocation.spec),
             options=_options(invocation),
             code=invocation.spec.code_version,
             input=input_identity,
@@ -68,6 +68,13 @@ class RunFingerprint:
         return [
             part for part in CHANGEABLE if any(run.get(part) != getattr(self, part) for run in kept)
         ]
+
+
+def _operator(spec: OperatorSpec) -> str:
+    """Return the name, with the outputs: dispositions hold their positions."""
+    if not spec.outputs:
+        return spec.qualified_name
+    return f"{spec.qualified_name} with the outputs {', '.join(spec.outputs)}"
 
 
 def _options(invocation: Invocation) -> str:

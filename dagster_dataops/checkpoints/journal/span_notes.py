@@ -8,6 +8,7 @@ import zlib
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Final, NamedTuple, TypeAlias
 
 import orjson
@@ -76,6 +77,15 @@ class SpanNotes(NamedTuple):
         """Return how many records have each disposition, the usual one included."""
         table = (USUAL, *self.table)
         return Counter({table[code]: number for code, number in Counter(self.codes).items()})
+
+    def outputs(self) -> list[int]:
+        """Return the index of the output of each result line, in order.
+
+        Of an operator with named outputs: there, every record has an unusual disposition, except
+        failed records, which have no line.
+        """
+        known = [[], *(orjson.loads(one).get("outputs", []) for one in self.table)]
+        return list(chain.from_iterable(map(known.__getitem__, self.codes)))
 
     def part(self, first: int, last: int) -> "SpanNotes | None":
         """Return the notes of the records from position ``first`` to before ``last``.

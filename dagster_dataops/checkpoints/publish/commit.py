@@ -5,6 +5,9 @@ renamed into place. A crash before the manifest's draft is complete leaves the p
 place. After a later crash, the next run in the folder finishes the publication. The folder is
 synced between these steps: after a power loss, any name that was changed since the last sync may be
 old or new.
+
+A node with named outputs publishes the results of all of them: each has a manifest of its own, and
+the manifest of the node is the last.
 """
 
 import filecmp
@@ -19,6 +22,7 @@ from dagster_dataops.datasets.durable_files import (
     storage,
     sync_folder,
     write_draft,
+    write_durably,
 )
 from dagster_dataops.hashing.file_digests import has_content
 
@@ -35,7 +39,7 @@ def commit(folder: NodeFolder, manifest: Manifest) -> Manifest:
     """
     with storage(folder.path, "publish the result"):
         manifest = _without_equal_drafts(folder, manifest)
-        sync_folder(folder.path)  # the names of the drafts
+        _sync_folders(folder, manifest)  # the names of the drafts
     write_draft(folder.manifest, manifest.to_bytes())
     _finish(folder, manifest)
     return manifest
@@ -49,11 +53,38 @@ def _without_equal_drafts(folder: NodeFolder, manifest: Manifest) -> Manifest:
     errors, draft = folder.errors, draft_of(folder.errors)
     if draft.exists() and errors.exists() and filecmp.cmp(draft, errors, shallow=False):
         draft.unlink()
-    found = published(folder)
-    if found is None or not has_content(folder.result, manifest.size_bytes, manifest.fingerprint):
-        return manifest
-    draft_of(folder.result).unlink()
-    return replace(manifest, modified_ns=found[1].modified_ns)
+    outputs = dict(manifest.outputs)
+    for name, (place, own) in manifest.parts(folder).items():
+        found = published(place)
+        if found is None or not has_content(place.result, own.size_bytes, own.fingerprint):
+            continue
+        draft_of(place.result).unlink()
+        if not name:
+            return replace(manifest, modified_ns=found[1].modified_ns)
+        outputs[name] = {**outputs[name], "modified_ns": found[1].modified_ns}
+    return replace(manifest, outputs=outputs)
+
+
+def _sync_folders(folder: NodeFolder, manifest: Manifest) -> None:
+    """Sync the names in the folder of the node, and those of its outputs' folders."""
+    folders = [folder.path]
+    if manifest.outputs:
+        places = [place.path for place, _ in manifest.parts(folder).values()]
+        folders = [*places, *(path.parent for path in places), *folders]
+    for path in dict.fromkeys(folders):
+        sync_folder(path)
+
+
+def write_manifest(folder: NodeFolder, manifest: Manifest) -> None:
+    """Replace the manifest of a published result; those of named outputs first."""
+    if manifest.outputs:
+        _write_parts(folder, manifest)
+    write_durably(folder.manifest, manifest.to_bytes())
+
+
+def _write_parts(folder: NodeFolder, manifest: Manifest) -> None:
+    for place, own in manifest.parts(folder).values():
+        write_durably(place.manifest, own.to_bytes())
 
 
 def _finish(folder: NodeFolder, manifest: Manifest) -> None:
@@ -64,14 +95,19 @@ def _finish(folder: NodeFolder, manifest: Manifest) -> None:
 
 
 def _put_in_place(folder: NodeFolder, manifest: Manifest) -> None:
-    for path in (folder.result, folder.errors, folder.kept):
+    results = [place.result for place, _ in manifest.parts(folder).values()]
+    for path in (*results, folder.errors, folder.kept):
         _replace(path)
+    if manifest.outputs:
+        folder.result.unlink(missing_ok=True)  # of an operator with one result
     if not (manifest.failed and folder.errors.exists() and folder.errors.stat().st_size):
         folder.errors.unlink(missing_ok=True)
         if not manifest.mapped:
             folder.kept.unlink(missing_ok=True)
     remove_checkpoints(folder)
-    sync_folder(folder.path)
+    _sync_folders(folder, manifest)
+    if manifest.outputs:
+        _write_parts(folder, manifest)
     _replace(folder.manifest)  # the last step: after an earlier crash, all steps are done again
     sync_folder(folder.path)
 
@@ -100,6 +136,9 @@ def finish_interrupted(folder: NodeFolder) -> Manifest | None:
 
 
 def _is_there(folder: NodeFolder, manifest: Manifest) -> bool:
-    """Whether the result of a manifest is in place, or its draft is."""
-    draft = draft_of(folder.result)
-    return manifest.tells_of(draft if draft.exists() else folder.result)
+    """Whether each result of a manifest is in place, or its draft is."""
+    for place, own in manifest.parts(folder).values():
+        draft = draft_of(place.result)
+        if not own.tells_of(draft if draft.exists() else place.result):
+            return False
+    return True

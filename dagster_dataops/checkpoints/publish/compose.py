@@ -105,7 +105,7 @@ def _compose_plainly(checkpoint: Checkpoint, drafts: DraftWriter) -> Drafts | li
     damaged: list[int] = []
     for rows, output in joined_outputs(checkpoint.folder, checkpoint.table, damaged):
         if not damaged:  # else the remaining spans are only checked
-            drafts.results.write(output, rows)
+            drafts.write(output, rows)
     return damaged or _finish(drafts, checkpoint)
 
 
@@ -131,7 +131,7 @@ def _compose_keeping(
             notes = checkpoint.table.notes.get(span.start)
             keeping.add(span, output, failed, notes)
             if not damaged:
-                drafts.results.write(output[: span.output_bytes], span.emitted)
+                drafts.write(output[: span.output_bytes], span.emitted, notes)
         if damaged:
             return damaged
         made = _finish(drafts, checkpoint, outcomes=outcomes)

@@ -5,8 +5,10 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
-from dagster_dataops.checkpoints.folder.manifest import NodeFolder
+from dagster_dataops.checkpoints.folder.manifest import NodeFolder, OutputFacts
+from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.checkpoints.publish.record_summary import RecordSummary
+from dagster_dataops.checkpoints.publish.routed_writer import RoutedWriter
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import draft_of, storage
 from dagster_dataops.datasets.writer import JsonlWriter
@@ -17,8 +19,9 @@ class Drafts:
     """The complete drafts of a result and its error file.
 
     Attributes:
-        dataset: The handle that the result will have in place.
-        modified_ns: Modification time of its file, in nanoseconds.
+        dataset: The handle that the result will have in place; for several outputs, a handle that
+            stands for all of them.
+        modified_ns: Modification time of its file, in nanoseconds; 0 for several outputs.
         records: Number of input records.
         dropped: Number of input records that emitted nothing and did not fail.
         failed: Number of input records that failed; they are in the draft of the error file.
@@ -26,6 +29,7 @@ class Drafts:
         mapped: Whether there is a draft of the map from input records to result lines.
         summary: What became of the records.
         seeds: Seeds that a stream has drawn, by the paths of its stages.
+        outputs: Facts about each named output, as in `Manifest.outputs`.
         artefact: The version of an artefact that the result lists; empty for other results.
     """
 
@@ -38,6 +42,7 @@ class Drafts:
     mapped: bool = False
     summary: RecordSummary = field(default_factory=RecordSummary)
     seeds: dict[str, int] = field(default_factory=dict)
+    outputs: dict[str, OutputFacts] = field(default_factory=dict)
     artefact: str = ""
 
 
@@ -49,16 +54,44 @@ class DraftWriter:
         action: The action to name in storage errors, such as "compose the result".
 
     Attributes:
-        results: Writes result lines.
         errors: Writes rows of the error file.
     """
 
     def __init__(self, folder: NodeFolder, action: str) -> None:
         with ExitStack() as stack:
             stack.enter_context(storage(folder.path, action))
-            self.results = stack.enter_context(JsonlWriter(folder.result))
+            self._results: JsonlWriter | RoutedWriter = (
+                stack.enter_context(RoutedWriter(folder))
+                if folder.outputs
+                else stack.enter_context(JsonlWriter(folder.result))
+            )
             self.errors = stack.enter_context(JsonlWriter(folder.errors))
             self._stack = stack.pop_all()
+
+    @property
+    def results(self) -> JsonlWriter:
+        """Writes the lines of an operator with one result.
+
+        Raises:
+            TypeError: The operator has several.
+        """
+        if isinstance(self._results, RoutedWriter):
+            msg = "an operator with several results writes lines with their notes"
+            raise TypeError(msg)
+        return self._results
+
+    def write(self, lines: bytes, rows: int, notes: SpanNotes | None = None) -> None:
+        """Append the lines of a span, each to the file of its output if there are several.
+
+        Args:
+            lines: The result lines.
+            rows: How many there are.
+            notes: Of the span.
+        """
+        if isinstance(self._results, RoutedWriter):
+            self._results.write(lines, notes.outputs() if notes else [])
+        else:
+            self._results.write(lines, rows)
 
     def finish(
         self, *, records: int, failed: int, dropped: int | None = None, outcomes: bool = False
@@ -75,11 +108,12 @@ class DraftWriter:
                 the records that are missing from the result.
             outcomes: Whether the outcome of every record can be found by its input.
         """
-        dataset = self.results.finish()
-        modified_ns = draft_of(dataset.path).stat().st_mtime_ns
+        dataset = self._results.finish()
+        outputs = dict(self._results.outputs) if isinstance(self._results, RoutedWriter) else {}
+        modified_ns = 0 if outputs else draft_of(dataset.path).stat().st_mtime_ns
         if self.errors.rows:
             self.errors.finish()
-        missing = max(0, records - failed - self.results.rows)
+        missing = max(0, records - failed - self._results.rows)
         return Drafts(
             dataset=dataset,
             modified_ns=modified_ns,
@@ -87,6 +121,7 @@ class DraftWriter:
             dropped=missing if dropped is None else dropped,
             failed=failed,
             outcomes=outcomes,
+            outputs=outputs,
         )
 
     def __enter__(self) -> Self:

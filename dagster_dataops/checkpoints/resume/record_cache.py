@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from dagster_dataops.checkpoints.checkpoint import Checkpoint, CheckpointContent
-from dagster_dataops.checkpoints.folder.manifest import published
+from dagster_dataops.checkpoints.folder.manifest import published_manifest
 from dagster_dataops.checkpoints.journal.segment_reader import SegmentReader
 from dagster_dataops.checkpoints.journal.segments import checksum
 from dagster_dataops.checkpoints.journal.span import Span
@@ -24,6 +24,7 @@ from dagster_dataops.checkpoints.journal.stored_outcomes import (
     line_digest,
     outcomes_in,
 )
+from dagster_dataops.checkpoints.resume.merged_outputs import put_result
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.checkpoints.resume.start_decision import OutcomeSource, StartRequest
 from dagster_dataops.datasets.dataset import JsonlDataset
@@ -131,12 +132,17 @@ def outcome_sources(request: StartRequest, continued: CheckpointContent) -> Iter
     for content in request.found:
         if content.folder != continued.folder and usable(content):
             yield OutcomeSource(content, content.folder / "journal")
-    found = published(folder)
-    if found is None or not found[1].outcomes or continued.result == found[1].fingerprint:
+    manifest = published_manifest(folder)
+    if manifest is None or not manifest.outcomes or continued.result == manifest.fingerprint:
         return
     content = CheckpointContent.read(folder.path, folder.kept.name)
-    if usable(content):  # a journal of another result does not match its checksums
-        yield OutcomeSource(content, folder.kept, folder.result.resolve())
+    if not usable(content):
+        return
+    result = folder.result.resolve()
+    if manifest.outputs:
+        result = continued.folder / "outcomes.jsonl"  # it is deleted with the checkpoint
+        put_result(folder, result)
+    yield OutcomeSource(content, folder.kept, result)  # another result does not match its checksums
 
 
 def settle_known(

@@ -3,7 +3,7 @@
 from typing import Final
 
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent
-from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, published
+from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, published_manifest
 from dagster_dataops.checkpoints.folder.run_fingerprint import CHANGEABLE, RunFingerprint, in_words
 from dagster_dataops.checkpoints.resume.checkpoint_match import (
     changeable,
@@ -97,14 +97,14 @@ def _published(
 ) -> tuple[CheckpointContent, Manifest] | None:
     """Return the records of the published result that did not fail; ``None`` without a result."""
     folder, fingerprint = request.folder, request.fingerprint
-    if not folder.result.exists():
+    place = str(folder.path if folder.outputs else folder.result)
+    if not (folder.result.exists() or any(one.result.exists() for one in folder.outputs.values())):
         return None
     refuse_whole(folder, request.kind)
-    found = published(folder)
-    if found is None:
+    manifest = published_manifest(folder)
+    if manifest is None:
         reason = "it was edited or replaced since it was published"
-        raise RetryRefusedError(str(folder.result), reason)
-    manifest = found[1]
+        raise RetryRefusedError(place, reason)
     kept = CheckpointContent.read(folder.path, folder.kept.name)
     whole = kept.result == manifest.fingerprint
     if not whole:
@@ -115,10 +115,10 @@ def _published(
         reason = f"{changed or 'its origin'} is not that of run {manifest.run}, which published it"
         outdated = changeable([part for part in differing or ["format"] if part != "input"])
         refused = RetryOutdatedError if outdated else RetryRefusedError
-        raise refused(str(folder.result), reason)
+        raise refused(place, reason)
     if not whole or kept.table.records != manifest.rows_in - manifest.failed:
         reason = f"{folder.kept}, the map from records to result lines, is not the file "
-        raise RetryRefusedError(str(folder.result), f"{reason}that run {manifest.run} wrote")
+        raise RetryRefusedError(place, f"{reason}that run {manifest.run} wrote")
     return kept, manifest
 
 

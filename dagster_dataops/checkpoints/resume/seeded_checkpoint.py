@@ -6,13 +6,13 @@ from dagster_dataops.checkpoints.checkpoint import CheckpointContent, folders, f
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.checkpoints.journal.kept_journal import SEGMENT
 from dagster_dataops.checkpoints.journal.segments import segment_path
+from dagster_dataops.checkpoints.resume.merged_outputs import put_result
 from dagster_dataops.datasets.durable_files import (
     make_folder,
     storage,
     sync_folder,
     write_durably,
 )
-from dagster_dataops.datasets.writer import link_or_copy
 
 
 def seeded_by_result(folder: NodeFolder) -> CheckpointContent:
@@ -26,9 +26,7 @@ def seeded_by_result(folder: NodeFolder) -> CheckpointContent:
             shutil.rmtree(path, ignore_errors=True)
     new = fresh(folder.checkpoints).folder
     make_folder(new)
-    segment = segment_path(new, SEGMENT)
-    source = folder.result.resolve()
-    link_or_copy(source, segment)
+    put_result(folder, segment_path(new, SEGMENT))
     with storage(folder.kept, "read the file"):
         journal = folder.kept.read_bytes()
     with storage(new, "sync"):

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from dagster_dataops.checkpoints.folder.manifest import Manifest, published
+from dagster_dataops.checkpoints.folder.manifest import Manifest, published_manifest
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
 from dagster_dataops.checkpoints.resume.checkpoint_match import (
     changeable,
@@ -90,10 +90,9 @@ def _retry_failed(request: StartRequest) -> StartDecision | None:
 
 def _published_before(request: StartRequest) -> StartDecision | None:
     """Return the decision that the published result is the result of this run, if it is."""
-    found = published(request.folder)
-    if found is None:
+    manifest = published_manifest(request.folder)
+    if manifest is None:
         return None
-    manifest = found[1]
     unit = "files" if manifest.artefact else "records"
     retries = request.policy is ResumePolicy.FAILED_RECORDS
     reused = request.reuse_finished and not retries and manifest.made_by(request.fingerprint)

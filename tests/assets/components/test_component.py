@@ -21,6 +21,7 @@ from dagster_dataops import (
     data,
     pipeline,
 )
+from dagster_dataops.errors import DefsYamlError
 from tests.assets.component_project import WARNED_OF
 from tests.assets.helpers import checks_of, execute, result_of, spec_of, write_jsonl
 
@@ -489,3 +490,42 @@ def test_the_yaml_of_the_documents_runs_and_shows_no_secret(project, instance, r
     assert [row.get("grade") for row in result_of(root, "docs", "joined")] == [None, None, 3, 5]
     assert schedule.cron_schedule == "0 2 * * *"
     assert "secret" not in told
+
+
+SPLIT = """
+name: docs
+source: texts.jsonl
+modules: [operators.py]
+operators:
+  - name: split
+    operator: "{group}.split"
+    checks:
+      - row_count: {min: 1}
+      - {no_nulls: text, output: test}
+  - {name: marked, operator: "{group}.mark", inputs: [split.train]}
+"""
+
+
+def test_an_operator_with_several_results_gives_an_asset_for_each(project, instance, tmp_path):
+    project.write(f"{SPLIT}resource: {{root: {tmp_path}}}\n")
+    with project.component() as (_, ours):
+        result = execute(ours, instance)
+    assert [row["id"] for row in result_of(tmp_path, "docs", "marked")] == [0, 2]
+    assert [row["id"] for row in result_of(tmp_path, "docs", "split", "test")] == [1, 3]
+    found = {(one.asset_key.path[-1], one.check_name) for one in checks_of(result)}
+    assert {("train", "row_count"), ("test", "row_count"), ("test", "no_nulls_text")} <= found
+    assert ("train", "no_nulls_text") not in found
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        ("inputs: [split.train]", "inputs: [split]", "has several results; name one of them"),
+        ("inputs: [split.train]", "inputs: [split.tran]", "has the results split.train"),
+        ("output: test", "output: tset", "checks names 'split.tset'"),
+    ],
+)
+def test_a_result_that_the_operator_has_not_is_refused(project, before, after, told):
+    project.write(SPLIT.replace(before, after))
+    with pytest.raises(DefsYamlError, match=told), project.component():
+        pass

@@ -1,0 +1,34 @@
+"""check_together: refuse results of one node that are of different runs of it.
+
+The results of a node with named outputs are put in place one after the other. After a crash in
+between, or during the publication, some are new and others old. The next run of the node puts the
+others in place.
+"""
+
+import os
+from collections.abc import Sequence
+
+from dagster_dataops.checkpoints.folder.manifest import Manifest
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.errors import InputError
+
+
+def check_together(inputs: Sequence[JsonlDataset]) -> None:
+    """Check that inputs that are results of one node were published together.
+
+    Raises:
+        InputError: They were not.
+    """
+    known: dict[str, tuple[str, Manifest]] = {}
+    for path in [dataset.path for dataset in inputs] if len(inputs) > 1 else ():
+        manifest = Manifest.load(path.with_name(f"{path.name}.json"))
+        if manifest is None or not manifest.part_of:
+            continue
+        node = os.path.realpath(path.parent / manifest.part_of)
+        other, first = known.setdefault(node, (str(path), manifest))
+        if (manifest.attempts, manifest.made_from) != (first.attempts, first.made_from):
+            reason = (
+                f"it is of run {manifest.attempts[-1]}, and {other} of run {first.attempts[-1]}: "
+                "their publication was cut short. Run their node again, which finishes it"
+            )
+            raise InputError(str(path), reason)

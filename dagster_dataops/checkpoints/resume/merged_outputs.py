@@ -1,0 +1,44 @@
+"""Merge the results of named outputs into one file, in the order in which they were emitted.
+
+It is the segment that the kept journal of the node describes.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+from dagster_dataops.checkpoints.checkpoint import CheckpointContent
+from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
+from dagster_dataops.datasets.durable_files import storage
+from dagster_dataops.datasets.writer import JsonlWriter, link_or_copy
+
+
+def put_result(folder: NodeFolder, target: Path) -> None:
+    """Put the published result of a node at ``target``, as a link if it is one file.
+
+    Args:
+        folder: Of the node; its results are intact.
+        target: The file to make.
+    """
+    manifest = Manifest.load(folder.manifest)
+    if manifest is None or not manifest.outputs:
+        link_or_copy(folder.result.resolve(), target)
+        return
+    with JsonlWriter(target) as writer:
+        for lines in _merged(folder, manifest):
+            writer.write(b"".join(lines), len(lines))
+        writer.publish()
+
+
+def _merged(folder: NodeFolder, manifest: Manifest) -> Iterator[list[bytes]]:
+    """Yield the lines of each kept span. Where a file is damaged, lines are missing."""
+    table = CheckpointContent.read(folder.path, folder.kept.name).table
+    with ExitStack() as stack, storage(folder.path, "merge the outputs of the published result"):
+        read = [
+            stack.enter_context(place.result.open("rb")).readline
+            for place, _ in manifest.parts(folder).values()
+        ]
+        for span, _, _ in table.ordered():
+            notes = table.notes.get(span.start)
+            outputs = notes.outputs() if notes else []
+            yield [read[output]() for output in outputs if output < len(read)]
