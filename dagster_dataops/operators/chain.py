@@ -259,6 +259,8 @@ _REFUSED: Final = {
     f"a chain takes one record after the other; {_WHOLE}",
     "stream": "is a stream operator, which takes whole inputs, and a chain takes one record after "
     f"the other; {_WHOLE}",
+    "artefact": "builds an artefact, which needs all records of the part before it, and a chain "
+    f"takes one record after the other; {_WHOLE}",
     "reader": "is a reader, which takes no records; give it as the source of the pipeline",
 }
 

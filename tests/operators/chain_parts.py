@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from dagster_dataops import Drop, OperatorContext, data, data_register
+from dagster_dataops import Drop, OperatorContext, To, data, data_register
 
 Records = list[dict[str, Any]]
 ACTIONS = ("keep", "change", "same", "split", "one", "empty", "drop", "fail", "wrong")
@@ -53,6 +53,11 @@ def counted(record: dict[str, Any], context: OperatorContext, step: int = 1) -> 
     return {**record, "index": context.index}
 
 
+@data_register("data.chained", outputs=("even", "odd"))
+def by_number(record: dict[str, Any]) -> Any:
+    return To("odd" if record["n"] % 2 else "even")
+
+
 @data_register("data.chained", rewrite_func="forward_batch_input")
 def whole(records: Records) -> Records:
     return records
@@ -64,6 +69,11 @@ class Picked(data.chained):
 
     def keep(self, sketches: Any) -> Any:
         return (True for _ in sketches)
+
+
+class Built(data.chained):
+    def build(self, records: Any, folder: Any) -> None:
+        (folder / "number").write_text(str(sum(1 for _ in records)))
 
 
 class Opened(data.chained):

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from dagster_dataops import (
+    To,
     config,
     data_register,
     load_artefact,
@@ -13,7 +14,11 @@ from dagster_dataops import (
     pipeline,
     read_sequence,
 )
-from dagster_dataops.errors import OperatorOptionError, ResultMissingError
+from dagster_dataops.errors import (
+    OperatorOptionError,
+    PipelineDefinitionError,
+    ResultMissingError,
+)
 from dagster_dataops.execution.executor import OperatorExecutor
 
 group = data_register.new_group("artefact_nodes_tests")
@@ -63,6 +68,18 @@ class KnownLater(group):
 def known_by_function(record, vocabulary: Path):
     words = json.loads((vocabulary / "words.json").read_text())
     record["known"] = [word for word in record["text"].split() if word in words]
+
+
+class ByVocabulary(group, outputs=("known", "unknown")):
+    """Send texts of known words to one output, others to the other."""
+
+    def __init__(self, vocabulary, **kwargs):
+        super().__init__(**kwargs)
+        self.words = json.loads((vocabulary / "words.json").read_text())
+
+    def forward(self, record):
+        whole = all(word in self.words for word in record["text"].split())
+        return To("known" if whole else "unknown")
 
 
 class KnownKept(group):
@@ -156,6 +173,31 @@ def test_a_nested_pipeline_keeps_its_artefacts() -> None:
     assert node.operator.__dataops__.unknown_options == ()
     assert ppl.graph.nodes["again"].inputs == ("first_known",)
     assert known(ppl(RECORDS)) == [["a", "b"], ["b", "c"]]
+
+
+def test_an_operator_with_several_results_takes_an_artefact_and_one_is_built_of_a_result() -> None:
+    with pipeline("inner") as inner:
+        inner.often = Vocabulary(least=2)
+        inner.split = ByVocabulary(vocabulary=inner.often)
+        inner.add("rare", Vocabulary(), inputs=inner.split.unknown)
+        inner.add("known", Known(vocabulary=inner.rare), inputs=inner.split.known)
+    records = [*RECORDS, {"text": "b"}]
+    assert known(inner(records)) == [["b"]]
+    with pipeline("outer") as outer:
+        outer.first = inner
+    assert outer.graph.nodes["first_rare"].inputs == ("first_split.unknown",)
+    assert outer.graph.nodes["first_split"].artefacts == ("first_often",)
+    assert known(outer(records)) == [["b"]]
+
+
+@pytest.mark.parametrize("wanted", ["split", "split.known"])
+def test_a_result_of_records_is_no_artefact(wanted: str) -> None:
+    said = pytest.raises(PipelineDefinitionError, match=f"names '{wanted}' in option")
+    with said, pipeline("docs") as ppl:
+        ppl.often = Vocabulary()
+        ppl.split = ByVocabulary(vocabulary=ppl.often)
+        given = ppl.split.known if "." in wanted else ppl.split
+        ppl.add("again", Known(vocabulary=given), inputs=ppl.split.known)
 
 
 def test_called_alone_it_returns_a_path_that_others_take() -> None:

@@ -287,6 +287,8 @@ def test_settings_are_those_on_which_the_parts_agree() -> None:
     [
         (data.chained.Picked, "is a selection, which decides when it has seen all"),
         (data.chained.whole, "is a dataset operator, which takes all records"),
+        (data.chained.Built, "builds an artefact, which needs all records"),
+        (data.chained.by_number, r"has several results \(even, odd\), and a chain has one"),
         (lambda: pipeline("inner"), "part 2 is a Pipeline.*chained"),
         (lambda: 7, "part 2 is a int, not a record operator"),
         (lambda: data.chained.counted().set_output("x.jsonl"), "exports to x.jsonl"),
@@ -295,6 +297,17 @@ def test_settings_are_those_on_which_the_parts_agree() -> None:
 def test_what_is_no_record_operator_is_refused_with_the_reason(part: Any, said: str) -> None:
     with pytest.raises(ChainDefinitionError, match=said):
         chain(data.chained.act(), part(), name="made")
+
+
+def test_a_chain_stands_before_and_after_an_operator_with_several_results() -> None:
+    counted = data.chained.counted
+    with pipeline() as ppl:
+        ppl.before = chain(counted(), counted(step=2))
+        ppl.split = data.chained.by_number()
+        ppl.add("after", chain(counted(), counted()), inputs=ppl.split.odd)
+    assert ppl([{"n": n} for n in range(4)]) == [{"n": 1, "index": 0}, {"n": 3, "index": 1}]
+    with pytest.raises(PipelineDefinitionError, match=r"node 'split': part .*several results"):
+        ppl.chained()
 
 
 def test_a_chain_needs_parts_and_a_plain_name() -> None:

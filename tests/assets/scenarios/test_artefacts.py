@@ -11,6 +11,7 @@ import pytest
 from dagster_dataops import (
     DataOpsResource,
     Pipeline,
+    To,
     checks,
     data_register,
     dataops_assets,
@@ -334,6 +335,84 @@ def test_a_job_of_ops_builds_artefacts_and_previews_them(
     assert job.execute_in_process(limit, instance=instance).success
     place = tmp_path / "docs" / "lookup" / ".preview" / "lookup_results.jsonl"
     assert [row["found"] for row in read_jsonl(place)] == [["TEXT", "0"]]
+
+
+class Divide(group, outputs=("found", "missing")):
+    """Send texts to an output by whether all their words are in a list."""
+
+    def __init__(self, words: Path, **kwargs):
+        super().__init__(**kwargs)
+        self.words = json.loads((words / "words.json").read_text())
+
+    def forward(self, record):
+        whole = all(word in self.words for word in record["text"].split())
+        return To("found" if whole else "missing")
+
+
+class Even(Words):
+    """Write the words of records with even ids."""
+
+    def build(self, records, folder):
+        super().build((record for record in records if record["id"] % 2 == 0), folder)
+
+
+def dividing_pipeline() -> Pipeline:
+    """Divide records by the words of one artefact; look them up in that of one of the results."""
+    with pipeline("docs") as ppl:
+        ppl.even = Even()
+        ppl.split = Divide(words=ppl.even)
+        ppl.add("rest", Words(), inputs=ppl.split.missing)
+        ppl.add("lookup", Lookup(words=ppl.rest), inputs=ppl.split.found)
+    return ppl
+
+
+@pytest.mark.parametrize("layout", ["steps", "single_step"])
+def test_operators_with_several_results_take_artefacts(
+    tmp_path: Path, records: Callable[[int], Path], instance: Any, layout: Any
+) -> None:
+    definitions = definitions_of(dividing_pipeline(), records(4), tmp_path, layout=layout)
+    for name in ("found", "missing"):
+        spec = spec_of(definitions, "docs", "split", name)
+        assert [dep.asset_key.path[-1] for dep in spec.deps][1:] == ["even"]
+    assert execute(definitions, instance).success
+    found = result_of(tmp_path, "docs", "lookup")
+    assert [(row["id"], row["found"]) for row in found] == [(0, ["text"]), (2, ["text"])]
+    only = [["docs", "split", "found"], ["docs", "lookup"]]
+    assert execute(definitions, instance, only=only).success
+    job = definitions.resolve_job_def("docs_preview")
+    config = {"ops": {"preview_docs": {"config": {"limit": 2}}}}
+    assert job.execute_in_process(config, instance=instance).success
+    place = tmp_path / "docs" / "lookup" / ".preview" / "lookup_results.jsonl"
+    assert [row["found"] for row in read_jsonl(place)] == [["text"]]
+
+
+def test_a_check_of_an_artefact_blocks_all_results_of_its_users(
+    tmp_path: Path, records: Callable[[int], Path], instance: Any
+) -> None:
+    for layout in ("steps", "single_step"):
+        definitions = definitions_of(
+            dividing_pipeline(),
+            records(4),
+            tmp_path / layout,
+            layout=layout,
+            checks={"even": [checks.row_count(min=3, blocking=True)]},
+        )
+        result = execute(definitions, instance, raise_on_error=False)
+        made = {event.asset_key.path[1] for event in result.get_asset_materialization_events()}
+        assert made == {"texts", "even"}
+
+
+def test_a_job_of_ops_joins_artefacts_and_several_results(
+    tmp_path: Path, records: Callable[[int], Path], instance: Any
+) -> None:
+    resources = {"dataops": resource_at(tmp_path)}
+    job = build_operator_job(dividing_pipeline(), source=records(4), resources=resources)
+    assert job.execute_in_process(instance=instance).success
+    assert [row["id"] for row in result_of(tmp_path, "docs", "lookup")] == [0, 2]
+    limit = {"ops": {"even": {"config": {"limit": 2}}}}
+    assert job.execute_in_process(limit, instance=instance).success
+    place = tmp_path / "docs" / "lookup" / ".preview" / "lookup_results.jsonl"
+    assert [row["id"] for row in read_jsonl(place)] == [0]
 
 
 def test_a_step_with_a_body_of_its_own_builds_artefacts(
