@@ -17,6 +17,7 @@ from dagster_dataops.errors import (
     OperatorOptionError,
     PipelineDefinitionError,
 )
+from dagster_dataops.operators.artefact_options import ArtefactReference
 from dagster_dataops.operators.chain import Chain
 from tests.operators.chain_parts import ACTIONS, Records, act, funnel_of
 
@@ -290,6 +291,10 @@ def test_settings_are_those_on_which_the_parts_agree() -> None:
         (lambda: pipeline("inner"), "part 2 is a Pipeline.*chained"),
         (lambda: 7, "part 2 is a int, not a record operator"),
         (lambda: data.chained.counted().set_output("x.jsonl"), "exports to x.jsonl"),
+        (
+            lambda: data.chained.counted(step=ArtefactReference("index")),
+            "takes the artefact of node 'index' as an option",
+        ),
     ],
 )
 def test_what_is_no_record_operator_is_refused_with_the_reason(part: Any, said: str) -> None:
