@@ -9,7 +9,7 @@ from contextlib import suppress
 from copy import deepcopy
 from functools import lru_cache
 from time import perf_counter
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from dagster_dataops.operators.dispositions import Disposition, disposition
@@ -24,6 +24,7 @@ _TIMED_SECONDS: Final = 0.002  # time of these records; measuring takes some mic
 _WORTH_NOTING: Final = 0.05  # of the seconds noted before
 _SEPARATOR: Final = ": "  # of the name of a part and its reason
 _MOST_REASONS: Final = 1024  # to remember, with their dispositions
+_GENERATED: Final = f"{__file__} (generated)"  # the file of generated code in tracebacks
 _PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 
 
@@ -225,7 +226,7 @@ def _code(names: tuple[str, ...]) -> CodeType:
     calls = "".join(_CALL.format(part=part) for part in numbers)
     variables = "".join(f"forward_{part}, " for part in numbers)
     source = _FUNCTION.format(names=variables, calls=calls)
-    return compile(source, f"{__file__} (generated)", "exec")
+    return compile(source, _GENERATED, "exec")
 
 
 class _Parts:
@@ -291,6 +292,26 @@ class _Parts:
             spent = perf_counter() - began
             self.weight = max(1, min(_MOST_UNTIMED, int(_TIMED_SECONDS / spent)))
         return passage.outcome()
+
+
+def blame_part_in(frame: FrameType | None, error: BaseException) -> None:
+    """Write into an exception the part of a chain that a call in another thread is in, if any.
+
+    Args:
+        frame: The innermost frame of that thread.
+        error: The exception, which is raised in this one.
+    """
+    while frame is not None:
+        if frame.f_code.co_filename == _GENERATED and "part" in frame.f_locals:
+            frame.f_locals["parts"].blame(frame.f_locals["part"], error)
+            return
+        if frame.f_code in _PASSING and "passage" in frame.f_locals:
+            frame.f_locals["passage"].blame(error)
+            return
+        frame = frame.f_back
+
+
+_PASSING: Final = (_Parts.timed.__code__, _Parts.pass_on.__code__)
 
 
 def async_chain_function(calls: Sequence[PartCall], times: PartTimes) -> Callable[..., Any]:

@@ -215,13 +215,14 @@ def test_an_invalid_line_is_in_no_part(root: Path, tmp_path: Path) -> None:
     assert "part" not in errors_in(root, "made")[0]
 
 
-@pytest.mark.parametrize("mode", ["process", "async"])
-def test_a_time_limit_names_the_part_that_took_too_long(root: Path, mode: str) -> None:
+@pytest.mark.parametrize("mode", ["thread", "process", "async"])
+@pytest.mark.parametrize("stuck", [0, 3])  # the first is timed
+def test_a_time_limit_names_the_part_that_took_too_long(root: Path, mode: str, stuck: int) -> None:
     async def wait(record: dict) -> Any:  # type: ignore[type-arg]
-        await asyncio.sleep(30 if record["n"] == 3 else 0)
+        await asyncio.sleep(30 if record["n"] == stuck else 0)
 
     def sleep(record: dict) -> Any:  # type: ignore[type-arg]
-        time.sleep(30 if record["n"] == 3 else 0)
+        time.sleep(10 if record["n"] == stuck else 0)
 
     slow = wait if mode == "async" else sleep
     made = chain(lambda_of_record, slow, name="made", _concurrency_mode=mode, _timeout=0.5)
