@@ -300,7 +300,7 @@ FailsOnce.failing = False
 
 
 def test_load_artefact_says_what_is_wrong(tmp_path: Path) -> None:
-    with pytest.raises(ResultMissingError, match="no \\*_results.jsonl lies there"):
+    with pytest.raises(ResultMissingError, match="no \\*_results.jsonl is there"):
         load_artefact(tmp_path)
     with pipeline("docs") as ppl:
         ppl.vocabulary = Vocabulary()

@@ -11,7 +11,6 @@ import pytest
 from dagster_dataops import (
     DataOpsResource,
     Pipeline,
-    build_operator_job,
     checks,
     data_register,
     dataops_assets,
@@ -19,6 +18,7 @@ from dagster_dataops import (
     load_artefact,
     pipeline,
 )
+from dagster_dataops.assets import build_operator_job
 from dagster_dataops.errors import PipelineDefinitionError, RecordError, ResultMissingError
 from tests.assets.helpers import (
     checks_of,
