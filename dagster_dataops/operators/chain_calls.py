@@ -7,9 +7,8 @@ The usual record, one in each part, costs the calls and little else. All others 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from copy import deepcopy
-from functools import lru_cache
 from time import perf_counter
-from types import CodeType
+from types import FrameType
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from dagster_dataops.operators.dispositions import Disposition, disposition
@@ -24,6 +23,7 @@ _TIMED_SECONDS: Final = 0.002  # time of these records; measuring takes some mic
 _WORTH_NOTING: Final = 0.05  # of the seconds noted before
 _SEPARATOR: Final = ": "  # of the name of a part and its reason
 _MOST_REASONS: Final = 1024  # to remember, with their dispositions
+_RUN: Final = "chain_function.<locals>.run"  # the function whose variables hold the current part
 _PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 
 
@@ -176,20 +176,11 @@ def chain_function(calls: Sequence[PartCall], times: PartTimes) -> Callable[[Rec
         calls: The parts, none of them asynchronous.
         times: Takes their seconds; used by one thread.
     """
-    namespace: dict[str, Any] = {}
-    exec(_code(tuple(call.name for call in calls)), namespace)  # noqa: S102 - see _FUNCTION
-    made: Callable[[Record], Any] = namespace["made"](_Parts(calls, times))
-    return made
-
-
-# A loop over the parts would take a quarter longer: Python speeds up a call that always calls the
-# same function. So the source has one call for each part, and each chain has code of its own.
-_FUNCTION: Final = """
-def made(parts):
-    {names} = parts.forwards
+    parts = _Parts(calls, times)
+    forwards = parts.forwards
     until = 1  # records up to the next that is timed, which counts
 
-    def run(record):
+    def run(record: Record) -> Any:
         nonlocal until
         until -= 1
         if until <= 0:
@@ -198,8 +189,16 @@ def made(parts):
             finally:
                 until = parts.weight
         part = 0
+        returned: Any = None
         try:
-            while True:{calls}
+            for forward in forwards:
+                returned = forward(record)
+                if returned is not None:
+                    if type(returned) is not dict:
+                        break
+                    record = returned
+                part += 1
+            else:
                 return record
         except BaseException as error:
             parts.blame(part, error)
@@ -207,25 +206,6 @@ def made(parts):
         return parts.pass_on(part, returned, record)
 
     return run
-"""
-_CALL: Final = """
-                part = {part}
-                returned = forward_{part}(record)
-                if returned is not None:
-                    if type(returned) is not dict:
-                        break
-                    record = returned
-"""
-
-
-@lru_cache(maxsize=256)
-def _code(names: tuple[str, ...]) -> CodeType:
-    """Return the code of `chain_function`, the same for the threads of one chain."""
-    numbers = range(len(names))
-    calls = "".join(_CALL.format(part=part) for part in numbers)
-    variables = "".join(f"forward_{part}, " for part in numbers)
-    source = _FUNCTION.format(names=variables, calls=calls)
-    return compile(source, f"{__file__} (generated)", "exec")
 
 
 class _Parts:
@@ -291,6 +271,26 @@ class _Parts:
             spent = perf_counter() - began
             self.weight = max(1, min(_MOST_UNTIMED, int(_TIMED_SECONDS / spent)))
         return passage.outcome()
+
+
+def blame_part_in(frame: FrameType | None, error: BaseException) -> None:
+    """Write into an exception the part of a chain that a call in another thread is in, if any.
+
+    Args:
+        frame: The innermost frame of that thread.
+        error: The exception, which is raised in this one.
+    """
+    while frame is not None:
+        if frame.f_code.co_qualname == _RUN and frame.f_code.co_filename == __file__:
+            frame.f_locals["parts"].blame(frame.f_locals["part"], error)
+            return
+        if frame.f_code in _PASSING and "passage" in frame.f_locals:
+            frame.f_locals["passage"].blame(error)
+            return
+        frame = frame.f_back
+
+
+_PASSING: Final = (_Parts.timed.__code__, _Parts.pass_on.__code__)
 
 
 def async_chain_function(calls: Sequence[PartCall], times: PartTimes) -> Callable[..., Any]:

@@ -17,6 +17,7 @@ from dagster_dataops.errors import (
     OperatorOptionError,
     PipelineDefinitionError,
 )
+from dagster_dataops.operators.artefact_options import ArtefactReference
 from dagster_dataops.operators.chain import Chain
 from tests.operators.chain_parts import ACTIONS, Records, act, funnel_of
 
@@ -214,13 +215,14 @@ def test_an_invalid_line_is_in_no_part(root: Path, tmp_path: Path) -> None:
     assert "part" not in errors_in(root, "made")[0]
 
 
-@pytest.mark.parametrize("mode", ["process", "async"])
-def test_a_time_limit_names_the_part_that_took_too_long(root: Path, mode: str) -> None:
+@pytest.mark.parametrize("mode", ["thread", "process", "async"])
+@pytest.mark.parametrize("stuck", [0, 3])  # the first is timed
+def test_a_time_limit_names_the_part_that_took_too_long(root: Path, mode: str, stuck: int) -> None:
     async def wait(record: dict) -> Any:  # type: ignore[type-arg]
-        await asyncio.sleep(30 if record["n"] == 3 else 0)
+        await asyncio.sleep(30 if record["n"] == stuck else 0)
 
     def sleep(record: dict) -> Any:  # type: ignore[type-arg]
-        time.sleep(30 if record["n"] == 3 else 0)
+        time.sleep(10 if record["n"] == stuck else 0)
 
     slow = wait if mode == "async" else sleep
     made = chain(lambda_of_record, slow, name="made", _concurrency_mode=mode, _timeout=0.5)
@@ -292,6 +294,10 @@ def test_settings_are_those_on_which_the_parts_agree() -> None:
         (lambda: pipeline("inner"), "part 2 is a Pipeline.*chained"),
         (lambda: 7, "part 2 is a int, not a record operator"),
         (lambda: data.chained.counted().set_output("x.jsonl"), "exports to x.jsonl"),
+        (
+            lambda: data.chained.counted(step=ArtefactReference("index")),
+            "takes the artefact of node 'index' as an option",
+        ),
     ],
 )
 def test_what_is_no_record_operator_is_refused_with_the_reason(part: Any, said: str) -> None:

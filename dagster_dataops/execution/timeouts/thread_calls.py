@@ -13,9 +13,11 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from queue import Empty, SimpleQueue
+from types import FrameType
 from typing import Final, NamedTuple
 
 from dagster_dataops.execution.timeouts.record_timeout import Forward, RecordTimeout, Stuck
+from dagster_dataops.operators.chain_calls import blame_part_in
 from dagster_dataops.operators.record_context import Tally
 from dagster_dataops.records import Record
 
@@ -66,7 +68,7 @@ class CallLimit:
             except Empty:
                 self._caller = None
                 error = RecordTimeout(self._seconds)
-                error.add_note(caller.abandon())
+                caller.abandon(error)
                 raise error from None
             if answer.raised is not None:
                 raise answer.raised
@@ -108,14 +110,15 @@ class _Caller:
                 if left <= 0:
                     raise
 
-    def abandon(self) -> str:
-        """Abandon the thread, which ends with its call; return the text of its stack."""
-        where = _whereabouts(self._thread)
+    def abandon(self, error: RecordTimeout) -> None:
+        """Abandon the thread, which ends with its call; write into ``error`` where it is."""
+        frame = _frame_of(self._thread)
+        error.add_note(_whereabouts(frame))
+        blame_part_in(frame, error)
         try:
             self._stuck.add(self)
         finally:
             self._records.put(None)
-        return where
 
     def dismiss(self) -> None:
         """End the thread after its last call."""
@@ -133,10 +136,14 @@ class _Caller:
         self._stuck.discard(self)
 
 
-def _whereabouts(thread: threading.Thread) -> str:
-    """Return the operator's part of a thread's stack, as in a traceback."""
+def _frame_of(thread: threading.Thread) -> FrameType | None:
+    """Return the innermost frame of a thread."""
     with _LOOKING, _no_collection():
-        frame = sys._current_frames().get(thread.ident or 0)  # noqa: SLF001 - documented, see sys
+        return sys._current_frames().get(thread.ident or 0)  # noqa: SLF001 - documented, see sys
+
+
+def _whereabouts(frame: FrameType | None) -> str:
+    """Return the operator's part of a thread's stack, as in a traceback."""
     lines = traceback.format_stack(frame) if frame is not None else []
     own = [place for place, line in enumerate(lines) if f'"{__file__}"' in line]
     return "The call was given up here:\n" + "".join(lines[own[-1] + 1 if own else 0 :])

@@ -23,16 +23,17 @@ def long_enough(record: dict[str, Any], context: OperatorContext) -> Any:
     return record if len(record["text"]) > 3 else context.drop("too_short")
 
 
-def test_sums_and_drops_are_metadata_of_the_asset(tmp_path: Path) -> None:
+def test_sums_and_drops_are_metadata_of_the_asset(
+    tmp_path: Path, instance: dg.DagsterInstance
+) -> None:
     source = write_jsonl(tmp_path / "in.jsonl", [{"text": "a"}, {"text": "a b c"}, {"text": "b"}])
     with pipeline("counted") as ppl:
         ppl.long = long_enough()
     defs = build_definitions(
         ppl, source=str(source), resource=DataOpsResource(root=str(tmp_path / "root"))
     )
-    result = defs.resolve_implicit_global_asset_job_def().execute_in_process(
-        instance=dg.DagsterInstance.ephemeral()
-    )
+    job = defs.resolve_implicit_global_asset_job_def()
+    result = job.execute_in_process(instance=instance)
     made = result.asset_materializations_for_node("counted__long")[-1]
     metadata = made.metadata
     assert metadata["dagster_dataops/counted_words"].value == 5

@@ -73,6 +73,7 @@ def _start(tmp_path: Path) -> NodeFolder:
     folder = node(tmp_path)
     run(act(_concurrency_mode="single"), write_input(tmp_path / "old.jsonl", _OLD), folder)
     assert folder.result.read_bytes() == expected_results(_OLD)
+    deleting.finish()  # else this process may delete the files that a child is to delete
     return folder
 
 
