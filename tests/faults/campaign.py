@@ -188,8 +188,9 @@ class _Round(Round):
         counts = (manifest["rows_in"], manifest["rows_out"], manifest["failed"])
         assert counts == (len(self._rows), result.count(b"\n"), len(bad)), f"wrong counts {counts}"
         ours = {self.node.result, self.node.manifest, self.node.path / ".lock"}
-        of_failures = {self.node.errors, self.node.kept} if bad else set()
-        stray = set(self.node.path.iterdir()) - ours - of_failures
+        of_failures = {self.node.errors} if bad else set()
+        map_of_records = {self.node.kept} if manifest["mapped"] else set()
+        stray = set(self.node.path.iterdir()) - ours - of_failures - map_of_records
         assert not stray, f"left over: {sorted(map(str, stray))}"
 
 

@@ -29,8 +29,10 @@ def test_the_command_distinguishes_killed_mutations_from_survivors(tmp_path: Pat
         """
 [[mutation]]
 file = "operators/return_contract.py"
-old = '''if returned is None:'''
-new = '''if returned == 0:'''
+old = '''if returned is None:
+        return encode'''
+new = '''if returned == 0:
+        return encode'''
 tests = ["tests/operators/test_return_contract.py"]
 
 [[mutation]]
