@@ -133,7 +133,6 @@ class PipelineDefinitionError(DefinitionError):
 class ChainDefinitionError(DefinitionError):
     """Operators cannot be made one chain."""
 
-    facts = ("chain", "reason")
     sentence = "Chain {chain!r}: {reason}"
     chain: str
     reason: str
@@ -301,7 +300,6 @@ class WorkerError(DataOpsError):
 class OperatorOpenError(DataOpsError):
     """``open()`` or ``close()`` of an operator failed. No record is at fault."""
 
-    facts = ("operator", "method", "reason", "traceback_text")
     sentence = "Operator {operator}: its {method}() failed: {reason}\n{traceback_text}"
     operator: str
     method: str
@@ -312,7 +310,6 @@ class OperatorOpenError(DataOpsError):
 class OperatorContextError(DataOpsError):
     """An operator asked its context for something that is not there."""
 
-    facts = ("wanted", "reason")
     sentence = "context.{wanted} {reason}"
     wanted: str
     reason: str

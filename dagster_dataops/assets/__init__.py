@@ -1,7 +1,7 @@
-"""The Dagster face: operators as assets or ops. The only package that imports Dagster.
+"""Operators as assets or ops of Dagster. The only package that imports Dagster.
 
-`build_definitions` of the package makes everything at once. The names here make assets, ops, checks
-and jobs one by one.
+`dagster_dataops.build_definitions` makes all definitions of a pipeline. The names of this package
+make its assets, ops, checks and jobs one by one.
 """
 
 from contextlib import suppress

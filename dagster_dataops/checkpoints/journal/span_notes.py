@@ -62,11 +62,6 @@ class SpanNotes(NamedTuple):
             codes[position] = numbers[one]
         return cls(records, dict(counts), tuple(numbers), codes)
 
-    def dispositions(self) -> Iterator[Disposition]:
-        """Yield the disposition of every record, in order."""
-        table = (USUAL, *self.table)
-        return map(table.__getitem__, self.codes)
-
     def unusual(self) -> Iterator[tuple[int, Disposition]]:
         """Yield position and disposition of every unusual record, in order."""
         return (

@@ -29,7 +29,8 @@ def noted(records: list[bytes], counts: dict[str, float] | None = None) -> SpanN
 def dispositions(notes: SpanNotes | None, records: int) -> list[bytes]:
     if notes is None or not notes.table:
         return [USUAL] * records
-    return list(notes.dispositions())
+    found = dict(notes.unusual())
+    return [found.get(position, USUAL) for position in range(len(notes.codes))]
 
 
 @given(_RECORDS, _COUNTS)
