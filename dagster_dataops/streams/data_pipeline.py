@@ -13,6 +13,7 @@ from dagster_dataops.streams.core.sequences import ConstantSource, CountSource, 
 from dagster_dataops.streams.core.stage import Stage
 from dagster_dataops.streams.operations import Operations
 from dagster_dataops.streams.positioned_stream import PositionedStream
+from dagster_dataops.streams.sharding.marks import check_inputs
 from dagster_dataops.streams.stages.concatenating import ConcatStage
 from dagster_dataops.streams.stages.round_robin import RoundRobinStage
 from dagster_dataops.streams.stages.sampling import SampleStage
@@ -169,4 +170,5 @@ def _stages(name: str, given: tuple[Streams, ...]) -> tuple[Stage, ...]:
             reason = f"expected streams, but got a {type(stream).__name__}"
             raise StreamArgumentError(name, reason)
         found.append(stream.part())
+    check_inputs(name, found)
     return tuple(found)

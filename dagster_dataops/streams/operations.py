@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from collections.abc import Sequence as SequenceOf
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from dagster_dataops.errors import StreamDefinitionError
 from dagster_dataops.selectors.selector import Selector
@@ -12,15 +12,21 @@ from dagster_dataops.streams.core.stage import Stage
 from dagster_dataops.streams.parallel.ordered import OrderedMap
 from dagster_dataops.streams.parallel.parallel_map import MODES, Mode
 from dagster_dataops.streams.parallel.unordered import UnorderedMap
+from dagster_dataops.streams.sharding.marks import ShardingDispatch, ShardingFilter, check_mark
+from dagster_dataops.streams.sharding.workers_stage import WorkersStage, check_workers
 from dagster_dataops.streams.stages.bucketing import Bucket
 from dagster_dataops.streams.stages.cost_buckets import DynamicBucket
 from dagster_dataops.streams.stages.flattening import YieldFrom
 from dagster_dataops.streams.stages.length_buckets import BucketByLength
 from dagster_dataops.streams.stages.mapping import Filter, Function, Map
 from dagster_dataops.streams.stages.prefetching import Prefetch
+from dagster_dataops.streams.stages.random_mapping import RandomMap
 from dagster_dataops.streams.stages.repeating import Repeat
 from dagster_dataops.streams.stages.shuffling import Shuffle
-from dagster_dataops.streams.stages.taking import Shard, Skip, Take
+from dagster_dataops.streams.stages.taking import ContiguousShard, Shard, Skip, Take
+from dagster_dataops.streams.stages.window_packing import Pack, PackGroup, SelectGroups
+
+PREFETCH: Final = 4  # tasks for each worker that may be unfinished or not yet read
 
 
 class Operations:
@@ -41,6 +47,14 @@ class Operations:
         """Return a stream that ends with ``stage``."""
         return type(self)(stage)
 
+    def as_written(self) -> "Operations":
+        """Return the stream that is written as a result: this one, unless JSON cannot hold it."""
+        return self
+
+    def with_stage(self, stage: Stage) -> Self:
+        """Return the same stream, with its options, upon another last stage."""
+        return type(self)(stage)
+
     @property
     def finitude(self) -> Finitude:
         """Whether the stream ends. Nothing is read to find out."""
@@ -50,7 +64,7 @@ class Operations:
     def endless_stage(self) -> str | None:
         """The stage that makes the stream infinite; ``None`` if it ends."""
         stage = self.stage.endless()
-        return None if stage is None else stage.name
+        return None if stage is None else stage.described
 
     def is_infinite(self) -> bool:
         """Whether the stream is infinite or pseudo-infinite, so never ends by itself."""
@@ -63,6 +77,8 @@ class Operations:
         num_parallel_calls: int = 1,
         deterministic: bool = True,
         mode: Mode | None = None,
+        *,
+        random: bool = False,
     ) -> Self:
         """Apply a function to each item.
 
@@ -73,6 +89,10 @@ class Operations:
             num_parallel_calls: The number of concurrent calls.
             deterministic: Whether to yield results in item order, or as they finish.
             mode: ``thread`` (default), ``process`` or ``async`` (default for coroutine functions).
+            random: Whether each function also takes a ``random.Random``, whose seed depends on the
+                seed of the stream, the path of the stage and the number of the item. So the results
+                are the same for every number of workers, and after resuming. Not with concurrent
+                calls.
 
         Raises:
             SelectorSyntaxError: The selector is malformed.
@@ -91,6 +111,11 @@ class Operations:
             raise StreamDefinitionError("map", reason)
         if mode == "async" and not waits:
             raise StreamDefinitionError("map", "mode 'async' takes one coroutine function")
+        if random:
+            if num_parallel_calls > 1 or mode is not None or waits:
+                reason = "random=True calls one after another; workers() runs them in processes"
+                raise StreamDefinitionError("map", reason)
+            return self.then(RandomMap(self.stage, functions, chosen))
         if num_parallel_calls == 1 and mode is None and not waits:
             return self.then(Map(self.stage, functions, chosen))
         parallel = OrderedMap if deterministic else UnorderedMap
@@ -188,6 +213,23 @@ class Operations:
             )
         )
 
+    def pack(self, size: int, select: SelectGroups, pack: PackGroup) -> Self:
+        """Make packs of windows of ``size`` items; the last window may be shorter.
+
+        The restore keys of the items become that of their pack, and their sources those of the
+        pack. A window is read again when the stream resumes in the middle of its packs.
+
+        Args:
+            size: The number of items of a window.
+            select: Given the list of items, returns a list of groups, each a list of items. Items
+                in no group are dropped.
+            pack: Given a group, returns a record, or several in a list or a generator.
+        """
+        check_count("pack", "size", size, 1)
+        check_callable("pack", "select", select)
+        check_callable("pack", "pack", pack)
+        return self.then(Pack(self.stage, size, select, pack))
+
     def prefetch(self, num_examples: int) -> Self:
         """Read up to ``num_examples`` items ahead in a thread; 0 turns that off."""
         check_count("prefetch", "num_examples", num_examples, 0)
@@ -202,18 +244,85 @@ class Operations:
             check_count("repeat", "num_repeats", num_repeats, 0)
         return self.then(Repeat(self.stage, num_repeats, reset_rng))
 
-    def shard(self, shard_idx: int, num_shards: int, allow_uneven: bool = True) -> Self:
-        """Keep every ``num_shards``-th item, starting at index ``shard_idx``.
+    def shard(
+        self,
+        shard_idx: int,
+        num_shards: int,
+        allow_uneven: bool = True,
+        *,
+        contiguous: bool = False,
+    ) -> Self:
+        """Keep one of ``num_shards`` parts of the items.
 
-        With ``allow_uneven=False`` all shards have the same number of items, and the last few items
-        of the stream can be missing from all of them.
+        Args:
+            shard_idx: The index of the part, from 0.
+            num_shards: The number of parts.
+            allow_uneven: Whether all items belong to a part, and some parts have one item more.
+                Otherwise the last few items can be missing from all of them.
+            contiguous: Whether a part is a run of consecutive items, so that all parts one after
+                another are the stream. Otherwise it is every ``num_shards``-th item. A stream
+                without random access is read twice then, once to count its items.
+
+        Raises:
+            StreamDefinitionError: An argument is invalid, or the parts of a stream that never ends
+                are contiguous.
         """
         check_count("shard", "num_shards", num_shards, 1)
         check_count("shard", "shard_idx", shard_idx, 0)
         if shard_idx >= num_shards:
             reason = f"shard_idx is {shard_idx}; it must be less than num_shards, {num_shards}"
             raise StreamDefinitionError("shard", reason)
-        return self.then(Shard(self.stage, shard_idx, num_shards, allow_uneven))
+        if contiguous and self.is_infinite():
+            reason = f"a stream that never ends ({self.endless_stage}) has no contiguous parts"
+            raise StreamDefinitionError("shard", reason)
+        kind = ContiguousShard if contiguous else Shard
+        return self.then(kind(self.stage, shard_idx, num_shards, allow_uneven))
+
+    def sharding_filter(self) -> Self:
+        """Mark the place from which each item belongs to one worker; see `workers`.
+
+        Every worker reads the stages before the mark, and passes over the items of the others. The
+        mark changes neither items nor states.
+
+        Raises:
+            StreamDefinitionError: The stream has a mark or workers already.
+        """
+        check_mark("sharding_filter", self.stage)
+        check_workers("sharding_filter", self.stage)
+        return self.then(ShardingFilter(self.stage))
+
+    def sharding_round_robin_dispatch(self) -> Self:
+        """Mark the place from which each item belongs to one worker; see `workers`.
+
+        The reading process alone reads the stages before the mark, and sends each item to a worker.
+        The mark changes neither items nor states.
+
+        Raises:
+            StreamDefinitionError: The stream has a mark or workers already.
+        """
+        check_mark("sharding_round_robin_dispatch", self.stage)
+        check_workers("sharding_round_robin_dispatch", self.stage)
+        return self.then(ShardingDispatch(self.stage))
+
+    def workers(self, num_workers: int, prefetch: int = PREFETCH) -> Self:
+        """Read the stream with several processes: the same items, order and states as with one.
+
+        ``map``, ``filter`` and ``yield_from`` directly behind the mark run in the workers; stages
+        that hold items, such as ``bucket``, and all later ones run in the reading process. Without
+        a mark, the last ``map``, ``filter`` and ``yield_from`` in a row run in the workers.
+
+        Args:
+            num_workers: The number of processes; 0 reads in the process itself.
+            prefetch: The number of tasks for each worker that may be unfinished or not yet read. A
+                task has up to 64 items.
+
+        Raises:
+            StreamDefinitionError: An argument is invalid, or the stream has workers already.
+        """
+        check_count("workers", "num_workers", num_workers, 0)
+        check_count("workers", "prefetch", prefetch, 1)
+        check_workers("workers", self.stage)
+        return self.then(WorkersStage(self.stage, num_workers, prefetch))
 
     def shuffle(self, shuffle_window: int, seed: int | None = None) -> Self:
         """Shuffle windows of ``shuffle_window`` items; 0 shuffles all items, 1 none.

@@ -15,7 +15,7 @@ from dagster_dataops.streams.core.item_failures import POLICIES, FailureHandler,
 from dagster_dataops.streams.core.stage import Cursor, ReadContext, Stage
 from dagster_dataops.streams.core.state_envelope import unwrap_state, wrap_state
 from dagster_dataops.streams.core.stream_identity import fingerprint
-from dagster_dataops.streams.operations import Operations
+from dagster_dataops.streams.operations import PREFETCH, Operations
 from dagster_dataops.streams.stages.taking import Take
 
 
@@ -57,6 +57,7 @@ class PositionedStream(Operations):
         self._failure: BaseException | None = None
         self._failures, self._cursor = self._opened()
         self._items: Iterator[Any] | None = None
+        self._is_closed = False  # since the last item
 
     def _opened(self) -> tuple[FailureHandler, Cursor]:
         failures = FailureHandler(self._on_error, self._max_errors, self._path)
@@ -84,6 +85,17 @@ class PositionedStream(Operations):
     def then(self, stage: Stage) -> Any:
         raise StreamDefinitionError(stage.name, "this stream is complete; build on its builder")
 
+    @property
+    def seed(self) -> int:
+        """The root seed, for all stages without a seed."""
+        return self._seed
+
+    def close(self) -> None:
+        """Stop the threads and processes that read ahead. The position stays."""
+        if self._items is not None:
+            self._items = None
+            self._is_closed = True
+
     def __iter__(self) -> Iterator[Any]:
         """Yield the items from the current position.
 
@@ -103,7 +115,9 @@ class PositionedStream(Operations):
 
     def _shared_items(self) -> Iterator[Any]:
         if self._items is None:
-            self._items = self._cursor.items()
+            if self._is_closed:
+                self._cursor.restore(self._cursor.state())
+            self._items, self._is_closed = self._cursor.items(), False
         return self._items
 
     def _check(self) -> None:
@@ -131,6 +145,11 @@ class PositionedStream(Operations):
         return list(self._failures.kept)
 
     @property
+    def leaves(self) -> list[dict[str, Any]]:
+        """Facts about the datasets that the stream mixes, with the number of samples of each."""
+        return self._cursor.leaves()
+
+    @property
     def on_error(self) -> OnError:
         """The handling of items on which a stage fails."""
         return self._on_error
@@ -154,13 +173,40 @@ class PositionedStream(Operations):
             limit: The number of items after which to end; ``None`` for no limit.
         """
         other = self._path or (quarantine if self._on_error == "quarantine" else None)
+        return self.with_stage(self.stage if limit is None else Take(self.stage, limit), other)
+
+    @override
+    def with_stage(
+        self,
+        stage: Stage,
+        quarantine: str | os.PathLike[str] | None = None,
+        *,
+        seed: int | None = None,
+    ) -> Self:
+        """Return a stream with another last stage and the same options, at its start.
+
+        Args:
+            stage: The last stage.
+            quarantine: The file for failed items; ``None`` for that of this stream.
+            seed: The root seed; ``None`` for that of this stream.
+        """
         return type(self)(
-            self.stage if limit is None else Take(self.stage, limit),
+            stage,
             on_error=self._on_error,
             max_errors=self._max_errors,
-            quarantine=other,
-            seed=self._seed,
+            quarantine=quarantine or self._path,
+            seed=self._seed if seed is None else seed,
         )
+
+    @override
+    def workers(self, num_workers: int, prefetch: int = PREFETCH) -> Self:
+        """Return the same stream at its start, read with several processes.
+
+        Args:
+            num_workers: See `DataPipelineBuilder.workers`.
+            prefetch: See `DataPipelineBuilder.workers`.
+        """
+        return self.with_stage(Operations(self.stage).workers(num_workers, prefetch).stage)
 
     @property
     def seeds(self) -> dict[str, int]:
@@ -186,7 +232,7 @@ class PositionedStream(Operations):
     def reset(self, reset_rng: bool = False) -> None:
         """Go to the start of the next epoch; with ``reset_rng``, to that of the first one."""
         self._check()
-        self._items = None
+        self._items, self._is_closed = None, False
         self._cursor.restart(reset_rng=reset_rng)
 
     @cached_property
@@ -206,14 +252,21 @@ class PositionedStream(Operations):
         failures = self._failures.state()
         return wrap_state(self._fingerprint, position, failures=failures, **drawn)
 
-    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], *, across_weights: bool = False
+    ) -> None:
         """Go to a position that `state_dict` returned; the same items follow.
+
+        Args:
+            state_dict: The state.
+            across_weights: Whether to accept the state of a stream with other weights. Each
+                dataset goes on at its position, and further draws follow the new weights.
 
         Raises:
             StreamStateError: The state does not belong to this stream. The position is not changed.
         """
         self._check()
-        content = unwrap_state(state_dict, self._fingerprint)
+        content = unwrap_state(state_dict, self._fingerprint, across_weights=across_weights)
         failures, cursor = self._opened()
         try:
             cursor.restore(content["position"])
@@ -222,4 +275,5 @@ class PositionedStream(Operations):
             msg = f"its position is damaged: {type(error).__name__}: {error}"
             raise StreamStateError(msg) from error
         self._failures, self._cursor, self._items = failures, cursor, None
+        self._is_closed = False
         self._drawn_seeds = {**self._drawn_seeds, **content.get("seeds", {})}

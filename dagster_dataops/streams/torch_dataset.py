@@ -1,8 +1,8 @@
-"""`StreamDataset`: a stream as a PyTorch dataset. The only module that imports torch."""
+"""Streams and loaders as PyTorch datasets. Imports torch."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 import cloudpickle
 import torch
@@ -17,6 +17,22 @@ from dagster_dataops.streams.positioned_stream import PositionedStream
 MakeStream = Callable[[int, int], DataPipelineBuilder]
 
 _MAX_WORKERS: Final = 4096  # workers per rank; each takes eight bytes of shared memory
+
+
+class Loader(Protocol):
+    """A loader of a stream, such as `DataLoader2`."""
+
+    def __iter__(self) -> Iterator[Any]:
+        """Return an iterator over the next epoch, or over the rest of a loaded one."""
+        ...
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the position as a JSON object."""
+        ...
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Go to a position."""
+        ...
 
 
 class RankInfo(NamedTuple):
@@ -170,3 +186,59 @@ class StreamIterator:
         self._stream.load_state_dict(position)
         self._items = iter(self._stream)
         self._dataset.begun(self._worker, epoch)
+
+
+class LoaderDataset(IterableDataset[Any]):
+    """A dataset over a loader, which has workers and ranks of its own.
+
+    Args:
+        loader: The loader.
+    """
+
+    def __init__(self, loader: Loader) -> None:
+        super().__init__()
+        self._loader = loader
+
+    @override
+    def __iter__(self) -> "LoaderIterator":
+        """Return an iterator over the next epoch.
+
+        Raises:
+            StreamDefinitionError: This is a worker of a PyTorch loader: each would read all items.
+        """
+        if get_worker_info() is not None:
+            reason = (
+                "the loader has worker processes of its own, so PyTorch's loader must have "
+                "num_workers=0; give reading_service=MultiProcessingReadingService(...) instead"
+            )
+            raise StreamDefinitionError("torch_dataset", reason)
+        return LoaderIterator(self._loader)
+
+
+class LoaderIterator:
+    """One epoch of a loader. It begins with the first item, so that a state can be loaded before.
+
+    Args:
+        loader: The loader.
+    """
+
+    def __init__(self, loader: Loader) -> None:
+        self._loader = loader
+        self._items: Iterator[Any] | None = None
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        if self._items is None:
+            self._items = iter(self._loader)
+        return next(self._items)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the position of the loader."""
+        return self._loader.state_dict()
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Go to a position of the loader."""
+        self._loader.load_state_dict(state_dict)
+        self._items = None

@@ -14,10 +14,10 @@ from typing import Any, Final
 from typing_extensions import override
 
 from dagster_dataops.errors import OperatorOptionError
-from dagster_dataops.operators.operator import init_parameters
-from dagster_dataops.operators.reader_base import Readable
-from dagster_dataops.operators.signature import options_of
-from dagster_dataops.operators.type_checks import check_types
+from dagster_dataops.operators.definition.operator import init_parameters
+from dagster_dataops.operators.definition.reader_base import Readable
+from dagster_dataops.operators.options.signature import options_of
+from dagster_dataops.operators.options.type_checks import check_types
 from dagster_dataops.readers.part_files.column_batches import BatchStage
 from dagster_dataops.readers.part_files.part_lines import PartLines
 from dagster_dataops.readers.part_files.part_names import PartNames

@@ -26,6 +26,9 @@ class FailureHandler:
         on_error: ``raise``, ``skip`` or ``quarantine``.
         max_errors: The largest number of failures to accept; ``None`` for no limit.
         path: The jsonl file for quarantined items; ``None`` to hold them in memory only.
+
+    Attributes:
+        counters: The counters of the open stages, in the order in which they were opened.
     """
 
     def __init__(
@@ -38,22 +41,22 @@ class FailureHandler:
         self.kept: list[dict[str, Any]] = []
         self._max_errors = max_errors
         self._path = path
-        self._counters: list[FailureCounter] = []
+        self.counters: list[FailureCounter] = []
         self._stored: dict[int, int] = {}
 
     def counter(self, stage: str) -> "FailureCounter":
         """Return a new counter for one stage."""
-        self._counters.append(FailureCounter(self, len(self._counters), stage))
-        return self._counters[-1]
+        self.counters.append(FailureCounter(self, len(self.counters), stage))
+        return self.counters[-1]
 
     @property
     def count(self) -> int:
         """The number of failed items."""
-        return sum(counter.count for counter in self._counters)
+        return sum(counter.count for counter in self.counters)
 
     def state(self) -> list[int]:
         """Return the number of logged and stored failures of each stage."""
-        return [self._stored.get(number, 0) for number in range(len(self._counters))]
+        return [self._stored.get(number, 0) for number in range(len(self.counters))]
 
     def restore(self, state: Any) -> None:
         """Drop the failures that were stored after ``state`` was taken."""

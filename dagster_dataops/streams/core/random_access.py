@@ -64,16 +64,23 @@ class RandomAccess(ABC):
 
 @dataclass(frozen=True)
 class ShardSlice:
-    """Every ``among``-th place, starting at ``first``.
+    """Every ``among``-th place, starting at ``first``; or the ``first``-th of ``among`` runs.
 
-    All shards have the same size, unless ``uneven`` is set. Then the last places are used too.
+    All shards have the same size, unless ``uneven`` is set. Then the last places are used too, and
+    the first runs have one more.
     """
 
     first: int = 0
     among: int = 1
     uneven: bool = True
+    contiguous: bool = False
 
     def places(self, size: int) -> range:
         """Return the places of this shard among ``size`` places."""
-        end = size if self.uneven else size - size % self.among
+        each, rest = divmod(size, self.among)
+        if self.contiguous:
+            rest = rest if self.uneven else 0
+            start = self.first * each + min(self.first, rest)
+            return range(start, start + each + (self.first < rest))
+        end = size if self.uneven else size - rest
         return range(self.first, end, self.among)

@@ -33,11 +33,19 @@ class Cursor(ABC):
             inputs. Their values are JSON values.
         opened: The cursors of the inputs.
         counter: Counts failed items.
+        numbering: The distance between the numbers of two items, and what to add to them: 1 and 0,
+            but for one rank of several, whose items are numbered among those of all ranks.
     """
 
     saved: ClassVar[tuple[str, ...]] = ()
     opened: "Sequence[Cursor]" = ()
+    numbering: tuple[int, int] = (1, 0)
     counter: FailureCounter
+
+    @property
+    def numbers_after(self) -> int:
+        """At the end: what to add to the number after the last item for that of all items."""
+        return 0
 
     @abstractmethod
     def items(self) -> Iterator[Any]:
@@ -48,6 +56,10 @@ class Cursor(ABC):
 
     def reset(self) -> None:  # noqa: B027 - a stage without a position of its own needs none
         """Set the own position to the start of an epoch, and drop the items read ahead."""
+
+    def leaves(self) -> list[dict[str, Any]]:
+        """Return facts about the datasets that are mixed; see `Manifest.leaves`."""
+        return [leaf for one in self.opened for leaf in one.leaves()]
 
     def states_before(self) -> list[State] | None:
         """Return the states of the inputs before the items that were read ahead, if any were."""
@@ -142,9 +154,19 @@ class ReadContext:
 
 @dataclass(eq=False)
 class Stage(Cursor):
-    """A node of a stream definition, together with its inputs; opened, a copy is the cursor."""
+    """A node of a stream definition, together with its inputs; opened, a copy is the cursor.
+
+    Attributes:
+        name: The name of the operation.
+        elementwise: Whether the stage processes each item alone and holds nothing between two
+            items, except for counts of failures. Worker processes run such stages.
+        transparent: Whether the stage changes how a stream is read, but neither its items nor its
+            states.
+    """
 
     name: ClassVar[str]
+    elementwise: ClassVar[bool] = False
+    transparent: ClassVar[bool] = False
 
     @property
     def inputs(self) -> "tuple[Stage, ...]":
@@ -194,6 +216,11 @@ class Stage(Cursor):
         """The names of the stage and of its inputs. Seeds are derived from this path."""
         above = ",".join(one.path for one in self.inputs)
         return f"{above}>{self.name}" if above else self.name
+
+    @property
+    def described(self) -> str:
+        """The stage in messages."""
+        return self.name
 
     def options(self) -> dict[str, Any]:
         """Return the arguments of the stage by name, without its inputs."""

@@ -27,8 +27,18 @@ def wrap_state(stages: Sequence[StageFingerprint], position: Any, **more: Any) -
     }
 
 
-def unwrap_state(state: Any, stages: Sequence[StageFingerprint]) -> dict[str, Any]:
+_WEIGHTED: Final = frozenset({"blend", "sample"})  # their positions do not depend on weights
+
+
+def unwrap_state(
+    state: Any, stages: Sequence[StageFingerprint], *, across_weights: bool = False
+) -> dict[str, Any]:
     """Check that a state belongs to ``stages`` and return its content.
+
+    Args:
+        state: The state.
+        stages: The fingerprint of each stage, sources first.
+        across_weights: Whether stages that draw by weight may have other options.
 
     Raises:
         StreamStateError: It is not a stream state, has another version or belongs to another
@@ -40,11 +50,24 @@ def unwrap_state(state: Any, stages: Sequence[StageFingerprint]) -> dict[str, An
     if state["version"] != VERSION:
         msg = f"it has version {state['version']!r}; this package reads version {VERSION}"
         raise StreamStateError(msg)
-    found = difference(state["stages"], stages)
+    kept = _with_weights(state["stages"], stages) if across_weights else state["stages"]
+    found = difference(kept, stages)
     if found:
         msg = f"it belongs to another stream: {found}. Start afresh, or undo the change"
         raise StreamStateError(msg)
     return dict(state)
+
+
+def _with_weights(kept: Any, stages: Sequence[StageFingerprint]) -> Any:
+    """Return stored stages with the current options of those that draw by weight."""
+    if not isinstance(kept, list) or len(kept) != len(stages):
+        return kept
+    return [
+        {**old, "options": new.get("options")}
+        if isinstance(old, Mapping) and old.get("stage") == new["stage"] in _WEIGHTED
+        else old
+        for old, new in zip(kept, stages, strict=True)
+    ]
 
 
 def difference(kept: Any, stages: Sequence[StageFingerprint]) -> str:

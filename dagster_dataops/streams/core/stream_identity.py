@@ -1,5 +1,6 @@
 """The fingerprint of a stream, by which a state is matched to its stream."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from dagster_dataops.hashing.code import code_digest
@@ -15,14 +16,19 @@ def fingerprint(stage: Stage, on_error: OnError) -> list[dict[str, str]]:
         StreamSourceError: A source cannot be read.
     """
     counted = {"stage": "stream", "on_error": "raise" if on_error == "raise" else "skip"}
-    return [*map(_fingerprint_parts, stage.ordered()), counted]
+    return [*map(_fingerprint_parts, _counting(stage)), counted]
 
 
 def definition(stage: Stage) -> dict[str, str]:
     """Return digests of the options and of the code of all stages, without reading any data."""
-    parts = [_definition_parts(one) for one in stage.ordered()]
+    parts = [_definition_parts(one) for one in _counting(stage)]
     options = [[one["stage"], one["options"]] for one in parts]
     return {"options": digest(options), "code": digest([one.get("code") for one in parts])}
+
+
+def _counting(stage: Stage) -> Iterator[Stage]:
+    """Yield the stages that decide about the items."""
+    return (one for one in stage.ordered() if not one.transparent)
 
 
 def _fingerprint_parts(stage: Stage) -> dict[str, str]:

@@ -8,21 +8,22 @@ from typing import Any, ClassVar, Final
 from typing_extensions import override
 
 from dagster_dataops.errors import DataPipelineError, StreamStateError
+from dagster_dataops.streams.core.element_numbers import NOTHING, NumberedStage
 from dagster_dataops.streams.core.finitude import Finitude
 from dagster_dataops.streams.core.item_failures import FailureCounter, FailureHandler
 from dagster_dataops.streams.core.seeds import derive_seed
-from dagster_dataops.streams.core.stage import Cursor, ReadContext, Stage, State, UnaryStage
+from dagster_dataops.streams.core.stage import Cursor, ReadContext, Stage, State
 from dagster_dataops.streams.files.file_stages import FileStage
 
 _END: Final = object()
 
 
 @dataclass(eq=False)
-class YieldFrom(UnaryStage):
+class YieldFrom(NumberedStage):
     """Yield the items of the streams that ``fn`` returns, one stream after another.
 
-    The position before the current item is saved, and the position in its stream. Items are
-    numbered, and each stream gets a seed derived from its item's number.
+    The position before the current item is saved, and the position in its stream. Each stream gets
+    a seed derived from the number of its item.
     """
 
     name: ClassVar[str] = "yield_from"
@@ -31,61 +32,67 @@ class YieldFrom(UnaryStage):
 
     @override
     def begin(self, context: ReadContext) -> None:
+        super().begin(context)
         self._context = replace(context, failures=InnerFailures(self.counter))
         self._seed = derive_seed(context.seed, self.path)
+        self._elements.observers.append(self._observe)
+
+    def _observe(self) -> None:
+        self._before_element = self.source.state()
 
     @override
     def reset(self) -> None:
-        self._number = 0
+        super().reset()
         self._before: State = None  # the state of the input before the current item
+        self._last: list[int] = []  # `begun` before the current item
         self._inner: _InnerStream | None = None
         self._to_restore: State = None  # the position to restore in the next stream
 
     @property
     def place(self) -> State:
-        """The number of the current or next item, and the position in its stream."""
+        """What had begun before the next or current item, and the position in its stream."""
         if self._inner is None:
-            return [self._number, self._to_restore]
-        return [self._number - 1, self._inner.state()]
+            return [*self.begun, self._to_restore]
+        return [*self._last, self._inner.state()]
 
     @place.setter
     def place(self, place: State) -> None:
-        self._number, self._to_restore = place
+        *self.begun, self._to_restore = place
+
+    @property
+    @override
+    def is_within(self) -> bool:
+        return self._inner is not None or self._to_restore is not None
 
     @override
     def states_before(self) -> list[State] | None:
         return None if self._inner is None else [self._before]
 
     @override
-    def restart(self, *, reset_rng: bool = False) -> None:
-        number = 0 if reset_rng else self._number - (self._inner is not None)
-        super().restart(reset_rng=reset_rng)
-        self._number = number
-
-    @override
     def items(self) -> Iterator[Any]:
         upstream = self.source.items()
         while True:
-            before, number = self.source.state(), self._number
+            before, last, elements = self.source.state(), self.begun, self._elements.number
             item = next(upstream, _END)
             if item is _END:
                 return
-            self._number += 1
+            if self._elements.number != elements:  # the state before the element of this item
+                before, last = self._before_element, list(NOTHING)
+            number = self.next_number()
             try:
                 inner = self._opened(item, number)
             except Exception as error:  # noqa: BLE001 - the user's function may raise anything
                 self.counter.settle(item, error)
                 continue
             inner.restore(self._to_restore)
-            self._to_restore, self._before, self._inner = None, before, inner
+            self._to_restore, self._before, self._last, self._inner = None, before, last, inner
             yield from inner.cursor.items()
             self._inner = None
 
-    def _opened(self, item: Any, number: int) -> "_InnerStream":
+    def _opened(self, item: Any, number: tuple[int, ...]) -> "_InnerStream":
         stage = inner_stage(self.fn(item))
-        return _InnerStream(
-            stage, stage.open(replace(self._context, seed=derive_seed(self._seed, number)))
-        )
+        context = replace(self._context, seed=derive_seed(self._seed, *number))
+        return _InnerStream(stage, stage.open(context))
 
 
 class _InnerStream:

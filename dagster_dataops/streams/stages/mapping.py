@@ -18,6 +18,7 @@ class Map(UnaryStage):
 
     name: ClassVar[str] = "map"
     saved: ClassVar[tuple[str, ...]] = ("failed",)
+    elementwise: ClassVar[bool] = True
     functions: tuple[Function, ...]
     selector: Selector | None
 
@@ -56,6 +57,7 @@ class Filter(UnaryStage):
 
     name: ClassVar[str] = "filter"
     saved: ClassVar[tuple[str, ...]] = ("failed",)
+    elementwise: ClassVar[bool] = True
     fn: Function
     selector: Selector | None
 

@@ -1,14 +1,15 @@
 """``skip``, ``take`` and ``shard``: select items by position."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, ClassVar
 
 from typing_extensions import override
 
 from dagster_dataops.streams.core.finitude import Finitude
-from dagster_dataops.streams.core.random_access import ShardSlice
+from dagster_dataops.streams.core.item_failures import FailureCounter, FailureHandler
+from dagster_dataops.streams.core.random_access import MISSING, RandomAccess, ShardSlice
 from dagster_dataops.streams.core.stage import Cursor, ReadContext, UnaryStage
 
 
@@ -91,3 +92,89 @@ class Shard(UnaryStage):
         for item in islice(items, size - 1 if self._begun else self.shard_idx, None, size):
             self._begun = True
             yield item
+
+
+@dataclass(eq=False)
+class ContiguousShard(UnaryStage):
+    """Yield the items of one of ``num_shards`` runs of consecutive items.
+
+    A source with random access is read from the first item of the run. Other streams are read
+    twice: once to count their items. The number of items is saved, and that of the read ones.
+    """
+
+    name: ClassVar[str] = "contiguous_shard"
+    saved: ClassVar[tuple[str, ...]] = ("_size", "_taken")
+    shard_idx: int
+    num_shards: int
+    allow_uneven: bool
+
+    def _part(self) -> ShardSlice:
+        return ShardSlice(self.shard_idx, self.num_shards, self.allow_uneven, contiguous=True)
+
+    @override
+    def open(self, context: ReadContext) -> Cursor:
+        part = self.upstream.open_part(context, self._part())
+        if part is not None:
+            return part
+        access = self.upstream.access(context)
+        return super().open(context) if access is None else _RunCursor(access, self._part())
+
+    @override
+    def begin(self, context: ReadContext) -> None:
+        self._context = replace(context, failures=_Uncounted(context.failures.on_error))
+
+    @override
+    def reset(self) -> None:
+        self._size: int | None = None
+        self._taken = 0
+
+    @override
+    def items(self) -> Iterator[Any]:
+        if self._size is None:
+            counted = self.upstream.open(self._context)
+            counted.restore(self.source.state())
+            self._size = sum(1 for _ in counted.items())
+        places = self._part().places(self._size)
+        first = 0 if self._taken else places.start
+        for item in islice(self.source.items(), first, first + len(places) - self._taken):
+            self._taken += 1
+            yield item
+
+
+class _Uncounted(FailureHandler):
+    """Failures of items that are only counted; they are handled when the items are read."""
+
+    @override
+    def settle(self, counter: FailureCounter, item: Any, error: Exception) -> None:
+        if self.on_error == "raise":
+            super().settle(counter, item, error)
+        counter.count += 1
+
+
+class _RunCursor(Cursor):
+    """Read consecutive items of a source with random access, from the first one on.
+
+    Args:
+        access: The source.
+        part: The places to read.
+    """
+
+    saved: ClassVar[tuple[str, ...]] = ("failed", "_passed")
+
+    def __init__(self, access: RandomAccess, part: ShardSlice) -> None:
+        self._access, self._part = access, part
+        self.counter = access.counter
+        self._passed = 0
+
+    @override
+    def reset(self) -> None:
+        self._passed = 0
+
+    @override
+    def items(self) -> Iterator[Any]:
+        with self._access.opened() as source:
+            for number in self._part.places(source.size)[self._passed :]:
+                self._passed += 1
+                found = source.item(number)
+                if found is not MISSING:
+                    yield found

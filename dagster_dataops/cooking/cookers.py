@@ -1,0 +1,197 @@
+"""`Cooker` and `cooker`: functions that make a record of a crude sample."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, overload
+
+from dagster_dataops.errors import CookerError
+from dagster_dataops.operators.options.signature import nearest, parameters_of, takes_any
+
+CookFunction: TypeAlias = Callable[..., Any]
+F = TypeVar("F", bound=CookFunction)
+
+_NEEDS: Final = "__dataops_cooker_needs__"
+PRIMARY: Final = "primary"
+CACHE: Final = "cache"
+
+
+class SkipSample(Exception):  # noqa: N818 - Energon's name
+    """Raised by a cooker to leave a sample out. It is counted as dropped, not as failed."""
+
+
+class Needs(NamedTuple):
+    """What a cooker takes besides the sample and the auxiliary stores.
+
+    Attributes:
+        cache: Whether it takes a cache pool as ``cache``.
+        primary: Whether it takes its own dataset as ``primary``.
+    """
+
+    cache: bool = False
+    primary: bool = False
+
+
+@overload
+def cooker(function: F, /) -> F: ...
+
+
+@overload
+def cooker(*, need_cache: bool = False, need_primary: bool = False) -> Callable[[F], F]: ...
+
+
+def cooker(function: Any = None, /, *, need_cache: bool = False, need_primary: bool = False) -> Any:
+    """Declare what a cooker needs; a function that needs nothing may do without.
+
+    Args:
+        function: The cooker, where the decorator is used without parentheses.
+        need_cache: Whether it takes a cache pool as its parameter ``cache``.
+        need_primary: Whether it takes its own dataset as its parameter ``primary``: a file store
+            in which ``.txt`` is the part of the same sample.
+    """
+
+    def decorated(cook: Any) -> Any:
+        setattr(cook, _NEEDS, Needs(cache=need_cache, primary=need_primary))
+        return cook
+
+    return decorated if function is None else decorated(function)
+
+
+@dataclass(frozen=True)
+class Cooker:
+    """A function with the subflavors of the data that it takes.
+
+    Attributes:
+        cook: Called with a crude sample, and with the file stores by name. It returns a record, a
+            list of records, or ``[]`` for none.
+        has_subflavors: Subflavors that the data must have, with equal values; ``None`` for all
+            data.
+    """
+
+    cook: CookFunction
+    has_subflavors: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        """Check the function.
+
+        Raises:
+            CookerError: It is not callable.
+        """
+        given: object = self.cook
+        if not callable(given):
+            reason = f"a cooker is a function, not a {type(given).__name__}"
+            raise CookerError(reason)
+
+    @property
+    def name(self) -> str:
+        """The name of the function."""
+        return str(getattr(self.cook, "__name__", None) or type(self.cook).__name__)
+
+    @property
+    def needs(self) -> Needs:
+        """What the function needs, as declared by `cooker`."""
+        found = getattr(self.cook, _NEEDS, None)
+        return found if isinstance(found, Needs) else Needs()
+
+    def is_match(self, subflavors: Mapping[str, Any] | None) -> bool:
+        """Whether the cooker takes data of these subflavors."""
+        given = subflavors or {}
+        wanted = self.has_subflavors or {}
+        return all(
+            key in given and type(given[key]) is type(value) and given[key] == value
+            for key, value in wanted.items()
+        )
+
+    def check(self, aux: Iterable[str], place: str) -> None:
+        """Check that the function takes exactly the stores that there are.
+
+        Args:
+            aux: The names of the auxiliary stores.
+            place: The dataset, for messages.
+
+        Raises:
+            CookerError: A parameter or a store is left over.
+        """
+        given = list(aux)
+        reserved = sorted({PRIMARY, CACHE}.intersection(given))
+        if reserved:
+            reason = f"{place}: no auxiliary store can be called {reserved[0]!r}; rename it"
+            raise CookerError(reason)
+        known = [*given, *([PRIMARY] if self.needs.primary else [])]
+        known += [CACHE] if self.needs.cache else []
+        parameters = parameters_of(self.cook)
+        if not parameters:
+            raise CookerError(f"cooker {self.name} takes no sample: its first parameter is missing")
+        named = [
+            one for one in parameters[1:] if one.kind not in {one.VAR_POSITIONAL, one.VAR_KEYWORD}
+        ]
+        names = [one.name for one in named]
+        for one in named:
+            if one.name not in known and one.default is one.empty:
+                raise CookerError(self._left_over(one.name, known, place))
+        for name in known:
+            if name not in names and not takes_any(parameters):
+                near = nearest(name, names)
+                hint = f"; did you mean its parameter {near!r}?" if near else "."
+                reason = (
+                    f"cooker {self.name} has no parameter {name!r}, which {place} gives it{hint}"
+                )
+                raise CookerError(f"{reason} Add the parameter, or **stores")
+
+    def _left_over(self, name: str, known: list[str], place: str) -> str:
+        near = nearest(name, known)
+        hint = f"; did you mean {near!r}?" if near else "."
+        has = ", ".join(known) or "none"
+        advice = ""
+        if name in {PRIMARY, CACHE}:
+            advice = f"; decorate the cooker with @cooker(need_{name}=True)"
+        return (
+            f"cooker {self.name} has a parameter {name!r}, and {place} has no such store{hint} "
+            f"Its stores: {has}{advice}"
+        )
+
+
+Cookers: TypeAlias = Cooker | CookFunction | Iterable[Cooker | CookFunction]
+
+
+def listed_cookers(given: Cookers) -> tuple[Cooker, ...]:
+    """Return cookers in order; a function takes all data.
+
+    Raises:
+        CookerError: There is none, or one is not a function.
+    """
+    several = given if isinstance(given, Iterable) and not callable(given) else [given]
+    found = tuple(one if isinstance(one, Cooker) else Cooker(one) for one in several)
+    if not found:
+        raise CookerError("there is no cooker; give at least one function of a crude sample")
+    return found
+
+
+def chosen_cooker(
+    cookers: Iterable[Cooker],
+    subflavors: Mapping[str, Any] | None,
+    aux: Iterable[str] = (),
+    place: str = "the dataset",
+) -> Cooker:
+    """Return the first cooker that takes data of these subflavors.
+
+    Args:
+        cookers: The cookers.
+        subflavors: The subflavors of the data.
+        aux: The names of its auxiliary stores.
+        place: The dataset, for messages, such as ``./a (train of mix.yaml:6)``.
+
+    Raises:
+        CookerError: No cooker fits, or its parameters do not.
+    """
+    offered = list(cookers)
+    for one in offered:
+        if one.is_match(subflavors):
+            one.check(aux, place)
+            return one
+    has = _shown(subflavors) or "no subflavors"
+    wanted = "; ".join(f"{one.name}: {_shown(one.has_subflavors)}" for one in offered)
+    raise CookerError(f"no cooker takes {place}: it has {has}; the cookers want {wanted}")
+
+
+def _shown(subflavors: Mapping[str, Any] | None) -> str:
+    return ", ".join(f"{key}={value!r}" for key, value in (subflavors or {}).items())

@@ -1,0 +1,533 @@
+"""`CrudeSource`: stages that yield crude samples."""
+
+import bisect
+from abc import abstractmethod
+from array import array
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final, TypeAlias
+
+import xxhash
+from typing_extensions import override
+
+from dagster_dataops.errors import DuplicateKeyError, StreamSourceError, UnknownSampleError
+from dagster_dataops.filestores.energon_layout import ShardedDataset
+from dagster_dataops.filestores.prepared_index import PreparedIndex, prepared_index
+from dagster_dataops.filestores.store import FileStore
+from dagster_dataops.filestores.tar_store import TarStore
+from dagster_dataops.filestores.tars.open_shards import OpenShards, SampleReader
+from dagster_dataops.filestores.tars.row_cutting import (
+    MAX_ROWS,
+    cut_by_rows,
+    is_cuttable,
+    row_reader,
+)
+from dagster_dataops.filestores.tars.shard_scan import ScannedShard, Shard
+from dagster_dataops.filestores.tars.tar_headers import UncommonTarError, torn
+from dagster_dataops.filestores.tars.tar_index import TarIndex
+from dagster_dataops.filestores.tars.tar_samples import (
+    CutSamples,
+    SampleCutter,
+    ShardIdentity,
+    copier,
+)
+from dagster_dataops.filestores.tars.uncommon_tars import cut_with_tarfile
+from dagster_dataops.hashing.values import digest
+from dagster_dataops.streams.core.item_failures import FailureCounter
+from dagster_dataops.streams.core.random_access import MISSING, IndexedItems, RandomAccess
+from dagster_dataops.streams.core.stage import BlockwiseCursor, ReadContext, SourceStage, State
+from dagster_dataops.streams.files.contents import Content
+from dagster_dataops.streams.files.file_sets import identity
+
+Row: TypeAlias = dict[str, Any]
+"""A line of an index: where the parts of one sample lie."""
+
+BLOCK_BYTES: Final = 64 << 10
+MAX_BLOCK_BYTES: Final = 8 << 20
+_MAX_OPEN: Final = 256  # shards of a dataset that all stay open
+_FEW_SAMPLES: Final = 8  # a block with fewer samples is read again from too far
+
+
+@dataclass(frozen=True)
+class SourceLabels:
+    """What a dataset says about all its samples.
+
+    Attributes:
+        subflavors: The subflavors.
+        aux: The auxiliary stores by name: paths, URLs or opened stores.
+    """
+
+    subflavors: Mapping[str, Any] = field(default_factory=dict)
+    aux: Mapping[str, str | FileStore] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class CrudeSource(SourceStage):
+    """A source of crude samples.
+
+    Attributes:
+        labels: The subflavors and the auxiliary stores.
+    """
+
+    labels: SourceLabels
+
+    @property
+    @abstractmethod
+    def place(self) -> str:
+        """The path or URL of the dataset."""
+
+    @abstractmethod
+    def store(self) -> FileStore:
+        """Return the files of the dataset by name."""
+
+    @abstractmethod
+    def sample_of_key(self, shard: str, key: str) -> dict[str, Any]:
+        """Return one sample.
+
+        Raises:
+            UnknownSampleError: There is none.
+        """
+
+    @abstractmethod
+    def index_source(self, *, digests: bool) -> SourceStage:
+        """Return a stage that yields a `Row` for each sample, in the same order."""
+
+    @override
+    def options(self) -> dict[str, Any]:
+        aux = {
+            name: one.get_path() if isinstance(one, FileStore) else one
+            for name, one in self.labels.aux.items()
+        }
+        return {"subflavors": dict(self.labels.subflavors), "aux": aux}
+
+
+class IndexHolder:
+    """The index of a dataset, built when it is first used.
+
+    Args:
+        data: The dataset.
+        duplicates: See `TarIndex`.
+    """
+
+    def __init__(self, data: ShardedDataset, duplicates: str) -> None:
+        self._data, self._duplicates = data, duplicates
+        self._index: TarIndex | PreparedIndex | None = None
+
+    def get(self) -> TarIndex | PreparedIndex:
+        """Return the index.
+
+        Raises:
+            DuplicateKeyError: A key, or a part of a sample, occurs twice.
+            StreamSourceError: A shard cannot be opened.
+        """
+        if self._index is None:
+            data = self._data
+            self._index = prepared_index(data) or TarIndex(data.path, data.shards, self._duplicates)
+        return self._index
+
+    @override
+    def __reduce__(self) -> Any:
+        return IndexHolder, (self._data, self._duplicates)
+
+
+@dataclass(eq=False)
+class TarSamples(BlockwiseCursor, CrudeSource):
+    """Yield the samples of tar shards, one shard after another.
+
+    The position is the number of the shard, the first byte of the next sample in it, and the
+    number of that sample.
+
+    Attributes:
+        data: The shards.
+        duplicates: ``error``, or which of two samples with one key to keep: ``first`` or ``last``.
+        checked: Whether the index is used to find keys that occur twice.
+        block_size: The number of bytes to read at once.
+        index: The index.
+    """
+
+    name: ClassVar[str] = "read_tar"
+    data: ShardedDataset
+    duplicates: str
+    checked: bool
+    block_size: int
+    index: IndexHolder
+
+    @override
+    def options(self) -> dict[str, Any]:
+        parts = sorted(self.data.parts) if self.data.parts is not None else None
+        exclude = sorted(self.data.exclude)
+        more = {"duplicates": self.duplicates, "parts": parts, "exclude": exclude}
+        return {**super().options(), **more}
+
+    @override
+    def identity(self) -> object:
+        found = [shard.location for shard in self.data.shards]
+        return identity(found) if found else []
+
+    @property
+    @override
+    def place(self) -> str:
+        return self.data.path
+
+    @override
+    def store(self) -> FileStore:
+        return TarStore(self.data, self.duplicates)
+
+    @override
+    def reset(self) -> None:
+        super().reset()
+        self._number = self._at = self._first = 0
+        self._starts: list[int] = []
+        self._numbers: list[int] | None = None
+        self._failed_before = self.failed
+
+    @override
+    def state(self) -> State:
+        if not self._starts:
+            return [self._number, self._at, self._first, self._failed_before]
+        read = self._length - self._remaining.__length_hint__()
+        number = self._first + read if self._numbers is None else self._numbers[read]
+        return [self._number, self._starts[read], number, self._failed_before]
+
+    def previous_state(self) -> State:
+        """Return the position before the last sample that was read."""
+        read = self.read - 1
+        number = self._first + read if self._numbers is None else self._numbers[read]
+        return [self._number, self._starts[read], number, self._failed_before]
+
+    @override
+    def restore(self, state: State) -> None:
+        self.reset()
+        self._number, self._at, self._first, self._failed_before = (one + 0 for one in state)
+        self.failed = self._failed_before
+
+    @override
+    def blocks(self) -> Iterator[Iterator[Any]]:
+        left_out = left_out_samples(self) if self.checked else {}
+        for number in range(self._number, len(self.data.shards)):
+            try:
+                yield from self._of_shard(number, left_out.get(number))
+            except DuplicateKeyError:
+                raise
+            except StreamSourceError as error:
+                self.counter.settle({"__shard__": self.data.shards[number].name}, error)
+            self._end_block(number + 1, 0)
+        self._failed_before = self.counter.count
+
+    def _end_block(self, number: int, at: int) -> None:
+        """Go to a byte of a shard; all items of the block were read."""
+        self._number, self._at = number, at
+        self._starts, self._numbers = [], None
+        self.begin_block([])
+
+    def _of_shard(self, number: int, left_out: frozenset[int] | None) -> Iterator[Iterator[Any]]:
+        shard = self.data.shards[number]
+        with shard.location.opened() as content:
+            for cut in self._cut(content, number, identity_of(self, shard)):
+                self._failed_before = self.counter.count
+                first, count = self._first, len(cut.samples)
+                yield self._begin(cut, left_out)
+                self._end_block(number, cut.starts[-1])
+                self._first = first + count
+                if cut.is_last:
+                    return
+
+    def _begin(self, cut: CutSamples, left_out: frozenset[int] | None) -> Iterator[Any]:
+        samples, starts = cut.samples, cut.starts
+        if left_out is not None and not left_out.isdisjoint(starts[:-1]):
+            kept = [at for at, start in enumerate(starts[:-1]) if start not in left_out]
+            samples = [samples[at] for at in kept]
+            self._numbers = [self._first + at for at in [*kept, len(cut.samples)]]
+            starts = [starts[at] for at in [*kept, -1]]
+        self._starts = starts
+        return self.begin_block(samples)
+
+    def _cut(self, content: Content, number: int, identity: ShardIdentity) -> Iterator[CutSamples]:
+        found = self.scanned(number) if identity.trusted else None
+        if found is not None:
+            place = self._at, self._first, self.block_size
+            yield from cut_by_rows(identity, content, found, place)
+            return
+        cutter, size = SampleCutter(identity), self.block_size
+        while True:
+            data = content.read_at(size, self._at)
+            failure = content.failure
+            try:
+                cut = cutter.cut(data, self._at, self._first)
+            except UncommonTarError:
+                yield from cut_with_tarfile(identity, content, self._at, self._first)
+                return
+            if cut.samples or cut.is_last:
+                yield cut
+                if len(cut.samples) < _FEW_SAMPLES:
+                    size = min(2 * size, max(size, MAX_BLOCK_BYTES))
+            elif cut.starts[-1] > self._at:
+                self._at = cut.starts[-1]
+            elif len(data) < size:
+                raise failure or torn(identity.path, self._at)
+            else:
+                size *= 2
+
+    def scanned(self, number: int) -> ScannedShard | None:
+        """Return the scan of a shard if its samples can be cut by it, else ``None``."""
+        index = self.index.get()
+        if self.duplicates != "error" or len(index.starts(number)) > MAX_ROWS:
+            return None
+        found = index.rows(number)
+        return found if is_cuttable(found) else None
+
+    @override
+    def access(self, context: ReadContext) -> RandomAccess | None:
+        if not (self.checked and all(one.location.is_plain for one in self.data.shards)):
+            return None
+        return TarAccess(self, context.failures.counter(self.name))
+
+    @override
+    def sample_of_key(self, shard: str, key: str) -> dict[str, Any]:
+        found = self.index.get().find(key)
+        if found is None or (shard and found[0].name != shard):
+            reason = "the dataset has changed, or the key belongs to another one"
+            raise UnknownSampleError(self.place, key, reason)
+        numbers = [number for number, one in enumerate(self.data.shards) if one == found[0]]
+        if not numbers:
+            raise UnknownSampleError(self.place, key, "it is in another split")
+        access = TarAccess(self, FailureCounter(_RAISING, 0, self.name))
+        with access.opened_shards() as items:
+            return items.of_start(numbers[0], found[1])
+
+    @override
+    def index_source(self, *, digests: bool) -> SourceStage:
+        return TarRows(self, digests)
+
+
+def identity_of(source: TarSamples, shard: Shard) -> ShardIdentity:
+    """Return the values that all samples of a shard share."""
+    return ShardIdentity(
+        source.data.path,
+        shard.name,
+        shard.location.path,
+        copier(dict(source.labels.subflavors)),
+        source.data.parts,
+        source.duplicates,
+        source.checked and source.index.get().is_current(shard),
+    )
+
+
+def left_out_samples(source: TarSamples) -> dict[int, frozenset[int]]:
+    """Return the first bytes of the samples that are left out, by the number of the shard.
+
+    Raises:
+        DuplicateKeyError: A key occurs twice.
+    """
+    index = source.index.get()
+    found = {number: set(starts) for number, starts in index.dropped().items()}
+    names = {shard.name: number for number, shard in enumerate(source.data.shards)}
+    for one in source.data.exclude:
+        shard, _, key = one.partition(".tar/")
+        number = names.get(f"{shard}.tar") if key else None
+        place = index.find(key) if number is not None else None
+        if number is not None and place is not None and place[0].name == f"{shard}.tar":
+            found.setdefault(number, set()).add(place[1])
+    return {number: frozenset(starts) for number, starts in found.items()}
+
+
+class _Raising:
+    """Failure handling outside a stream: errors are raised."""
+
+    def settle(self, counter: object, item: object, error: Exception) -> None:
+        """Raise the error."""
+        del counter, item
+        raise error
+
+
+_RAISING: Final[Any] = _Raising()
+
+
+class TarAccess(RandomAccess):
+    """Random access to the samples of local shards.
+
+    Args:
+        source: The source.
+        counter: Counts the samples that cannot be read.
+    """
+
+    def __init__(self, source: TarSamples, counter: FailureCounter) -> None:
+        super().__init__(counter)
+        self._source = source
+
+    @override
+    @contextmanager
+    def opened(self) -> Iterator[IndexedItems]:
+        with self.opened_shards() as items:
+            yield items
+
+    @contextmanager
+    def opened_shards(self) -> "Iterator[IndexedTarSamples]":
+        """Open the shards for reading."""
+        shards = OpenShards()
+        try:
+            yield IndexedTarSamples(self._source, shards, self.counter)
+        finally:
+            shards.close()
+
+
+class IndexedTarSamples(IndexedItems):
+    """The samples of open shards, by number."""
+
+    def __init__(self, source: TarSamples, shards: OpenShards, counter: FailureCounter) -> None:
+        self._source, self._shards, self._counter = source, shards, counter
+        self._index = source.index.get()
+        left_out = left_out_samples(source)
+        self._intervals: list[tuple[array[int], array[int] | None]] = []
+        self._firsts, self._numbers = [0], [0]
+        for number in range(len(source.data.shards)):
+            starts, out = self._index.starts(number), left_out.get(number)
+            kept = None
+            count = len(starts) - 1
+            if out is not None:
+                kept = array("Q", [at for at in range(count) if starts[at] not in out])
+            self._intervals.append((starts, kept))
+            self._firsts.append(self._firsts[-1] + (count if kept is None else len(kept)))
+            self._numbers.append(self._numbers[-1] + count)
+        self.size = self._firsts.pop()
+        self._readers = [self._reader(number) for number in range(len(source.data.shards))]
+
+    def _reader(self, number: int) -> SampleReader:
+        """Return the function that reads the samples of a shard."""
+        source, shard = self._source, self._source.data.shards[number]
+        keep_open = len(source.data.shards) <= _MAX_OPEN
+        identity = identity_of(source, shard)
+        is_small = self._numbers[-1] <= MAX_ROWS
+        found = source.scanned(number) if is_small and identity.trusted else None
+        if found is None:
+            return self._shards.reader(shard, identity, keep_open=keep_open)
+        read = self._shards.bytes_reader(shard, keep_open=keep_open)
+        return row_reader(identity, found, self._numbers[number], read)
+
+    @override
+    def item(self, number: int) -> Any:
+        shard = bisect.bisect_right(self._firsts, number) - 1
+        starts, kept = self._intervals[shard]
+        at = number - self._firsts[shard]
+        if kept is not None:
+            at = kept[at]
+        try:
+            return self._readers[shard](starts[at], starts[at + 1], self._numbers[shard] + at)
+        except DuplicateKeyError:
+            raise
+        except StreamSourceError as error:
+            self._counter.settle({"__shard__": self._source.data.shards[shard].name}, error)
+        return MISSING
+
+    def of_start(self, shard: int, start: int) -> dict[str, Any]:
+        """Return the sample that begins at a byte of a shard."""
+        starts = self._intervals[shard][0]
+        at = bisect.bisect_left(starts, start)
+        return self._readers[shard](start, starts[at + 1], self._numbers[shard] + at)
+
+
+@dataclass(eq=False)
+class TarRows(BlockwiseCursor, SourceStage):
+    """Yield a line of an index for each sample; only headers are read.
+
+    The position is the number of the shard, and the number of read samples in it.
+
+    Attributes:
+        source: The samples.
+        digests: Whether each line has the digest of each part; then the parts are read.
+    """
+
+    name: ClassVar[str] = "index_tar"
+    source: TarSamples
+    digests: bool
+
+    @override
+    def options(self) -> dict[str, Any]:
+        return {**self.source.options(), "digests": self.digests}
+
+    @override
+    def identity(self) -> object:
+        return self.source.identity()
+
+    @override
+    def reset(self) -> None:
+        super().reset()
+        self._number = self._skipped = self._first = 0
+        self._failed_before = self.failed
+
+    @override
+    def state(self) -> State:
+        read = max(self._skipped, self.read)
+        return [self._number, read, self._first, self._failed_before]
+
+    @override
+    def restore(self, state: State) -> None:
+        self.reset()
+        self._number, self._skipped, self._first, self._failed_before = (one + 0 for one in state)
+        self.failed = self._failed_before
+
+    @override
+    def blocks(self) -> Iterator[Iterator[Any]]:
+        index = self.source.index.get()
+        left_out = left_out_samples(self.source)
+        for number in range(self._number, len(self.source.data.shards)):
+            found = index.rows(number)
+            rows = self._rows(number, found, left_out.get(number, frozenset()))
+            self._failed_before = self.counter.count
+            remaining = self.begin_block(rows)
+            for _ in range(min(self._skipped, len(rows))):
+                next(remaining)
+            self._skipped = 0
+            yield remaining
+            if found.error:
+                shard = self.source.data.shards[number].name
+                self.counter.settle({"__shard__": shard}, StreamSourceError(*found.error))
+            self._number, self._first = number + 1, self._first + len(found.rows)
+            self.begin_block([])
+        self._failed_before = self.counter.count
+
+    def _rows(self, number: int, found: ScannedShard, left_out: frozenset[int]) -> list[Row]:
+        source, shard = self.source, self.source.data.shards[number]
+        shared: Row = {"version": shard_version(shard)}
+        if source.labels.subflavors:
+            shared["subflavors"] = dict(source.labels.subflavors)
+        if source.labels.aux:
+            shared["aux"] = self.source.options()["aux"]
+        wanted = source.data.parts
+        rows = []
+        for at, (key, start, places) in enumerate(found.rows):
+            if start in left_out:
+                continue
+            parts = places
+            if wanted is not None:
+                parts = {part: place for part, place in places.items() if part in wanted}
+            row = {
+                "key": key,
+                "dataset": source.data.path,
+                "shard": shard.name,
+                "index": self._first + at,
+                "at": start,
+                "parts": parts,
+                **shared,
+            }
+            rows.append(row)
+        if self.digests:
+            self._add_digests(shard, rows)
+        return rows
+
+    def _add_digests(self, shard: Shard, rows: list[Row]) -> None:
+        shards = OpenShards()
+        for row in rows:
+            row["digests"] = {
+                part: xxhash.xxh3_64_hexdigest(
+                    shards.part(shard, row["at"], f"{row['key']}.{part}", place)
+                )
+                for part, place in row["parts"].items()
+            }
+        shards.close()
+
+
+def shard_version(shard: Shard) -> str:
+    """Return a digest of the size and of both ends of a shard."""
+    return digest(shard.location.identity())[:16]

@@ -1,0 +1,158 @@
+"""`YamlNode`: a value of a metadataset's YAML with its file and line, for errors that name them."""
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import yaml
+
+from dagster_dataops.errors import MetadatasetError
+from dagster_dataops.operators.options.signature import nearest
+
+_MERGE: Final = "tag:yaml.org,2002:merge"
+_NAMES: Final = {yaml.MappingNode: "a mapping", yaml.SequenceNode: "a list"}
+
+
+@dataclass(frozen=True)
+class YamlNode:
+    """A value in a YAML file.
+
+    Attributes:
+        file: The path or URL of the file.
+        key: The keys and indices that lead to the value, such as ``splits.train.blend[1]``.
+        node: The parsed value.
+        line: The line of its key, counted from 1.
+    """
+
+    file: str
+    key: str
+    node: yaml.Node = field(repr=False)
+    line: int
+
+    def error(self, reason: str) -> MetadatasetError:
+        """Return an error at this place."""
+        return MetadatasetError(self.file, self.line, self.key, reason)
+
+    @property
+    def is_mapping(self) -> bool:
+        """Whether the value is a mapping."""
+        return isinstance(self.node, yaml.MappingNode)
+
+    @property
+    def shown(self) -> str:
+        """The value in messages."""
+        if isinstance(self.node, yaml.ScalarNode):
+            return repr(self.value())
+        return _NAMES[type(self.node)]
+
+    def value(self) -> Any:
+        """Return the value as Python objects."""
+        constructor = yaml.constructor.SafeConstructor()
+        try:
+            return constructor.construct_document(self.node)
+        except (yaml.YAMLError, TypeError, ValueError) as error:
+            raise self.error(f"cannot be read: {_problem(error)}") from error
+
+    def entries(self) -> dict[str, "YamlNode"]:
+        """Return the values of a mapping.
+
+        Raises:
+            MetadatasetError: It is not a mapping, a key is not a text or occurs twice.
+        """
+        if not isinstance(self.node, yaml.MappingNode):
+            raise self.error(f"must be a mapping, not {self.shown}")
+        found: dict[str, YamlNode] = {}
+        merged: dict[str, YamlNode] = {}
+        for key, value in self.node.value:
+            name = key.value if isinstance(key, yaml.ScalarNode) else None
+            inner = self._inner(f".{name}" if self.key else str(name), value, key)
+            if name is None:
+                raise inner.error("a key must be a text")
+            if key.tag == _MERGE:
+                several = isinstance(value, yaml.SequenceNode)
+                for one in inner.elements() if several else [inner]:
+                    merged = {**one.entries(), **merged}
+            elif name in found:
+                raise inner.error(f"{name!r} occurs twice; first in line {found[name].line}")
+            else:
+                found[name] = inner
+        return {**merged, **found}
+
+    def known_entries(self, known: Collection[str], hints: Mapping[str, str]) -> dict[str, Any]:
+        """Return the values of a mapping whose keys are all in ``known``.
+
+        Args:
+            known: The allowed keys.
+            hints: Explanations for some other keys.
+
+        Raises:
+            MetadatasetError: A key is unknown; the nearest known one is named.
+        """
+        found = self.entries()
+        for name, inner in found.items():
+            if name not in known:
+                near = nearest(name, list(known))
+                hint = hints.get(name) or (near and f"did you mean {near!r}?")
+                raise inner.error(f"{name!r} is unknown; {hint or 'known: ' + ', '.join(known)}")
+        return found
+
+    def elements(self) -> list["YamlNode"]:
+        """Return the values of a list.
+
+        Raises:
+            MetadatasetError: It is not a list, or it is empty.
+        """
+        if not isinstance(self.node, yaml.SequenceNode):
+            raise self.error(f"must be a list, not {self.shown}")
+        if not self.node.value:
+            raise self.error("is an empty list")
+        return [self._inner(f"[{at}]", one, one) for at, one in enumerate(self.node.value)]
+
+    def text(self) -> str:
+        """Return a text that is not empty.
+
+        Raises:
+            MetadatasetError: It is something else.
+        """
+        found = self.value()
+        if not isinstance(found, str) or not found:
+            raise self.error(f"must be a text, not {self.shown}")
+        return found
+
+    def number(self) -> float:
+        """Return a finite number above 0.
+
+        Raises:
+            MetadatasetError: It is something else.
+        """
+        found = self.value()
+        number = isinstance(found, (int, float)) and not isinstance(found, bool)
+        if not number or not math.isfinite(found) or found <= 0:
+            reason = f"must be a number above 0, not {self.shown}"
+            raise self.error(f"{reason}; leave the dataset out to take nothing of it")
+        return float(found) if isinstance(found, float) else found
+
+    def _inner(self, part: str, value: yaml.Node, place: yaml.Node) -> "YamlNode":
+        return YamlNode(self.file, f"{self.key}{part}", value, place.start_mark.line + 1)
+
+
+def parse(text: str, file: str) -> YamlNode:
+    """Parse a YAML file.
+
+    Raises:
+        MetadatasetError: It is not YAML, or it is empty.
+    """
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = mark.line + 1 if mark else 1
+        raise MetadatasetError(file, line, "", f"it is not YAML: {_problem(error)}") from error
+    if node is None:
+        raise MetadatasetError(file, 1, "", "the file is empty")
+    return YamlNode(file, "", node, 1)
+
+
+def _problem(error: Exception) -> str:
+    return str(getattr(error, "problem", None) or error)

@@ -1,0 +1,371 @@
+"""``metadataset``: the stream of a split of a metadataset, and the datasets that it reads."""
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import count
+from pathlib import Path
+from typing import Any, Final
+
+from typing_extensions import override
+
+from dagster_dataops.checkpoints.folder.manifest import load_result
+from dagster_dataops.configuration import config
+from dagster_dataops.cooking.blending import Blend, BlendEpochized, Leaf, RowRange
+from dagster_dataops.cooking.cookers import Cookers, chosen_cooker, listed_cookers
+from dagster_dataops.cooking.crude_sources import CrudeSource
+from dagster_dataops.cooking.crude_streams import CrudeStream
+from dagster_dataops.cooking.crude_streams import crude as crude_dataset
+from dagster_dataops.cooking.metadataset_nodes import YamlNode
+from dagster_dataops.cooking.metadataset_plan import (
+    YAML_SUFFIXES,
+    Planned,
+    PlannedDataset,
+    PlannedJoin,
+    PlannedMixture,
+    plan,
+)
+from dagster_dataops.cooking.mixed_leaves import MetadatasetLeaf, leaves_of, with_leaves
+from dagster_dataops.errors import CookerError, DataOpsError
+from dagster_dataops.filestores.store_opening import absolute_store, file_store
+from dagster_dataops.hashing.values import digest
+from dagster_dataops.streams.core.arguments import check_seed
+from dagster_dataops.streams.core.item_failures import FailureHandler
+from dagster_dataops.streams.core.seeds import derive_seed
+from dagster_dataops.streams.core.stage import ReadContext, Stage
+from dagster_dataops.streams.files.remote import is_url
+from dagster_dataops.streams.stages.concatenating import ConcatStage
+from dagster_dataops.streams.stages.repeating import Repeat
+from dagster_dataops.streams.stages.taking import Take
+
+_EVALUATION: Final = ("val", "test")
+
+
+class Metadataset(CrudeStream):
+    """The samples of a split of a metadataset, or the records that cookers made of them.
+
+    Args:
+        stage: The last stage.
+        title: The name of the metadataset.
+        leaves: See `leaves`.
+    """
+
+    def __init__(self, stage: Stage, title: str, leaves: tuple[MetadatasetLeaf, ...]) -> None:
+        super().__init__(stage)
+        self._title, self._leaves = title, leaves
+
+    @property
+    def leaves(self) -> tuple[MetadatasetLeaf, ...]:
+        """The datasets that are read, in the order of the files."""
+        return self._leaves
+
+    @property
+    @override
+    def name(self) -> str:
+        """The name of the stream as an asset."""
+        return f"{self._title}_index" if self.is_crude else self._title
+
+    @override
+    def then(self, stage: Stage) -> "Metadataset":
+        """Return a stream that ends with ``stage``."""
+        return Metadataset(stage, self._title, self._leaves)
+
+    @override
+    def cook(self, cookers: Cookers, cache_pool: Any = None) -> "Metadataset":
+        """Make a record of each sample.
+
+        Args:
+            cookers: Cookers or functions; the first that takes the subflavors of a dataset is used
+                for all its samples.
+            cache_pool: The cache pool for cookers that need one.
+
+        Raises:
+            CookerError: No cooker fits a dataset, or its parameters do not.
+        """
+        offered = listed_cookers(cookers)
+        self._check_told_apart()
+        leaves = tuple(
+            replace(leaf, cooker=chosen_cooker(offered, leaf.subflavors, leaf.aux, leaf.title).name)
+            for leaf in self._leaves
+        )
+        stage = with_leaves(self.stage, {leaf.name: leaf for leaf in leaves})
+        cooked = CrudeStream(stage).cook(offered, cache_pool)
+        return Metadataset(cooked.stage, self._title, leaves)
+
+    def _check_told_apart(self) -> None:
+        """Check that datasets with other stores have another path or other subflavors.
+
+        Raises:
+            CookerError: Two do not; a cooker could not tell their samples apart.
+        """
+        known: dict[tuple[str, str], MetadatasetLeaf] = {}
+        for leaf in self._leaves:
+            first = known.setdefault((leaf.path, digest(leaf.subflavors)), leaf)
+            if first.aux != leaf.aux:
+                reason = (
+                    f"{first.title} and {leaf.title} have other auxiliary stores, but the same "
+                    "subflavors; give one of them another subflavor"
+                )
+                raise CookerError(reason)
+
+
+def metadataset(
+    path: str | os.PathLike[str] | Mapping[str, Any],
+    *,
+    split: str = "train",
+    cookers: Cookers | None = None,
+    seed: int | None = None,
+    training: bool | None = None,
+    cache_pool: Any = None,
+) -> Metadataset:
+    """Return the stream of a split of a metadataset, which is a YAML file of datasets.
+
+    A ``blend`` never ends; `take` ends it. Its order depends on the seed alone, and its position is
+    small, whatever was read. Files that are missing, and misspelt keys, are errors here, which name
+    file, line and key.
+
+    Args:
+        path: The path or URL of the YAML file, or its content as a dict.
+        split: The split.
+        cookers: Cookers or functions, as for `CrudeStream.cook`; ``None`` for crude samples.
+        seed: The seed of all draws; ``None`` to derive it from the seed of the stream.
+        training: Whether weights and repetitions count. Otherwise every dataset is read once, in
+            the order of the file. By default only the splits ``val`` and ``test`` are read so.
+        cache_pool: The cache pool for cookers that need one.
+
+    Raises:
+        MetadatasetError: The file is not a valid metadataset, or names files that do not exist.
+        CookerError: No cooker fits a dataset, or its parameters do not.
+    """
+    check_seed("metadataset", seed)
+    is_training = split not in _EVALUATION if training is None else training
+    planned = plan(path, split, training=is_training)
+    builder = _Builder(seed, "" if isinstance(path, Mapping) else os.path.dirname(path))  # noqa: PTH120 - URLs
+    built, _ = builder.built(planned, _Wanted())
+    leaves = tuple(builder.finished_leaves())
+    stage = with_leaves(built, {leaf.name: leaf for leaf in leaves})
+    title = "metadataset" if isinstance(path, Mapping) else os.fspath(path).rpartition("/")[2]
+    made = Metadataset(stage, title.partition(".")[0], leaves)
+    return made if cookers is None else made.cook(cookers, cache_pool)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Wanted:
+    """What the mixtures around a dataset want of it.
+
+    Attributes:
+        weight: The share of its samples; ``None`` outside a blend.
+        repetitions: How often it is read; ``None`` outside ``blend_epochized``.
+        is_counted: Whether the number of its samples is needed.
+    """
+
+    weight: float | None = None
+    repetitions: float | None = None
+    is_counted: bool = False
+
+
+class _Builder:
+    """Builds the stages of a metadataset.
+
+    Args:
+        seed: The seed of all draws; ``None`` to derive it from the stream.
+        folder: The folder that names of datasets are relative to.
+
+    Attributes:
+        leaves: The datasets, in order.
+    """
+
+    def __init__(self, seed: int | None, folder: str) -> None:
+        self.leaves: list[MetadatasetLeaf] = []
+        self._wanted: dict[str, float] = {}
+        self._seed, self._folder = seed, os.path.abspath(folder)  # noqa: PTH100 - links stay
+        self._mixtures = count()
+        self._names: Counter[str] = Counter()
+        self._opened_stores: set[str] = set()
+
+    def built(self, planned: Planned, wanted: _Wanted) -> tuple[Stage, int]:
+        """Return the stage of a dataset or mixture, and the number of its samples if counted."""
+        if isinstance(planned, PlannedDataset):
+            return self._dataset(planned, wanted)
+        if isinstance(planned, PlannedJoin):
+            return self._joined(planned, wanted)
+        match planned.kind:
+            case "blend":
+                return self._blend(planned, wanted), 0
+            case "blend_epochized":
+                return self._epochized(planned)
+        inside = replace(wanted, weight=None)
+        parts = [self.built(part, inside) for part in planned.parts]
+        return ConcatStage(tuple(stage for stage, _ in parts)), sum(size for _, size in parts)
+
+    def _blend(self, planned: PlannedMixture, wanted: _Wanted) -> Stage:
+        seed = self._next_seed()
+        parts = [
+            (self.built(part, _Wanted(weight=share * (wanted.weight or 1.0)))[0], share)
+            for part, share in flattened(planned, 1.0)
+        ]
+        stages, shares = zip(*parts, strict=True)
+        place = f"{planned.place.file}, line {planned.place.line}"
+        return Blend(stages, tuple(map(_title, stages)), seed, shares, place)
+
+    def _epochized(self, planned: PlannedMixture) -> tuple[Stage, int]:
+        seed = self._next_seed()
+        stages, totals = [], []
+        for part, amount in zip(planned.parts, planned.amounts, strict=True):
+            stage, size = self.built(part, _Wanted(repetitions=amount, is_counted=True))
+            total = int(Fraction(str(amount)) * size)
+            stages.append(_repeated(stage, size, total))
+            totals.append(total)
+        for stage, total in zip(stages, totals, strict=True):
+            self._want(stage, total / sum(totals) if total else 0.0)
+        titles = tuple(map(_title, stages))
+        return BlendEpochized(tuple(stages), titles, seed, tuple(totals)), sum(totals)
+
+    def _want(self, stage: Stage, share: float) -> None:
+        """Note the wanted share of a stage that reads a single dataset."""
+        found = leaves_of(stage)
+        if len(found) == 1:
+            self._wanted[found[0].name] = share
+
+    def finished_leaves(self) -> Iterator[MetadatasetLeaf]:
+        """Yield the datasets with their wanted shares."""
+        for leaf in self.leaves:
+            yield replace(leaf, wanted=self._wanted.get(leaf.name, leaf.weight))
+
+    def _next_seed(self) -> int | None:
+        number = next(self._mixtures)
+        if self._seed is None or not number:
+            return self._seed
+        return derive_seed(self._seed, "mixture", number)
+
+    def _dataset(self, planned: PlannedDataset, wanted: _Wanted) -> tuple[Stage, int]:
+        source = self._opened(planned)
+        rows = None
+        if planned.subsets or wanted.is_counted:
+            rows = planned.rows(size_of(source))
+        stage: Stage = source
+        if rows is not None and planned.subsets:
+            stage = RowRange(source, rows.start, rows.stop)
+        return self._leaf(stage, source, planned, wanted, rows), len(rows or ())
+
+    def _leaf(
+        self,
+        stage: Stage,
+        source: CrudeSource,
+        planned: PlannedDataset,
+        wanted: _Wanted,
+        rows: range | None,
+    ) -> Leaf:
+        about = MetadatasetLeaf(
+            name=self._name(planned),
+            path=planned.path,
+            split_part=planned.split_part,
+            weight=wanted.weight,
+            repetitions=wanted.repetitions,
+            rows=rows,
+            subflavors=source.labels.subflavors,
+            aux={name: str(address) for name, address in source.labels.aux.items()},
+            file=planned.place.file,
+            line=planned.place.line,
+            is_asset=planned.is_asset,
+        )
+        self.leaves.append(about)
+        return Leaf(stage, about)
+
+    def _name(self, planned: PlannedDataset) -> str:
+        name = planned.path
+        if not planned.is_asset and not is_url(name):
+            name = os.path.relpath(name, self._folder)
+        self._names[name] += 1
+        return name if self._names[name] == 1 else f"{name}#{self._names[name]}"
+
+    def _opened(self, planned: PlannedDataset) -> CrudeSource:
+        stores = {name: self._store(text, planned.base) for name, text in planned.aux.items()}
+        path = _result_file(planned) if planned.is_asset else planned.path
+        try:
+            stream = crude_dataset(
+                path,
+                split=planned.split_part,
+                subflavors=planned.subflavors,
+                aux=stores,
+                dataset_config=planned.dataset_config or "dataset.yaml",
+                split_config=planned.split_config or "split.yaml",
+            )
+        except DataOpsError as error:
+            raise planned.place.error(str(error)) from error
+        (source,) = stream.sources
+        return source
+
+    def _store(self, node: YamlNode, base: str) -> str:
+        """Return the address of an auxiliary store, after it was opened once.
+
+        Raises:
+            MetadatasetError: There is no such file or folder, or the scheme is unknown.
+        """
+        text = node.text()
+        if text.lower().endswith(YAML_SUFFIXES):
+            raise node.error("an auxiliary store is a dataset or a folder, not a metadataset")
+        try:
+            address = absolute_store(text, base)
+            if address not in self._opened_stores:
+                file_store(address)
+                self._opened_stores.add(address)
+        except DataOpsError as error:
+            raise node.error(str(error)) from error
+        return address
+
+    def _joined(self, planned: PlannedJoin, _: _Wanted) -> tuple[Stage, int]:
+        raise planned.join.place.error("join is not supported yet")
+
+
+def flattened(planned: PlannedMixture, share: float) -> Iterator[tuple[Planned, float]]:
+    """Yield the parts of a blend with their shares, and those of blends in it."""
+    total = sum(planned.amounts)
+    for part, amount in zip(planned.parts, planned.amounts, strict=True):
+        own = share * amount / total
+        if isinstance(part, PlannedMixture) and part.kind == "blend":
+            yield from flattened(part, own)
+        else:
+            yield part, own
+
+
+def size_of(source: CrudeSource) -> int:
+    """Return the number of samples of a source; its index is made if there is none.
+
+    Raises:
+        StreamSourceError: The source cannot be read.
+    """
+    context = ReadContext(0, FailureHandler())
+    access = source.access(context)
+    if access is not None:
+        with access.opened() as items:
+            return items.size
+    return sum(1 for _ in source.index_source(digests=False).open(context).items())
+
+
+def _repeated(stage: Stage, size: int, total: int) -> Stage:
+    if total == size:
+        return stage
+    if total < size:
+        return Take(stage, total)
+    return Take(Repeat(stage, None, reset_rng=False), total)
+
+
+def _title(stage: Stage) -> str:
+    return " and ".join(leaf.title for leaf in leaves_of(stage))
+
+
+def _result_file(planned: PlannedDataset) -> str:
+    """Return the file of an asset's result.
+
+    Raises:
+        MetadatasetError: It was never materialized.
+    """
+    *parents, name = planned.path.split("/")
+    folder = Path(config.data_process_path, *parents, name)
+    try:
+        return str(load_result(folder).path)
+    except DataOpsError as error:
+        raise planned.place.error(str(error)) from error

@@ -1,0 +1,70 @@
+"""`MetadatasetLeaf`: a dataset of a metadataset, and how to find those of a stream."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from dagster_dataops.cooking.blending import Leaf
+from dagster_dataops.streams.core.stage import CombinedStage, Stage, UnaryStage
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetadatasetLeaf:
+    """A dataset of a metadataset.
+
+    Attributes:
+        name: A short name, different for each dataset of the metadataset.
+        path: Its absolute path or URL.
+        split_part: Its split that is read.
+        weight: Its share in the draws of a blend, in [0, 1]; ``None`` outside a blend.
+        wanted: The share of all samples that is wanted, in [0, 1]; ``None`` if none is.
+        repetitions: How often it is read, for ``blend_epochized``; otherwise ``None``.
+        rows: The samples that are read; ``None`` for all.
+        subflavors: The subflavors of its samples.
+        aux: The paths and URLs of its auxiliary stores, by name.
+        cooker: The name of its cooker; ``None`` without cookers.
+        file: The YAML file that names it.
+        line: The line there, counted from 1.
+        is_asset: Whether ``path`` is the key of an asset of this package.
+    """
+
+    name: str
+    path: str
+    split_part: str
+    weight: float | None = None
+    wanted: float | None = None
+    repetitions: float | None = None
+    rows: range | None = None
+    subflavors: Mapping[str, Any] = field(default_factory=dict)
+    aux: Mapping[str, str] = field(default_factory=dict)
+    cooker: str | None = None
+    file: str = ""
+    line: int = 0
+    is_asset: bool = False
+
+    def facts(self) -> dict[str, Any]:
+        """Return the facts of `Manifest.leaves`, without the number of samples."""
+        return {"name": self.name, "path": self.path, "wanted": self.wanted, "cooker": self.cooker}
+
+    @property
+    def title(self) -> str:
+        """The dataset in messages, such as ``/data/a (train of mix.yaml:6)``."""
+        file = self.file.rpartition("/")[2]
+        return f"{self.path} ({self.split_part} of {file}:{self.line})"
+
+
+def with_leaves(stage: Stage, leaves: Mapping[str, MetadatasetLeaf]) -> Stage:
+    """Return a stage whose datasets have other descriptions, by name."""
+    if isinstance(stage, Leaf):
+        return replace(stage, about=leaves[stage.about.name])
+    if isinstance(stage, CombinedStage):
+        sources = tuple(with_leaves(one, leaves) for one in stage.sources)
+        return replace(stage, sources=sources)
+    if isinstance(stage, UnaryStage):
+        return replace(stage, upstream=with_leaves(stage.upstream, leaves))
+    return stage
+
+
+def leaves_of(stage: Stage) -> list[MetadatasetLeaf]:
+    """Return the datasets of the metadatasets that a stage reads."""
+    return [one.about for one in stage.ordered() if isinstance(one, Leaf)]

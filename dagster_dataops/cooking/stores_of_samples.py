@@ -1,0 +1,90 @@
+"""The file stores that cookers get: auxiliary ones by name, and the dataset of the sample."""
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from typing_extensions import override
+
+from dagster_dataops.filestores.source_info import SourceInfo
+from dagster_dataops.filestores.store import FileStore
+from dagster_dataops.filestores.store_opening import absolute_store, file_store
+
+
+class PrimaryStore(FileStore):
+    """The dataset of a sample as a file store, in which ``.txt`` is a part of the sample itself.
+
+    Args:
+        store: The files of the dataset.
+        sample: The sample.
+    """
+
+    def __init__(self, store: FileStore, sample: Mapping[str, Any]) -> None:
+        self.path, self.title = store.path, store.title
+        self._store, self._sample = store, sample
+
+    @override
+    def full_name(self, name: str) -> str:
+        return f"{self._sample['__key__']}{name}" if name.startswith(".") else name
+
+    @override
+    def read(self, name: str) -> tuple[bytes, SourceInfo]:
+        own = self._sample.get(name[1:]) if name.startswith(".") else None
+        if isinstance(own, bytes):
+            full = self.full_name(name)
+            shard = str(self._sample.get("__shard__", ""))
+            return own, SourceInfo(
+                dataset_path=self.path, index=full, shard_name=shard, file_names=[full]
+            )
+        return self._store.read(self.full_name(name))
+
+    @override
+    def names(self) -> Iterator[str]:
+        return self._store.names()
+
+    @override
+    def version(self) -> str:
+        return self._store.version()
+
+    @override
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self.full_name(name) in self._store
+
+    @override
+    def __len__(self) -> int:
+        return len(self._store)
+
+
+class StoresByName(dict[str, FileStore]):
+    """Opened auxiliary stores by name."""
+
+    @classmethod
+    def opened(
+        cls, given: Mapping[str, str | FileStore], storage_options: Mapping[str, Any] | None = None
+    ) -> "StoresByName":
+        """Open stores.
+
+        Args:
+            given: Paths, URLs or opened stores, by name.
+            storage_options: Arguments of fsspec's file systems.
+
+        Raises:
+            InputError: There is no such file or folder, or a scheme is unknown.
+        """
+        found = cls()
+        for name, one in given.items():
+            if isinstance(one, FileStore):
+                found[name] = one
+            else:
+                found[name] = file_store(one, storage_options=storage_options).named(name)
+        return found
+
+
+def absolute_aux(
+    given: Mapping[str, str | os.PathLike[str] | FileStore] | None,
+) -> dict[str, str | FileStore]:
+    """Return auxiliary stores with relative paths made absolute."""
+    found: dict[str, str | FileStore] = {}
+    for name, one in (given or {}).items():
+        found[name] = one if isinstance(one, FileStore) else absolute_store(os.fspath(one))
+    return found

@@ -1,0 +1,52 @@
+"""`SourceInfo`: where a part of a record was read."""
+
+from collections.abc import MutableMapping
+from typing import Any, Final
+
+from typing_extensions import override
+
+SOURCES: Final = "__sources__"
+
+
+class SourceInfo(dict[str, Any]):
+    """The place that a sample or a file was read from: a dict whose keys are also attributes.
+
+    Attributes:
+        dataset_path: The path or URL of the dataset or file store.
+        index: The number of a sample in its dataset, counted from 0, or the name of a file.
+        shard_name: The shard, relative to the dataset; of a folder, the folder.
+        file_names: The names of the files that were read.
+    """
+
+    __slots__ = ()
+    dataset_path: str
+    index: int | str
+    shard_name: str
+    file_names: list[str]
+
+    def __getattr__(self, name: str) -> Any:
+        """Return the value of a key."""
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    @override
+    def __reduce__(self) -> Any:
+        return SourceInfo, (dict(self),)
+
+    @classmethod
+    def of(cls, dataset_path: str, index: int | str, shard: str, files: list[str]) -> "SourceInfo":
+        """Return the place of some files."""
+        return cls(dataset_path=dataset_path, index=index, shard_name=shard, file_names=files)
+
+
+def add_source_info(sample: MutableMapping[str, Any], *sources: SourceInfo) -> None:
+    """Add sources to ``sample["__sources__"]``. The earlier list is not changed."""
+    known = list(sample.get(SOURCES) or ())
+    sample[SOURCES] = [*known, *(source for source in sources if source not in known)]
+
+
+def get_source_info(sample: MutableMapping[str, Any]) -> list[SourceInfo]:
+    """Return the sources of a sample, also of one that was read back from JSON."""
+    return [SourceInfo(source) for source in sample.get(SOURCES) or ()]

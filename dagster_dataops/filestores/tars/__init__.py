@@ -1,0 +1,1 @@
+"""Tar archives: headers, samples, scans of shards and indices."""

@@ -1,0 +1,230 @@
+"""`TarIndex`: the samples of tar shards by key and by number, in a sqlite file of the cache folder.
+
+Each shard is scanned once: its scan is a file of its own, so an index that is killed continues with
+the next shard, and new shards are added without reading the old ones.
+"""
+
+import contextlib
+import os
+import sqlite3
+import tempfile
+import threading
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+from typing_extensions import override
+
+from dagster_dataops.errors import DuplicateKeyError
+from dagster_dataops.filestores.tars.shard_scan import (
+    Parts,
+    ScannedShard,
+    Shard,
+    read_scanned,
+    scan,
+)
+from dagster_dataops.hashing.values import digest
+
+_VERSION: Final = 1
+_TABLES: Final = """
+    CREATE TABLE shards (number INTEGER PRIMARY KEY, starts BLOB, error TEXT);
+    CREATE TABLE incoming (key TEXT, shard INTEGER, at INTEGER, parts BLOB);
+    CREATE TABLE samples (key TEXT PRIMARY KEY, shard INTEGER, at INTEGER, parts BLOB)
+        WITHOUT ROWID;
+"""
+_SORTED: Final = {
+    "error": "INSERT INTO samples SELECT * FROM incoming ORDER BY key",
+    "first": "INSERT OR IGNORE INTO samples SELECT * FROM incoming ORDER BY key, rowid",
+    "last": "INSERT OR IGNORE INTO samples SELECT * FROM incoming ORDER BY key, rowid DESC",
+}
+_DROPPED: Final = """
+    CREATE TABLE dropped AS SELECT incoming.shard, incoming.at
+    FROM incoming JOIN samples USING (key)
+    WHERE incoming.shard != samples.shard OR incoming.at != samples.at
+"""
+_TWICE: Final = """
+    SELECT key, min(shard), max(shard) FROM incoming GROUP BY key HAVING count(*) > 1
+    ORDER BY max(rowid) LIMIT 1
+"""
+
+
+def cache_folder() -> Path:
+    """Return the folder of indices, which can be deleted at any time."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
+    folder = Path(base) / "dagster_dataops" / "indices"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        folder = Path(tempfile.gettempdir()) / f"dagster_dataops-{os.getuid()}" / "indices"
+        folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _publish(path: Path, write: Callable[[Path], None]) -> None:
+    """Write a file under another name, then rename it."""
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".draft-", delete=False) as draft:
+        pass
+    try:
+        write(Path(draft.name))
+        Path(draft.name).replace(path)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            Path(draft.name).unlink()
+
+
+def scanned(shard: Shard, dataset: str, duplicates: str) -> ScannedShard:
+    """Return the samples of a shard, from the cache if its file did not change.
+
+    Raises:
+        DuplicateKeyError: A sample has a part twice.
+        StreamSourceError: The shard cannot be opened.
+    """
+    version = shard.location.stamp() or shard.location.identity()
+    name = digest([_VERSION, dataset, shard.location.path, version, duplicates])
+    path = cache_folder() / f"{name}.json"
+    try:
+        return read_scanned(orjson.loads(path.read_bytes()))
+    except (OSError, ValueError, TypeError, IndexError):
+        found = scan(shard, dataset, duplicates)
+    data = orjson.dumps([found.rows, found.end, found.error])
+    _publish(path, lambda draft: _write(draft, data))
+    return found
+
+
+def _write(path: Path, data: bytes) -> None:
+    path.write_bytes(data)
+
+
+class SqliteFile:
+    """A read-only sqlite file, with one connection for each thread and process."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._local = threading.local()
+
+    def query(self, text: str, values: tuple[Any, ...] = ()) -> sqlite3.Cursor:
+        """Run a query."""
+        local = self._local
+        try:
+            if local.process == os.getpid():
+                return local.execute(text, values)  # type: ignore[no-any-return]
+        except AttributeError:  # the first query of the thread
+            pass
+        local.connection = sqlite3.connect(f"{self.path.as_uri()}?immutable=1", uri=True)
+        local.process, local.execute = os.getpid(), local.connection.execute
+        return local.execute(text, values)  # type: ignore[no-any-return]
+
+    def close(self) -> None:
+        """Close the connection of this thread."""
+        if getattr(self._local, "process", None) == os.getpid():
+            self._local.connection.close()
+        self._local = threading.local()
+
+    @override
+    def __reduce__(self) -> Any:
+        return SqliteFile, (self.path,)
+
+
+class TarIndex:
+    """The samples of some shards. Building it scans the shards that are not in the cache.
+
+    Args:
+        dataset: The path of the dataset.
+        shards: The shards, in order.
+        duplicates: ``error``, or which of two samples with one key to keep: ``first`` or ``last``.
+
+    Raises:
+        DuplicateKeyError: A key, or a part of a sample, occurs twice.
+        StreamSourceError: A shard cannot be opened.
+    """
+
+    def __init__(self, dataset: str, shards: Sequence[Shard], duplicates: str = "error") -> None:
+        self.dataset, self.shards, self.duplicates = dataset, shards, duplicates
+        versions = [one.location.stamp() or one.location.identity() for one in shards]
+        places = [one.location.path for one in shards]
+        self._stamps = dict(zip(places, versions, strict=True))
+        self.version = digest([_VERSION, dataset, places, versions, duplicates])
+        path = cache_folder() / f"{self.version}.sqlite"
+        if not path.exists():
+            _publish(path, self._build)
+        self._file = SqliteFile(path)
+        self._starts: dict[int, array[int]] = {}
+
+    def _build(self, draft: Path) -> None:
+        with contextlib.closing(sqlite3.connect(draft)) as connection:
+            connection.executescript(
+                f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; {_TABLES}"
+            )
+            for number, shard in enumerate(self.shards):
+                found = scanned(shard, self.dataset, self.duplicates)
+                connection.executemany(
+                    "INSERT INTO incoming VALUES (?, ?, ?, ?)",
+                    [(key, number, at, orjson.dumps(parts)) for key, at, parts in found.rows],
+                )
+                starts = array("Q", found.starts()).tobytes()
+                error = orjson.dumps(found.error).decode()
+                connection.execute("INSERT INTO shards VALUES (?, ?, ?)", (number, starts, error))
+            self._sort(connection)
+            connection.commit()
+
+    def _sort(self, connection: sqlite3.Connection) -> None:
+        try:
+            connection.execute(_SORTED[self.duplicates])
+        except sqlite3.IntegrityError:
+            key, first, second = connection.execute(_TWICE).fetchone()
+            names = self.shards[first].name, self.shards[second].name
+            raise DuplicateKeyError(self.dataset, key, *names) from None
+        connection.execute(_DROPPED)
+        connection.execute("DROP TABLE incoming")
+
+    def starts(self, number: int) -> "array[int]":
+        """Return the first byte of each sample of a shard, then the first byte behind the last."""
+        known = self._starts.get(number)
+        if known is None:
+            query = "SELECT starts FROM shards WHERE number = ?"
+            known = self._starts[number] = array("Q")
+            known.frombytes(self._file.query(query, (number,)).fetchone()[0])
+        return known
+
+    def is_current(self, shard: Shard) -> bool:
+        """Whether a local shard is the file that was indexed."""
+        stamp = shard.location.stamp()
+        return stamp is not None and stamp == self._stamps.get(shard.location.path)
+
+    def dropped(self) -> dict[int, frozenset[int]]:
+        """Return the first bytes of the samples that are left out as duplicates, by shard."""
+        found: dict[int, set[int]] = {}
+        for shard, at in self._file.query("SELECT shard, at FROM dropped"):
+            found.setdefault(shard, set()).add(at)
+        return {shard: frozenset(starts) for shard, starts in found.items()}
+
+    def find(self, key: str) -> tuple[Shard, int, Parts] | None:
+        """Return shard, first byte and parts of a sample; ``None`` if there is none."""
+        query = "SELECT shard, at, parts FROM samples WHERE key = ?"
+        row = self._file.query(query, (key,)).fetchone()
+        return None if row is None else (self.shards[row[0]], row[1], orjson.loads(row[2]))
+
+    def names(self) -> Iterator[str]:
+        """Yield the names of all files, sorted by key."""
+        for key, parts in self._file.query("SELECT key, parts FROM samples ORDER BY key"):
+            for part in orjson.loads(parts):
+                yield f"{key}.{part}"
+
+    def count(self) -> int:
+        """Return the number of samples."""
+        found: int = self._file.query("SELECT count(*) FROM samples").fetchone()[0]
+        return found
+
+    def rows(self, number: int) -> ScannedShard:
+        """Return the samples of a shard, without those that are left out."""
+        found = scanned(self.shards[number], self.dataset, self.duplicates)
+        left_out = self.dropped().get(number)
+        if left_out is None:
+            return found
+        return found._replace(rows=[row for row in found.rows if row[1] not in left_out])
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()

@@ -1,0 +1,143 @@
+"""`DistributedReadingService`: each rank reads its part of the items."""
+
+import logging
+import os
+import sys
+from typing import Any, Final, NamedTuple, get_args
+
+from typing_extensions import override
+
+from dagster_dataops.errors import StreamDefinitionError
+from dagster_dataops.loading.rank_stage import Ending, ranked
+from dagster_dataops.loading.reading_service import IterResetFn, ReadingServiceInterface
+from dagster_dataops.loading.seed_generator import SeedGenerator
+from dagster_dataops.streams.core.arguments import check_count
+from dagster_dataops.streams.operations import Operations
+
+_SERVICE: Final = "DistributedReadingService"
+_ENDINGS: Final = get_args(Ending)
+_LOGGER: Final = logging.getLogger(__name__)
+
+
+class Place(NamedTuple):
+    """The rank of this process and the number of ranks."""
+
+    rank: int
+    world_size: int
+
+
+class DistributedReadingService(ReadingServiceInterface):
+    """Read the items of one rank: item i belongs to rank ``i mod world_size``.
+
+    The items are those at the sharding mark of the stream, or without a mark the items of the whole
+    stream; ``map`` at its end is applied to the rank's own items only. Items are counted from the
+    position at which reading begins. The state is that of the whole stream: it is the same on every
+    rank that has read as many items, and any number of ranks can load it.
+
+    If the rank is taken from ``torch.distributed``, the seed of rank 0 holds for all ranks.
+
+    Args:
+        rank: The rank of this process. If ``None``, it is taken from ``torch.distributed`` or from
+            the environment variables ``RANK`` and ``WORLD_SIZE`` when reading begins.
+        world_size: The number of ranks; give both or neither.
+        ending: What becomes of the last items if they are fewer than the ranks. ``exact``: the
+            first ranks have one item more. ``drop``: no rank has them. ``repeat``: the other ranks
+            have one of them, too.
+
+    Raises:
+        StreamDefinitionError: An argument is invalid.
+    """
+
+    def __init__(
+        self, rank: int | None = None, world_size: int | None = None, ending: Ending = "exact"
+    ) -> None:
+        if ending not in _ENDINGS:
+            reason = f"ending is {ending!r}; it must be one of {', '.join(_ENDINGS)}"
+            raise StreamDefinitionError(_SERVICE, reason)
+        self.ending = ending
+        self._given = _given_place(rank, world_size)
+        self._group: Any = None
+
+    @override
+    def initialize(self, datapipe: Operations) -> Operations:
+        distributed = None if self._given else _torch_distributed()
+        place = self._given or _found_place(distributed)
+        self._rank = place.rank
+        if distributed is not None:
+            self._group = distributed.new_group(backend="gloo")
+            if self.ending == "exact" and place.rank == 0:
+                _LOGGER.warning(
+                    "%s: ending is 'exact', so the first ranks may read one item more than the "
+                    "others; if the ranks exchange gradients, choose 'drop' or 'repeat'",
+                    _SERVICE,
+                )
+        return datapipe.with_stage(
+            ranked(datapipe.stage, place.rank, place.world_size, self.ending)
+        )
+
+    @override
+    def initialize_iteration(
+        self, seed_generator: SeedGenerator, iter_reset_fn: IterResetFn | None = None
+    ) -> IterResetFn | None:
+        if self._group is not None:
+            seed = [seed_generator.root]
+            _torch_distributed().broadcast_object_list(seed, src=0, group=self._group)
+            if seed[0] != seed_generator.root:
+                seed_generator.seed(seed[0])
+        seed_generator.spawn(self._rank, inplace=True)
+        return None
+
+    @override
+    def finalize(self) -> None:
+        distributed = _torch_distributed()
+        if self._group is not None and distributed is not None:
+            distributed.destroy_process_group(self._group)
+        self._group = None
+
+
+def _given_place(rank: int | None, world_size: int | None) -> Place | None:
+    """Return the rank that was given; ``None`` if none was.
+
+    Raises:
+        StreamDefinitionError: Only one of the two is given, or they do not fit.
+    """
+    if rank is None and world_size is None:
+        return None
+    if rank is None or world_size is None:
+        raise StreamDefinitionError(_SERVICE, "give both rank and world_size, or neither")
+    return _checked(rank, world_size)
+
+
+def _checked(rank: int, world_size: int) -> Place:
+    check_count(_SERVICE, "rank", rank, 0)
+    check_count(_SERVICE, "world_size", world_size, 1)
+    if rank >= world_size:
+        reason = f"rank is {rank}; it must be below world_size, {world_size}"
+        raise StreamDefinitionError(_SERVICE, reason)
+    return Place(rank, world_size)
+
+
+def _found_place(distributed: Any) -> Place:
+    """Return the rank of ``torch.distributed`` or of the environment.
+
+    Raises:
+        StreamDefinitionError: Neither knows it.
+    """
+    if distributed is not None:
+        return Place(distributed.get_rank(), distributed.get_world_size())
+    try:
+        return _checked(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]))
+    except (KeyError, ValueError) as error:
+        if isinstance(error, StreamDefinitionError):
+            raise
+        reason = (
+            "the rank is unknown: give rank and world_size, or begin reading after "
+            "torch.distributed.init_process_group(), or with RANK and WORLD_SIZE in the environment"
+        )
+        raise StreamDefinitionError(_SERVICE, reason) from error
+
+
+def _torch_distributed() -> Any:
+    """Return ``torch.distributed`` if this process is in a group. Imports nothing."""
+    found = sys.modules.get("torch.distributed")
+    return found if found is not None and found.is_available() and found.is_initialized() else None

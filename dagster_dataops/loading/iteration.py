@@ -1,0 +1,101 @@
+"""`DataLoader2Iterator`: one epoch of a loader."""
+
+from collections.abc import Iterator
+from typing import Any, Protocol, Self
+
+from dagster_dataops.errors import DataPipelineError
+from dagster_dataops.streams.core.arguments import check_count
+
+
+class Loader(Protocol):
+    """What an iterator needs of its loader."""
+
+    def is_live(self, iterator: "DataLoader2Iterator") -> bool:
+        """Return whether no newer iterator, state or shutdown has ended an iterator."""
+        ...
+
+    def finish_epoch(self) -> None:
+        """End an epoch that was read to its end."""
+        ...
+
+    def fail(self, error: BaseException) -> None:
+        """Shut down after an error."""
+        ...
+
+
+class DataLoader2Iterator:
+    """The items of one epoch, from the position of the loader on.
+
+    Args:
+        loader: The loader.
+        items: The items.
+
+    Attributes:
+        has_read: Whether it has yielded an item.
+    """
+
+    def __init__(self, loader: Loader, items: Iterator[Any]) -> None:
+        self._loader = loader
+        self._items = items
+        self._limit: int | None = None
+        self._count = 0  # of items since the limit was set, or since resume()
+        self._is_paused = self._has_ended = False
+        self.has_read = False
+
+    def successor(self) -> "DataLoader2Iterator":
+        """Return another iterator over the same items, and end this one."""
+        other = type(self)(self._loader, self._items)
+        self.release()
+        return other
+
+    def release(self) -> None:
+        """Hold the items no longer, so that what reads them can end."""
+        self._items = iter(())
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Any:
+        """Return the next item.
+
+        Raises:
+            StopIteration: The epoch has ended, the limit is reached, or the iterator is paused.
+            DataPipelineError: Something newer has ended the iterator.
+        """
+        if self._has_ended or self._is_paused or self._count == self._limit:
+            raise StopIteration
+        if not self._loader.is_live(self):
+            msg = (
+                "this iterator is invalidated: a newer iterator, load_state_dict() or shutdown() "
+                "of its loader has ended it; read from a new one, iter(loader)"
+            )
+            raise DataPipelineError(msg)
+        try:
+            item = next(self._items)
+        except StopIteration:
+            self._has_ended = True
+            self._loader.finish_epoch()
+            raise
+        except BaseException as error:
+            self._loader.fail(error)
+            raise
+        self.has_read = True
+        self._count += 1
+        return item
+
+    def limit(self, num_batches: int | None) -> None:
+        """Stop after ``num_batches`` more items; ``None`` for no limit.
+
+        The epoch goes on with `resume`, which allows as many items again.
+        """
+        if num_batches is not None:
+            check_count("limit", "num_batches", num_batches, 0)
+        self._limit, self._count = num_batches, 0
+
+    def pause(self) -> None:
+        """Yield nothing until `resume`."""
+        self._is_paused = True
+
+    def resume(self) -> None:
+        """Go on after `pause`, or after the limit was reached."""
+        self._is_paused, self._count = False, 0

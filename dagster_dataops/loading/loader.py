@@ -1,0 +1,292 @@
+"""`DataLoader2`: read a stream epoch by epoch, with a reading service, from any position."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, Literal, Self, TypeAlias
+
+from dagster_dataops.errors import DataPipelineError, StreamArgumentError, StreamStateError
+from dagster_dataops.loading.in_process import InProcessReadingService
+from dagster_dataops.loading.iteration import DataLoader2Iterator
+from dagster_dataops.loading.reading_service import IterResetFn, ReadingServiceInterface
+from dagster_dataops.loading.seed_generator import SeedGenerator
+from dagster_dataops.loading.service_session import ServiceSession, as_stream
+from dagster_dataops.streams.core.arguments import check_seed
+from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
+from dagster_dataops.streams.operations import Operations
+from dagster_dataops.streams.positioned_stream import PositionedStream
+
+VERSION: Final = 1
+_SHUT_DOWN: Final = "the loader has been shut down; make a new one, and load a state to go on"
+
+Adapter: TypeAlias = Callable[[Operations], Operations]
+
+
+class DataLoader2:
+    """Read a stream: each iterator is an epoch, in an order of its own.
+
+    The position is that of the stream, whatever reads it: a state can be loaded with any reading
+    service, any number of worker processes and any number of ranks.
+
+    One iterator is live: a new one ends the epoch of the one before, unless that has yielded
+    nothing. After an error the loader is shut down.
+
+    Args:
+        datapipe: The stream. One from ``and_return()`` keeps its options; its position is not used.
+        datapipe_adapter_fn: A function from the stream to the stream to read, or several.
+        reading_service: The way to read it; in this process if ``None``. The loader uses a copy.
+
+    Raises:
+        StreamArgumentError: ``datapipe`` is no stream, or the service is none or cannot be pickled.
+    """
+
+    _is_shut_down = True  # until it is complete: `__del__` is called even if __init__ fails
+
+    def __init__(
+        self,
+        datapipe: Operations,
+        datapipe_adapter_fn: Adapter | Iterable[Adapter] | None = None,
+        reading_service: ReadingServiceInterface | None = None,
+    ) -> None:
+        adapters = datapipe_adapter_fn or ()
+        for adapter in (adapters,) if callable(adapters) else adapters:
+            datapipe = adapter(datapipe)
+        self._options = _positioned(datapipe)
+        service = InProcessReadingService() if reading_service is None else reading_service
+        self._session = ServiceSession(service, DataPipelineBuilder(self._options.stage))
+        self._seed, self._epoch = self._options.seed, 0
+        self._next_seed: int | None = None
+        self._stream: PositionedStream | None = None  # that of the service
+        self._position: Literal["start", "loaded", "read"] = "start"
+        self._iterator: DataLoader2Iterator | None = None
+        self._failure: BaseException | None = None
+        self._is_shut_down = False
+
+    def seed(self, seed: int) -> None:
+        """Set the seed. The next iterator reads the first epoch of it.
+
+        Raises:
+            StreamArgumentError: It is no integer from 0 to 2^64 - 1.
+            StreamStateError: A state with another seed was loaded, and is not read yet.
+        """
+        check_seed("DataLoader2", seed)
+        if self._position != "loaded":
+            self._next_seed = seed
+        elif seed != self._seed:
+            reason = (
+                f"one with the seed {self._seed} is loaded, and the seed {seed} would drop its "
+                "position; set the seed before load_state_dict()"
+            )
+            raise StreamStateError(reason)
+
+    # ------------------------------------------------------------ epochs
+
+    def __iter__(self) -> DataLoader2Iterator:
+        """Return an iterator over the next epoch, or over the rest of one that was loaded.
+
+        Raises:
+            DataPipelineError: The loader is shut down.
+        """
+        self._check_open()
+        try:
+            self._iterator = self._next_iterator()
+        except BaseException as error:
+            self.fail(error)
+            raise
+        self._position = "read"
+        return self._iterator
+
+    def _next_iterator(self) -> DataLoader2Iterator:
+        live = self._iterator
+        if live is not None and not live.has_read and self._next_seed is None:
+            return live.successor()
+        self._end_iteration()
+        if self._position == "read" and self._next_seed is None:
+            self._go_to_next_epoch()
+        return DataLoader2Iterator(self, iter(self._begun_iteration()))
+
+    def _begun_iteration(self) -> PositionedStream:
+        """Begin an epoch and return its stream."""
+        stream = self._begun()
+        generator = SeedGenerator(self._seed, "epoch", self._epoch)
+        reset = self._session.begin_iteration(generator)
+        if generator.root != self._seed and self._position == "start":
+            self._seed = generator.root
+            stream = self._opened(self._session.begin())
+        self._stream = stream if reset is None else self._reset(stream, reset)
+        return self._stream
+
+    def _begun(self) -> PositionedStream:
+        """Return the stream at its position; begin the service if it has not begun."""
+        if self._next_seed is not None:
+            self._seed, self._epoch, self._position = self._next_seed, 0, "start"
+            self._stream = self._next_seed = None
+        if self._stream is None:
+            self._stream = self._opened(self._session.begin())
+        return self._stream
+
+    def _reset(self, stream: PositionedStream, reset: IterResetFn) -> PositionedStream:
+        """Return the stream that the function of the service made for this epoch."""
+        adapted = self._session.begin()
+        found = as_stream(self._session, "iter_reset_fn", reset(adapted))
+        if found.stage is adapted.stage:
+            return stream
+        opened = self._opened(found)
+        if self._position == "loaded" or opened.parts == stream.parts:
+            opened.load_state_dict(stream.state_dict())
+        return opened
+
+    def _opened(self, adapted: Operations) -> PositionedStream:
+        """Return a stream at the start of the present epoch."""
+        stream = self._options.with_stage(adapted.part(), seed=self._seed)
+        for _ in range(self._epoch):
+            stream.reset()
+        return stream
+
+    def _go_to_next_epoch(self) -> None:
+        self._epoch += 1
+        self._position = "start"
+        if self._stream is not None:
+            self._stream.reset()
+
+    def _end_iteration(self) -> None:
+        """Stop reading, and end the epoch of the service."""
+        if self._iterator is not None:
+            self._iterator.release()
+            self._iterator = None
+        if self._stream is not None:
+            self._stream.close()
+        self._session.end_iteration()
+
+    # ------------------------------------------------------------ positions
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the position after the last item as a JSON object.
+
+        After the end of an epoch it is the start of the next one. Ranks that have read the same
+        number of items have the same state.
+
+        Raises:
+            DataPipelineError: An error has ended the loader.
+            StreamStateError: A stage holds items that JSON cannot hold.
+        """
+        self._check_failure()
+        goes_on = self._iterator is not None or self._is_shut_down
+        stream = self._stream if goes_on else self._begun()
+        if stream is None:
+            raise DataPipelineError(_SHUT_DOWN)
+        state = {
+            "version": VERSION,
+            "seed": self._seed,
+            "epoch": self._epoch,
+            "stream": stream.state_dict(),
+        }
+        service = self._session.checkpoint()
+        return {**state, "service": service} if service else state
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Go to a position; the next iterator reads from there. A live iterator is ended.
+
+        Raises:
+            StreamStateError: The state is none of a loader, or belongs to another stream.
+            StreamArgumentError: It holds the state of a service, but this service has none.
+            DataPipelineError: The loader is shut down.
+        """
+        self._check_open()
+        seed, epoch, position, service = _content(state_dict)
+        self._end_iteration()
+        adapted = self._session.begin(service)
+        stream = self._options.with_stage(adapted.part(), seed=seed)
+        stream.load_state_dict(position)
+        self._seed, self._epoch, self._next_seed = seed, epoch, None
+        self._stream, self._position = stream, "loaded"
+
+    # ------------------------------------------------------------ ends
+
+    def shutdown(self) -> None:
+        """End the epoch and the service. Further calls have no effect."""
+        if self._is_shut_down:
+            return
+        self._is_shut_down = True
+        try:
+            self._end_iteration()
+        finally:
+            self._session.end()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+
+    def __del__(self) -> None:
+        self.shutdown()
+
+    def is_live(self, iterator: DataLoader2Iterator) -> bool:
+        """Return whether no newer iterator, state or shutdown has ended an iterator."""
+        return iterator is self._iterator
+
+    def finish_epoch(self) -> None:
+        """End an epoch that was read to its end. Its iterator calls this."""
+        try:
+            self._end_iteration()
+            self._go_to_next_epoch()
+        except BaseException as error:
+            self.fail(error)
+            raise
+
+    def fail(self, error: BaseException) -> None:
+        """Shut down after an error. Errors of the service in doing so become notes of it."""
+        self._failure = error
+        try:
+            self.shutdown()
+        except Exception as another:  # noqa: BLE001 - of a service of the user
+            error.add_note(f"shutting down the loader failed, too: {another!r}")
+
+    def _check_open(self) -> None:
+        """Raise `DataPipelineError` if the loader is shut down."""
+        self._check_failure()
+        if self._is_shut_down:
+            raise DataPipelineError(_SHUT_DOWN)
+
+    def _check_failure(self) -> None:
+        if self._failure is not None:
+            kind = type(self._failure).__name__
+            msg = (
+                f"an earlier {kind} has shut down the loader: {self._failure}; make a new one, and "
+                "load a state to go on"
+            )
+            raise DataPipelineError(msg)
+
+
+def _positioned(given: object) -> PositionedStream:
+    """Return a stream with its options.
+
+    Raises:
+        StreamArgumentError: It is no stream.
+    """
+    if isinstance(given, PositionedStream):
+        return given
+    if isinstance(given, DataPipelineBuilder):
+        return given.and_return()
+    reason = f"datapipe is a {type(given).__name__}; it must be a stream"
+    raise StreamArgumentError("DataLoader2", reason)
+
+
+def _content(state: Any) -> tuple[int, int, Any, str]:
+    """Return the seed, the epoch, the position and the service's state of a loader's state.
+
+    Raises:
+        StreamStateError: It is none of a loader, or of another version.
+    """
+    if not isinstance(state, Mapping) or not {"seed", "epoch", "stream"} <= set(state):
+        msg = "this is not the state of a loader; pass the result of its state_dict()"
+        raise StreamStateError(msg)
+    if state.get("version") != VERSION:
+        found = state.get("version")
+        msg = f"the loader's state has version {found!r}; this package reads version {VERSION}"
+        raise StreamStateError(msg)
+    try:
+        seed, epoch = int(state["seed"]), int(state["epoch"])
+    except (TypeError, ValueError) as error:
+        msg = f"the loader's state is damaged: {error}"
+        raise StreamStateError(msg) from error
+    return seed, epoch, state["stream"], str(state.get("service", ""))

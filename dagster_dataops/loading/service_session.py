@@ -1,0 +1,189 @@
+"""`ServiceSession`: a copy of a reading service, and the order in which it is called."""
+
+import base64
+import pickle
+from contextlib import ExitStack
+from typing import Any
+
+from dagster_dataops.errors import StreamArgumentError, StreamStateError
+from dagster_dataops.loading.reading_service import (
+    CheckpointableReadingServiceInterface,
+    IterResetFn,
+    ReadingServiceInterface,
+)
+from dagster_dataops.loading.seed_generator import SeedGenerator
+from dagster_dataops.records import text_of
+from dagster_dataops.streams.operations import Operations
+
+
+class ServiceSession:
+    """A copy of a service. Each call that begins something is followed by the one that ends it.
+
+    Args:
+        service: The service to copy.
+        stream: The stream to read.
+
+    Raises:
+        StreamArgumentError: ``service`` is no reading service, or cannot be pickled.
+    """
+
+    def __init__(self, service: object, stream: Operations) -> None:
+        check_service("DataLoader2, reading_service", service)
+        self._pickled = _pickled(service)
+        self._given = stream
+        self._running, self._iterating = ExitStack(), ExitStack()
+        self._copy()
+
+    def _copy(self) -> None:
+        self._service: ReadingServiceInterface = pickle.loads(self._pickled)  # noqa: S301 - own bytes
+        self._adapted: Operations | None = None
+
+    def begin(self, state: str = "") -> Operations:
+        """Return the stream of the service, which begins with the first call.
+
+        Args:
+            state: What `checkpoint` returned. A service that has begun ends, and begins anew.
+        """
+        if state and self._adapted is not None:
+            self.end()
+            self._copy()
+        if self._adapted is None:
+            self._adapted = begin(self._service, self._given, decoded(state))
+            self._running.callback(self._service.finalize)
+        return self._adapted
+
+    def begin_iteration(self, generator: SeedGenerator) -> IterResetFn | None:
+        """Begin an epoch, and return the function that resets the stream for it."""
+        reset = self._service.initialize_iteration(generator, None)
+        self._iterating.callback(self._service.finalize_iteration)
+        return reset
+
+    def end_iteration(self) -> None:
+        """End an epoch, if one has begun."""
+        self._iterating.close()
+
+    def end(self) -> None:
+        """End the epoch and the service, if they have begun."""
+        try:
+            self.end_iteration()
+        finally:
+            self._running.close()
+
+    def checkpoint(self) -> str:
+        """Return the state of the service as text; empty if it has none."""
+        return encoded(checkpoint_of(self._service))
+
+    @property
+    def name(self) -> str:
+        """The name of the service's class."""
+        return type(self._service).__name__
+
+
+def check_service(place: str, service: object) -> None:
+    """Raise `StreamArgumentError` unless ``service`` is a reading service."""
+    if not isinstance(service, ReadingServiceInterface):
+        kind = service.__name__ if isinstance(service, type) else type(service).__name__
+        hint = "; give an instance" if isinstance(service, type) else ""
+        reason = f"{kind} is no reading service: no object of ReadingServiceInterface{hint}"
+        raise StreamArgumentError(place, reason)
+
+
+def begin(service: ReadingServiceInterface, stream: Operations, state: bytes) -> Operations:
+    """Begin a service and return its stream.
+
+    Args:
+        service: The service.
+        stream: The stream to read.
+        state: The state from which to begin; empty for none.
+
+    Raises:
+        StreamArgumentError: There is a state, but the service has none; or the service returned no
+            stream.
+    """
+    if not state:
+        return as_stream(service, "initialize()", service.initialize(stream))
+    if isinstance(service, CheckpointableReadingServiceInterface):
+        return as_stream(service, "restore()", service.restore(stream, state))
+    reason = (
+        "the loaded state holds one of a reading service, but this one cannot restore it: it is no "
+        "CheckpointableReadingServiceInterface; give the service with which it was taken"
+    )
+    raise StreamArgumentError(type(service).__name__, reason)
+
+
+def as_stream(service: object, method: str, returned: object) -> Operations:
+    """Return what a service returned.
+
+    Raises:
+        StreamArgumentError: It is no stream.
+    """
+    if not isinstance(returned, Operations):
+        reason = f"{method} returned a {type(returned).__name__}; it must return a stream"
+        raise StreamArgumentError(type(service).__name__, reason)
+    return returned
+
+
+def checkpoint_of(service: ReadingServiceInterface) -> bytes:
+    """Return the state of a service; empty if it has none.
+
+    Raises:
+        StreamArgumentError: ``checkpoint()`` did not return bytes.
+    """
+    if not isinstance(service, CheckpointableReadingServiceInterface):
+        return b""
+    state: object = service.checkpoint()
+    if not isinstance(state, bytes):
+        reason = f"checkpoint() returned a {type(state).__name__}; it must return bytes"
+        raise StreamArgumentError(type(service).__name__, reason)
+    return state
+
+
+def encoded(state: bytes) -> str:
+    """Return the state of a service as text."""
+    return base64.b64encode(state).decode()
+
+
+def decoded(text: object) -> bytes:
+    """Return the state that `encoded` made a text of.
+
+    Raises:
+        StreamStateError: It is not such a text.
+    """
+    try:
+        return base64.b64decode(str(text), validate=True)
+    except ValueError as error:
+        msg = f"the state of its reading service is damaged: {error}"
+        raise StreamStateError(msg) from error
+
+
+def _pickled(service: object) -> bytes:
+    """Return a service as bytes; services of classes and functions in scripts, too.
+
+    Raises:
+        StreamArgumentError: It cannot be pickled. The error names the attribute at fault.
+    """
+    try:
+        return _by_value(service)
+    except Exception as error:
+        name = type(service).__name__
+        reason = (
+            f"{name} cannot be pickled{_fault(service)} ({text_of(error)}). The loader reads with "
+            "a copy of the service, made by pickle: create it in initialize(), not in __init__()"
+        )
+        raise StreamArgumentError("DataLoader2, reading_service", reason) from error
+
+
+def _fault(service: Any) -> str:
+    """Return a clause that names the attribute that cannot be pickled."""
+    for name, value in getattr(service, "__dict__", {}).items():
+        try:
+            _by_value(value)
+        except Exception:  # noqa: BLE001 - objects raise anything here
+            return f": its attribute {name!r} is a {type(value).__name__}"
+    return ""
+
+
+def _by_value(value: object) -> bytes:
+    import cloudpickle
+
+    return cloudpickle.dumps(value)  # type: ignore[no-any-return]

@@ -1,0 +1,41 @@
+"""Rebuild the tree of a stream's stages around a stage that is exchanged."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from dagster_dataops.streams.core.stage import CombinedStage, Stage, UnaryStage
+
+
+def distinct_stages(last: Stage) -> list[Stage]:
+    """Return a stage and all its inputs, each once, sources first."""
+    return list(dict.fromkeys(last.ordered()))
+
+
+def exchanged(last: Stage, old: Stage, make: Callable[[Stage], Stage]) -> Stage:
+    """Return ``last`` with ``make(old)`` in the place of ``old``, wherever it is an input.
+
+    Stages that do not depend on ``old`` stay the same objects; ``last`` is not changed.
+
+    Args:
+        last: The last stage of a stream.
+        old: The stage to exchange; a stage of the stream, or ``last`` itself.
+        make: Returns the stage that takes its place. It is called once.
+    """
+    made: dict[Stage, Stage] = {}
+    for stage in distinct_stages(last):
+        made[stage] = make(stage) if stage is old else with_inputs(stage, made)
+    return made[last]
+
+
+def with_inputs(stage: Stage, made: Mapping[Stage, Stage]) -> Stage:
+    """Return ``stage`` with new inputs; itself if none of them is new."""
+    inputs = tuple(made[one] for one in stage.inputs)
+    if inputs == stage.inputs:
+        return stage
+    match stage:
+        case UnaryStage():
+            return replace(stage, upstream=inputs[0])
+        case CombinedStage():
+            return replace(stage, sources=inputs)
+    msg = f"{type(stage).__name__} has inputs, but is no UnaryStage or CombinedStage"
+    raise TypeError(msg)

@@ -1,0 +1,246 @@
+"""`Crew`: the worker processes of one reading; it replaces those that die."""
+
+import multiprocessing.connection
+from collections import deque
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
+from multiprocessing.connection import Connection
+from typing import Any, Final, Protocol
+
+from dagster_dataops.concurrency.fork_safety import may_fork
+from dagster_dataops.errors import StreamWorkerError
+from dagster_dataops.streams.sharding.shard_process import ShardProcess, check_sendable
+from dagster_dataops.streams.sharding.shard_worker import READY
+from dagster_dataops.streams.sharding.tasks import Job, Outcome, Start, Task, loads
+
+_MOST_ELEMENTS: Final = 64  # of one task
+_TASK_SECONDS: Final = 0.05  # the time that a task should take
+_DEATHS_BEFORE_SPLIT: Final = 2
+_DEATHS_OF_ELEMENT: Final = 3
+_FAILED_STARTS: Final = 3
+_KILLED_STARTS: Final = 10  # in a row, if a signal ended them: others may kill processes, too
+
+
+class ElementSource(Protocol):
+    """The elements that the reading process sends to workers."""
+
+    def take(self, first: int, count: int) -> tuple[list[Any], bool]:
+        """Return up to ``count`` elements, and whether there are no more."""
+
+
+class _Worker:
+    """One worker process, and what it has to do.
+
+    Attributes:
+        tasks: The tasks that it has not finished, in order.
+        ready: Whether it has started.
+        sent: The number of tasks that it was given.
+    """
+
+    def __init__(self, process: ShardProcess) -> None:
+        self.process, self.results = process, process.results
+        self.tasks: deque[Task] = deque()
+        self.ready = False
+        self.sent = 0
+
+    @property
+    def ends(self) -> list[Connection]:
+        """The open connections to it."""
+        ends = (self.process.requests, self.process.results)
+        return [one for one in ends if not one.closed]
+
+    def send(self, task: Task) -> None:
+        """Send a task. A worker that has died is noticed later."""
+        self.tasks.append(task)
+        self.sent += 1
+        with suppress(OSError):
+            self.process.requests.send_bytes(task.request())
+
+
+class Crew:
+    """Worker processes that process the elements of a stream, each element in one of them.
+
+    Args:
+        job: The stages that the workers run.
+        number: The number of workers.
+        prefetch: The number of tasks for each worker that may be unfinished or not yet read.
+        start: The encoded state at which reading starts.
+        source: The elements, if the reading process sends them.
+    """
+
+    def __init__(
+        self, job: Job, number: int, prefetch: int, start: bytes, source: ElementSource | None
+    ) -> None:
+        self._job = job
+        self._prefetch = prefetch
+        self._source = source
+        self._anchor = (start, 0)  # the state before the oldest task, and its first element
+        self._next = 0
+        self._size = 1
+        self._ended = False
+        self._failed_starts = 0
+        self._tasks: deque[Task] = deque()  # in order, until their outcomes are read
+        self._forks = may_fork()
+        if not self._forks:
+            check_sendable(job)
+        self._workers: list[_Worker] = []
+        self._number = number
+
+    def tasks(self) -> Iterator[Task]:
+        """Yield the finished tasks in order.
+
+        Before asking for the next one, call `move_on` with the state after the task.
+
+        Raises:
+            StreamWorkerError: Workers cannot be started.
+        """
+        while len(self._workers) < self._number:
+            self._workers.append(self._started())
+        while (task := self._finished_task()) is not None:
+            yield task
+            self._tasks.popleft()
+
+    def move_on(self, state: bytes, number: int) -> None:
+        """Set the state from which workers start that replace others.
+
+        Args:
+            state: The encoded state after the oldest task.
+            number: The number of the next element.
+        """
+        self._anchor = (state, number)
+
+    def stop(self) -> None:
+        """Stop all workers."""
+        for worker in self._workers:
+            worker.process.stop()
+        self._workers = []
+
+    def _finished_task(self) -> Task | None:
+        """Return the oldest task, finished; meanwhile give the workers more to do."""
+        while self._tasks or not self._ended:
+            more = self._has_room()
+            self._receive(wait=not more and not self._is_finished())
+            if more:
+                self._add_task()
+            if self._is_finished():
+                return self._tasks[0]
+        return None
+
+    def _is_finished(self) -> bool:
+        if not self._tasks:
+            return False
+        task = self._tasks[0]
+        return task.outcome is not None or task.exit_code is not None
+
+    def _has_room(self) -> bool:
+        """Return whether another task may be added.
+
+        Outcomes that were not yet read count, so a slow reader holds the workers back.
+        """
+        if self._ended or len(self._tasks) >= self._prefetch * self._number:
+            return False
+        return min(len(one.tasks) for one in self._workers) < self._prefetch
+
+    def _add_task(self) -> None:
+        task = Task(self._next, self._size)
+        if self._source is not None:
+            task.payload, self._ended = self._source.take(self._next, self._size)
+            task.count = len(task.payload)
+            if not task.payload:
+                return
+        self._next += task.count
+        self._tasks.append(task)
+        min(self._workers, key=lambda one: (len(one.tasks), one.sent)).send(task)
+
+    def _receive(self, *, wait: bool) -> None:
+        """Receive the outcomes that are there, and replace dead workers.
+
+        Args:
+            wait: Whether to wait until there is something to do.
+        """
+        by_connection: dict[Any, _Worker] = {one.results: one for one in self._workers}
+        by_sentinel: dict[Any, _Worker] = {
+            one.process.sentinel: one for one in self._workers if one.process.sentinel >= 0
+        }
+        ready = multiprocessing.connection.wait([*by_connection, *by_sentinel], None if wait else 0)
+        dead = {id(by_sentinel[one]) for one in ready if one in by_sentinel}
+        for worker in [by_connection[one] for one in ready if one in by_connection]:
+            if not self._read(worker):
+                dead.add(id(worker))
+        for at, worker in enumerate(self._workers):
+            if id(worker) in dead:
+                while self._read(worker):
+                    pass
+                self._workers[at] = self._replaced(worker)
+
+    def _read(self, worker: _Worker) -> bool:
+        """Read one message of a worker; return whether there was one."""
+        try:
+            if not worker.results.poll():
+                return False
+            data = worker.results.recv_bytes()
+        except (EOFError, OSError):
+            return False
+        if data == READY:
+            worker.ready, self._failed_starts = True, 0
+            return True
+        task = worker.tasks.popleft()
+        outcome = task.outcome = loads(data)
+        self._adapt(task, outcome)
+        return True
+
+    def _adapt(self, task: Task, outcome: Outcome) -> None:
+        if outcome.ended or outcome.error is not None:
+            self._ended = True
+        each = max(outcome.seconds, 1e-9) / max(1, task.count)
+        fitting = int(_TASK_SECONDS / each)
+        self._size = max(1, min(fitting, 2 * task.count, _MOST_ELEMENTS))
+
+    def _replaced(self, worker: _Worker) -> _Worker:
+        """Start a worker for the tasks of one that died."""
+        code = worker.process.stop()
+        if worker.ready:
+            self._count_death(worker.tasks, code)
+        else:
+            self._count_failed_start(code)
+        new = self._started()
+        for task in worker.tasks:
+            new.send(task)
+        return new
+
+    def _count_failed_start(self, code: int) -> None:
+        self._failed_starts += 1
+        if self._failed_starts >= (_KILLED_STARTS if code < 0 else _FAILED_STARTS):
+            reason = (
+                f"{self._failed_starts} worker processes in a row ended at their start, the last "
+                f"one with exit code {code}; its error output tells why"
+            )
+            raise StreamWorkerError("workers", reason)
+
+    def _count_death(self, tasks: deque[Task], code: int) -> None:
+        if not tasks:
+            return
+        task = tasks[0]
+        task.deaths += 1
+        if task.count == 1 and task.deaths >= _DEATHS_OF_ELEMENT:
+            task.exit_code = code
+            tasks.popleft()
+        elif task.count > 1 and task.deaths >= _DEATHS_BEFORE_SPLIT:
+            parts = task.split()
+            tasks.popleft()
+            tasks.extendleft(reversed(parts))
+            at = self._tasks.index(task)
+            self._tasks = deque(
+                [*islice(self._tasks, at), *parts, *islice(self._tasks, at + 1, None)]
+            )
+
+    def _started(self) -> _Worker:
+        """Start a worker process."""
+        inherited = [end for one in self._workers for end in one.ends]
+        start = Start(self._job, *self._anchor)
+        try:
+            return _Worker(ShardProcess(start, forked=self._forks, inherited=inherited))
+        except OSError as error:
+            reason = f"a worker process cannot be started: {error}; use fewer workers"
+            raise StreamWorkerError("workers", reason) from error

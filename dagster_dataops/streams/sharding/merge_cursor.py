@@ -1,0 +1,252 @@
+"""`MergeCursor`: read the items that worker processes made, in the order of one process."""
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from typing_extensions import override
+
+from dagster_dataops.errors import StreamWorkerError
+from dagster_dataops.streams.core.stage import Cursor, ReadContext, State
+from dagster_dataops.streams.sharding.crew import Crew
+from dagster_dataops.streams.sharding.cuts import Cut
+from dagster_dataops.streams.sharding.feeds import Feed, FeedCursor, run_cursors
+from dagster_dataops.streams.sharding.marks import TransparentStage
+from dagster_dataops.streams.sharding.tasks import (
+    Failure,
+    Job,
+    Outcome,
+    Task,
+    decode_state,
+    encode_state,
+)
+
+if TYPE_CHECKING:
+    from dagster_dataops.streams.core.item_failures import FailureCounter
+
+_LOGGER: Final = logging.getLogger(__name__)
+_END: Final = object()
+_KEYS: Final = ("__key__", "key", "id")
+
+
+@dataclass(eq=False)
+class MergeStage(TransparentStage):
+    """The stages of a cut, run by worker processes."""
+
+    name: ClassVar[str] = "workers"
+    cut: Cut
+    number: int
+    prefetch: int
+
+    @override
+    def open(self, context: ReadContext) -> Cursor:
+        return MergeCursor(self, context)
+
+
+class MergeCursor(Cursor):
+    """Yield the items of worker processes in order.
+
+    The state is that of the same stages read by one process: workers send it with each item, except
+    for the counts of failures, which are those of the items read here.
+
+    Args:
+        stage: What to read.
+        context: The seed and the failure handling.
+    """
+
+    def __init__(self, stage: MergeStage, context: ReadContext) -> None:
+        self._stage, self._context = stage, context
+        cut, first = stage.cut, len(context.failures.counters)
+        self._chain = cut.upon(Feed(cut.before, cut.before.path)).open(context)
+        self._run, self._elements, feed = run_cursors(self._chain)
+        assert isinstance(feed, FeedCursor)  # noqa: S101 - it was opened here
+        self._feed = feed
+        self._counters: list[FailureCounter] = context.failures.counters[first:]
+        self._latest: bytes | None = None  # the state after the last item, not yet converted
+
+    @override
+    def state(self) -> State:
+        self._convert()
+        return self._chain.state()
+
+    def _convert(self) -> None:
+        """Restore the latest state of a worker in the stages that only convert states."""
+        if self._latest is None:
+            return
+        counts = [one.count for one in self._counters]
+        self._chain.restore(decode_state(self._latest))
+        for counter, count in zip(self._counters, counts, strict=True):
+            counter.count = count
+        self._latest = None
+
+    @override
+    def restore(self, state: State) -> None:
+        self._latest, self._feed.places = None, None
+        self._chain.restore(state)
+        self._feed.before.restore(self._feed.held)
+
+    @override
+    def restart(self, *, reset_rng: bool = False) -> None:
+        self._convert()
+        self._feed.places = None
+        self._chain.restart(reset_rng=reset_rng)
+
+    @override
+    def items(self) -> Iterator[Any]:
+        cut = self._stage.cut
+        self._convert()
+        source = None
+        if cut.is_dispatched():
+            if cut.mark is None:
+                _LOGGER.info("workers: this process reads %s and sends the items", cut.before.path)
+            source = _Elements(self._feed)
+            feed = Feed(None, cut.before.path, numbering=self._feed.numbering)
+        else:
+            feed = Feed(cut.before, cut.before.path, is_replica=True)
+        job = Job(cut.upon(feed), self._context.seed, self._context.failures.on_error)
+        start = self._encoded()
+        crew = Crew(job, self._stage.number, self._stage.prefetch, start, source)
+        try:
+            for task in crew.tasks():
+                outcome = task.outcome or self._killed(task)
+                yield from self._outcome_items(outcome)
+                if outcome.ended:
+                    return
+                crew.move_on(outcome.end_state, task.first + task.count)
+                if source is not None:
+                    source.forget(task.first, task.count)
+            if source is not None:
+                source.finish()
+                self._latest = self._encoded_at(source.number)
+        finally:
+            crew.stop()
+
+    def _encoded(self) -> bytes:
+        """Return the present state as workers restore it."""
+        if self._feed.places is None:
+            return encode_state(self._chain.state())
+        held, self._feed.held = self._feed.held, self._feed.number
+        try:
+            return encode_state(self._chain.state())
+        finally:
+            self._feed.held = held
+
+    def _encoded_at(self, number: int) -> bytes:
+        """Return the state at the end of all elements, if none follows the last outcome."""
+        self._convert()
+        self._feed.number = number
+        if self._elements is not None:
+            self._elements.number += self._feed.before.numbers_after
+        return self._encoded()
+
+    def _outcome_items(self, outcome: Outcome) -> Iterator[Any]:
+        failures = iter(outcome.failures)
+        failure = next(failures, None)
+        for at, item in enumerate(outcome.items):
+            while failure is not None and failure.at <= at:
+                self._settle(failure)
+                failure = next(failures, None)
+            self._latest = outcome.states[at]
+            yield item
+        while failure is not None:
+            self._settle(failure)
+            failure = next(failures, None)
+        if outcome.error is not None:
+            raise outcome.error
+        self._latest = outcome.end_state
+
+    def _settle(self, failure: Failure) -> None:
+        counter = self._counters[failure.counter]
+        if failure.counter >= len(self._run):  # each worker counts all failures before the run
+            if failure.failed <= counter.count:
+                return  # a worker that replaced another one has read the item again
+            counter.count = failure.failed - 1
+        counter.settle(failure.item, failure.error)
+
+    def _killed(self, task: Task) -> Outcome:
+        """Handle an element that killed workers; return its outcome, without items."""
+        self._convert()
+        feed = self._feed
+        if task.payload is not None:
+            item, after = task.payload[0], task.first + 1
+        else:
+            feed.before.restore(feed.held)
+            item = next(feed.before.items(), _END)
+            after = feed.before.state()
+        reason = (
+            f"element {task.first}{_key(item)} killed {task.deaths} worker processes in a row, the "
+            f"last one with exit code {task.exit_code}; elements are counted from 0 where this "
+            "reading started"
+        )
+        error = StreamWorkerError(self._run_name(), reason)
+        if not self._run:
+            raise error
+        self._run[-1].counter.settle(item, error)
+        for cursor in self._run:
+            cursor.reset()
+        if self._elements is not None:
+            self._elements.number += self._elements.step
+        if feed.places is None:
+            feed.held = after
+        else:
+            feed.number, feed.held = after, feed.places[after]
+        return Outcome([], [], [], self._encoded(), ended=item is _END)
+
+    def _run_name(self) -> str:
+        return " > ".join(one.counter.stage for one in reversed(self._run)) or "workers"
+
+
+def _key(item: Any) -> str:
+    """Return the key of a record in brackets, if it has one."""
+    if isinstance(item, Mapping):
+        for name in _KEYS:
+            if name in item:
+                return f" ({name} {item[name]!r})"
+    return ""
+
+
+class _Elements:
+    """The elements that the reading process reads for its workers, with the states before them.
+
+    Args:
+        feed: The feed that converts the states of workers.
+    """
+
+    def __init__(self, feed: FeedCursor) -> None:
+        self._before = feed.before
+        self._before.restore(feed.held)
+        self._items = self._before.items()
+        self._places = feed.places = {0: feed.held}
+        feed.number = self.number = 0
+        self._error: BaseException | None = None
+
+    def take(self, first: int, count: int) -> tuple[list[Any], bool]:
+        """Return up to ``count`` elements, and whether there are no more."""
+        found: list[Any] = []
+        while len(found) < count:
+            try:
+                item = next(self._items, _END)
+            except Exception as error:  # noqa: BLE001 - raised behind the elements before it
+                self._error, item = error, _END
+            if item is _END:
+                break
+            found.append(item)
+            self.number = first + len(found)
+            self._places[self.number] = self._before.state()
+        return found, len(found) < count
+
+    def forget(self, first: int, count: int) -> None:
+        """Drop the states before elements that are finished."""
+        for number in range(first, first + count):
+            self._places.pop(number, None)
+
+    def finish(self) -> None:
+        """Set the state at the end.
+
+        Raises:
+            Exception: Reading failed.
+        """
+        if self._error is not None:
+            raise self._error
+        self._places[self.number] = self._before.state()

@@ -1,0 +1,157 @@
+"""The main function of a worker process: process the elements of the tasks that it receives."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from queue import SimpleQueue
+from typing import Any, Final
+
+from typing_extensions import override
+
+from dagster_dataops.streams.core.item_failures import FailureCounter, FailureHandler, OnError
+from dagster_dataops.streams.core.stage import ReadContext
+from dagster_dataops.streams.sharding.feeds import PartFeed, run_cursors
+from dagster_dataops.streams.sharding.tasks import (
+    Failure,
+    Outcome,
+    Start,
+    decode_state,
+    encode_outcome,
+    encode_state,
+    loads,
+)
+
+READY: Final = b""
+
+
+class RecordedFailures(FailureHandler):
+    """Record failures, for the reading process to handle.
+
+    Args:
+        on_error: The handling of failed items; ``raise`` raises them here.
+    """
+
+    def __init__(self, on_error: OnError) -> None:
+        super().__init__(on_error)
+        self.items: list[Any] = []
+        self.found: list[Failure] = []
+
+    @override
+    def settle(self, counter: FailureCounter, item: Any, error: Exception) -> None:
+        if self.on_error == "raise":
+            super().settle(counter, item, error)
+        counter.count += 1
+        found = Failure(len(self.items), counter.number, counter.count, item, error)
+        self.found.append(found)
+
+
+class _Chain:
+    """The open stages of a worker.
+
+    Args:
+        start: Where reading starts.
+    """
+
+    def __init__(self, start: Start) -> None:
+        job, state, at = start
+        self._failures = RecordedFailures(job.on_error)
+        self._top = job.chain.open(ReadContext(job.seed, self._failures))
+        self._run, self._elements, feed = run_cursors(self._top)
+        assert isinstance(feed, PartFeed)  # noqa: S101 - the job has one
+        self._feed = feed
+        self._top.restore(decode_state(state))
+        self._feed.at = self._start = at
+        if self._elements is not None:
+            self._first_number = self._elements.number - at * self._elements.step
+
+    def process(self, first: int, payload: Any) -> Outcome:
+        """Return the outcome of a task. An error is part of it."""
+        began = time.perf_counter()
+        items: list[Any] = []
+        states: list[bytes] = []
+        self._failures.items = items
+        error: BaseException | None = None
+        try:
+            self._feed.begin(first, payload)
+            self._failures.found = []  # of elements that other workers process
+            self._place(first)
+            top = self._top
+            for item in top.items():
+                items.append(item)
+                states.append(encode_state(top.state()))
+        except Exception as found:  # noqa: BLE001 - raised again in the reading process
+            error = found
+        return Outcome(
+            items,
+            states,
+            self._failures.found,
+            encode_state(self._top.state()),
+            self._feed.ended,
+            error,
+            time.perf_counter() - began,
+        )
+
+    def _place(self, first: int) -> None:
+        if first != self._start:
+            for cursor in self._run:  # drop the rest of an element that was begun
+                cursor.reset()
+        if self._elements is not None:
+            self._elements.number = self._first_number + first * self._elements.step
+
+
+def serve(
+    start: Start, ends: tuple[Connection, Connection], inherited: Sequence[Connection] = ()
+) -> None:
+    """Process tasks until the reading process ends.
+
+    Args:
+        start: Where to start.
+        ends: The connection to read tasks from, and the one to write outcomes to.
+        inherited: Connections of the reading process, to be closed here.
+    """
+    for one in inherited:
+        one.close()
+    with suppress(ValueError):  # not in the main thread
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the reading process stops its workers
+    requests, results = ends
+    received: SimpleQueue[bytes] = SimpleQueue()
+    threading.Thread(target=_receive, args=(requests, received), daemon=True).start()
+    results.send_bytes(READY)
+    chain: _Chain | None = None
+    while True:
+        first, payload = loads(received.get())
+        try:
+            chain = chain or _Chain(start)
+            outcome = chain.process(first, payload)
+        except Exception as error:  # noqa: BLE001 - raised again in the reading process
+            outcome = Outcome([], [], [], start.state, error=error)
+        results.send_bytes(encode_outcome(outcome))
+
+
+def main(requests: int, results: int) -> None:
+    """Process tasks in a new interpreter, whose first message says where to start.
+
+    Args:
+        requests: The descriptor to read from.
+        results: The descriptor to write to.
+    """
+    ends = (Connection(requests, writable=False), Connection(results, readable=False))
+    try:
+        start = loads(ends[0].recv_bytes())
+    except EOFError:  # the reading process has ended
+        return
+    with suppress(BrokenPipeError):
+        serve(start, ends)
+
+
+def _receive(requests: Connection, received: "SimpleQueue[bytes]") -> None:
+    """Queue the tasks, so that the reading process never waits to send one."""
+    try:
+        while True:
+            received.put(requests.recv_bytes())
+    except (EOFError, OSError):  # the reading process has ended
+        os._exit(0)

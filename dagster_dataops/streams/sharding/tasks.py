@@ -1,0 +1,196 @@
+"""Tasks of worker processes, their outcomes, and how both are sent."""
+
+import marshal
+import pickle
+import traceback
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, NamedTuple
+
+import cloudpickle
+
+from dagster_dataops.errors import DataPipelineError
+from dagster_dataops.records import text_of
+from dagster_dataops.streams.core.item_failures import OnError
+from dagster_dataops.streams.core.stage import Stage, State
+
+
+class Failure(NamedTuple):
+    """A failed item.
+
+    Attributes:
+        at: The number of items of the outcome before it.
+        counter: The number of the stage's counter.
+        failed: The value of that counter after it, in the worker.
+        item: The item.
+        error: The error.
+    """
+
+    at: int
+    counter: int
+    failed: int
+    item: Any
+    error: Any
+
+
+_MARSHALLED: Final = b"m"
+_PICKLED: Final = b"p"
+
+
+class Job(NamedTuple):
+    """What the worker processes of a stream have in common.
+
+    Attributes:
+        chain: The stages that they run, upon a feed.
+        seed: The root seed of the stream.
+        on_error: The handling of failed items.
+    """
+
+    chain: Stage
+    seed: int
+    on_error: OnError
+
+
+class Start(NamedTuple):
+    """Where a worker process starts.
+
+    Attributes:
+        job: The stages that it runs.
+        state: The encoded state at which it starts.
+        at: The number of the next element there.
+    """
+
+    job: Job
+    state: bytes
+    at: int
+
+
+@dataclass
+class Outcome:
+    """The results of some elements.
+
+    Attributes:
+        items: The items that the elements became.
+        states: The encoded state after each item.
+        failures: The failed items, in order.
+        end_state: The encoded state after all elements.
+        ended: Whether there are no more elements.
+        error: The error that ended the stream.
+        seconds: The time that the elements took.
+    """
+
+    items: list[Any]
+    states: list[bytes]
+    failures: list[Failure]
+    end_state: bytes
+    ended: bool = False
+    error: BaseException | None = None
+    seconds: float = 0.0
+
+
+@dataclass
+class Task:
+    """Some elements that one worker processes.
+
+    Attributes:
+        first: The number of the first element.
+        count: The number of elements.
+        payload: The elements; ``None`` where workers read them.
+        deaths: The number of workers that died on these elements.
+        outcome: The outcome, once it is there.
+        exit_code: The exit code of the last worker that died, if no other one is tried.
+    """
+
+    first: int
+    count: int
+    payload: list[Any] | None = None
+    deaths: int = 0
+    outcome: Outcome | None = None
+    exit_code: int | None = field(default=None)
+
+    def split(self) -> "list[Task]":
+        """Return a task for each element."""
+        elements = self.payload
+        return [
+            Task(self.first + at, 1, None if elements is None else [elements[at]])
+            for at in range(self.count)
+        ]
+
+    def request(self) -> bytes:
+        """Return the task as bytes for a worker."""
+        return dumps((self.first, self.count if self.payload is None else self.payload))
+
+
+def encode_state(state: State) -> bytes:
+    """Return a state as bytes; fast for JSON values."""
+    try:
+        return _MARSHALLED + marshal.dumps(state)
+    except ValueError:  # of an iterator of the user's
+        return _PICKLED + pickle.dumps(state)
+
+
+def decode_state(data: bytes) -> State:
+    """Return the state that `encode_state` encoded."""
+    found = marshal.loads if data[:1] == _MARSHALLED else pickle.loads
+    return found(data[1:])
+
+
+def dumps(value: object) -> bytes:
+    """Return a value as bytes for another process; local functions and classes by value."""
+    try:
+        return pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+    except Exception:  # noqa: BLE001 - objects raise anything here
+        return cloudpickle.dumps(value)  # type: ignore[no-any-return]
+
+
+def loads(data: bytes) -> Any:
+    """Return the value that `dumps` converted."""
+    return pickle.loads(data)  # noqa: S301 - bytes of a process of this stream
+
+
+def encode_outcome(outcome: Outcome) -> bytes:
+    """Return an outcome as bytes. An item that cannot be sent becomes an error at its place."""
+    outcome.error = outcome.error and sendable_error(outcome.error)
+    outcome.failures = [one._replace(error=sendable_error(one.error)) for one in outcome.failures]
+    try:
+        return dumps(outcome)
+    except Exception:  # noqa: BLE001 - objects raise anything here
+        return dumps(_sendable(outcome))
+
+
+def _sendable(outcome: Outcome) -> Outcome:
+    failures = [
+        one if _fault(one.item) is None else one._replace(item=repr(one.item))
+        for one in outcome.failures
+    ]
+    for at, item in enumerate(outcome.items):
+        fault = _fault(item)
+        if fault is not None:
+            error = DataPipelineError(
+                f"an item of type {type(item).__name__} cannot be sent from a worker process: "
+                f"{fault}. Make it of plain values, or after workers()"
+            )
+            kept = [one for one in failures if one.at <= at]
+            return replace(outcome, items=outcome.items[:at], failures=kept, error=error)
+    return replace(outcome, failures=failures)
+
+
+def _fault(item: Any) -> str | None:
+    try:
+        dumps(item)
+    except Exception as error:  # noqa: BLE001 - objects raise anything here
+        return f"{type(error).__name__}: {text_of(error)}"
+    return None
+
+
+def sendable_error(error: Any) -> Any:
+    """Return an error that survives pickling, with the traceback of this process as a note."""
+    lines = traceback.format_exception(error)
+    try:
+        copied = loads(dumps(error))
+        same = type(copied) is type(error) and str(copied) == str(error)
+    except Exception:  # noqa: BLE001 - errors of users raise anything here
+        same = False
+    if not same:
+        error = DataPipelineError(f"{type(error).__name__}: {text_of(error)}")
+    error.add_note("In a worker process:\n" + "".join(lines))
+    return error

@@ -1,0 +1,53 @@
+"""``workers``: read a stream with several processes."""
+
+from dataclasses import dataclass
+from multiprocessing.process import current_process
+from typing import Any, ClassVar
+
+from typing_extensions import override
+
+from dagster_dataops.errors import StreamDefinitionError
+from dagster_dataops.streams.core.stage import Cursor, ReadContext, Stage
+from dagster_dataops.streams.sharding.cuts import Cut, with_workers
+from dagster_dataops.streams.sharding.marks import TransparentStage
+
+
+@dataclass(eq=False)
+class WorkersStage(TransparentStage):
+    """Read a stream with several worker processes.
+
+    Attributes:
+        num_workers: The number of processes; 0 reads in the process itself.
+        prefetch: The number of tasks for each worker that may be unfinished or not yet read.
+    """
+
+    name: ClassVar[str] = "workers"
+    num_workers: int
+    prefetch: int
+
+    @override
+    def options(self) -> dict[str, Any]:
+        return {}
+
+    @override
+    def open(self, context: ReadContext) -> Cursor:
+        if not self.num_workers or current_process().daemon:
+            return super().open(context)  # a process of a pool cannot start others
+        # Connections and pickling take a while to import.
+        from dagster_dataops.streams.sharding.merge_cursor import MergeStage
+
+        def merged(cut: Cut, number: int) -> Stage:
+            return MergeStage(cut.whole, cut, number, self.prefetch)
+
+        return with_workers(self.upstream, self.num_workers, merged).open(context)
+
+
+def check_workers(name: str, upstream: Stage) -> None:
+    """Refuse workers, or a mark, behind workers.
+
+    Raises:
+        StreamDefinitionError: ``upstream`` has workers.
+    """
+    if any(isinstance(one, WorkersStage) for one in upstream.ordered()):
+        reason = "the stream already has workers; give their number once, behind all marks"
+        raise StreamDefinitionError(name, reason)

@@ -1,0 +1,110 @@
+"""``pack``: make records of groups of items, which are selected among windows of items."""
+
+import copy
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, ClassVar, Final, TypeAlias
+
+from typing_extensions import override
+
+from dagster_dataops.streams.core.stage import State, UnaryStage
+
+SelectGroups: TypeAlias = Callable[[list[Any]], Iterable[Sequence[Any]]]
+PackGroup: TypeAlias = Callable[[list[Any]], Any]
+
+RESTORE_KEY: Final = "__restore_key__"
+PACK: Final = "pack"  # the first element of the restore key of a pack
+_SOURCES: Final = "__sources__"
+
+
+@dataclass(eq=False)
+class Pack(UnaryStage):
+    """Select groups of items in each window of ``size`` items, and make packs of them.
+
+    The position before the current window is saved, and the number of its packs that were yielded.
+    No item is held in the state.
+    """
+
+    name: ClassVar[str] = "pack"
+    saved: ClassVar[tuple[str, ...]] = ("failed_before", "given")
+    size: int
+    select: SelectGroups
+    pack: PackGroup
+
+    @override
+    def reset(self) -> None:
+        self.given = 0
+        self._before: State = None
+        self._in_window = False
+
+    @property
+    def failed_before(self) -> int:
+        """The number of failures before the current window."""
+        return self._failed_before if self._in_window else self.failed
+
+    @failed_before.setter
+    def failed_before(self, count: int) -> None:
+        self.failed = count
+
+    @override
+    def states_before(self) -> list[State] | None:
+        return [self._before] if self._in_window else None
+
+    @override
+    def items(self) -> Iterator[Any]:
+        upstream = self.source.items()
+        while True:
+            before, passed = self.source.state(), self.given
+            window = list(islice(upstream, self.size))
+            if not window:
+                return
+            self._before, self._failed_before, self._in_window = before, self.failed, True
+            for number, pack in enumerate(self._packs(window), 1):
+                if number > passed:
+                    self.given = number
+                    yield pack
+            self.given, self._in_window = 0, False
+
+    def _packs(self, window: list[Any]) -> Iterator[Any]:
+        try:
+            groups = [list(group) for group in self.select(list(window))]
+        except Exception as error:  # noqa: BLE001 - the user's function may raise anything
+            self.counter.settle(window, error)
+            return
+        for group in filter(None, groups):
+            try:
+                packs = packs_of(self.pack, group)
+            except Exception as error:  # noqa: BLE001 - the user's function may raise anything
+                self.counter.settle(group, error)
+            else:
+                yield from packs
+
+
+def packs_of(pack: PackGroup, group: list[Any]) -> list[Any]:
+    """Return the packs of a group, with restore keys and sources of its items."""
+    made = pack(group)
+    if made is None:
+        return []
+    if isinstance(made, dict):
+        return [_with_keys(made, group, [])]
+    if isinstance(made, (str, bytes)) or not isinstance(made, Iterable):
+        return [made]
+    return [_with_keys(one, group, [number]) for number, one in enumerate(made)]
+
+
+def _with_keys(pack: Any, group: list[Any], number: list[int]) -> Any:
+    """Return a pack with the keys of a group; ``number`` holds its place among several packs."""
+    items = [item for item in group if isinstance(item, dict)]
+    if not isinstance(pack, dict) or not items:
+        return pack
+    if any(pack is item for item in items):
+        pack = copy.copy(pack)
+    if all(RESTORE_KEY in item for item in items):
+        pack[RESTORE_KEY] = [PACK, *(item[RESTORE_KEY] for item in items), *number]
+    sources = list(pack.get(_SOURCES) or ())
+    for item in items:
+        sources += [source for source in item.get(_SOURCES) or () if source not in sources]
+    if sources:
+        pack[_SOURCES] = sources
+    return pack
